@@ -52,16 +52,71 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "wanted",
         }
     ),
-    "cli": frozenset({"configured", "finished", "flattened", "known", "moved", "opened", "written"}),
-    "client": frozenset({"answered", "asked", "bound", "failed", "guarded", "lost", "shaped", "shown"}),
-    "core": frozenset({"bound", "changed", "ordered", "purged", "refused", "shared"}),
-    "formats": frozenset(
-        {"converted", "documented", "dotted", "normalized", "numbered", "quoted", "required", "shown"}
+    "cli": frozenset(
+        {
+            "configured",
+            "finished",
+            "flattened",
+            "known",
+            "moved",
+            "opened",
+            "written",
+        }
     ),
-    "migrate": frozenset({"decoded", "delivered", "numbered", "opened", "ordered"}),
-    "server": frozenset({"described"}),
+    "client": frozenset(
+        {
+            "answered",
+            "asked",
+            "bound",
+            "failed",
+            "guarded",
+            "lost",
+            "shaped",
+            "shown",
+        }
+    ),
+    "core": frozenset(
+        {
+            "bound",
+            "changed",
+            "ordered",
+            "purged",
+            "refused",
+            "shared",
+        }
+    ),
+    "formats": frozenset(
+        {
+            "converted",
+        }
+    ),
+    "migrate": frozenset(
+        {
+            "decoded",
+            "delivered",
+            "numbered",
+            "opened",
+            "ordered",
+        }
+    ),
+    "server": frozenset(
+        {
+            "described",
+        }
+    ),
     "service": frozenset(
-        {"adopted", "blamed", "found", "installed", "known", "listed", "parsed", "shown", "unchanged", "unified"}
+        {
+            "adopted",
+            "blamed",
+            "found",
+            "installed",
+            "known",
+            "listed",
+            "parsed",
+            "shown",
+            "unchanged",
+            "unified",
+        }
     ),
     "spark": frozenset(
         {
@@ -70,6 +125,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "begun",
             "bounded",
             "built",
+            "chosen",
             "committed",
             "compared",
             "compiled",
@@ -91,6 +147,8 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "held",
             "judged",
             "known",
+            "listed",
+            "made",
             "merged",
             "met",
             "named",
@@ -99,6 +157,8 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "observed",
             "offered",
             "packed",
+            "parsed",
+            "parted",
             "passed",
             "pinned",
             "planned",
@@ -117,14 +177,24 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "summed",
             "taken",
             "told",
+            "unquoted",
             "unrolled",
             "unrouted",
             "verified",
             "weighed",
         }
     ),
-    "storage": frozenset({"changed"}),
-    "wire": frozenset({"named", "structured"}),
+    "storage": frozenset(
+        {
+            "changed",
+        }
+    ),
+    "wire": frozenset(
+        {
+            "named",
+            "structured",
+        }
+    ),
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
@@ -142,13 +212,11 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "DeletionOutlook",
         "Described",
         "Desk",
-        "Document",
         "Draft",
         "Engine",
         "Error",
         "Failure",
         "Fault",
-        "Field",
         "Folder",
         "Frame",
         "Group",
@@ -170,8 +238,8 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Leaf",
         "Member",
         "Mode",
-        "Namespace",
         "Office",
+        "Option",
         "Permission",
         "Place",
         "PlaceUsage",
@@ -179,7 +247,9 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Prefix",
         "Problem",
         "QualifiedName",
+        "Reading",
         "Record",
+        "Reference",
         "RegisterSchema",
         "Registry",
         "Report",
@@ -197,16 +267,16 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Shown",
         "Slot",
         "Stored",
+        "Stream",
         "Stretch",
-        "Struct",
         "Subject",
         "SubjectVersion",
         "Target",
+        "Unfinished",
         "Verdict",
         "Version",
         "Versions",
         "Wire",
-        "Writer",
         "Written",
     }
 )

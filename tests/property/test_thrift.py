@@ -18,35 +18,35 @@ from thriftpy2.protocol import binary as protocol
 from stele.core.ports import TextForm
 from stele.errors import DecodeError, EncodeError, MalformedSchema, SteleError
 from stele.formats.thrift import THRIFT, ThriftSchema
-from stele.formats.thrift.docs import clean, comment
-from stele.formats.thrift.parser import parse_document
+from stele.formats.thrift.grammar import parse_document
+from stele.formats.thrift.lexer import clean_comment, format_comment
 from stele.formats.thrift.printer import print_document
 from stele.formats.thrift.syntax import (
     Annotation,
-    Base,
+    BaseType,
     Const,
-    Container,
+    ContainerType,
     CppInclude,
     Definition,
-    Document,
-    EnumType,
     EnumValue,
-    Field,
-    Function,
     Include,
     ListValue,
-    Literal,
+    LiteralValue,
     MapValue,
-    Name,
-    Namespace,
-    Ref,
     Requiredness,
     Senum,
-    Service,
-    Struct,
-    Type,
+    ThriftDocument,
+    ThriftEnum,
+    ThriftField,
+    ThriftFunction,
+    ThriftNamespace,
+    ThriftService,
+    ThriftStruct,
+    ThriftType,
     Typedef,
+    TypeName,
     Value,
+    ValueName,
 )
 
 Refusal = TypeVar("Refusal", bound=SteleError)
@@ -70,30 +70,32 @@ names = st.sampled_from(["a", "B", "c_1", "_d", "uuid", "Order"])
 paths = st.builds(".".join, st.lists(names, min_size=1, max_size=3))
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 docs = st.builds(
-    lambda text: clean(f"/** {text} */"),
+    lambda text: clean_comment(f"/** {text} */"),
     st.text(st.sampled_from("ab *\n\t/é.").filter(lambda c: c != "/"), max_size=20),
 )
 annotations = st.lists(st.builds(Annotation, paths, st.none() | texts), max_size=2).map(tuple)
 requiredness = st.sampled_from(Requiredness)
 
 
-def _containers(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
+def _containers(inner: st.SearchStrategy[ThriftType]) -> st.SearchStrategy[ThriftType]:
     cpp = st.none() | texts
     single = st.builds(
-        Container, st.sampled_from(["list", "set"]), st.tuples(inner), cpp_type=cpp, annotations=annotations
+        ContainerType, st.sampled_from(["list", "set"]), st.tuples(inner), cpp_type=cpp, annotations=annotations
     )
-    return single | st.builds(Container, st.just("map"), st.tuples(inner, inner), cpp_type=cpp, annotations=annotations)
+    return single | st.builds(
+        ContainerType, st.just("map"), st.tuples(inner, inner), cpp_type=cpp, annotations=annotations
+    )
 
 
-types: st.SearchStrategy[Type] = st.recursive(
-    st.builds(Base, st.sampled_from(BASES), annotations) | st.builds(Ref, paths), _containers, max_leaves=4
+types: st.SearchStrategy[ThriftType] = st.recursive(
+    st.builds(BaseType, st.sampled_from(BASES), annotations) | st.builds(TypeName, paths), _containers, max_leaves=4
 )
 values: st.SearchStrategy[Value] = st.recursive(
     st.builds(
-        Literal,
+        LiteralValue,
         st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | texts,
     )
-    | st.builds(Name, paths),
+    | st.builds(ValueName, paths),
     lambda inner: (
         st.builds(ListValue, st.lists(inner, max_size=3).map(tuple))
         | st.builds(MapValue, st.lists(st.tuples(inner, inner), max_size=3).map(tuple))
@@ -103,7 +105,7 @@ values: st.SearchStrategy[Value] = st.recursive(
 
 
 @st.composite
-def field_lists(draw: st.DrawFn, depth: int = 0) -> tuple[Field, ...]:
+def field_lists(draw: st.DrawFn, depth: int = 0) -> tuple[ThriftField, ...]:
     """Fields with ids or without, which are counted down from the last one that is not positive."""
     following = -1
     made = []
@@ -112,7 +114,7 @@ def field_lists(draw: st.DrawFn, depth: int = 0) -> tuple[Field, ...]:
         number = following if implicit else draw(st.integers(-20, 20))
         if number <= 0:
             following = number - 1
-        field = Field(
+        field = ThriftField(
             number,
             draw(names | st.sampled_from(["required", "string", "struct"])),
             draw(types),
@@ -143,27 +145,31 @@ def enum_values(draw: st.DrawFn) -> tuple[EnumValue, ...]:
 
 
 functions = st.builds(
-    Function, names, st.none() | types, field_lists(), field_lists(), st.booleans(), annotations, docs
+    ThriftFunction, names, st.none() | types, field_lists(), field_lists(), st.booleans(), annotations, docs
 )
 definitions: st.SearchStrategy[Definition] = st.one_of(
     st.builds(Typedef, names, types, annotations, docs),
     st.builds(Const, names, types, values, docs),
-    st.builds(EnumType, names, enum_values(), annotations, docs),
+    st.builds(ThriftEnum, names, enum_values(), annotations, docs),
     st.builds(Senum, names, st.lists(texts, max_size=3).map(tuple), annotations, docs),
-    st.builds(Struct, st.sampled_from(["struct", "union"]), names, field_lists(), st.booleans(), annotations, docs),
-    st.builds(Struct, st.just("exception"), names, field_lists(), st.just(False), annotations, docs),
-    st.builds(Service, names, st.lists(functions, max_size=2).map(tuple), st.just("") | paths, annotations, docs),
+    st.builds(
+        ThriftStruct, st.sampled_from(["struct", "union"]), names, field_lists(), st.booleans(), annotations, docs
+    ),
+    st.builds(ThriftStruct, st.just("exception"), names, field_lists(), st.just(False), annotations, docs),
+    st.builds(ThriftService, names, st.lists(functions, max_size=2).map(tuple), st.just("") | paths, annotations, docs),
 )
 headers = st.one_of(
     st.builds(Include, texts, docs),
     st.builds(CppInclude, texts, docs),
-    st.builds(Namespace, st.just("*") | paths, paths, annotations, docs),
+    st.builds(ThriftNamespace, st.just("*") | paths, paths, annotations, docs),
 )
-documents = st.builds(Document, st.lists(headers, max_size=2).map(tuple), st.lists(definitions, max_size=3).map(tuple))
+documents = st.builds(
+    ThriftDocument, st.lists(headers, max_size=2).map(tuple), st.lists(definitions, max_size=3).map(tuple)
+)
 
 
 @given(documents)
-def test_parsing_undoes_printing(document: Document) -> None:
+def test_parsing_undoes_printing(document: ThriftDocument) -> None:
     """Nothing that a document says is lost or changed by printing it."""
     assert parse_document(print_document(document)) == document
 
@@ -171,12 +177,12 @@ def test_parsing_undoes_printing(document: Document) -> None:
 @given(st.text(st.sampled_from("ab *\n\t/é."), max_size=30).filter(lambda text: "*/" not in f"{text} "))
 def test_cleaning_undoes_commenting(text: str) -> None:
     """The words of a documentation comment come back from the comment made of them."""
-    doc = clean(f"/** {text} */")
-    assert clean("\n".join(comment(doc, "  ")) or "/** */") == doc
+    doc = clean_comment(f"/** {text} */")
+    assert clean_comment("\n".join(format_comment(doc, "  ")) or "/** */") == doc
 
 
 @given(documents, st.data())
-def test_damaged_documents(document: Document, data: st.DataObject) -> None:
+def test_damaged_documents(document: ThriftDocument, data: st.DataObject) -> None:
     """A document with something cut out or put in is read, or refused with its place."""
     text = print_document(document)
     start = data.draw(st.integers(0, len(text)))
@@ -250,7 +256,9 @@ def test_order_without_meaning(text: str, chance: Any) -> None:
     """Fields may be declared in any order."""
     document = parse_document(text)
     shuffled = tuple(
-        replace(each, fields=tuple(chance.sample(each.fields, len(each.fields)))) if isinstance(each, Struct) else each
+        replace(each, fields=tuple(chance.sample(each.fields, len(each.fields))))
+        if isinstance(each, ThriftStruct)
+        else each
         for each in document.definitions
     )
     other = parse(print_document(replace(document, definitions=shuffled)))
@@ -272,28 +280,28 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def data_of(schema: ThriftSchema, kind: Type) -> st.SearchStrategy[Any]:
+def data_of(schema: ThriftSchema, kind: ThriftType) -> st.SearchStrategy[Any]:
     """Data of a type, as it is decoded."""
-    resolved = schema.unit.resolve(kind)
+    resolved = schema.unit.resolve_type(kind)
     match resolved.node:
-        case EnumType(values=found):
+        case ThriftEnum(values=found):
             return st.sampled_from([value.name for value in found])
-        case Struct(kind="union", fields=fields):
+        case ThriftStruct(kind="union", fields=fields):
             return st.one_of(*(st.fixed_dictionaries({each.name: data_of(schema, each.type)}) for each in fields))
-        case Struct(fields=fields):
+        case ThriftStruct(fields=fields):
             needed = [each for each in fields if each.requiredness is Requiredness.REQUIRED or each.default is not None]
             others = [each for each in fields if each not in needed]
             return st.fixed_dictionaries(
                 {each.name: data_of(schema, each.type) for each in needed},
                 optional={each.name: data_of(schema, each.type) for each in others},
             )
-        case Container(kind="map", items=(key, value)):
+        case ContainerType(kind="map", items=(key, value)):
             pairs = st.lists(st.tuples(data_of(schema, key), data_of(schema, value)), max_size=3, unique_by=_key)
-            scalar = schema.unit.resolve(key).kind in {*SCALARS, "enum"}
+            scalar = schema.unit.resolve_type(key).kind in {*SCALARS, "enum"}
             return pairs.map(dict) if scalar else pairs
-        case Container(kind="set", items=(item,)):
+        case ContainerType(kind="set", items=(item,)):
             return st.lists(data_of(schema, item), max_size=3, unique_by=repr)
-        case Container(items=(item,)):
+        case ContainerType(items=(item,)):
             return st.lists(data_of(schema, item), max_size=3)
     return SCALARS[resolved.kind]
 
@@ -306,7 +314,7 @@ def _key(pair: tuple[Any, Any]) -> str:
 def schemas_with_data(draw: st.DrawFn) -> tuple[str, Any]:
     """A schema and a datum of it."""
     text = draw(schemas())
-    return text, draw(data_of(parse(text), Ref("S")))
+    return text, draw(data_of(parse(text), TypeName("S")))
 
 
 @given(schemas_with_data())
@@ -339,7 +347,7 @@ def test_changed_schemas_read_data(made: tuple[str, Any], data: st.DataObject) -
     document = parse_document(made[0])
     changed = []
     for each in document.definitions:
-        if isinstance(each, Struct) and each.fields:
+        if isinstance(each, ThriftStruct) and each.fields:
             at = data.draw(st.integers(0, len(each.fields) - 1))
             change = data.draw(st.sampled_from([_drop, _require, _loosen, _retype, _keep]))
             changed.append(replace(each, fields=change(each.fields, at)))
@@ -350,20 +358,20 @@ def test_changed_schemas_read_data(made: tuple[str, Any], data: st.DataObject) -
     encoded = codec.encode(made[1])
     if not THRIFT.check(reader, writer):
         found = codec.decode(encoded)
-        known = {field.name for field in reader.struct().fields}
+        known = {field.name for field in reader.find_struct().fields}
         assert {name for name in made[1] if name in known} <= set(found)
 
 
-def _keep(fields: tuple[Field, ...], at: int) -> tuple[Field, ...]:
+def _keep(fields: tuple[ThriftField, ...], at: int) -> tuple[ThriftField, ...]:
     return fields
 
 
-def _drop(fields: tuple[Field, ...], at: int) -> tuple[Field, ...]:
+def _drop(fields: tuple[ThriftField, ...], at: int) -> tuple[ThriftField, ...]:
     return fields[:at] + fields[at + 1 :]
 
 
-def _changed(**members: Any) -> Callable[[tuple[Field, ...], int], tuple[Field, ...]]:
-    def change(fields: tuple[Field, ...], at: int) -> tuple[Field, ...]:
+def _changed(**members: Any) -> Callable[[tuple[ThriftField, ...], int], tuple[ThriftField, ...]]:
+    def change(fields: tuple[ThriftField, ...], at: int) -> tuple[ThriftField, ...]:
         return (*fields[:at], replace(fields[at], **members), *fields[at + 1 :])
 
     return change
@@ -371,7 +379,7 @@ def _changed(**members: Any) -> Callable[[tuple[Field, ...], int], tuple[Field, 
 
 _require = _changed(requiredness=Requiredness.REQUIRED)
 _loosen = _changed(requiredness=Requiredness.OPTIONAL)
-_retype = _changed(type=Base("i32"), default=None)
+_retype = _changed(type=BaseType("i32"), default=None)
 
 
 @given(schemas_with_data(), st.data())
@@ -412,19 +420,19 @@ def their_module(text: str) -> Any:
     return thriftpy2.load_fp(io.StringIO(text), f"second{next(_MODULES)}_thrift")
 
 
-def plain(schema: ThriftSchema, kind: Type, value: Any) -> Any:
+def plain(schema: ThriftSchema, kind: ThriftType, value: Any) -> Any:
     """A value of thriftpy2 as our codec shows it, for comparing."""
-    resolved = schema.unit.resolve(kind)
+    resolved = schema.unit.resolve_type(kind)
     match resolved.node:
-        case EnumType(values=found):
+        case ThriftEnum(values=found):
             return next(each.name for each in found if each.number == value)
-        case Struct(fields=fields):
+        case ThriftStruct(fields=fields):
             members = {each.name: (each.type, getattr(value, each.name)) for each in fields}
             return {name: plain(schema, *each) for name, each in members.items() if each[1] is not None}
-        case Container(kind="map", items=(key, item)):
+        case ContainerType(kind="map", items=(key, item)):
             pairs = [(plain(schema, key, k), plain(schema, item, v)) for k, v in value.items()]
-            return dict(pairs) if schema.unit.resolve(key).kind in {*SCALARS, "enum"} else pairs
-        case Container(items=(item,)):
+            return dict(pairs) if schema.unit.resolve_type(key).kind in {*SCALARS, "enum"} else pairs
+        case ContainerType(items=(item,)):
             return [plain(schema, item, each) for each in value]
     return value
 
@@ -437,7 +445,7 @@ def test_another_library_reads_the_same(made: tuple[str, Any]) -> None:
     codec = THRIFT.codec(schema)
     theirs = their_module(text).S()
     protocol.TBinaryProtocol(transport.TMemoryBuffer(codec.encode(datum))).read_struct(theirs)
-    assert plain(schema, Ref("S"), theirs) == datum
+    assert plain(schema, TypeName("S"), theirs) == datum
     buffer = transport.TMemoryBuffer()
     protocol.TBinaryProtocol(buffer).write_struct(theirs)
     assert codec.decode(buffer.getvalue()) == datum

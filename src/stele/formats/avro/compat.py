@@ -55,7 +55,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 class Issue(NamedTuple):
-    """A finding before it is put into words. extra depends on the rule, see `explain`."""
+    """A finding before it is put into words. extra depends on the rule, see `explain_issue`."""
 
     rule: str
     path: str

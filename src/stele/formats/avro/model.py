@@ -109,7 +109,7 @@ class AvroField(msgspec.Struct, frozen=True, eq=False):
 
 
 class AvroRecord(msgspec.Struct, frozen=True, eq=False):
-    """Named fields in order. fields is empty while the record is being parsed; `complete` fills it, once."""
+    """Named fields in order. fields is empty while the record is being parsed; `set_fields` fills it, once."""
 
     name: str
     doc: str | None = None

@@ -18,13 +18,13 @@ from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.thrift import audit, wire
 from stele.formats.thrift import lint as _lint
 from stele.formats.thrift.arrow import arrow_schema
-from stele.formats.thrift.canonical import canonical, fingerprints
+from stele.formats.thrift.canonical import compute_fingerprints, print_canonical
 from stele.formats.thrift.codec import ThriftCodec
-from stele.formats.thrift.convert import to_model
-from stele.formats.thrift.fields import fields
-from stele.formats.thrift.outline import outline
+from stele.formats.thrift.fields import list_fields
+from stele.formats.thrift.outline import build_outline
 from stele.formats.thrift.parse import parse
 from stele.formats.thrift.schema import ThriftSchema
+from stele.formats.thrift.to_model import to_model
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,8 +33,10 @@ __all__ = ["THRIFT", "ThriftCodec", "ThriftFormat", "ThriftSchema", "arrow_schem
 
 RULESETS = Rulesets(
     "thrift",
-    Ruleset("thrift-wire@1", wire.check, "Whether bytes written with one file are read rightly with the other."),
-    Ruleset("thrift-audit@1", audit.check, "What the Apache compiler's audit warns of: data, calls, generated code."),
+    Ruleset("thrift-wire@1", wire.check_wire, "Whether bytes written with one file are read rightly with the other."),
+    Ruleset(
+        "thrift-audit@1", audit.check_audit, "What the Apache compiler's audit warns of: data, calls, generated code."
+    ),
 )
 """`thrift-wire` is about data, which policies ask about; `thrift-audit` about files, calls and generated code."""
 
@@ -55,7 +57,7 @@ class ThriftFormat:
 
     def canonical(self, parsed: ThriftSchema, form: TextForm) -> bytes:
         """PRINTED, NORMALIZED or CANONICAL; see `stele.formats.thrift.canonical`."""
-        return canonical(parsed, form)
+        return print_canonical(parsed, form)
 
     def render(self, parsed: ThriftSchema, style: str) -> str | None:
         """No style is known."""
@@ -63,7 +65,7 @@ class ThriftFormat:
 
     def fingerprints(self, parsed: ThriftSchema) -> Mapping[str, bytes]:
         """`sha256` and `md5` of the CANONICAL form."""
-        return fingerprints(parsed)
+        return compute_fingerprints(parsed)
 
     def check(self, reader: ThriftSchema, writer: ThriftSchema, ruleset: str = "") -> list[Finding]:
         """Why reader cannot take the place of writer, by the rules of the ruleset. Raises `UnknownRuleset`."""
@@ -71,11 +73,11 @@ class ThriftFormat:
 
     def fields(self, parsed: ThriftSchema) -> list[Field]:
         """All fields, depth first (10 000 at most); see `stele.formats.thrift.fields`."""
-        return fields(parsed)
+        return list_fields(parsed)
 
     def outline(self, parsed: ThriftSchema) -> list[OutlineNode]:
         """The document with all it declares; see `stele.formats.thrift.outline`."""
-        return outline(parsed)
+        return build_outline(parsed)
 
     def arrow_schema(self, parsed: ThriftSchema) -> pa.Schema:
         """The columns of the struct that `type_name` names; `arrow.arrow_schema` also takes another one."""
@@ -86,7 +88,7 @@ class ThriftFormat:
         return ThriftCodec(writer, reader)
 
     def to_model(self, parsed: ThriftSchema, struct: str = "") -> tuple[Model, list[Loss]]:
-        """A struct ('' is the one that `type_name` names) in neutral words. See `stele.formats.thrift.convert`."""
+        """A struct ('' is the one that `type_name` names) in neutral words. See `stele.formats.thrift.to_model`."""
         return to_model(parsed, struct)
 
     @property
@@ -96,7 +98,7 @@ class ThriftFormat:
 
     def lint(self, parsed: ThriftSchema, before: ThriftSchema | None = None) -> list[Finding]:
         """Advice, as warnings; see `stele.formats.thrift.lint`."""
-        return _lint.lint(parsed, before)
+        return _lint.lint_schema(parsed, before)
 
 
 THRIFT: Format[ThriftSchema] = ThriftFormat()

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import Invalid, NotInstalled
-from stele.formats.thrift.schema import Resolved, ThriftSchema, required
-from stele.formats.thrift.syntax import Struct
+from stele.formats.thrift.schema import ResolvedType, ThriftSchema, is_required
+from stele.formats.thrift.syntax import ThriftStruct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,19 +52,19 @@ def arrow_schema(schema: ThriftSchema, name: str = "") -> pa.Schema:
         import pyarrow  # noqa: ICN001 - the module itself is looked into by attribute names
     except ImportError:
         raise NotInstalled("pyarrow", "spark") from None
-    return pyarrow.schema(_Shaper().columns(Resolved(schema.unit, schema.struct(name)), ()))
+    return pyarrow.schema(_ColumnMapper().map_columns(ResolvedType(schema.unit, schema.find_struct(name)), ()))
 
 
-class _Shaper:
+class _ColumnMapper:
     def __init__(self) -> None:
         self._left = MAX_COLUMNS
 
-    def columns(self, kind: Resolved, above: tuple[Struct, ...]) -> list[pa.Field[Any]]:
+    def map_columns(self, kind: ResolvedType, above: tuple[ThriftStruct, ...]) -> list[pa.Field[Any]]:
         """The fields of a struct; above are the structs around it."""
         import pyarrow as pa
 
         struct = kind.node
-        assert isinstance(struct, Struct)
+        assert isinstance(struct, ThriftStruct)
         if any(struct is each for each in above):
             way = " > ".join(each.name for each in (*above, struct))
             raise Invalid(f"{struct.kind} {struct.name} contains itself ({way}): it has no finite table shape")
@@ -76,22 +76,22 @@ class _Shaper:
         return [
             pa.field(
                 field.name,
-                self._type(kind.unit.resolve(field.type), inside),
-                nullable=not required(struct, field),
+                self._map_type(kind.unit.resolve_type(field.type), inside),
+                nullable=not is_required(struct, field),
                 metadata={"doc": field.doc} if field.doc else None,
             )
             for field in struct.fields
         ]
 
-    def _type(self, kind: Resolved, above: tuple[Struct, ...]) -> pa.DataType:
+    def _map_type(self, kind: ResolvedType, above: tuple[ThriftStruct, ...]) -> pa.DataType:
         import pyarrow as pa
 
         match kind.kind:
             case "list" | "set":
-                return pa.list_(pa.field("element", self._type(kind.inner(0), above), nullable=False))
+                return pa.list_(pa.field("element", self._map_type(kind.inner_type(0), above), nullable=False))
             case "map":
-                return pa.map_(self._type(kind.inner(0), above), self._type(kind.inner(1), above))
+                return pa.map_(self._map_type(kind.inner_type(0), above), self._map_type(kind.inner_type(1), above))
             case "struct":
-                return pa.struct(self.columns(kind, above))
+                return pa.struct(self.map_columns(kind, above))
         made: pa.DataType = getattr(pa, _SCALARS[kind.kind])()
         return made

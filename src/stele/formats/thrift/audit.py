@@ -13,22 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stele.core.findings import Finding
-from stele.formats.thrift.canonical import written_out
-from stele.formats.thrift.explain import explain
-from stele.formats.thrift.printer import type_text, value_text
-from stele.formats.thrift.schema import ThriftSchema, Unit, required
+from stele.formats.thrift.canonical import resolve_names
+from stele.formats.thrift.finding_texts import make_finding
+from stele.formats.thrift.printer import format_type, format_value
+from stele.formats.thrift.schema import ThriftSchema, ThriftUnit, is_required
 from stele.formats.thrift.syntax import (
-    Base,
+    BaseType,
     Const,
-    Container,
-    EnumType,
-    Field,
-    Function,
-    Namespace,
-    Ref,
-    Service,
-    Struct,
-    Type,
+    ContainerType,
+    ThriftEnum,
+    ThriftField,
+    ThriftFunction,
+    ThriftNamespace,
+    ThriftService,
+    ThriftStruct,
+    ThriftType,
+    TypeName,
     Value,
 )
 
@@ -36,34 +36,34 @@ _NAMES = {"byte": "i8", "binary": "string", "slist": "string"}
 """Names of built-in types that the compiler takes for others."""
 
 
-def check(reader: ThriftSchema, writer: ThriftSchema) -> list[Finding]:
+def check_audit(reader: ThriftSchema, writer: ThriftSchema) -> list[Finding]:
     """The findings, in the order of the writer's document within enums, structs, services and the rest."""
-    return list(_Audit(reader.unit, writer.unit).findings())
+    return list(_Audit(reader.unit, writer.unit).find_changes())
 
 
 class _Audit:
-    def __init__(self, new: Unit, old: Unit) -> None:
+    def __init__(self, new: ThriftUnit, old: ThriftUnit) -> None:
         self.new = new
         self.old = old
 
-    def findings(self) -> Iterator[Finding]:
+    def find_changes(self) -> Iterator[Finding]:
         for definition in self.old.types.values():
-            if isinstance(definition, EnumType):
-                yield from self._enum(definition)
+            if isinstance(definition, ThriftEnum):
+                yield from self._audit_enum(definition)
         for struct in self.old.structs:
-            yield from self._struct(struct)
+            yield from self._audit_struct(struct)
         for service in self.old.services.values():
-            yield from self._service(service)
+            yield from self._audit_service(service)
         for constant in self.old.constants.values():
-            yield from self._constant(constant)
-        yield from self._namespaces()
+            yield from self._audit_constant(constant)
+        yield from self._audit_namespaces()
 
     # --- definitions ------------------------------------------------------------------------------------------------
 
-    def _enum(self, old: EnumType) -> Iterator[Finding]:
+    def _audit_enum(self, old: ThriftEnum) -> Iterator[Finding]:
         new = self.new.types.get(old.name)
-        if not isinstance(new, EnumType):
-            yield explain("ENUM_REMOVED", old.name, writer=old.name)
+        if not isinstance(new, ThriftEnum):
+            yield make_finding("ENUM_REMOVED", old.name, writer=old.name)
             return
         names: dict[int, str] = {}
         for each in new.values:
@@ -71,130 +71,136 @@ class _Audit:
         for value in old.values:
             path, name = f"{old.name}.{value.name}", names.get(value.number)
             if name is None:
-                yield explain("ENUM_VALUE_REMOVED", path, new.name, f"{value.name} = {value.number}")
+                yield make_finding("ENUM_VALUE_REMOVED", path, new.name, f"{value.name} = {value.number}")
             elif name != value.name:
-                yield explain("ENUM_VALUE_RENAMED", path, name, value.name)
+                yield make_finding("ENUM_VALUE_RENAMED", path, name, value.name)
 
-    def _struct(self, old: Struct) -> Iterator[Finding]:
+    def _audit_struct(self, old: ThriftStruct) -> Iterator[Finding]:
         """Structs and unions may take each other's place, exceptions not."""
         new = self.new.types.get(old.name)
-        if not isinstance(new, Struct) or (new.kind == "exception") != (old.kind == "exception"):
-            shown = "" if new is None else new.kind if isinstance(new, Struct) else type(new).__name__.lower()
-            yield explain("STRUCT_REMOVED", old.name, shown, f"{old.kind} {old.name}")
+        if not isinstance(new, ThriftStruct) or (new.kind == "exception") != (old.kind == "exception"):
+            shown = "" if new is None else new.kind if isinstance(new, ThriftStruct) else type(new).__name__.lower()
+            yield make_finding("STRUCT_REMOVED", old.name, shown, f"{old.kind} {old.name}")
         else:
-            yield from self._fields(old.name, new, old)
+            yield from self._audit_fields(old.name, new, old)
 
-    def _constant(self, old: Const) -> Iterator[Finding]:
+    def _audit_constant(self, old: Const) -> Iterator[Finding]:
         new = self.new.constants.get(old.name)
         if new is None:
-            yield explain("CONSTANT_REMOVED", old.name, writer=old.name)
-        elif not same_name(new.type, old.type):
-            yield explain("CONSTANT_CHANGED", old.name, type_text(new.type), type_text(old.type))
-        elif written_out(self.new, new.value) != written_out(self.old, old.value):
-            yield explain("CONSTANT_CHANGED", old.name, _short(new.value), _short(old.value))
+            yield make_finding("CONSTANT_REMOVED", old.name, writer=old.name)
+        elif not is_same_type(new.type, old.type):
+            yield make_finding("CONSTANT_CHANGED", old.name, format_type(new.type), format_type(old.type))
+        elif resolve_names(self.new, new.value) != resolve_names(self.old, old.value):
+            yield make_finding("CONSTANT_CHANGED", old.name, _describe_value(new.value), _describe_value(old.value))
 
-    def _namespaces(self) -> Iterator[Finding]:
-        new, old = _namespaces(self.new), _namespaces(self.old)
+    def _audit_namespaces(self) -> Iterator[Finding]:
+        new, old = _namespaces_of(self.new), _namespaces_of(self.old)
         for scope, name in old.items():
             if new.get(scope) != name:
-                yield explain("NAMESPACE_CHANGED", scope, new.get(scope, "none"), name)
+                yield make_finding("NAMESPACE_CHANGED", scope, new.get(scope, "none"), name)
 
     # --- members ----------------------------------------------------------------------------------------------------
 
-    def _fields(self, path: str, new: Struct, old: Struct) -> Iterator[Finding]:
+    def _audit_fields(self, path: str, new: ThriftStruct, old: ThriftStruct) -> Iterator[Finding]:
         """Fields by id: what is gone, what changed, what came."""
         ours = {field.id: field for field in new.fields}
         theirs = {field.id: field for field in old.fields}
         for number in sorted(theirs):
             field = theirs[number]
             if number in ours:
-                yield from self._field(f"{path}.{field.name}", (new, ours[number]), (old, field))
+                yield from self._audit_field(f"{path}.{field.name}", (new, ours[number]), (old, field))
             else:
-                yield explain("FIELD_REMOVED", f"{path}.{field.name}", writer=shown(field))
+                yield make_finding("FIELD_REMOVED", f"{path}.{field.name}", writer=describe_field(field))
         last = max(theirs, default=None)
         for number in sorted(set(ours).difference(theirs)):
             field = ours[number]
             if last is not None and number < last:
-                yield explain("FIELD_INSERTED", f"{path}.{field.name}", shown(field))
-            elif required(new, field):
-                yield explain("REQUIRED_FIELD_ADDED", f"{path}.{field.name}", shown(field))
+                yield make_finding("FIELD_INSERTED", f"{path}.{field.name}", describe_field(field))
+            elif is_required(new, field):
+                yield make_finding("REQUIRED_FIELD_ADDED", f"{path}.{field.name}", describe_field(field))
 
-    def _field(self, path: str, new: tuple[Struct, Field], old: tuple[Struct, Field]) -> Iterator[Finding]:
+    def _audit_field(
+        self, path: str, new: tuple[ThriftStruct, ThriftField], old: tuple[ThriftStruct, ThriftField]
+    ) -> Iterator[Finding]:
         ours, theirs = new[1], old[1]
-        if not same_name(ours.type, theirs.type):
-            yield explain("FIELD_TYPE_NAME_CHANGED", path, type_text(ours.type), type_text(theirs.type))
-        words = ["required" if required(*side) else "not required" for side in (new, old)]
+        if not is_same_type(ours.type, theirs.type):
+            yield make_finding("FIELD_TYPE_NAME_CHANGED", path, format_type(ours.type), format_type(theirs.type))
+        words = ["required" if is_required(*side) else "not required" for side in (new, old)]
         if words[0] != words[1]:
-            yield explain("FIELD_REQUIREDNESS_CHANGED", path, *words)
-        if "not required" in words and not self._same_default(ours.default, theirs.default):
-            yield explain("DEFAULT_CHANGED", path, _short(ours.default), _short(theirs.default))
+            yield make_finding("FIELD_REQUIREDNESS_CHANGED", path, *words)
+        if "not required" in words and not self._is_same_default(ours.default, theirs.default):
+            yield make_finding("DEFAULT_CHANGED", path, _describe_value(ours.default), _describe_value(theirs.default))
         if ours.name != theirs.name:
-            yield explain("FIELD_RENAMED", path, ours.name, theirs.name)
+            yield make_finding("FIELD_RENAMED", path, ours.name, theirs.name)
 
-    def _same_default(self, new: Value | None, old: Value | None) -> bool:
+    def _is_same_default(self, new: Value | None, old: Value | None) -> bool:
         if new is None or old is None:
             return new is old
-        return written_out(self.new, new) == written_out(self.old, old)
+        return resolve_names(self.new, new) == resolve_names(self.old, old)
 
     # --- services ---------------------------------------------------------------------------------------------------
 
-    def _service(self, old: Service) -> Iterator[Finding]:
+    def _audit_service(self, old: ThriftService) -> Iterator[Finding]:
         new = self.new.services.get(old.name)
         if new is None:
-            yield explain("SERVICE_REMOVED", old.name, writer=old.name)
+            yield make_finding("SERVICE_REMOVED", old.name, writer=old.name)
             return
-        if old.extends and _last(new.extends) != _last(old.extends):
-            yield explain("SERVICE_PARENT_CHANGED", old.name, new.extends or "nothing", old.extends)
+        if old.extends and _simple_name(new.extends) != _simple_name(old.extends):
+            yield make_finding("SERVICE_PARENT_CHANGED", old.name, new.extends or "nothing", old.extends)
         functions = {function.name: function for function in new.functions}
         for function in old.functions:
             path = f"{old.name}.{function.name}"
             if function.name in functions:
-                yield from self._function(path, functions[function.name], function)
+                yield from self._audit_function(path, functions[function.name], function)
             else:
-                yield explain("FUNCTION_REMOVED", path, writer=function.name)
+                yield make_finding("FUNCTION_REMOVED", path, writer=function.name)
 
-    def _function(self, path: str, new: Function, old: Function) -> Iterator[Finding]:
+    def _audit_function(self, path: str, new: ThriftFunction, old: ThriftFunction) -> Iterator[Finding]:
         if new.oneway != old.oneway:
             words = ["oneway" if side.oneway else "with an answer" for side in (new, old)]
-            yield explain("FUNCTION_ONEWAY_CHANGED", path, *words)
-        if not same_name(new.returns, old.returns):
-            returns = ["void" if side.returns is None else type_text(side.returns) for side in (new, old)]
-            yield explain("RETURN_TYPE_CHANGED", path, *returns)
-        yield from self._fields(path, Struct("struct", "", new.arguments), Struct("struct", "", old.arguments))
-        yield from self._fields(path, Struct("struct", "", new.throws), Struct("struct", "", old.throws))
+            yield make_finding("FUNCTION_ONEWAY_CHANGED", path, *words)
+        if not is_same_type(new.returns, old.returns):
+            returns = ["void" if side.returns is None else format_type(side.returns) for side in (new, old)]
+            yield make_finding("RETURN_TYPE_CHANGED", path, *returns)
+        yield from self._audit_fields(
+            path, ThriftStruct("struct", "", new.arguments), ThriftStruct("struct", "", old.arguments)
+        )
+        yield from self._audit_fields(
+            path, ThriftStruct("struct", "", new.throws), ThriftStruct("struct", "", old.throws)
+        )
 
 
-def same_name(new: Type | None, old: Type | None) -> bool:
+def is_same_type(new: ThriftType | None, old: ThriftType | None) -> bool:
     """Whether the audit takes two types for one: by name, whatever document it is from; None is void."""
     if new is None or old is None:
         return new is old
-    if isinstance(new, Container) and isinstance(old, Container):
-        return new.kind == old.kind and all(map(same_name, new.items, old.items))
-    if isinstance(new, Container) or isinstance(old, Container):
+    if isinstance(new, ContainerType) and isinstance(old, ContainerType):
+        return new.kind == old.kind and all(map(is_same_type, new.items, old.items))
+    if isinstance(new, ContainerType) or isinstance(old, ContainerType):
         return False
-    return _name(new) == _name(old)
+    return _type_name(new) == _type_name(old)
 
 
-def _name(kind: Base | Ref) -> str:
-    return _last(kind.name) if isinstance(kind, Ref) else _NAMES.get(kind.name, kind.name)
+def _type_name(kind: BaseType | TypeName) -> str:
+    return _simple_name(kind.name) if isinstance(kind, TypeName) else _NAMES.get(kind.name, kind.name)
 
 
-def _last(name: str) -> str:
+def _simple_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _namespaces(unit: Unit) -> dict[str, str]:
-    return {header.scope: header.name for header in unit.document.headers if isinstance(header, Namespace)}
+def _namespaces_of(unit: ThriftUnit) -> dict[str, str]:
+    return {header.scope: header.name for header in unit.document.headers if isinstance(header, ThriftNamespace)}
 
 
-def shown(field: Field) -> str:
+def describe_field(field: ThriftField) -> str:
     """A field in a few words."""
-    words = [f"{field.id}:", field.requiredness.value, type_text(field.type), field.name]
+    words = [f"{field.id}:", field.requiredness.value, format_type(field.type), field.name]
     return " ".join(word for word in words if word)
 
 
-def _short(value: Value | None) -> str:
+def _describe_value(value: Value | None) -> str:
     if value is None:
         return "none"
-    text = value_text(value)
+    text = format_value(value)
     return text if len(text) <= 60 else f"{text[:59]}…"

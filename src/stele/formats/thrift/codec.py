@@ -16,12 +16,12 @@ from __future__ import annotations
 from typing import Any
 
 from stele.errors import EncodeError
-from stele.formats.thrift.decode import decode
-from stele.formats.thrift.encode import Writer
-from stele.formats.thrift.example import example
-from stele.formats.thrift.layout import Layouts
-from stele.formats.thrift.schema import Resolved, ThriftSchema
-from stele.formats.thrift.syntax import Struct
+from stele.formats.thrift.decode import decode_struct
+from stele.formats.thrift.encode import ThriftWriter
+from stele.formats.thrift.example import make_example
+from stele.formats.thrift.layout import LayoutCache
+from stele.formats.thrift.schema import ResolvedType, ThriftSchema
+from stele.formats.thrift.syntax import ThriftStruct
 
 
 class ThriftCodec:
@@ -33,33 +33,33 @@ class ThriftCodec:
     """
 
     def __init__(self, writer: ThriftSchema, reader: ThriftSchema | None = None, name: str = "") -> None:
-        struct = writer.struct(name)
+        struct = writer.find_struct(name)
         reader = reader or writer
-        known = isinstance(reader.unit.types.get(struct.name), Struct)
-        self._writer = Resolved(writer.unit, struct)
-        self._reader = Resolved(reader.unit, reader.struct(struct.name if known else ""))
-        self._layouts = Layouts()
+        known = isinstance(reader.unit.types.get(struct.name), ThriftStruct)
+        self._writer = ResolvedType(writer.unit, struct)
+        self._reader = ResolvedType(reader.unit, reader.find_struct(struct.name if known else ""))
+        self._layouts = LayoutCache()
 
     def encode(self, datum: Any) -> bytes:
         """Bytes of one datum, fields in the order of their ids. Raises `EncodeError` with the path of what is wrong."""
-        writer = self._written(datum)
+        writer = self._encode_struct(datum)
         if writer.problems:
             raise EncodeError("; ".join(writer.problems))
         return bytes(writer.out)
 
     def decode(self, data: bytes) -> Any:
         """One datum. Raises `DecodeError` with path and offset, also for left-overs and missing required fields."""
-        return decode(bytes(data), self._reader, self._layouts)
+        return decode_struct(bytes(data), self._reader, self._layouts)
 
     def validate(self, datum: Any) -> list[str]:
         """Why the datum does not fit, a sentence with its path each (100 at most)."""
-        return self._written(datum).problems
+        return self._encode_struct(datum).problems
 
     def example(self) -> Any:
         """A small datum that fits. Raises `Invalid` when there is no finite one."""
-        return example(self._writer, self._layouts)
+        return make_example(self._writer, self._layouts)
 
-    def _written(self, datum: Any) -> Writer:
-        writer = Writer(self._layouts)
-        writer.write(self._writer, datum)
+    def _encode_struct(self, datum: Any) -> ThriftWriter:
+        writer = ThriftWriter(self._layouts)
+        writer.write_struct(self._writer, datum)
         return writer

@@ -11,9 +11,9 @@ from struct import Struct as Packed
 from typing import Any, Final
 
 from stele.errors import DecodeError
-from stele.formats.thrift.layout import MAX_DEPTH, NAMES, WIRE, Layout, Layouts
-from stele.formats.thrift.schema import Resolved
-from stele.formats.thrift.values import SCALARS, pairing
+from stele.formats.thrift.constants import SCALARS, make_map
+from stele.formats.thrift.layout import MAX_DEPTH, NAMES, WIRE, LayoutCache, StructLayout
+from stele.formats.thrift.schema import ResolvedType
 
 _I16: Final = Packed("!h")
 _I32: Final = Packed("!i")
@@ -27,7 +27,7 @@ MAX_DEFAULTS: Final = 200_000
 """Values of defaults in one datum: an absent field costs no byte, but its default takes memory."""
 
 
-class _Broken(Exception):
+class _MalformedData(Exception):
     """The data contradict the schema; path leads from the value out to the root."""
 
     def __init__(self, why: str, at: int) -> None:
@@ -36,25 +36,25 @@ class _Broken(Exception):
         self.at = at
         self.path: list[str] = []
 
-    def public(self) -> DecodeError:
+    def to_decode_error(self) -> DecodeError:
         place = "".join(reversed(self.path)).removeprefix(".")
         return DecodeError(f"{place}: {self.why}" if place else self.why, offset=self.at)
 
 
-def decode(data: bytes, kind: Resolved, layouts: Layouts) -> Any:
+def decode_struct(data: bytes, kind: ResolvedType, layouts: LayoutCache) -> Any:
     """One struct that is all of the data. Raises `DecodeError` with the path and the offset."""
-    reader = _Reader(data, layouts)
+    reader = _DataReader(data, layouts)
     try:
-        found = reader.struct(layouts.of(kind), MAX_DEPTH)
-    except _Broken as broken:
-        raise broken.public() from None
+        found = reader.read_struct(layouts.struct_layout(kind), MAX_DEPTH)
+    except _MalformedData as broken:
+        raise broken.to_decode_error() from None
     if reader.at != len(data):
         raise DecodeError(f"{len(data) - reader.at} bytes are left over after the datum", offset=reader.at)
     return found
 
 
-class _Reader:
-    def __init__(self, data: bytes, layouts: Layouts) -> None:
+class _DataReader:
+    def __init__(self, data: bytes, layouts: LayoutCache) -> None:
         self.data = data
         self.at = 0
         self.layouts = layouts
@@ -62,178 +62,182 @@ class _Reader:
 
     # --- pieces -----------------------------------------------------------------------------------------------------
 
-    def take(self, count: int) -> int:
+    def take_bytes(self, count: int) -> int:
         """Where the next count bytes start; they are passed over."""
         start = self.at
         if count > len(self.data) - start:
-            raise _Broken("the data end in the middle of a value", len(self.data))
+            raise _MalformedData("the data end in the middle of a value", len(self.data))
         self.at = start + count
         return start
 
-    def number(self, packed: Packed) -> Any:
-        return packed.unpack_from(self.data, self.take(packed.size))[0]
+    def read_number(self, packed: Packed) -> Any:
+        return packed.unpack_from(self.data, self.take_bytes(packed.size))[0]
 
-    def type_number(self) -> int:
-        return self.data[self.take(1)]
+    def read_type_number(self) -> int:
+        return self.data[self.take_bytes(1)]
 
-    def size(self, smallest: int) -> int:
+    def read_size(self, smallest: int) -> int:
         """A count of values that take at least `smallest` bytes each; refused when they cannot all be there."""
         start = self.at
-        count: int = self.number(_I32)
+        count: int = self.read_number(_I32)
         if count < 0 or count * smallest > len(self.data) - self.at:
-            raise _Broken(f"a size of {count} does not fit into the data", start)
+            raise _MalformedData(f"a size of {count} does not fit into the data", start)
         return count
 
-    def deeper(self, left: int) -> int:
+    def descend(self, left: int) -> int:
         """The levels left inside a struct or container."""
         if left <= 0:
-            raise _Broken(f"the data are nested deeper than {MAX_DEPTH} levels", self.at)
+            raise _MalformedData(f"the data are nested deeper than {MAX_DEPTH} levels", self.at)
         return left - 1
 
     # --- values -----------------------------------------------------------------------------------------------------
 
-    def struct(self, layout: Layout, left: int) -> dict[str, Any]:
+    def read_struct(self, layout: StructLayout, left: int) -> dict[str, Any]:
         """The fields that are there, as they come, then defaults for those that are not."""
-        left = self.deeper(left)
+        left = self.descend(left)
         start = self.at
         found: dict[str, Any] = {}
         unknown = 0
-        while wire := self.type_number():
-            slot = layout.by_id.get(self.number(_I16))
+        while wire := self.read_type_number():
+            slot = layout.by_id.get(self.read_number(_I16))
             if slot is None:
                 unknown += 1
-                self.skip(wire, left)
+                self.skip_value(wire, left)
                 continue
             try:
                 if wire != slot.wire:
-                    raise _Broken(f"there is a {_word(wire)} where the schema has {slot.kind.kind}", self.at - 3)
+                    raise _MalformedData(
+                        f"there is a {_wire_type_name(wire)} where the schema has {slot.kind.kind}", self.at - 3
+                    )
                 if slot.name in found:
-                    raise _Broken("the field is there twice", self.at - 3)
-                found[slot.name] = self.value(slot.kind, left)
-            except _Broken as broken:
+                    raise _MalformedData("the field is there twice", self.at - 3)
+                found[slot.name] = self.read_value(slot.kind, left)
+            except _MalformedData as broken:
                 broken.path.append(f".{slot.name}")
                 raise
         if layout.kind == "union":
             if len(found) > 1 or not (found or unknown):
-                raise _Broken(f"the union {layout.name} has {len(found)} members set instead of one", start)
+                raise _MalformedData(f"the union {layout.name} has {len(found)} members set instead of one", start)
         else:
-            self.complete(layout, found, start)
+            self.add_defaults(layout, found, start)
         return found
 
-    def complete(self, layout: Layout, datum: dict[str, Any], start: int) -> None:
+    def add_defaults(self, layout: StructLayout, datum: dict[str, Any], start: int) -> None:
         """Add defaults of fields that are not there; a required field must be there or have one."""
         for slot in layout.demanding:
             if slot.name in datum:
                 continue
             if not slot.has_default:
-                raise _Broken(f"the required field {slot.name!r} of {layout.name} is missing", start)
+                raise _MalformedData(f"the required field {slot.name!r} of {layout.name} is missing", start)
             self.defaults += slot.default_parts
             if self.defaults > MAX_DEFAULTS:
-                raise _Broken(f"the defaults of missing fields have more than {MAX_DEFAULTS} values", start)
-            datum[slot.name] = slot.default()
+                raise _MalformedData(f"the defaults of missing fields have more than {MAX_DEFAULTS} values", start)
+            datum[slot.name] = slot.make_default()
 
-    def value(self, kind: Resolved, left: int) -> Any:
+    def read_value(self, kind: ResolvedType, left: int) -> Any:
         word = kind.kind
         if word in _NUMBERS:
-            return self.number(_NUMBERS[word])
+            return self.read_number(_NUMBERS[word])
         match word:
             case "string" | "binary":
-                return self.text(word)
+                return self.read_text(word)
             case "bool":
-                return self.bool()
+                return self.read_bool()
             case "enum":
-                return self.enum(kind)
+                return self.read_enum(kind)
             case "struct":
-                return self.struct(self.layouts.of(kind), left)
+                return self.read_struct(self.layouts.struct_layout(kind), left)
             case "map":
-                return self.map(kind, left)
+                return self.read_map(kind, left)
             case "uuid":
-                start = self.take(16)
+                start = self.take_bytes(16)
                 return str(uuid.UUID(bytes=self.data[start : start + 16]))
-        return self.items(kind, left)
+        return self.read_items(kind, left)
 
-    def bool(self) -> bool:
-        start = self.take(1)
+    def read_bool(self) -> bool:
+        start = self.take_bytes(1)
         if self.data[start] > 1:
-            raise _Broken(f"a bool is 0 or 1, not {self.data[start]}", start)
+            raise _MalformedData(f"a bool is 0 or 1, not {self.data[start]}", start)
         return self.data[start] == 1
 
-    def text(self, word: str) -> str | bytes:
-        count = self.size(1)
-        start = self.take(count)
+    def read_text(self, word: str) -> str | bytes:
+        count = self.read_size(1)
+        start = self.take_bytes(count)
         found = self.data[start : self.at]
         if word == "binary":
             return found
         try:
             return found.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise _Broken("the string is not UTF-8", start + error.start) from None
+            raise _MalformedData("the string is not UTF-8", start + error.start) from None
 
-    def enum(self, kind: Resolved) -> str | int:
+    def read_enum(self, kind: ResolvedType) -> str | int:
         """The name of the value; the number where the schema has no name for it."""
-        number: int = self.number(_I32)
-        return self.layouts.enum(kind).names.get(number, number)
+        number: int = self.read_number(_I32)
+        return self.layouts.enum_layout(kind).names.get(number, number)
 
-    def items(self, kind: Resolved, left: int) -> list[Any]:
+    def read_items(self, kind: ResolvedType, left: int) -> list[Any]:
         """A list or set, as a list."""
-        left = self.deeper(left)
-        inner = kind.inner(0)
-        wire = self.type_number()
-        count = self.size(_SMALLEST.get(wire, 1))
-        self.expect(count, wire, inner)
+        left = self.descend(left)
+        inner = kind.inner_type(0)
+        wire = self.read_type_number()
+        count = self.read_size(_SMALLEST.get(wire, 1))
+        self.require_wire_type(count, wire, inner)
         try:
-            return [self.value(inner, left) for _ in range(count)]
-        except _Broken as broken:
+            return [self.read_value(inner, left) for _ in range(count)]
+        except _MalformedData as broken:
             broken.path.append("[]")
             raise
 
-    def map(self, kind: Resolved, left: int) -> Any:
-        left = self.deeper(left)
+    def read_map(self, kind: ResolvedType, left: int) -> Any:
+        left = self.descend(left)
         start = self.at
-        key, value = kind.inner(0), kind.inner(1)
-        wires = self.type_number(), self.type_number()
-        count = self.size(sum(_SMALLEST.get(wire, 1) for wire in wires))
-        self.expect(count, wires[0], key)
-        self.expect(count, wires[1], value)
+        key, value = kind.inner_type(0), kind.inner_type(1)
+        wires = self.read_type_number(), self.read_type_number()
+        count = self.read_size(sum(_SMALLEST.get(wire, 1) for wire in wires))
+        self.require_wire_type(count, wires[0], key)
+        self.require_wire_type(count, wires[1], value)
         try:
-            pairs = [(self.value(key, left), self.value(value, left)) for _ in range(count)]
-        except _Broken as broken:
+            pairs = [(self.read_value(key, left), self.read_value(value, left)) for _ in range(count)]
+        except _MalformedData as broken:
             broken.path.append("{}")
             raise
-        made = pairing(kind, pairs)
+        made = make_map(kind, pairs)
         if len(made) < count and key.kind in SCALARS:
-            raise _Broken("a key of the map is there twice", start)
+            raise _MalformedData("a key of the map is there twice", start)
         return made
 
-    def expect(self, count: int, wire: int, kind: Resolved) -> None:
+    def require_wire_type(self, count: int, wire: int, kind: ResolvedType) -> None:
         """Values of a container must be of the schema's type; an empty one may say anything."""
         if count and wire != WIRE[kind.kind]:
-            raise _Broken(f"there are values of type {_word(wire)} where the schema has {kind.kind}", self.at)
+            raise _MalformedData(
+                f"there are values of type {_wire_type_name(wire)} where the schema has {kind.kind}", self.at
+            )
 
-    def skip(self, wire: int, left: int) -> None:
+    def skip_value(self, wire: int, left: int) -> None:
         """Pass over a value of a field the schema does not know."""
         if wire in _FIXED:
-            self.take(_SMALLEST[wire])
+            self.take_bytes(_SMALLEST[wire])
         elif wire == WIRE["string"]:
-            self.take(self.size(1))
+            self.take_bytes(self.read_size(1))
         elif wire == WIRE["struct"]:
-            left = self.deeper(left)
-            while inner := self.type_number():
-                self.take(2)
-                self.skip(inner, left)
+            left = self.descend(left)
+            while inner := self.read_type_number():
+                self.take_bytes(2)
+                self.skip_value(inner, left)
         elif wire in {WIRE["map"], WIRE["set"], WIRE["list"]}:
-            left = self.deeper(left)
-            wires = [self.type_number() for _ in range(2 if wire == WIRE["map"] else 1)]
-            count = self.size(sum(_SMALLEST.get(each, 1) for each in wires))
+            left = self.descend(left)
+            wires = [self.read_type_number() for _ in range(2 if wire == WIRE["map"] else 1)]
+            count = self.read_size(sum(_SMALLEST.get(each, 1) for each in wires))
             if all(each in _FIXED for each in wires):
-                self.take(count * sum(_SMALLEST[each] for each in wires))
+                self.take_bytes(count * sum(_SMALLEST[each] for each in wires))
                 return
             for _ in range(count):
                 for each in wires:
-                    self.skip(each, left)
+                    self.skip_value(each, left)
         else:
-            raise _Broken(f"there is no type {wire}", self.at)
+            raise _MalformedData(f"there is no type {wire}", self.at)
 
 
-def _word(wire: int) -> str:
+def _wire_type_name(wire: int) -> str:
     return NAMES.get(wire, f"type {wire}")

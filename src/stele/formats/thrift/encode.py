@@ -11,11 +11,11 @@ from struct import Struct as Packed
 from typing import Any, Final
 from uuid import UUID
 
-from stele.formats.thrift.layout import MAX_DEPTH, WIRE, Layout, Layouts, Slot
-from stele.formats.thrift.numbers import I32
-from stele.formats.thrift.schema import Resolved
-from stele.formats.thrift.syntax import EnumType
-from stele.formats.thrift.values import RANGES, SCALARS, uuid_of
+from stele.formats.thrift.constants import RANGES, SCALARS, parse_uuid
+from stele.formats.thrift.layout import MAX_DEPTH, WIRE, FieldLayout, LayoutCache, StructLayout
+from stele.formats.thrift.lexer import I32
+from stele.formats.thrift.schema import ResolvedType
+from stele.formats.thrift.syntax import ThriftEnum
 
 MAX_PROBLEMS: Final = 100
 """Problems listed for one datum."""
@@ -26,104 +26,104 @@ _FIELD: Final = Packed("!bh")
 _SIZES: Final = {"i8": 1, "i16": 2, "i32": 4, "i64": 8}
 
 
-class _Enough(Exception):
+class _TooManyProblems(Exception):
     """So much is wrong that nobody reads on."""
 
 
-class Writer:
+class ThriftWriter:
     """Writes one datum to `out`; `problems` says what does not fit, a sentence with its path each."""
 
-    def __init__(self, layouts: Layouts) -> None:
+    def __init__(self, layouts: LayoutCache) -> None:
         self.out = bytearray()
         self.problems: list[str] = []
         self._layouts = layouts
         self._path: list[str] = []
 
-    def write(self, kind: Resolved, datum: Any) -> None:
+    def write_struct(self, kind: ResolvedType, datum: Any) -> None:
         """Write the outermost struct."""
-        with suppress(_Enough):
-            self._value(kind, datum, MAX_DEPTH)
+        with suppress(_TooManyProblems):
+            self._write_value(kind, datum, MAX_DEPTH)
 
-    def _wrong(self, why: str) -> None:
+    def _add_problem(self, why: str) -> None:
         place = "".join(self._path).removeprefix(".")
         self.problems.append(f"{place}: {why}" if place else why)
         if len(self.problems) >= MAX_PROBLEMS:
-            raise _Enough
+            raise _TooManyProblems
 
-    def _at(self, step: str, kind: Resolved, datum: Any, left: int) -> None:
+    def _write_at(self, step: str, kind: ResolvedType, datum: Any, left: int) -> None:
         self._path.append(step)
-        self._value(kind, datum, left)
+        self._write_value(kind, datum, left)
         self._path.pop()
 
-    def _value(self, kind: Resolved, datum: Any, left: int) -> None:
+    def _write_value(self, kind: ResolvedType, datum: Any, left: int) -> None:
         word = kind.kind
         if word in SCALARS:
-            found = self._enum(kind, datum) if word == "enum" else _scalar(word, datum)
+            found = self._write_enum(kind, datum) if word == "enum" else _encode_scalar(word, datum)
             if isinstance(found, str):
-                self._wrong(found)
+                self._add_problem(found)
             else:
                 self.out += found
         elif left <= 0:
-            self._wrong(f"nested deeper than {MAX_DEPTH} levels")
+            self._add_problem(f"nested deeper than {MAX_DEPTH} levels")
         elif word == "struct":
-            self._struct(self._layouts.of(kind), datum, left - 1)
+            self._write_struct(self._layouts.struct_layout(kind), datum, left - 1)
         elif word == "map":
-            self._map(kind, datum, left - 1)
+            self._write_map(kind, datum, left - 1)
         else:
-            self._items(kind, datum, left - 1)
+            self._write_items(kind, datum, left - 1)
 
     # --- structs ----------------------------------------------------------------------------------------------------
 
-    def _struct(self, layout: Layout, datum: Any, left: int) -> None:
+    def _write_struct(self, layout: StructLayout, datum: Any, left: int) -> None:
         if not isinstance(datum, Mapping):
-            self._wrong(f"{_shown(datum)} is no mapping for {layout.kind} {layout.name}")
+            self._add_problem(f"{_describe_datum(datum)} is no mapping for {layout.kind} {layout.name}")
             return
         for name in datum:
             if name not in layout.by_name:
-                self._wrong(f"{layout.name} has no field {_shown(name)}")
+                self._add_problem(f"{layout.name} has no field {_describe_datum(name)}")
         if layout.kind == "union":
             members = sum(datum.get(slot.name) is not None for slot in layout.slots)
             if members != 1:
-                self._wrong(f"the union {layout.name} has {members} members set instead of one")
+                self._add_problem(f"the union {layout.name} has {members} members set instead of one")
         for slot in layout.slots:
-            self._field(layout, slot, datum.get(slot.name), left)
+            self._write_field(layout, slot, datum.get(slot.name), left)
         self.out.append(0)
 
-    def _field(self, layout: Layout, slot: Slot, value: Any, left: int) -> None:
+    def _write_field(self, layout: StructLayout, slot: FieldLayout, value: Any, left: int) -> None:
         """A field that is set, or whose default is written in its place."""
         if value is None and slot.has_default and not slot.optional:
-            value = slot.default()
+            value = slot.make_default()
         if value is not None and not slot.fits:
-            self._wrong(f"the id {slot.id} of the field {slot.name!r} of {layout.name} does not fit into 16 bits")
+            self._add_problem(f"the id {slot.id} of the field {slot.name!r} of {layout.name} does not fit into 16 bits")
         elif value is not None:
             self.out += _FIELD.pack(slot.wire, slot.id)
-            self._at(f".{slot.name}", slot.kind, value, left)
+            self._write_at(f".{slot.name}", slot.kind, value, left)
         elif slot.required:
-            self._wrong(f"the required field {slot.name!r} of {layout.name} is not set")
+            self._add_problem(f"the required field {slot.name!r} of {layout.name} is not set")
 
     # --- containers -------------------------------------------------------------------------------------------------
 
-    def _items(self, kind: Resolved, datum: Any, left: int) -> None:
+    def _write_items(self, kind: ResolvedType, datum: Any, left: int) -> None:
         """A list or a set; the items of a Python set are written in the order of their bytes."""
         unordered = isinstance(datum, set | frozenset) and kind.kind == "set"
         if not (unordered or isinstance(datum, list | tuple)):
-            self._wrong(f"{_shown(datum)} is no {kind.kind}")
+            self._add_problem(f"{_describe_datum(datum)} is no {kind.kind}")
             return
-        inner = kind.inner(0)
+        inner = kind.inner_type(0)
         self.out.append(WIRE[inner.kind])
         self.out += _I32.pack(len(datum))
         start, pieces = len(self.out), []
         for at, item in enumerate(datum):
             before = len(self.out)
-            self._at(f"[{at}]", inner, item, left)
+            self._write_at(f"[{at}]", inner, item, left)
             if kind.kind == "set":
                 pieces.append(bytes(self.out[before:]))
         if len(set(pieces)) < len(pieces) and not self.problems:
-            self._wrong("an item of the set is there twice")
+            self._add_problem("an item of the set is there twice")
         if unordered:
             self.out[start:] = b"".join(sorted(pieces))
 
-    def _map(self, kind: Resolved, datum: Any, left: int) -> None:
+    def _write_map(self, kind: ResolvedType, datum: Any, left: int) -> None:
         pairs: Iterable[Any]
         if isinstance(datum, Mapping):
             pairs = datum.items()
@@ -132,58 +132,58 @@ class Writer:
         ):
             pairs = datum
         else:
-            self._wrong(f"{_shown(datum)} is neither a mapping nor a list of pairs")
+            self._add_problem(f"{_describe_datum(datum)} is neither a mapping nor a list of pairs")
             return
-        key, value = kind.inner(0), kind.inner(1)
+        key, value = kind.inner_type(0), kind.inner_type(1)
         self.out += bytes((WIRE[key.kind], WIRE[value.kind]))
         self.out += _I32.pack(len(datum))
         seen: set[bytes] = set()
         for name, item in pairs:
             before = len(self.out)
-            self._at("{}.key", key, name, left)
+            self._write_at("{}.key", key, name, left)
             seen.add(bytes(self.out[before:]))
-            self._at(f"{{{_shown(name)}}}", value, item, left)
+            self._write_at(f"{{{_describe_datum(name)}}}", value, item, left)
         if len(seen) < len(datum) and not self.problems:
-            self._wrong("a key of the map is there twice")
+            self._add_problem("a key of the map is there twice")
 
-    def _enum(self, kind: Resolved, datum: Any) -> bytes | str:
+    def _write_enum(self, kind: ResolvedType, datum: Any) -> bytes | str:
         """An enum value by its name or its number; numbers need no name, as data of newer schemas has such."""
-        number = self._layouts.enum(kind).numbers.get(datum) if isinstance(datum, str) else datum
+        number = self._layouts.enum_layout(kind).numbers.get(datum) if isinstance(datum, str) else datum
         if isinstance(number, bool) or not isinstance(number, int) or number not in I32:
-            return f"{_shown(datum)} is no value of {_words(kind)}"
+            return f"{_describe_datum(datum)} is no value of {_describe_kind(kind)}"
         return _I32.pack(number)
 
 
-def _words(kind: Resolved) -> str:
-    return f"the enum {kind.node.name}" if isinstance(kind.node, EnumType) else kind.kind
+def _describe_kind(kind: ResolvedType) -> str:
+    return f"the enum {kind.node.name}" if isinstance(kind.node, ThriftEnum) else kind.kind
 
 
 # --- scalars --------------------------------------------------------------------------------------------------------
 
 
-def _scalar(word: str, datum: Any) -> bytes | str:
+def _encode_scalar(word: str, datum: Any) -> bytes | str:
     """The bytes of a scalar that is no enum, or why it does not fit."""
     if word in RANGES:
         if isinstance(datum, bool) or not isinstance(datum, int):
-            return f"{_shown(datum)} is no {word}"
+            return f"{_describe_datum(datum)} is no {word}"
         if datum not in RANGES[word]:
-            return f"{_shown(datum)} is out of the range of {word}"
+            return f"{_describe_datum(datum)} is out of the range of {word}"
         return datum.to_bytes(_SIZES[word], "big", signed=True)
     match word:
         case "bool":
-            return bytes((datum,)) if isinstance(datum, bool) else f"{_shown(datum)} is no bool"
+            return bytes((datum,)) if isinstance(datum, bool) else f"{_describe_datum(datum)} is no bool"
         case "double":
-            return _double(datum)
+            return _encode_double(datum)
         case "uuid":
-            return _uuid(datum)
+            return _encode_uuid(datum)
         case "binary":
             found = bytes(datum) if isinstance(datum, bytes | bytearray | memoryview) else None
         case _:
             found = datum.encode("utf-8", "surrogatepass") if isinstance(datum, str) else None
             if found is not None and not _is_utf8(found):
-                return f"{_shown(datum)} has characters that UTF-8 cannot hold"
+                return f"{_describe_datum(datum)} has characters that UTF-8 cannot hold"
     if found is None:
-        return f"{_shown(datum)} is no {word}"
+        return f"{_describe_datum(datum)} is no {word}"
     return _I32.pack(len(found)) + found if len(found) in I32 else f"the {word} is longer than 2 GiB"
 
 
@@ -195,20 +195,20 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _double(datum: Any) -> bytes | str:
+def _encode_double(datum: Any) -> bytes | str:
     if isinstance(datum, bool) or not isinstance(datum, int | float):
-        return f"{_shown(datum)} is no double"
+        return f"{_describe_datum(datum)} is no double"
     if isinstance(datum, int) and (abs(datum) > 2**1000 or int(float(datum)) != datum):
-        return f"{_shown(datum)} has more digits than a double"
+        return f"{_describe_datum(datum)} has more digits than a double"
     return _DOUBLE.pack(datum)
 
 
-def _uuid(datum: Any) -> bytes | str:
-    found = uuid_of(datum) if isinstance(datum, str) else datum
-    return found.bytes if isinstance(found, UUID) else f"{_shown(datum)} is no uuid"
+def _encode_uuid(datum: Any) -> bytes | str:
+    found = parse_uuid(datum) if isinstance(datum, str) else datum
+    return found.bytes if isinstance(found, UUID) else f"{_describe_datum(datum)} is no uuid"
 
 
-def _shown(datum: Any) -> str:
+def _describe_datum(datum: Any) -> str:
     """A datum in a few characters; large ones are not printed to be cut."""
     if isinstance(datum, str | bytes):
         return repr(datum[:40])

@@ -6,11 +6,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from stele.errors import MalformedSchema
-from stele.formats.thrift.numbers import I16
-from stele.formats.thrift.schema import Resolved, Unit, required
-from stele.formats.thrift.syntax import EnumType, Requiredness, Struct
-from stele.formats.thrift.syntax import Field as Declared
-from stele.formats.thrift.values import datum, fit, parts
+from stele.formats.thrift.constants import count_parts, make_datum, require_fit
+from stele.formats.thrift.lexer import I16
+from stele.formats.thrift.schema import ResolvedType, ThriftUnit, is_required
+from stele.formats.thrift.syntax import Requiredness, ThriftEnum, ThriftField, ThriftStruct
 
 MAX_DEPTH: Final = 64
 """Structs and containers inside each other in one datum, the outermost included: the limit of Apache's libraries."""
@@ -37,49 +36,49 @@ NAMES: Final = {**{number: word for word, number in WIRE.items() if word != "enu
 """The words for the type numbers."""
 
 
-class Slot:
+class FieldLayout:
     """A field: its place in the data and in the datum.
 
     Schemas read leniently may have ids that no data can hold (`fits` is False then), and defaults that are none.
     """
 
-    def __init__(self, unit: Unit, struct: Struct, field: Declared) -> None:
+    def __init__(self, unit: ThriftUnit, struct: ThriftStruct, field: ThriftField) -> None:
         self.id = field.id
         self.name = field.name
-        self.kind: Resolved = unit.resolve(field.type)
+        self.kind: ResolvedType = unit.resolve_type(field.type)
         self.wire = WIRE[self.kind.kind]
-        self.required = required(struct, field)
+        self.required = is_required(struct, field)
         self.optional = field.requiredness is Requiredness.OPTIONAL or struct.kind == "union"
         self.fits = field.id in I16
         self._unit = unit
         self._default = field.default if self.fits and _is_default(unit, field, self.kind) else None
         self.has_default = self._default is not None
 
-    def default(self) -> Any:
+    def make_default(self) -> Any:
         """A new datum of the default; None when there is none."""
-        return None if self._default is None else datum(self._unit, self._default, self.kind)
+        return None if self._default is None else make_datum(self._unit, self._default, self.kind)
 
     @cached_property
     def default_parts(self) -> int:
         """How many values the default consists of."""
-        return 0 if self._default is None else parts(self._unit, self._default)
+        return 0 if self._default is None else count_parts(self._unit, self._default)
 
 
-def _is_default(unit: Unit, field: Declared, kind: Resolved) -> bool:
+def _is_default(unit: ThriftUnit, field: ThriftField, kind: ResolvedType) -> bool:
     if field.default is None:
         return False
     try:
-        fit(unit, field.default, kind, 0)
+        require_fit(unit, field.default, kind, 0)
     except MalformedSchema:
         return False
     return True
 
 
-class Layout:
+class StructLayout:
     """A struct with its slots in the order of ids, as they are written; `demanding` are those to look after."""
 
-    def __init__(self, unit: Unit, struct: Struct) -> None:
-        slots = [Slot(unit, struct, field) for field in struct.fields]
+    def __init__(self, unit: ThriftUnit, struct: ThriftStruct) -> None:
+        slots = [FieldLayout(unit, struct, field) for field in struct.fields]
         self.name = struct.name
         self.kind = struct.kind
         self.slots = sorted(slots, key=lambda slot: slot.id)
@@ -88,36 +87,36 @@ class Layout:
         self.by_name = {slot.name: slot for slot in slots}
 
 
-class Symbols:
+class EnumLayout:
     """The names and numbers of an enum; of several names for one number the first one is read."""
 
-    def __init__(self, enum: EnumType) -> None:
+    def __init__(self, enum: ThriftEnum) -> None:
         self.numbers = {value.name: value.number for value in enum.values}
         self.names = {value.number: value.name for value in reversed(enum.values)}
 
 
-class Layouts:
+class LayoutCache:
     """What is known of structs and enums, made when it is needed first, and kept as long as the schema.
 
     Safe to share between threads: two may make one layout, either is right.
     """
 
     def __init__(self) -> None:
-        self._structs: dict[int, Layout] = {}
-        self._enums: dict[int, Symbols] = {}
+        self._structs: dict[int, StructLayout] = {}
+        self._enums: dict[int, EnumLayout] = {}
 
-    def of(self, kind: Resolved) -> Layout:
+    def struct_layout(self, kind: ResolvedType) -> StructLayout:
         """The layout of a struct."""
         found = self._structs.get(id(kind.node))
         if found is None:
-            assert isinstance(kind.node, Struct)
-            found = self._structs[id(kind.node)] = Layout(kind.unit, kind.node)
+            assert isinstance(kind.node, ThriftStruct)
+            found = self._structs[id(kind.node)] = StructLayout(kind.unit, kind.node)
         return found
 
-    def enum(self, kind: Resolved) -> Symbols:
+    def enum_layout(self, kind: ResolvedType) -> EnumLayout:
         """The names and numbers of an enum."""
         found = self._enums.get(id(kind.node))
         if found is None:
-            assert isinstance(kind.node, EnumType)
-            found = self._enums[id(kind.node)] = Symbols(kind.node)
+            assert isinstance(kind.node, ThriftEnum)
+            found = self._enums[id(kind.node)] = EnumLayout(kind.node)
         return found

@@ -6,16 +6,17 @@ Numbers, names and texts follow the lexer of the Apache compiler (`thriftl.ll`):
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from enum import Enum
+from textwrap import dedent
 from typing import Final, NamedTuple
 
 from stele.errors import MalformedSchema
-from stele.formats.thrift.docs import clean
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a token is."""
 
     NAME = "a name"
@@ -26,10 +27,10 @@ class Kind(Enum):
     END = "the end of the document"
 
 
-class Token(NamedTuple):
+class ThriftToken(NamedTuple):
     """One token: text is the name, the symbol, the number as written or the content of a quoted text."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     at: int
     doc: str = ""
@@ -50,26 +51,26 @@ _TOKEN: Final = re.compile(
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"r": "\r", "n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
 _KINDS: Final = {
-    "name": Kind.NAME,
-    "hex": Kind.INTEGER,
-    "integer": Kind.INTEGER,
-    "double": Kind.DOUBLE,
-    "symbol": Kind.SYMBOL,
+    "name": TokenKind.NAME,
+    "hex": TokenKind.INTEGER,
+    "integer": TokenKind.INTEGER,
+    "double": TokenKind.DOUBLE,
+    "symbol": TokenKind.SYMBOL,
 }
 
 
-def place(text: str, at: int) -> tuple[int, int]:
+def position_of(text: str, at: int) -> tuple[int, int]:
     """(line, column) of an offset, both from 1."""
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
-def fault(text: str, at: int, why: str, expected: str | None = None) -> MalformedSchema:
+def make_fault(text: str, at: int, why: str, expected: str | None = None) -> MalformedSchema:
     """An error at an offset."""
-    line, column = place(text, at)
+    line, column = position_of(text, at)
     return MalformedSchema(why, line=line, column=column, expected=expected)
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokenize(text: str) -> Iterator[ThriftToken]:
     """All tokens, the last one of kind END, as they are asked for: a text that is wrong early is not read to its end.
 
     A documentation comment belongs to the token right after it.
@@ -80,49 +81,112 @@ def tokens(text: str) -> Iterator[Token]:
     while at < len(text):
         hit = match(text, at)
         if hit is None:
-            raise _no_token(text, at)
+            raise _unexpected_character(text, at)
         name, end = hit.lastgroup or "", hit.end()
         if name == "comment":
-            end = _end_of_comment(text, at)
+            end = _find_comment_end(text, at)
             if text.startswith("/**", at):
-                doc = clean(text[at:end]) or doc
+                doc = clean_comment(text[at:end]) or doc
         elif name == "text":
-            yield Token(Kind.TEXT, _content(text, at, hit.group()[1:-1]), at, doc)
+            yield ThriftToken(TokenKind.TEXT, _unescape_text(text, at, hit.group()[1:-1]), at, doc)
             doc = ""
         elif name != "space":
-            yield Token(_KINDS[name], hit.group(), at, doc)
+            yield ThriftToken(_KINDS[name], hit.group(), at, doc)
             doc = ""
         at = end
-    yield Token(Kind.END, "", len(text), doc)
+    yield ThriftToken(TokenKind.END, "", len(text), doc)
 
 
-def _end_of_comment(text: str, at: int) -> int:
+def _find_comment_end(text: str, at: int) -> int:
     end = text.find("*/", at + 2)
     if end < 0:
-        raise fault(text, at, "the comment never ends", "*/")
+        raise make_fault(text, at, "the comment never ends", "*/")
     return end + 2
 
 
-def _content(text: str, at: int, inside: str) -> str:
+def _unescape_text(text: str, at: int, inside: str) -> str:
     """The content of a quoted text."""
     if "\0" in inside:
-        raise fault(text, at, "a quoted text cannot hold the character 0")
+        raise make_fault(text, at, "a quoted text cannot hold the character 0")
     if "\\" not in inside:
         return inside
 
     def plain(escape: re.Match[str]) -> str:
         found = _ESCAPES.get(escape.group(1))
         if found is None:
-            raise fault(text, at + 1 + escape.start(), f"unknown escape {escape.group()!r}", r"\r \n \t \" \' or \\")
+            raise make_fault(
+                text, at + 1 + escape.start(), f"unknown escape {escape.group()!r}", r"\r \n \t \" \' or \\"
+            )
         return found
 
     return _ESCAPE.sub(plain, inside)
 
 
-def _no_token(text: str, at: int) -> MalformedSchema:
+def _unexpected_character(text: str, at: int) -> MalformedSchema:
     character = text[at]
     if character in {'"', "'"}:
-        return fault(text, at, "the quoted text does not end in its line", f"a closing {character}")
+        return make_fault(text, at, "the quoted text does not end in its line", f"a closing {character}")
     if character == "\ufeff":
-        return fault(text, at, "there is a byte order mark", "plain UTF-8")
-    return fault(text, at, f"unexpected character {character!r}")
+        return make_fault(text, at, "there is a byte order mark", "plain UTF-8")
+    return make_fault(text, at, f"unexpected character {character!r}")
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+I8: Final = range(-(2**7), 2**7)
+I16: Final = range(-(2**15), 2**15)
+I32: Final = range(-(2**31), 2**31)
+I64: Final = range(-(2**63), 2**63)
+
+_LONGEST_DOUBLE: Final = 400
+"""Characters of a double that are looked at."""
+
+
+def parse_integer(text: str, token: ThriftToken) -> int:
+    """The integer of a token of the document text, decimal or hexadecimal. Raises `MalformedSchema` beyond 64 bits."""
+    body = token.text.lstrip("+-")
+    base = 16 if body.startswith("0x") else 10
+    digits = body.removeprefix("0x").lstrip("0") or "0"
+    if len(digits) <= len(str(2**63)):
+        value = int(digits, base) * (-1 if token.text[0] == "-" else 1)
+        if value in I64:
+            return value
+    raise make_fault(text, token.at, "the integer is too big", "a number of 64 bits")
+
+
+def parse_double(text: str, token: ThriftToken) -> float:
+    """The double of a token of the document text. Raises `MalformedSchema` beyond what a double holds."""
+    value = float(token.text) if len(token.text) <= _LONGEST_DOUBLE else math.inf
+    if math.isinf(value):
+        raise make_fault(text, token.at, "the number is too big or too long", "a double")
+    return value
+
+
+# --- documentation comments -------------------------------------------------------------------------------------------
+
+
+def clean_comment(comment: str) -> str:
+    """The words of a `/** … */` comment: no stars, no common indentation, no blank lines around."""
+    inside = comment.replace("\r\n", "\n").replace("\r", "\n")[3:-2].strip("*")
+    first, *rest = inside.split("\n")
+    if rest and all(line.lstrip(" \t").startswith("*") for line in rest if line.strip(" \t")):
+        rest = [line.lstrip(" \t").removeprefix("*").removeprefix(" ") for line in rest]
+    else:
+        rest = dedent("\n".join(rest)).split("\n")
+    lines = [first.strip(" \t"), *(line.rstrip(" \t") for line in rest)]
+    while lines and not lines[0]:
+        del lines[0]
+    while lines and not lines[-1]:
+        del lines[-1]
+    return "\n".join(lines)
+
+
+def format_comment(doc: str, indent: str) -> list[str]:
+    """The lines of the comment that holds a documentation; none for an empty one."""
+    if not doc:
+        return []
+    lines = doc.split("\n")
+    if len(lines) == 1 and doc == doc.strip(" \t*"):
+        return [f"{indent}/** {doc} */"]
+    return [f"{indent}/**", *(f"{indent} * {line}".rstrip(" \t") for line in lines), f"{indent} */"]

@@ -14,22 +14,22 @@ from stele.core.findings import Finding
 from stele.formats import lint as common
 from stele.formats.graph import strongly_connected
 from stele.formats.lint import LintReport
-from stele.formats.thrift.lexer import Kind, tokens
-from stele.formats.thrift.printer import type_text
-from stele.formats.thrift.schema import ThriftSchema, Unit
+from stele.formats.thrift.lexer import TokenKind, tokenize
+from stele.formats.thrift.printer import format_type
+from stele.formats.thrift.schema import ThriftSchema, ThriftUnit
 from stele.formats.thrift.syntax import (
     Const,
-    Container,
-    EnumType,
-    Field,
+    ContainerType,
     Include,
-    Namespace,
-    Ref,
     Requiredness,
-    Service,
-    Struct,
-    Type,
+    ThriftEnum,
+    ThriftField,
+    ThriftNamespace,
+    ThriftService,
+    ThriftStruct,
+    ThriftType,
     Typedef,
+    TypeName,
 )
 
 RULES: Final[Mapping[str, str]] = common.select_rules(
@@ -41,98 +41,102 @@ RULES: Final[Mapping[str, str]] = common.select_rules(
 _UNSPECIFIED: Final = ("UNSPECIFIED", "UNKNOWN", "UNDEFINED", "NONE", "INVALID", "UNSET", "DEFAULT")
 
 
-def lint(schema: ThriftSchema, before: ThriftSchema | None) -> list[Finding]:
+def lint_schema(schema: ThriftSchema, before: ThriftSchema | None) -> list[Finding]:
     """What the rules object to, in the order of the document."""
     linter = _Linter(schema.unit)
-    linter.headers()
+    linter.lint_headers()
     for definition in schema.unit.document.definitions:
         if not linter.notes.count_declaration():
             break
         match definition:
-            case Struct():
-                linter.struct(definition)
-            case EnumType():
-                linter.enum(definition)
-            case Service():
-                linter.service(definition)
+            case ThriftStruct():
+                linter.lint_struct(definition)
+            case ThriftEnum():
+                linter.lint_enum(definition)
+            case ThriftService():
+                linter.lint_service(definition)
             case Const():
-                linter.name(definition.name, definition.name, "constant", common.SYMBOL_NAME, definition.doc)
+                linter.lint_name(definition.name, definition.name, "constant", common.SYMBOL_NAME, definition.doc)
             case _:
                 pass
-    linter.circles()
+    linter.lint_recursion()
     if before is not None:
-        linter.changes(before.unit)
+        linter.lint_changes(before.unit)
     return linter.notes.list_findings("")
 
 
 class _Linter:
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: ThriftUnit) -> None:
         self.unit = unit
         self.notes = LintReport()
         self.quiet = frozenset[str]().union(
             *(common.ignored_rules_in_comment(header.doc) for header in unit.document.headers if header.doc)
         )
 
-    def headers(self) -> None:
+    def lint_headers(self) -> None:
         """Namespaces and includes."""
         headers = self.unit.document.headers
-        if not any(isinstance(header, Namespace) for header in headers):
+        if not any(isinstance(header, ThriftNamespace) for header in headers):
             why = "The document has no namespace: generated code lands among everybody else's."
             fix = "Add `namespace * my.package`."
             self.notes.add_finding("NAMESPACE_REQUIRED", "", why, fix, ignored=self.quiet)
         includes = [header for header in headers if isinstance(header, Include)]
         if includes and self.unit.text:
             used = {
-                token.text.partition(".")[0] for token in tokens(self.unit.text) if _qualified(token.kind, token.text)
+                token.text.partition(".")[0]
+                for token in tokenize(self.unit.text)
+                if _qualify_kind(token.kind, token.text)
             }
             for include in includes:
                 if include.prefix.partition(".")[0] not in used:
                     why = f"Nothing of {include.path} is used here."
                     fix = f'Remove `include "{include.path}"`.'
-                    ignored = self._silenced(include.doc)
+                    ignored = self._ignored_rules(include.doc)
                     self.notes.add_finding("UNUSED_IMPORT", include.path, why, fix, shown=include.path, ignored=ignored)
 
     # --- definitions ------------------------------------------------------------------------------------------------
 
-    def struct(self, node: Struct) -> None:
+    def lint_struct(self, node: ThriftStruct) -> None:
         """A struct, union or exception with its fields."""
-        ignored = self.name(node.name, node.name, node.kind, common.TYPE_NAME, node.doc)
-        self.documented(node.name, f"The {node.kind} {node.name}", node.doc, ignored)
+        ignored = self.lint_name(node.name, node.name, node.kind, common.TYPE_NAME, node.doc)
+        self.lint_doc(node.name, f"The {node.kind} {node.name}", node.doc, ignored)
         common.report_case_clashes(self.notes, (field.name for field in node.fields), node.name, ignored)
         for field in node.fields:
             if not self.notes.count_declaration():
                 break
-            self.field(f"{node.name}.{field.name}", field, ignored, node.kind)
+            self.lint_field(f"{node.name}.{field.name}", field, ignored, node.kind)
 
-    def field(self, path: str, field: Field, ignored: frozenset[str], kind: str) -> None:
+    def lint_field(self, path: str, field: ThriftField, ignored: frozenset[str], kind: str) -> None:
         """A field of a struct; kind is what it is in."""
         ignored |= common.ignored_rules_in_comment(field.doc) if field.doc else frozenset()
         common.check_name(self.notes, path, field.name, f"the field {field.name}", common.CAMEL_NAME, ignored)
-        self.documented(path, f"The field {field.name}", field.doc, ignored)
-        self.numbered(path, field, ignored)
+        self.lint_doc(path, f"The field {field.name}", field.doc, ignored)
+        self.lint_field_id(path, field, ignored)
         if kind == "union":
             return
         if field.requiredness is Requiredness.REQUIRED:
             why = f"{field.name} is required: no writer may ever leave it out, and no reader may drop it."
             fix = "Make it optional, and check it where the data is used."
-            self.notes.add_finding("REQUIRED_FIELD", path, why, fix, shown=_shown(field), ignored=ignored)
+            self.notes.add_finding("REQUIRED_FIELD", path, why, fix, shown=_describe_field(field), ignored=ignored)
         elif field.requiredness is Requiredness.DEFAULT and kind == "struct":
             why = f"{field.name} is neither optional nor required: every language treats that in another way."
             fix = "Write `optional`."
-            self.notes.add_finding("REQUIREDNESS_DECLARED", path, why, fix, shown=_shown(field), ignored=ignored)
+            self.notes.add_finding(
+                "REQUIREDNESS_DECLARED", path, why, fix, shown=_describe_field(field), ignored=ignored
+            )
 
-    def numbered(self, path: str, field: Field, ignored: frozenset[str]) -> None:
+    def lint_field_id(self, path: str, field: ThriftField, ignored: frozenset[str]) -> None:
         """Fields and arguments have ids of their own."""
         if field.implicit:
             why = f"{field.name} has no id and is counted as {field.id}: moving it changes what data means."
             self.notes.add_finding(
-                "FIELD_ID_EXPLICIT", path, why, "Write an id before it.", shown=_shown(field), ignored=ignored
+                "FIELD_ID_EXPLICIT", path, why, "Write an id before it.", shown=_describe_field(field), ignored=ignored
             )
 
-    def enum(self, node: EnumType) -> None:
+    def lint_enum(self, node: ThriftEnum) -> None:
         """An enum with its values."""
-        ignored = self.name(node.name, node.name, "enum", common.TYPE_NAME, node.doc)
-        self.documented(node.name, f"The enum {node.name}", node.doc, ignored)
+        ignored = self.lint_name(node.name, node.name, "enum", common.TYPE_NAME, node.doc)
+        self.lint_doc(node.name, f"The enum {node.name}", node.doc, ignored)
         for value in node.values:
             if not self.notes.count_declaration():
                 break
@@ -148,98 +152,98 @@ class _Linter:
                 fix = "Begin with UNSPECIFIED = 0, or with 1."
                 self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", path, why, fix, shown=shown, ignored=quiet)
 
-    def service(self, node: Service) -> None:
+    def lint_service(self, node: ThriftService) -> None:
         """A service with its methods and their arguments."""
-        ignored = self.name(node.name, node.name, "service", common.TYPE_NAME, node.doc)
-        self.documented(node.name, f"The service {node.name}", node.doc, ignored)
+        ignored = self.lint_name(node.name, node.name, "service", common.TYPE_NAME, node.doc)
+        self.lint_doc(node.name, f"The service {node.name}", node.doc, ignored)
         for function in node.functions:
             if not self.notes.count_declaration():
                 break
             path = f"{node.name}.{function.name}"
             quiet = ignored | (common.ignored_rules_in_comment(function.doc) if function.doc else frozenset())
             common.check_name(self.notes, path, function.name, f"the method {function.name}", common.CAMEL_NAME, quiet)
-            self.documented(path, f"The method {function.name}", function.doc, quiet)
+            self.lint_doc(path, f"The method {function.name}", function.doc, quiet)
             for field in (*function.arguments, *function.throws):
-                self.numbered(f"{path}.{field.name}", field, quiet)
+                self.lint_field_id(f"{path}.{field.name}", field, quiet)
 
     # --- small things -----------------------------------------------------------------------------------------------
 
-    def name(self, path: str, name: str, kind: str, styles: common.Styles, doc: str) -> frozenset[str]:
+    def lint_name(self, path: str, name: str, kind: str, styles: common.Styles, doc: str) -> frozenset[str]:
         """Check a name of the document's own scope; the rules silenced there."""
-        ignored = self._silenced(doc)
+        ignored = self._ignored_rules(doc)
         common.check_name(self.notes, path, name, f"the {kind} {name}", styles, ignored)
         return ignored
 
-    def documented(self, path: str, what: str, doc: str, ignored: frozenset[str]) -> None:
+    def lint_doc(self, path: str, what: str, doc: str, ignored: frozenset[str]) -> None:
         """Whether a declaration has words before it."""
         if not (doc and common.has_explanation(doc)):
             common.report_missing_doc(self.notes, path, what, "Put a comment `/** … */` in front of it.", ignored)
 
-    def _silenced(self, doc: str) -> frozenset[str]:
+    def _ignored_rules(self, doc: str) -> frozenset[str]:
         return self.quiet | common.ignored_rules_in_comment(doc) if doc else self.quiet
 
     # --- the whole --------------------------------------------------------------------------------------------------
 
-    def circles(self) -> None:
+    def lint_recursion(self) -> None:
         """Structs inside themselves; includes cannot lead back, so the document alone can have circles."""
         structs = {struct.name: struct for struct in self.unit.structs}
         for rule, demanded in (("RECURSIVE_TYPE", False), ("UNBOUNDED_RECURSION", True)):
 
             def edges(name: str, demanded: bool = demanded) -> list[str]:
-                return [inner for inner in self._inner(structs[name], demanded=demanded) if inner in structs]
+                return [inner for inner in self._inner_structs(structs[name], demanded=demanded) if inner in structs]
 
             for group in strongly_connected(structs, edges):
-                ignored = self._silenced(structs[group[0]].doc)
+                ignored = self._ignored_rules(structs[group[0]].doc)
                 common.report_recursion(self.notes, rule, group[0], group, ignored)
 
-    def _inner(self, struct: Struct, *, demanded: bool) -> Iterator[str]:
+    def _inner_structs(self, struct: ThriftStruct, *, demanded: bool) -> Iterator[str]:
         """Names of the structs in the fields of one; demanded: only those without which there is no value of it."""
         for field in struct.fields:
             if not demanded or (field.requiredness is Requiredness.REQUIRED and struct.kind != "union"):
-                yield from self._named(field.type, inside=not demanded)
+                yield from self._struct_names(field.type, inside=not demanded)
 
-    def _named(self, kind: Type, *, inside: bool) -> Iterator[str]:
+    def _struct_names(self, kind: ThriftType, *, inside: bool) -> Iterator[str]:
         waiting = [kind]
         while waiting:
             at = waiting.pop()
-            if isinstance(at, Container):
+            if isinstance(at, ContainerType):
                 waiting += reversed(at.items) if inside else ()
-            elif isinstance(at, Ref) and "." not in at.name:
+            elif isinstance(at, TypeName) and "." not in at.name:
                 definition = self.unit.types.get(at.name)
                 if isinstance(definition, Typedef):
                     waiting.append(definition.type)
-                elif isinstance(definition, Struct):
+                elif isinstance(definition, ThriftStruct):
                     yield definition.name
 
-    def changes(self, old: Unit) -> None:
+    def lint_changes(self, old: ThriftUnit) -> None:
         """Ids of fields and numbers of enum values that were given to something else."""
         for name, definition in self.unit.types.items():
             was = old.types.get(name)
-            ignored = self._silenced(definition.doc)
-            if isinstance(definition, Struct) and isinstance(was, Struct):
+            ignored = self._ignored_rules(definition.doc)
+            if isinstance(definition, ThriftStruct) and isinstance(was, ThriftStruct):
                 fields = {field.id: field for field in was.fields}
                 for field in definition.fields:
                     other = fields.get(field.id)
-                    if other and other.name != field.name and type_text(other.type) != type_text(field.type):
-                        self._reused(f"{name}.{field.name}", field.id, field.name, other.name, ignored)
-            elif isinstance(definition, EnumType) and isinstance(was, EnumType):
+                    if other and other.name != field.name and format_type(other.type) != format_type(field.type):
+                        self._lint_reuse(f"{name}.{field.name}", field.id, field.name, other.name, ignored)
+            elif isinstance(definition, ThriftEnum) and isinstance(was, ThriftEnum):
                 values = {value.number: value.name for value in was.values}
                 kept = {(value.name, value.number) for value in definition.values}
                 for value in definition.values:
                     earlier = values.get(value.number, value.name)
                     if earlier != value.name and (earlier, value.number) not in kept:
-                        self._reused(f"{name}.{value.name}", value.number, value.name, earlier, ignored)
+                        self._lint_reuse(f"{name}.{value.name}", value.number, value.name, earlier, ignored)
 
-    def _reused(self, path: str, number: int, name: str, before: str, ignored: frozenset[str]) -> None:
+    def _lint_reuse(self, path: str, number: int, name: str, before: str, ignored: frozenset[str]) -> None:
         why = f"The number {number} belonged to {before}: data written with it is taken for {name}."
         fix = "Take a number that was never used."
         self.notes.add_finding("NUMBER_REUSED", path, why, fix, shown=name, before=before, ignored=ignored)
 
 
-def _qualified(kind: Kind, text: str) -> bool:
-    return kind is Kind.NAME and "." in text
+def _qualify_kind(kind: TokenKind, text: str) -> bool:
+    return kind is TokenKind.NAME and "." in text
 
 
-def _shown(field: Field) -> str:
-    words = (f"{field.id}:", field.requiredness.value, type_text(field.type), field.name)
+def _describe_field(field: ThriftField) -> str:
+    words = (f"{field.id}:", field.requiredness.value, format_type(field.type), field.name)
     return " ".join(word for word in words if word)

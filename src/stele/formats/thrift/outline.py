@@ -12,78 +12,78 @@ from typing import Final
 
 from stele.formats.capabilities import OutlineNode
 from stele.formats.outline_builder import OutlineBuilder
-from stele.formats.thrift.canonical import normalized
-from stele.formats.thrift.printer import notes, type_text, value_text
+from stele.formats.thrift.canonical import normalize_document
+from stele.formats.thrift.printer import format_annotations, format_type, format_value
 from stele.formats.thrift.schema import ThriftSchema
 from stele.formats.thrift.syntax import (
     Annotations,
     Const,
-    Container,
+    ContainerType,
     CppInclude,
     Definition,
-    EnumType,
-    Field,
-    Function,
     Header,
     Include,
-    Namespace,
-    Ref,
     Senum,
-    Service,
-    Struct,
-    Type,
+    ThriftEnum,
+    ThriftField,
+    ThriftFunction,
+    ThriftNamespace,
+    ThriftService,
+    ThriftStruct,
+    ThriftType,
     Typedef,
+    TypeName,
 )
 
 DOCUMENT: Final = "/"
 """Path of the document itself."""
 
 
-def outline(schema: ThriftSchema) -> list[OutlineNode]:
+def build_outline(schema: ThriftSchema) -> list[OutlineNode]:
     """Headers, then definitions in the order of the document, each followed by its members, by number."""
-    return _Outliner().run(schema)
+    return _Outliner().build_outline(schema)
 
 
 class _Outliner:
     def __init__(self) -> None:
         self.outline = OutlineBuilder()
 
-    def run(self, schema: ThriftSchema) -> list[OutlineNode]:
-        document = normalized(schema.unit.document)
+    def build_outline(self, schema: ThriftSchema) -> list[OutlineNode]:
+        document = normalize_document(schema.unit.document)
         self.outline.add_node(DOCUMENT, "document", {})
         for header in self.outline.until_full(document.headers):
-            self._header(header)
+            self._add_header(header)
         for definition in self.outline.until_full(document.definitions):
-            self._definition(definition)
+            self._add_definition(definition)
         return self.outline.nodes
 
-    def _header(self, header: Header) -> None:
+    def _add_header(self, header: Header) -> None:
         match header:
-            case Namespace():
+            case ThriftNamespace():
                 word, name = "namespace", header.scope
-                attributes = {"name": header.name, **_annotations(header.annotations), "doc": header.doc}
+                attributes = {"name": header.name, **_format_annotations(header.annotations), "doc": header.doc}
             case Include():
                 word, name, attributes = "include", header.path, {"doc": header.doc}
             case CppInclude():
                 word, name, attributes = "cpp_include", header.path, {"doc": header.doc}
         self.outline.add_node(f"{word} {name}", word, attributes, parent=DOCUMENT, name=name)
 
-    def _definition(self, definition: Definition) -> None:
+    def _add_definition(self, definition: Definition) -> None:
         """Types of one name are the same whatever their kind: a struct that becomes a union has changed."""
         match definition:
             case Typedef():
-                kind, family, attributes = "typedef", "type", {"type": type_text(definition.type)}
+                kind, family, attributes = "typedef", "type", {"type": format_type(definition.type)}
             case Const():
                 kind, family = "const", "const"
-                attributes = {"type": type_text(definition.type), "value": value_text(definition.value)}
-            case EnumType() | Senum():
-                kind, family, attributes = "enum" if isinstance(definition, EnumType) else "senum", "type", {}
-            case Struct():
+                attributes = {"type": format_type(definition.type), "value": format_value(definition.value)}
+            case ThriftEnum() | Senum():
+                kind, family, attributes = "enum" if isinstance(definition, ThriftEnum) else "senum", "type", {}
+            case ThriftStruct():
                 kind, family, attributes = definition.kind, "type", {"xsd_all": "yes" if definition.xsd_all else ""}
-            case Service():
+            case ThriftService():
                 kind, family, attributes = "service", "service", {"extends": definition.extends}
         if not isinstance(definition, Const):
-            attributes |= _annotations(definition.annotations)
+            attributes |= _format_annotations(definition.annotations)
         name = definition.name
         path = self.outline.add_node(
             name,
@@ -92,50 +92,50 @@ class _Outliner:
             parent=DOCUMENT,
             name=name,
             identity=f"{family} {name}",
-            uses=_refs(definition.type) if isinstance(definition, Typedef | Const) else [],
+            uses=_referred_paths(definition.type) if isinstance(definition, Typedef | Const) else [],
         )
-        self._members(definition, path)
+        self._add_members(definition, path)
 
-    def _members(self, definition: Definition, path: str) -> None:
+    def _add_members(self, definition: Definition, path: str) -> None:
         match definition:
-            case EnumType():
-                self._values(definition, path)
+            case ThriftEnum():
+                self._add_values(definition, path)
             case Senum():
                 for value in self.outline.until_full(definition.values):
                     self.outline.add_node(f"{path}.{value}", "enum value", {}, parent=path, name=value)
-            case Struct():
+            case ThriftStruct():
                 for field in self.outline.until_full(definition.fields):
-                    self._field(field, path, "field")
-            case Service():
+                    self._add_field(field, path, "field")
+            case ThriftService():
                 for function in self.outline.until_full(definition.functions):
-                    self._function(function, path)
+                    self._add_function(function, path)
             case _:
                 pass
 
-    def _values(self, enum: EnumType, path: str) -> None:
+    def _add_values(self, enum: ThriftEnum, path: str) -> None:
         times = Counter(value.number for value in enum.values)
         for value in self.outline.until_full(enum.values):
             alone = times[value.number] == 1
             self.outline.add_node(
                 f"{path}.{value.name}",
                 "enum value",
-                {"number": str(value.number), **_annotations(value.annotations), "doc": value.doc},
+                {"number": str(value.number), **_format_annotations(value.annotations), "doc": value.doc},
                 parent=path,
                 name=value.name,
                 identity=f"value {value.number}" if alone else "",
             )
 
-    def _field(self, field: Field, path: str, kind: str) -> None:
+    def _add_field(self, field: ThriftField, path: str, kind: str) -> None:
         attributes = {
-            "type": type_text(field.type),
+            "type": format_type(field.type),
             "requiredness": field.requiredness.value,
-            "default": "" if field.default is None else value_text(field.default),
+            "default": "" if field.default is None else format_value(field.default),
             "id": str(field.id),
             "reference": "yes" if field.boxed else "",
             "xsd_optional": "yes" if field.xsd_optional else "",
             "xsd_nillable": "yes" if field.xsd_nillable else "",
             "xsd_attrs": "yes" if field.xsd_attrs is not None else "",
-            **_annotations(field.annotations),
+            **_format_annotations(field.annotations),
             "doc": field.doc,
         }
         path = self.outline.add_node(
@@ -145,44 +145,44 @@ class _Outliner:
             parent=path,
             name=field.name,
             identity=f"{kind} {field.id}",
-            uses=_refs(field.type),
+            uses=_referred_paths(field.type),
         )
         for attribute in self.outline.until_full(field.xsd_attrs or ()):
-            self._field(attribute, path, "xsd attribute")
+            self._add_field(attribute, path, "xsd attribute")
 
-    def _function(self, function: Function, service: str) -> None:
+    def _add_function(self, function: ThriftFunction, service: str) -> None:
         returns = function.returns
         attributes = {
-            "returns": "void" if returns is None else type_text(returns),
+            "returns": "void" if returns is None else format_type(returns),
             "oneway": "yes" if function.oneway else "",
-            **_annotations(function.annotations),
+            **_format_annotations(function.annotations),
             "doc": function.doc,
         }
-        uses = [] if returns is None else _refs(returns)
+        uses = [] if returns is None else _referred_paths(returns)
         where = f"{service}.{function.name}"
         path = self.outline.add_node(where, "function", attributes, parent=service, name=function.name, uses=uses)
         for field in self.outline.until_full(function.arguments):
-            self._field(field, path, "argument")
+            self._add_field(field, path, "argument")
         for field in self.outline.until_full(function.throws):
-            self._field(field, path, "exception")
+            self._add_field(field, path, "exception")
 
 
-def _annotations(found: Annotations) -> dict[str, str]:
+def _format_annotations(found: Annotations) -> dict[str, str]:
     """Annotations by `annotation key`."""
-    return {f"annotation {each.key}": each.value or notes((each,)).strip() for each in found}
+    return {f"annotation {each.key}": each.value or format_annotations((each,)).strip() for each in found}
 
 
-def _refs(kind: Type) -> list[str]:
+def _referred_paths(kind: ThriftType) -> list[str]:
     """The names a type refers to."""
-    return list(_names(kind))
+    return list(_type_names(kind))
 
 
-def _names(kind: Type) -> Iterator[str]:
+def _type_names(kind: ThriftType) -> Iterator[str]:
     match kind:
-        case Ref():
+        case TypeName():
             yield kind.name
-        case Container():
+        case ContainerType():
             for item in kind.items:
-                yield from _names(item)
+                yield from _type_names(item)
         case _:
             pass

@@ -8,13 +8,11 @@ from typing import Final
 
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.json_reader import line_and_column
-from stele.formats.thrift.check import check
-from stele.formats.thrift.graph import Circle, dependencies_first
-from stele.formats.thrift.lexer import place
-from stele.formats.thrift.parser import parse_document
-from stele.formats.thrift.schema import ThriftSchema, Unit
-from stele.formats.thrift.sizes import Sizes
+from stele.formats.thrift.grammar import parse_document
+from stele.formats.thrift.lexer import position_of
+from stele.formats.thrift.schema import ThriftSchema, ThriftUnit
 from stele.formats.thrift.syntax import Include
+from stele.formats.thrift.validation import CircularDependency, ExpandedSizes, sort_by_dependencies, validate_unit
 
 MAX_BYTES: Final = 768 << 10
 """Limit for a document together with what it includes, in bytes: a common machine reads so much in 1.5 seconds."""
@@ -28,25 +26,25 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
     does not fit their type, and field ids beyond 16 bits.
     Raises `MalformedSchema` with line and column, `UnresolvedReference` for includes and names that lead nowhere.
     """
-    units = _load(text, references, name)
+    units = _load_units(text, references, name)
     try:
-        ordered = dependencies_first(units, lambda unit: [each for group in unit.includes.values() for each in group])
-    except Circle as circle:
-        way = circle.shown(lambda unit: unit.name or "the schema" if isinstance(unit, Unit) else "")
+        ordered = sort_by_dependencies(units, lambda unit: [each for group in unit.includes.values() for each in group])
+    except CircularDependency as circle:
+        way = circle.describe_way(lambda unit: unit.name or "the schema" if isinstance(unit, ThriftUnit) else "")
         raise MalformedSchema(f"the includes go in a circle: {way}", line=1, column=1) from None
-    sizes = Sizes()
+    sizes = ExpandedSizes()
     for unit in ordered:
         try:
-            check(unit, sizes, strict=strict)
+            validate_unit(unit, sizes, strict=strict)
         except MalformedSchema as error:
-            raise _in(unit.name, error) from None
+            raise _within_document(unit.name, error) from None
     return ThriftSchema(units[0])
 
 
-def _load(text: bytes, references: Mapping[str, bytes], name: str) -> list[Unit]:
+def _load_units(text: bytes, references: Mapping[str, bytes], name: str) -> list[ThriftUnit]:
     """The document and all it includes, directly or not; the document comes first."""
-    main = _unit("", text)
-    units: dict[str, Unit] = {"": main}
+    main = _parse_unit("", text)
+    units: dict[str, ThriftUnit] = {"": main}
     todo = [(main, posixpath.dirname(name))]
     size = len(text)
     while todo:
@@ -54,13 +52,13 @@ def _load(text: bytes, references: Mapping[str, bytes], name: str) -> list[Unit]
         for header in unit.document.headers:
             if not isinstance(header, Include):
                 continue
-            path = _find(unit, header, folder, references)
+            path = _find_reference(unit, header, folder, references)
             found = units.get(path)
             if found is None:
                 size += len(references[path])
                 if size > MAX_BYTES:
-                    raise _too_large()
-                found = units[path] = _unit(path, references[path])
+                    raise _too_large_error()
+                found = units[path] = _parse_unit(path, references[path])
                 todo.append((found, posixpath.dirname(path)))
             group = unit.includes.setdefault(header.prefix, [])
             if found not in group:
@@ -68,38 +66,38 @@ def _load(text: bytes, references: Mapping[str, bytes], name: str) -> list[Unit]
     return list(units.values())
 
 
-def _find(unit: Unit, header: Include, folder: str, references: Mapping[str, bytes]) -> str:
+def _find_reference(unit: ThriftUnit, header: Include, folder: str, references: Mapping[str, bytes]) -> str:
     """The name of the reference an include means."""
     for path in (header.path, posixpath.normpath(posixpath.join(folder, header.path)), posixpath.normpath(header.path)):
         if path and path in references:
             return path
-    line, column = place(unit.text, header.at)
+    line, column = position_of(unit.text, header.at)
     missing = UnresolvedReference(
         f"the included document {header.path!r} is not among the references",
         line=line,
         column=column,
         expected=f"a reference named {header.path!r}",
     )
-    raise _in(unit.name, missing)
+    raise _within_document(unit.name, missing)
 
 
-def _unit(name: str, text: bytes) -> Unit:
+def _parse_unit(name: str, text: bytes) -> ThriftUnit:
     """One document by itself."""
     if len(text) > MAX_BYTES:
-        raise _too_large()
+        raise _too_large_error()
     try:
         decoded = text.decode("utf-8")
-        return Unit(name, decoded, parse_document(decoded))
+        return ThriftUnit(name, decoded, parse_document(decoded))
     except UnicodeDecodeError as error:
         line, column = line_and_column(text, error.start)
-        raise _in(
+        raise _within_document(
             name, MalformedSchema("the document is not UTF-8", line=line, column=column, expected="UTF-8")
         ) from None
     except MalformedSchema as error:
-        raise _in(name, error) from None
+        raise _within_document(name, error) from None
 
 
-def _in(name: str, error: MalformedSchema) -> MalformedSchema:
+def _within_document(name: str, error: MalformedSchema) -> MalformedSchema:
     """The error, saying in which included document it is."""
     if not name:
         return error
@@ -112,5 +110,5 @@ def _in(name: str, error: MalformedSchema) -> MalformedSchema:
     )
 
 
-def _too_large() -> MalformedSchema:
+def _too_large_error() -> MalformedSchema:
     return MalformedSchema(f"the schema and what it includes are larger than {MAX_BYTES} bytes")

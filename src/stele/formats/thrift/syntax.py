@@ -36,7 +36,7 @@ Annotations = tuple[Annotation, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseType:
     """A built-in type by its word; `byte` is kept as written."""
 
     name: str
@@ -44,7 +44,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class TypeName:
     """A type by its name, `Order` or `shared.Order`."""
 
     name: str
@@ -52,36 +52,36 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class ContainerType:
     """list<x>, set<x> or map<k, v>; kind is the word, items the types inside."""
 
     kind: str
-    items: tuple[Type, ...]
+    items: tuple[ThriftType, ...]
     cpp_type: str | None = None
     annotations: Annotations = ()
 
 
-Type = Base | Ref | Container
+ThriftType = BaseType | TypeName | ContainerType
 
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class LiteralValue:
     """true, false, a number or a quoted text."""
 
     value: bool | int | float | str
 
     def __eq__(self, other: object) -> bool:
         """True is not 1, and 1 is not 1.0."""
-        return isinstance(other, Literal) and type(self.value) is type(other.value) and self.value == other.value
+        return isinstance(other, LiteralValue) and type(self.value) is type(other.value) and self.value == other.value
 
     def __hash__(self) -> int:
         return hash((type(self.value), self.value))
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class ValueName:
     """A constant or an enum value by its name, `LIMIT`, `Color.RED` or `shared.Color.RED`."""
 
     name: str
@@ -104,13 +104,13 @@ class MapValue:
     at: int = field(default=0, compare=False)
 
 
-Value = Literal | Name | ListValue | MapValue
+Value = LiteralValue | ValueName | ListValue | MapValue
 
 # --- members --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ThriftField:
     """A member of a struct, an argument or a thrown exception.
 
     id is the number on the wire; implicit says that the author gave none, so that it was counted down from -1. boxed is
@@ -119,14 +119,14 @@ class Field:
 
     id: int
     name: str
-    type: Type
+    type: ThriftType
     requiredness: Requiredness = Requiredness.DEFAULT
     default: Value | None = None
     implicit: bool = False
     boxed: bool = False
     xsd_optional: bool = False
     xsd_nillable: bool = False
-    xsd_attrs: tuple[Field, ...] | None = None
+    xsd_attrs: tuple[ThriftField, ...] | None = None
     annotations: Annotations = ()
     doc: str = ""
     at: int = field(default=0, compare=False)
@@ -144,13 +144,13 @@ class EnumValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ThriftFunction:
     """A method of a service; returns is None for void."""
 
     name: str
-    returns: Type | None
-    arguments: tuple[Field, ...] = ()
-    throws: tuple[Field, ...] = ()
+    returns: ThriftType | None
+    arguments: tuple[ThriftField, ...] = ()
+    throws: tuple[ThriftField, ...] = ()
     oneway: bool = False
     annotations: Annotations = ()
     doc: str = ""
@@ -164,7 +164,7 @@ class Typedef:
     """Another name for a type."""
 
     name: str
-    type: Type
+    type: ThriftType
     annotations: Annotations = ()
     doc: str = ""
     at: int = field(default=0, compare=False)
@@ -175,14 +175,14 @@ class Const:
     """A named value; it is no part of any data."""
 
     name: str
-    type: Type
+    type: ThriftType
     value: Value
     doc: str = ""
     at: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class EnumType:
+class ThriftEnum:
     """An enum: an i32 on the wire."""
 
     name: str
@@ -204,12 +204,12 @@ class Senum:
 
 
 @dataclass(frozen=True, slots=True)
-class Struct:
+class ThriftStruct:
     """kind is struct, union or exception: one thing on the wire."""
 
     kind: str
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[ThriftField, ...]
     xsd_all: bool = False
     annotations: Annotations = ()
     doc: str = ""
@@ -217,18 +217,18 @@ class Struct:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ThriftService:
     """A set of methods; extends names the service whose methods it has as well."""
 
     name: str
-    functions: tuple[Function, ...]
+    functions: tuple[ThriftFunction, ...]
     extends: str = ""
     annotations: Annotations = ()
     doc: str = ""
     at: int = field(default=0, compare=False)
 
 
-Definition = Typedef | Const | EnumType | Senum | Struct | Service
+Definition = Typedef | Const | ThriftEnum | Senum | ThriftStruct | ThriftService
 
 # --- the document ---------------------------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class CppInclude:
 
 
 @dataclass(frozen=True, slots=True)
-class Namespace:
+class ThriftNamespace:
     """Where generated code of one language goes; scope `*` means every language."""
 
     scope: str
@@ -266,11 +266,11 @@ class Namespace:
     doc: str = ""
 
 
-Header = Include | CppInclude | Namespace
+Header = Include | CppInclude | ThriftNamespace
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ThriftDocument:
     """One file."""
 
     headers: tuple[Header, ...]

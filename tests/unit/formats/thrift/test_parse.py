@@ -7,30 +7,30 @@ import pytest
 from stele.core.ports import Format
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.thrift import THRIFT, ThriftSchema
-from stele.formats.thrift.parser import parse_document
+from stele.formats.thrift.grammar import parse_document
 from stele.formats.thrift.syntax import (
     Annotation,
-    Base,
+    BaseType,
     Const,
-    Container,
+    ContainerType,
     CppInclude,
-    EnumType,
     EnumValue,
-    Field,
-    Function,
     Include,
     ListValue,
-    Literal,
+    LiteralValue,
     MapValue,
-    Name,
-    Namespace,
-    Ref,
     Requiredness,
     Senum,
-    Service,
-    Struct,
+    ThriftEnum,
+    ThriftField,
+    ThriftFunction,
+    ThriftNamespace,
+    ThriftService,
+    ThriftStruct,
     Typedef,
+    TypeName,
     Value,
+    ValueName,
 )
 
 
@@ -40,10 +40,10 @@ def parse(text: str, references: dict[str, str] | None = None, *, strict: bool =
     return THRIFT.parse(text.encode(), given, strict=strict)
 
 
-def struct(body: str) -> Struct:
+def struct(body: str) -> ThriftStruct:
     """The struct with a body."""
     (found,) = parse_document(f"struct S {{{body}}}").definitions
-    assert isinstance(found, Struct)
+    assert isinstance(found, ThriftStruct)
     return found
 
 
@@ -62,8 +62,8 @@ def test_headers() -> None:
     assert document.headers == (
         Include("a/shared.thrift", "first"),
         CppInclude("<map>"),
-        Namespace("*", "a.b"),
-        Namespace("py", "c", (Annotation("x", "y"), Annotation("z"))),
+        ThriftNamespace("*", "a.b"),
+        ThriftNamespace("py", "c", (Annotation("x", "y"), Annotation("z"))),
     )
     assert isinstance(document.headers[0], Include)
     assert document.headers[0].prefix == "shared"
@@ -76,28 +76,28 @@ def test_fields() -> None:
         "bool d = true xsd_optional xsd_nillable xsd_attrs { 1: i32 z } i64 e"
     )
     assert found.fields == (
-        Field(1, "a", Base("i32"), Requiredness.REQUIRED),
-        Field(
+        ThriftField(1, "a", BaseType("i32"), Requiredness.REQUIRED),
+        ThriftField(
             2,
             "b",
-            Base("string"),
+            BaseType("string"),
             Requiredness.OPTIONAL,
-            Literal("x"),
+            LiteralValue("x"),
             annotations=(Annotation("k", "v"),),
             doc="doc",
         ),
-        Field(-7, "c", Ref("Node"), boxed=True),
-        Field(
+        ThriftField(-7, "c", TypeName("Node"), boxed=True),
+        ThriftField(
             -8,
             "d",
-            Base("bool"),
-            default=Literal(True),
+            BaseType("bool"),
+            default=LiteralValue(True),
             implicit=True,
             xsd_optional=True,
             xsd_nillable=True,
-            xsd_attrs=(Field(1, "z", Base("i32")),),
+            xsd_attrs=(ThriftField(1, "z", BaseType("i32")),),
         ),
-        Field(-9, "e", Base("i64"), implicit=True),
+        ThriftField(-9, "e", BaseType("i64"), implicit=True),
     )
 
 
@@ -113,14 +113,16 @@ def test_keywords_name_fields() -> None:
 def test_types() -> None:
     """Containers inside containers, C++ types before and after, annotations on types."""
     (found,) = struct('1: map cpp_type "M" <string, list<set<byte (a = "b")>> cpp_type "L"> (c) field').fields
-    inner = Container("set", (Base("byte", (Annotation("a", "b"),)),))
-    assert found.type == Container("map", (Base("string"), Container("list", (inner,), "L")), "M", (Annotation("c"),))
+    inner = ContainerType("set", (BaseType("byte", (Annotation("a", "b"),)),))
+    assert found.type == ContainerType(
+        "map", (BaseType("string"), ContainerType("list", (inner,), "L")), "M", (Annotation("c"),)
+    )
 
 
 def test_enums() -> None:
     """Values count up from the one before, from 0, in decimal or hexadecimal, with either separator or none."""
     (found,) = parse_document("enum E { A, B = 0x10; /** c */ C (k) D = -1 E }").definitions
-    assert found == EnumType(
+    assert found == ThriftEnum(
         "E",
         (
             EnumValue("A", 0, implicit=True),
@@ -135,24 +137,24 @@ def test_enums() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("-0x1F", Literal(-31)),
-        ("+7", Literal(7)),
-        (".5", Literal(0.5)),
-        ("-1.5e-3", Literal(-0.0015)),
-        ("1E3", Literal(1000.0)),
-        ("9223372036854775807", Literal(2**63 - 1)),
-        (r'"a\"b\\c\n"', Literal('a"b\\c\n')),
-        ("'it\"s'", Literal('it"s')),
-        ("false", Literal(False)),
-        ("Color.RED", Name("Color.RED")),
-        ("[1 2; 3,]", ListValue((Literal(1), Literal(2), Literal(3)))),
-        ("{1: [], 'a': {}}", MapValue(((Literal(1), ListValue(())), (Literal("a"), MapValue(()))))),
+        ("-0x1F", LiteralValue(-31)),
+        ("+7", LiteralValue(7)),
+        (".5", LiteralValue(0.5)),
+        ("-1.5e-3", LiteralValue(-0.0015)),
+        ("1E3", LiteralValue(1000.0)),
+        ("9223372036854775807", LiteralValue(2**63 - 1)),
+        (r'"a\"b\\c\n"', LiteralValue('a"b\\c\n')),
+        ("'it\"s'", LiteralValue('it"s')),
+        ("false", LiteralValue(False)),
+        ("Color.RED", ValueName("Color.RED")),
+        ("[1 2; 3,]", ListValue((LiteralValue(1), LiteralValue(2), LiteralValue(3)))),
+        ("{1: [], 'a': {}}", MapValue(((LiteralValue(1), ListValue(())), (LiteralValue("a"), MapValue(()))))),
     ],
 )
 def test_values(text: str, value: Value) -> None:
     """Every form of literal."""
     (found,) = parse_document(f"const i32 X = {text}").definitions
-    assert found == Const("X", Base("i32"), value)
+    assert found == Const("X", BaseType("i32"), value)
 
 
 def test_services() -> None:
@@ -161,15 +163,15 @@ def test_services() -> None:
         "service V extends shared.Base { oneway void a(), async void b(1: i32 x) "
         "list<i32> c() throws (1: X e) (k); } (z)"
     ).definitions
-    assert found == Service(
+    assert found == ThriftService(
         "V",
         (
-            Function("a", None, oneway=True),
-            Function("b", None, (Field(1, "x", Base("i32")),), oneway=True),
-            Function(
+            ThriftFunction("a", None, oneway=True),
+            ThriftFunction("b", None, (ThriftField(1, "x", BaseType("i32")),), oneway=True),
+            ThriftFunction(
                 "c",
-                Container("list", (Base("i32"),)),
-                throws=(Field(1, "e", Ref("X")),),
+                ContainerType("list", (BaseType("i32"),)),
+                throws=(ThriftField(1, "e", TypeName("X")),),
                 annotations=(Annotation("k"),),
             ),
         ),
@@ -182,7 +184,7 @@ def test_legacy() -> None:
     """What old compilers took: senum and slist, and separators after definitions."""
     assert parse_document('senum E { "a", "b" }; typedef slist T;').definitions == (
         Senum("E", ("a", "b")),
-        Typedef("T", Base("slist")),
+        Typedef("T", BaseType("slist")),
     )
 
 
@@ -193,7 +195,9 @@ def test_comments() -> None:
         "struct S { // x\n 1: i32 a /* y */ }"
     )
     assert document.definitions[0].doc == "One.\n\n  two"
-    assert document.definitions == (Struct("struct", "S", (Field(1, "a", Base("i32")),), doc="One.\n\n  two"),)
+    assert document.definitions == (
+        ThriftStruct("struct", "S", (ThriftField(1, "a", BaseType("i32")),), doc="One.\n\n  two"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -319,7 +323,7 @@ def test_includes() -> None:
         "struct S { 1: shared.Id id, 2: shared.E e = shared.E.A }"
     )
     schema = parse(text, references)
-    assert schema.unit.resolve(schema.struct().fields[0].type).kind == "i64"
+    assert schema.unit.resolve_type(schema.find_struct().fields[0].type).kind == "i64"
     assert THRIFT.codec(schema).decode(b"\x00") == {"e": "A"}
 
 
@@ -348,7 +352,7 @@ def test_errors_in_included_documents() -> None:
 def test_uuid() -> None:
     """`uuid` is a built-in type, unless the document defines a type of that name, as older ones could."""
     new, old = parse("struct S { 1: uuid a }"), parse("typedef string uuid\nstruct S { 1: uuid a }")
-    kinds = [schema.unit.resolve(schema.struct().fields[0].type).kind for schema in (new, old)]
+    kinds = [schema.unit.resolve_type(schema.find_struct().fields[0].type).kind for schema in (new, old)]
     assert kinds == ["uuid", "string"]
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 from stele.client.serdes.schemas import Ready
 from stele.errors import Invalid
 from stele.formats.thrift.codec import ThriftCodec
-from stele.formats.thrift.schema import Resolved, required
-from stele.formats.thrift.syntax import Struct as Declared
+from stele.formats.thrift.schema import ResolvedType, is_required
+from stele.formats.thrift.syntax import ThriftStruct as Declared
 from stele.spark.decode.formats.base import Accepts, Reads, Write
 from stele.spark.decode.formats.plans import Deeper, Entries, Items, Leaf, Part, Plan, Struct, member
 
@@ -46,7 +46,7 @@ class ThriftLanguage:
         """See `Language`. Raises `InvalidRequest` for an unknown struct."""
         parsed = schema.parsed
         struct = parsed.struct(message)
-        plan = _Planner(recursion).struct(Resolved(parsed.unit, struct), "", ())
+        plan = _Planner(recursion).struct(ResolvedType(parsed.unit, struct), "", ())
         if plan is None:
             raise Invalid(f"{struct.name} contains itself and has no value that ends")
         return plan
@@ -70,7 +70,7 @@ class _Planner:
         self._left = MAX_COLUMNS
         self._recursion = recursion
 
-    def struct(self, kind: Resolved, path: str, above: tuple[Declared, ...]) -> Struct | None:
+    def struct(self, kind: ResolvedType, path: str, above: tuple[Declared, ...]) -> Struct | None:
         """The plan of a struct; None where it cannot be without going deeper than asked for."""
         struct = kind.node
         assert isinstance(struct, Declared)
@@ -79,27 +79,27 @@ class _Planner:
             raise Invalid(f"{struct.name} has more than {MAX_COLUMNS} columns")
         parts, deeper = [], []
         for field in struct.fields:
-            inner = kind.unit.resolve(field.type)
+            inner = kind.unit.resolve_type(field.type)
             plan = self._plan(inner, f"{path}.{field.name}" if path else field.name, (*above, struct))
             if plan is not None:
                 parts.append(Part(field.name, member(field.name), plan))
                 continue
             empty = _EMPTY.get(inner.kind)
-            needed = required(struct, field)
+            needed = is_required(struct, field)
             if needed and empty is None:
                 return None
             deeper.append(Deeper(field.name, member(field.name), empty is not None, empty if needed else None))
         return Struct(parts, path, deeper=deeper)
 
-    def _plan(self, kind: Resolved, path: str, above: tuple[Declared, ...]) -> Plan | None:
+    def _plan(self, kind: ResolvedType, path: str, above: tuple[Declared, ...]) -> Plan | None:
         """The plan of one value; None where it would be deeper inside itself than asked for."""
         match kind.kind:
             case "list" | "set":
-                item = self._plan(kind.inner(0), f"{path}[]", above)
+                item = self._plan(kind.inner_type(0), f"{path}[]", above)
                 return None if item is None else Items(item, path)
             case "map":
-                key = self._plan(kind.inner(0), f"{path}{{key}}", above)
-                item = self._plan(kind.inner(1), f"{path}{{}}", above)
+                key = self._plan(kind.inner_type(0), f"{path}{{key}}", above)
+                item = self._plan(kind.inner_type(1), f"{path}{{}}", above)
                 if key is None or item is None:
                     return None
                 return Entries(key, item, path, pairs=not isinstance(key, Leaf))
