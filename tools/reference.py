@@ -64,8 +64,8 @@ def build_settings_page() -> str:
         assert meta is not None, name
         rows.append((f"`{name}`", f"`STELE_{name.upper()}`", f"`{defaults[name]}`", _describe_setting(meta, hint)))
     return (
-        "# Settings\n\nFlags of `stele serve` win over environment variables, those over the `[server]` table of "
-        "`stele.toml` (or `--config FILE`), those over the defaults.\n\n" + format_table(*rows)
+        "# Settings\n\nA setting comes from a flag of `stele serve`, else from the environment, else from the table "
+        "`[server]` of `stele.toml` (or `--config FILE`), else it has its default.\n\n" + format_table(*rows)
     )
 
 
@@ -78,7 +78,7 @@ def _describe_setting(meta: msgspec.Meta, hint: Any) -> str:
 def build_commands_page() -> str:
     """Every command with its arguments and options."""
     root = typer.main.get_command(command_line)
-    parts = ["# Commands\n\nExit code 0 only when the command did what was asked.\n"]
+    parts = ["# Commands\n\nThe exit code is 0 only if the command did what was asked.\n"]
     for path, command in _walk_commands(root, "stele"):
         parts.append(f"\n## `{path}`\n\n{(command.help or '').strip()}\n\n")
         rows = [("parameter", "meaning")]
@@ -109,15 +109,16 @@ def build_metrics_page() -> str:
     return (
         "# Metrics\n\n`GET /metrics`, Prometheus text format.\n\n"
         + format_table(head, *rows)
-        + "\n## Of pipelines\n\nOn the port and in the file that `[metrics]` of a [pipeline](pipeline.md) names. "
-        "The label `pipeline` is its checkpoint; counters are sums over all its runs.\n\n" + format_table(head, *own)
+        + "\n## Pipelines\n\nA [pipeline](pipeline.md) serves these on the port and writes them to the file that its "
+        "table `[metrics]` names. The label `pipeline` is its checkpoint. Counters are sums over all its runs.\n\n"
+        + format_table(head, *own)
     )
 
 
 def build_pipeline_page() -> str:
     """Every key of a pipeline's file, from the docstrings of its structs."""
     parts = [
-        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../how-to/pipeline.md)). Keys without a default are needed.\n"
+        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../how-to/pipeline.md)). A key without default is required.\n"
     ]
     for title, struct in _TABLES.items():
         about, meanings = _parse_field_docs(struct)
@@ -148,23 +149,26 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "`[spark]`": pipelines.SparkConfig,
     "`[metrics]`": pipelines.MetricsConfig,
 }
-_OWN_LINE = re.compile(r"^(\w+(?:, \w+)*) {2,}(\S.*)$")
+_FIELD_LINE = re.compile(r"^(?:(\w+(?:, \w+)*) {2,}| {4}(\w+(?:, \w+)*): )(\S.*)$")
+"""A line about fields: in a table of two columns, or in the section `Attributes:` of a Google docstring."""
 
 
 def _parse_field_docs(struct: type[msgspec.Struct]) -> tuple[str, dict[str, str]]:
-    """The first paragraph of a docstring, and what its lines say of fields. A field without a line of its own is
-    explained by the line that names it."""
+    """Return the first paragraph of a docstring, and the meaning of each field.
+
+    A field without a line of its own is explained by the line that mentions it.
+    """
     about, _, rest = (inspect.getdoc(struct) or "").partition("\n\n")
     lines: list[tuple[list[str], str]] = []
     for text in rest.splitlines():
-        if found := _OWN_LINE.match(text):
-            lines.append((found[1].split(", "), found[2]))
+        if found := _FIELD_LINE.match(text):
+            lines.append(((found[1] or found[2]).split(", "), found[3]))
         elif lines and text.startswith(" "):
             lines[-1] = (lines[-1][0], f"{lines[-1][1]} {text.strip()}")
     fields = [field.name for field in msgspec.structs.fields(struct)]
     meanings = {name: text for names, text in lines for name in names}
     unknown = meanings.keys() - set(fields)
-    assert not unknown, f"{struct.__name__} explains {unknown}, which it has not"
+    assert not unknown, f"{struct.__name__} explains {unknown}, which are no fields of it"
     for name in fields:
         naming = (text for _, text in lines if re.search(rf"\b{name}\b", text))
         meanings.setdefault(name, next(naming, ""))
@@ -306,8 +310,8 @@ def build_spark_types_page() -> str:
         if row.format != "thrift"  # nothing is converted into it
     ]
     return (
-        "# Types in Spark\n\nEach row was found by converting a schema of one field. What is lost is said in the words "
-        "of `stele convert` ([what they mean](../how-to/convert.md)).\n\n## From the registry\n\n"
+        "# Types in Spark\n\nEach row is the result of converting a schema with one field. The column *lost* has the "
+        "words of `stele convert` ([what they mean](../how-to/convert.md)).\n\n## From the registry\n\n"
         + format_table(*read)
         + "\n## From a data frame\n\nNothing is converted into Thrift.\n\n"
         + format_table(*written)
@@ -321,7 +325,7 @@ def _quote_code(text: str) -> str:
 def build_rulesets_page() -> str:
     """Compatibility rulesets and lint rules, by format."""
     formats = [get_format(name) for name in BUILT_IN]
-    rows = [("format", "ruleset", "what it holds a change to")]
+    rows = [("format", "ruleset", "what it checks")]
     for fmt in formats:
         rows += [
             (
@@ -336,11 +340,11 @@ def build_rulesets_page() -> str:
         having = [fmt.name for fmt in formats if rule in lint.lint_rules_of(fmt)]
         advice.append((f"`{rule}`", sentence, ", ".join(having)))
     return (
-        "# Rules\n\n## Compatibility\n\nName one in a policy, a check or a diff; without `@version` the one the "
-        "registry has adopted speaks.\n\n"
+        "# Rules\n\n## Compatibility\n\nName a ruleset in a policy, a check or a diff. Without `@version` the "
+        "version that the registry has adopted decides.\n\n"
         + format_table(*rows)
-        + "\n## Advice\n\nGiven by `stele lint`, and as validators "
-        "(`lint:RULE`) in policies.\n\n" + format_table(*advice)
+        + "\n## Advice\n\n`stele lint` gives this advice, and policies "
+        "can demand it as validators (`lint:RULE`).\n\n" + format_table(*advice)
     )
 
 
@@ -362,8 +366,8 @@ def build_record_errors_page() -> str:
 def build_figures_page() -> str:
     """What the benchmarks measured last, from their result files."""
     head = (
-        "# Figures\n\nEach table compares things timed in one run on one machine; read the ratios, not the absolute "
-        "numbers. `make bench` measures again and `make docs` renews this page.\n"
+        "# Figures\n\nEach table compares things that were timed in one run on one machine. Read the ratios, not the "
+        "absolute numbers. `make bench` measures again, and `make docs` writes this page again.\n"
     )
     parts = [head]
     for path in sorted(RESULTS.glob("*.json")):

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
-from stele.apis.negotiation import media_type_of, names_first
-from stele.apis.paths import routed
-from stele.apis.web import BASE, PRINCIPAL
+from stele.apis.http.media_types import bare_media_type, is_preferred
+from stele.apis.http.paths import decode_path
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL
 from stele.errors import Unauthenticated
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.service.access import Authenticator, Headers, anyone
@@ -108,7 +108,7 @@ class Front:
                 return
         path = _inner_path(scope)
         target = self._meant(self._target(path), headers) if own is None else self._at_root(own, path)
-        inner = {**scope, "path": target.path, PRINCIPAL: principal, BASE: target.base}
+        inner = {**scope, "path": target.path, PRINCIPAL: principal, MOUNTED_PREFIX: target.base}
         await self._dispatch(scope, inner, receive, send, target.mount, started)
 
     def _owner(self, segments: list[str]) -> Mount | None:
@@ -203,8 +203,8 @@ class _Answer:
 def _is_named(given: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:
     """Whether these headers name a media type: that of the body decides, else what the client would like to get."""
     accept = ", ".join(value.decode("latin-1") for name, value in given if name == b"accept")
-    sent = (media_type_of(value.decode("latin-1")) for name, value in given if name == b"content-type")
-    return media_type in sent or names_first(accept, media_type)
+    sent = (bare_media_type(value.decode("latin-1")) for name, value in given if name == b"content-type")
+    return media_type in sent or is_preferred(accept, media_type)
 
 
 def _addressed(head: Message, headers: Headers, others: Iterable[bytes]) -> Message | None:
@@ -223,7 +223,7 @@ def _addressed(head: Message, headers: Headers, others: Iterable[bytes]) -> Mess
 def _inner_path(scope: Scope) -> str:
     """The decoded path, with slashes that belong to a name told apart from those between segments."""
     raw: bytes = scope.get("raw_path") or b""
-    return routed(raw.split(b"?", 1)[0]) if b"%" in raw else str(scope["path"])
+    return decode_path(raw.split(b"?", 1)[0]) if b"%" in raw else str(scope["path"])
 
 
 def _request_id(scope: Scope) -> bytes:

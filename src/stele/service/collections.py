@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from stele.core.commands import ChangeItems
-from stele.errors import PreconditionFailed
+from stele.core.state import State
 from stele.service.registry import Registry
+from stele.service.retry import retry_when_overtaken
 
 Key = tuple[str, ...]
 Items = Mapping[Key, bytes]
@@ -36,14 +37,13 @@ async def edit(
     It is called again on the newer documents when another writer was faster, so it must have no effects of its own.
     Raises what it raises, `ReadOnly`, `InvalidName`, `StoreError`.
     """
-    while True:
-        found = (await registry.current()).collections.get(collection)
+
+    async def attempt(state: State) -> T:
+        found = state.collections.get(collection)
         revision, items = (0, _NOTHING) if found is None else (found.revision, found.items)
         changes, answer = change(items)
-        if not changes:
-            return answer
-        try:
+        if changes:
             await registry.execute(ChangeItems(collection, changes, revision), actor=actor, via=via)
-        except PreconditionFailed:
-            continue
         return answer
+
+    return await retry_when_overtaken(registry, attempt)

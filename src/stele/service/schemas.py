@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from stele.core import queries
 from stele.core.compatibility_requests import SchemaSource
-from stele.core.model import Reference, SchemaDocument, SubmittedText
+from stele.core.model import Reference, SchemaDocument, SubmittedText, Version
 from stele.core.ports import Format, Parsed, TextForm
 from stele.core.state import State
 from stele.errors import NotFound, UnresolvedReference
@@ -72,6 +72,30 @@ class Schemas:
         self.limits.check_references(len(closure))
         texts = {name: state.get_text(state.contents[sha]) for name, sha in closure}
         return await asyncio.to_thread(self._prepare, fmt, text, resolved, closure, texts, form, strict)
+
+    async def prepare_inheriting_references(
+        self, state: State, format_name: str, text: bytes, newest: Version | None, *, strict: bool = True
+    ) -> Prepared:
+        """Parse a text of a dialect that cannot name references: they mean what they mean in the newest version.
+
+        Args:
+            state: State that references resolve in.
+            format_name: Format of the text.
+            text: The text as sent.
+            newest: Newest version of the subject the text is for, None where there is none.
+            strict: See `prepare`.
+
+        Raises:
+            UnresolvedReference: The text refers to others and the newest version has none to inherit, or other ones.
+            SteleError: What `prepare` raises.
+        """
+        try:
+            return await self.prepare(state, format_name, text, strict=strict)
+        except UnresolvedReference:
+            inherited = newest.schema.attachments.references if newest is not None else ()
+            if not inherited:
+                raise
+        return await self.prepare(state, format_name, text, inherited, strict=strict)
 
     def _prepare(
         self,

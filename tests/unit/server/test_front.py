@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stele.apis.paths import SLASH
-from stele.apis.web import BASE, PRINCIPAL
+from stele.apis.http.paths import SLASH
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL
 from stele.errors import Unauthenticated
 from stele.server.dispatch import Front, Mount
 from stele.server.metrics import Metrics
@@ -72,7 +72,11 @@ def named(name: str, root: str = "") -> Mount:
     """A mount that answers with its name, the path and the base it was shown."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        headers = [(b"app", name.encode()), (b"path", scope["path"].encode()), (b"base", scope[BASE].encode())]
+        headers = [
+            (b"app", name.encode()),
+            (b"path", scope["path"].encode()),
+            (b"base", scope[MOUNTED_PREFIX].encode()),
+        ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 

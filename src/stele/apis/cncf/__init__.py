@@ -18,7 +18,9 @@ from stele.apis.cncf.faults import answer
 from stele.apis.cncf.names import spelled
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.parameters import attributes
-from stele.apis.web import Application, actor_of, base_of, described
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, mounted_prefix
 from stele.service.registry import Registry
 
 __all__ = ["NAME", "SEGMENTS", "CncfOptions", "application"]
@@ -33,7 +35,7 @@ _RELEASE = "0.2"
 _HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]{1,300}\Z")
 
 
-class _Application(Application):
+class _Application(DialectApplication):
     """The application, with paths as its routes spell them."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -49,7 +51,7 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
     office = Office(registry, options)
 
     def desk(request: Request[Any, Any, Any]) -> Desk:
-        return Desk(office, actor_of(request), _base(request, options))
+        return Desk(office, caller_name(request), _base(request, options))
 
     modules = (routes_groups, routes_schemas, routes_subscriptions, routes_azure)
     return _Application(
@@ -59,7 +61,7 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
             "attributes": Provide(attributes, sync_to_thread=False),
         },
         exception_handlers={Exception: answer},
-        openapi_config=described("cncf", "Stele: CNCF Schema Registry dialect, with Azure's flavour", _RELEASE),
+        openapi_config=openapi_config("cncf", "Stele: CNCF Schema Registry dialect, with Azure's flavour", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,
@@ -74,4 +76,4 @@ def _base(request: Request[Any, Any, Any], options: CncfOptions) -> str:
     if not _HOST.match(host):
         server = request.scope.get("server") or ("localhost", None)
         host = f"{server[0]}:{server[1]}" if server[1] else server[0]
-    return f"{request.scope['scheme']}://{host}{base_of(request)}"
+    return f"{request.scope['scheme']}://{host}{mounted_prefix(request)}"

@@ -19,7 +19,7 @@ from stele.apis.cncf.access import Permission
 from stele.apis.cncf.names import group_of, id_in, new_id, space_of
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.translate import DIALECT, GroupWish
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,
@@ -238,7 +238,7 @@ class Desk:
 
     def link(self, *segments: str) -> str:
         """The URL of a path here, from segments as requests have them."""
-        return "/".join((self.base, *(quote(named(segment), safe="$") for segment in segments)))
+        return "/".join((self.base, *(quote(decode_segment(segment), safe="$") for segment in segments)))
 
     def uri_of(self, version: Version) -> str:
         """The URI of a version."""

@@ -15,7 +15,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from stele import errors as err
 from stele.apis.cncf import entities as api
 from stele.apis.cncf.names import group_of
-from stele.apis.web import allowed
+from stele.apis.http.errors import allow_header
 
 PROBLEM = "application/problem+json"
 
@@ -147,4 +147,4 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
         body = _problem(error, status)
     if status >= 500:
         _logger.error("failed", path=path, exc_info=error)
-    return Response(msgspec.json.encode(body), status_code=status, media_type=media_type, headers=allowed(error))
+    return Response(msgspec.json.encode(body), status_code=status, media_type=media_type, headers=allow_header(error))

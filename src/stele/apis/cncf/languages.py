@@ -10,7 +10,7 @@ import re
 from collections.abc import Container
 from typing import NamedTuple
 
-from stele.apis.negotiation import media_type_of
+from stele.apis.http.media_types import bare_media_type
 from stele.core.decide.decision import checked_name
 from stele.core.model import SchemaKind
 from stele.errors import InvalidRequest
@@ -86,7 +86,7 @@ def language_in(name: str, installed: Container[str]) -> Language:
 def language_of_type(content_type: str, installed: Container[str]) -> Language | None:
     """The language a content type names, by a `format` or `serialization` parameter or by itself; None: none known."""
     parameter = _PARAMETER.search(content_type)
-    named = _MEDIA_TYPES.get(media_type_of(content_type), "")
+    named = _MEDIA_TYPES.get(bare_media_type(content_type), "")
     for name in (parameter[1] if parameter is not None else "", named):
         if name.strip() and len(name) <= _LONGEST_FORMAT:
             language = language_in(name, installed)

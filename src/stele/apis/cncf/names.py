@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.core.decide.decision import checked_name
 from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32
 from stele.errors import InvalidName, VersionNotFound
@@ -55,7 +55,7 @@ def spelled(path: str, method: str) -> str:
 
 def id_in(segment: str) -> str:
     """The id a path segment spells. Raises `InvalidName` for one that is no text."""
-    name = "" if segment == _EMPTY else named(segment)
+    name = "" if segment == _EMPTY else decode_segment(segment)
     if not name:
         raise InvalidName(name, "is no id")
     if _UNREADABLE in name:
@@ -77,5 +77,5 @@ def new_id(name: str) -> str:
 def ordinal_of(segment: str) -> int:
     """The version number a path segment spells. Raises `VersionNotFound`: nothing else names a version."""
     if not _NUMBER.match(segment) or not 0 < int(segment) <= MAX_INT32:
-        raise VersionNotFound(named(segment))
+        raise VersionNotFound(decode_segment(segment))
     return int(segment)

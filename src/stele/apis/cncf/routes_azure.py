@@ -26,7 +26,8 @@ from stele.apis.cncf.parameters import (
     read_document,
 )
 from stele.apis.cncf.registering import find, register
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.core.commands import Equality
 from stele.errors import Forbidden, NotFound
 
@@ -59,7 +60,7 @@ _CHANGED = ResponseSpec(api.AzureGroup, description="The group was there", gener
 
 @put(
     _GROUP,
-    operation_class=documented(api.AzureGroupAttributes),
+    operation_class=openapi_body(api.AzureGroupAttributes),
     responses={**AZURE_ERRORS, 200: _CHANGED},
     status_code=201,
 )

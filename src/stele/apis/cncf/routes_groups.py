@@ -13,7 +13,8 @@ from stele.apis.cncf.access import Permission
 from stele.apis.cncf.desk import AtDesk
 from stele.apis.cncf.faults import ERRORS
 from stele.apis.cncf.parameters import DELETE, READ, After, Group, Limit, page_of
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.errors import InvalidRequest
 
 _GROUP = "/schemagroups/{group:str}"
@@ -36,7 +37,7 @@ async def get_group(desk: AtDesk, group: Group) -> api.SchemaGroup:
 _CREATED = ResponseSpec(api.SchemaGroup, description="The group is new", generate_examples=False)
 
 
-@put(_GROUP, operation_class=documented(api.GroupAttributes), responses={**ERRORS, 201: _CREATED}, status_code=200)
+@put(_GROUP, operation_class=openapi_body(api.GroupAttributes), responses={**ERRORS, 201: _CREATED}, status_code=200)
 async def create_group(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> Response[api.SchemaGroup]:
     # PUT /schemagroups/{group-id}
     """Create a group (201), or give the one there is these attributes (200). `If-None-Match: *` only creates."""

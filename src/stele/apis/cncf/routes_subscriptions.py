@@ -13,11 +13,13 @@ from stele.apis.cncf import subscriptions
 from stele.apis.cncf.desk import AtDesk
 from stele.apis.cncf.names import id_in
 from stele.apis.cncf.parameters import ASK, READ, After, Limit, page_of
-from stele.apis.web import actor_of, documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.requests import caller_name
 
 _ALL = "/subscriptions"
 _ONE = f"{_ALL}/{{subscription:str}}"
-_BODY = documented(api.SubscriptionRequest)
+_BODY = openapi_body(api.SubscriptionRequest)
 
 Name = Annotated[str, PathParameter(description="id of a subscription")]
 
@@ -36,7 +38,7 @@ async def create_subscription(desk: AtDesk, request: Request[Any, Any, Any]) -> 
     # POST /subscriptions
     """Subscribe; the server gives the id."""
     given = await read_body(request, api.SubscriptionRequest)
-    made = await subscriptions.create(desk.registry, uuid.uuid4().hex, given, actor_of(request))
+    made = await subscriptions.create(desk.registry, uuid.uuid4().hex, given, caller_name(request))
     return Response(subscriptions.shown(made), headers={"Location": f"{desk.base}{_ALL}/{made.id}"})
 
 
@@ -52,7 +54,7 @@ async def update_subscription(desk: AtDesk, request: Request[Any, Any, Any], sub
     # PUT /subscriptions/{id}
     """Replace a subscription; without new secrets for its sink it keeps the ones it has."""
     given = await read_body(request, api.SubscriptionRequest)
-    changed = await subscriptions.update(desk.registry, id_in(subscription), given, actor_of(request))
+    changed = await subscriptions.update(desk.registry, id_in(subscription), given, caller_name(request))
     return subscriptions.shown(changed)
 
 
@@ -60,7 +62,7 @@ async def update_subscription(desk: AtDesk, request: Request[Any, Any, Any], sub
 async def delete_subscription(desk: AtDesk, request: Request[Any, Any, Any], subscription: Name) -> api.Subscription:
     # DELETE /subscriptions/{id}
     """End a subscription; the answer is what it was."""
-    ended = await subscriptions.delete(desk.registry, id_in(subscription), actor_of(request))
+    ended = await subscriptions.delete(desk.registry, id_in(subscription), caller_name(request))
     return subscriptions.shown(ended)
 
 

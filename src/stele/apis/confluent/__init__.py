@@ -29,7 +29,9 @@ from stele.apis.confluent.faults import MEDIA_TYPE, answer
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.hot import HotSchemas
 from stele.apis.confluent.options import OLD, ConfluentOptions
-from stele.apis.web import Application, actor_of, described, without_empty_segments
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.service.registry import Registry
 from stele.service.usage import Usage
 
@@ -68,7 +70,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
     office = Office(registry, options, GuidIndex(), Usage(registry))
 
     def desk(request: Request[Any, Any, Any]) -> Desk:
-        return Desk(office, actor_of(request))
+        return Desk(office, caller_name(request))
 
     modules = (
         routes_root,
@@ -84,12 +86,12 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
         routes_acls,
     )
     unknown = {id(handler) for handler in _SINCE_8} if options.profile == OLD else set()
-    return Application(
+    return DialectApplication(
         route_handlers=[handler for module in modules for handler in module.ROUTES if id(handler) not in unknown],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer(options)},
-        middleware=[without_empty_segments, conventions],
-        openapi_config=described("confluent", "Stele: Confluent dialect", options.release),
+        middleware=[refuse_empty_segments, conventions],
+        openapi_config=openapi_config("confluent", "Stele: Confluent dialect", options.release),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from litestar import Request
 
 from stele.apis.confluent.desk import Desk
-from stele.apis.web import read_body
+from stele.apis.http.bodies import read_body
 from stele.errors import TooLarge
 
 T = TypeVar("T")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from stele.apis.confluent.faults import MEDIA_TYPE
-from stele.apis.negotiation import negotiating
+from stele.apis.http.media_types import negotiate_media_types
 
-conventions = negotiating({MEDIA_TYPE: 1.0, "application/vnd.schemaregistry+json": 0.9, "application/json": 0.5})
+conventions = negotiate_media_types(
+    {MEDIA_TYPE: 1.0, "application/vnd.schemaregistry+json": 0.9, "application/json": 0.5}
+)

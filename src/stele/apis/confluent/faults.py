@@ -21,8 +21,9 @@ from stele.apis.confluent.faults_exporters import EXPORTER_FAULTS
 from stele.apis.confluent.faults_keys import KEY_FAULTS
 from stele.apis.confluent.names import InvalidContext, NoSuchResource, context_of, key_of, qualified, space_of
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.paths import named
-from stele.apis.web import NotJson, WrongShape, allowed
+from stele.apis.http.bodies import NotJson, WrongShape
+from stele.apis.http.errors import allow_header
+from stele.apis.http.paths import decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
 
@@ -152,7 +153,7 @@ FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
         422,
         42202,
         lambda e, a: (
-            f"The specified version '{named(e.version)}' is not a valid version id. "
+            f"The specified version '{decode_segment(e.version)}' is not a valid version id. "
             'Allowed values are between [1, 2^31-1] and the string "latest"'
         ),
     ),
@@ -226,7 +227,7 @@ def answer(options: ConfluentOptions) -> Callable[[Request[Any, Any, Any], Excep
             ErrorMessage(fault.code, fault.message),
             status_code=fault.status,
             media_type=MEDIA_TYPE,
-            headers=allowed(error),
+            headers=allow_header(error),
         )
 
     return handle

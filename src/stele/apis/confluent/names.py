@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32, REGISTRY_LEVEL, SettingsLevel, SubjectKey
 from stele.errors import InvalidName, InvalidRequest, InvalidVersion, NotFound
 
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
 
 def space_of(context: str) -> str:
     """The space of a context in a path: `.team`, `team` or `:.team:`. Raises `InvalidContext`."""
-    name = named(context)
+    name = decode_segment(context)
     if name.startswith(_QUALIFIED) and name.endswith(":"):
         name = name[1:-1]
     if ":" in name:
@@ -64,7 +64,7 @@ def context_of(space: str) -> str:
 
 def subject_of(segment: str, context: str = "") -> Asked:
     """The subject a path segment means, inside the context of the path when it does not say its own."""
-    name = named(segment)
+    name = decode_segment(segment)
     default = space_of(context)
     if not name.startswith(_QUALIFIED):
         return Asked(SubjectKey(default, name), bool(context))
@@ -84,7 +84,7 @@ def level_of(segment: str, context: str = "") -> SettingsLevel:
     key = key_of(segment, context)
     if key.namespace == _GLOBAL:
         return REGISTRY_LEVEL
-    if not key.name and named(segment).startswith(_QUALIFIED):
+    if not key.name and decode_segment(segment).startswith(_QUALIFIED):
         return SettingsLevel(key.namespace)
     return SettingsLevel(key.namespace, key.name)
 

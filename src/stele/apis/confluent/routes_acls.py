@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stele.apis.confluent.bodies import read_kept
 from stele.apis.confluent.parameters import ERRORS, READ, WRITE, AtDesk
-from stele.apis.web import documented
+from stele.apis.http.openapi import openapi_body
 from stele.errors import TooLarge
 from stele.service.collections import Changes, Items, Key
 
@@ -42,7 +42,7 @@ class Acl(msgspec.Struct, frozen=True):
 
 
 _Word = Annotated[str, QueryParameter(description="only entries with that value")]
-_BODY = documented(list[Acl])
+_BODY = openapi_body(list[Acl])
 
 
 @get("/security/acls", **READ)

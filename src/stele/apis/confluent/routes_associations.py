@@ -30,8 +30,9 @@ from stele.apis.confluent.parameters import (
     Subject,
     everywhere,
 )
-from stele.apis.paths import named
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.core import queries
 from stele.core.model import Binding
 from stele.errors import SteleError
@@ -39,7 +40,7 @@ from stele.errors import SteleError
 _MOST_REQUESTS = 1000
 """Requests of one batch, at most."""
 
-_BODY = documented(api.AssociationCreateOrUpdateRequest)
+_BODY = openapi_body(api.AssociationCreateOrUpdateRequest)
 _MULTI_STATUS = {**WRITE, "status_code": 207}
 
 _Id = Annotated[str, PathParameter(name="resourceId", schema_extra=NAMED, description="id of a resource")]
@@ -97,7 +98,7 @@ async def list_of_resource(
     # GET /associations/resources/{resourceId}
     """The associations of a resource by its id."""
     wanted = _filter(resource_type, association_types, lifecycle)
-    found = words.by_resource_id(await desk.registry.current(), named(resource_id), wanted.resource_type)
+    found = words.by_resource_id(await desk.registry.current(), decode_segment(resource_id), wanted.resource_type)
     return _page(desk, found, wanted, offset, limit)
 
 
@@ -115,7 +116,9 @@ async def list_of_name(
 ) -> list[api.Association]:
     # GET /associations/resources/{resourceNamespace}/{resourceName}
     """The associations of a resource by its name, of a whole namespace, or of a name in all of them."""
-    found = words.by_name(await desk.registry.current(), named(resource_namespace), named(resource_name))
+    found = words.by_name(
+        await desk.registry.current(), decode_segment(resource_namespace), decode_segment(resource_name)
+    )
     return _page(desk, found, _filter(resource_type, association_types, lifecycle), offset, limit)
 
 
@@ -150,7 +153,7 @@ async def create_or_update(
     # PUT /associations/resources/{resourceId}
     """Associate a resource with subjects, and register their schemas; or change what is there."""
     body = await read_body(request, api.AssociationCreateOrUpdateRequest)
-    asked = named(resource_id)
+    asked = decode_segment(resource_id)
     if body.resource_id not in (None, asked):
         raise InvalidAssociation("resourceId", "does not match the resource id of the path")
     dry = is_true(dry_run)
@@ -171,12 +174,12 @@ async def delete_of_resource(
     # DELETE /associations/resources/{resourceId}
     """End associations of a resource, on wish with the subjects that are its alone."""
     wanted = _filter(resource_type, association_types, "")
-    await dissociate(desk, named(resource_id), wanted, cascade=is_true(cascade), dry_run=is_true(dry_run))
+    await dissociate(desk, decode_segment(resource_id), wanted, cascade=is_true(cascade), dry_run=is_true(dry_run))
 
 
 @post(
     [*everywhere("/associations:batch"), *everywhere("/associations:batchMutate")],
-    operation_class=documented(api.AssociationBatchRequest),
+    operation_class=openapi_body(api.AssociationBatchRequest),
     **_MULTI_STATUS,
 )
 async def mutate_batch(
@@ -203,7 +206,9 @@ async def mutate_batch(
     return api.AssociationBatchResponse(results)
 
 
-@post(everywhere("/associations:batchGet"), operation_class=documented(api.AssociationBatchGetRequest), **_MULTI_STATUS)
+@post(
+    everywhere("/associations:batchGet"), operation_class=openapi_body(api.AssociationBatchGetRequest), **_MULTI_STATUS
+)
 async def get_batch(
     desk: AtDesk, request: Request[Any, Any, Any], context: Context = ""
 ) -> api.AssociationBatchResponse:

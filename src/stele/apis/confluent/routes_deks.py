@@ -39,7 +39,7 @@ from stele.apis.confluent.parameters import (
 )
 from stele.apis.confluent.routes_keks import KEK, NO_CONTENT, InContext, Name, Permanent, kek_key
 from stele.apis.confluent.settings import alias_for_deks
-from stele.apis.web import documented
+from stele.apis.http.openapi import openapi_body
 from stele.core.model import SubjectKey
 from stele.errors import InvalidName
 from stele.service.collections import Changes, Items
@@ -49,7 +49,7 @@ _DEKS = f"{KEK}/deks"
 _DEK = f"{_DEKS}/{{subject:str}}"
 _VERSIONS = f"{_DEK}/versions"
 _VERSION = f"{_VERSIONS}/{{version:str}}"
-_BODY = documented(api.CreateDekRequest)
+_BODY = openapi_body(api.CreateDekRequest)
 
 _Algorithm = Annotated[
     str, QueryParameter(schema_extra={"enum": list(ALGORITHMS)}, description="AES256_GCM unless said")

@@ -16,12 +16,12 @@ from stele.apis.confluent.exporters import COLLECTION, PAUSED, STARTING, Stored
 from stele.apis.confluent.key_making import now
 from stele.apis.confluent.names import page
 from stele.apis.confluent.parameters import NAMED, READ, WRITE, AtDesk, Limit, Offset
-from stele.apis.paths import named
-from stele.apis.web import documented
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.service.collections import Changes, Items
 
 _EXPORTER = "/exporters/{name:str}"
-_BODY = documented(api.ExporterRequest)
+_BODY = openapi_body(api.ExporterRequest)
 _CONFIG = dict[str, str | dict[str, str]]
 _Name = Annotated[str, PathParameter(schema_extra=NAMED, description="name of an exporter")]
 
@@ -46,7 +46,7 @@ async def create_exporter(desk: AtDesk, request: Request[Any, Any, Any]) -> api.
 async def get_exporter(desk: AtDesk, name: _Name) -> api.Exporter:
     # GET /exporters/{name}
     """An exporter, its credentials hidden."""
-    return exporters.shown(exporters.read(await desk.items(COLLECTION), named(name)))
+    return exporters.shown(exporters.read(await desk.items(COLLECTION), decode_segment(name)))
 
 
 @put(_EXPORTER, operation_class=_BODY, **WRITE)
@@ -54,59 +54,59 @@ async def update_exporter(desk: AtDesk, request: Request[Any, Any, Any], name: _
     # PUT /exporters/{name}
     """Change a paused exporter."""
     body = await read_kept(desk, request, api.ExporterRequest)
-    return await _changed(desk, lambda items: exporters.updated(items, named(name), body, now()))
+    return await _changed(desk, lambda items: exporters.updated(items, decode_segment(name), body, now()))
 
 
 @delete(_EXPORTER, **WRITE)
 async def delete_exporter(desk: AtDesk, name: _Name) -> api.ExporterName:
     # DELETE /exporters/{name}
     """Remove an exporter; what it copied stays where it is."""
-    return await _changed(desk, lambda items: exporters.removed(items, named(name)))
+    return await _changed(desk, lambda items: exporters.removed(items, decode_segment(name)))
 
 
 @get(f"{_EXPORTER}/status", **READ)
 async def get_status(desk: AtDesk, name: _Name) -> api.ExporterStatus:
     # GET /exporters/{name}/status
     """The state of an exporter, and how far it is."""
-    return exporters.status(exporters.read(await desk.items(COLLECTION), named(name)))
+    return exporters.status(exporters.read(await desk.items(COLLECTION), decode_segment(name)))
 
 
 @get(f"{_EXPORTER}/config", **READ)
 async def get_exporter_config(desk: AtDesk, name: _Name) -> dict[str, str]:
     # GET /exporters/{name}/config
     """The configuration of an exporter, its credentials hidden."""
-    return exporters.config_shown(exporters.read(await desk.items(COLLECTION), named(name)))
+    return exporters.config_shown(exporters.read(await desk.items(COLLECTION), decode_segment(name)))
 
 
-@put(f"{_EXPORTER}/config", operation_class=documented(dict[str, str]), **WRITE)
+@put(f"{_EXPORTER}/config", operation_class=openapi_body(dict[str, str]), **WRITE)
 async def update_exporter_config(desk: AtDesk, request: Request[Any, Any, Any], name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/config
     """Replace the configuration of a paused exporter; it may also be sent as a member `config`."""
     body = await read_kept(desk, request, _CONFIG)
     inner = body.get("config")
     config = inner if isinstance(inner, dict) else {k: v for k, v in body.items() if isinstance(v, str)}
-    return await _changed(desk, lambda items: exporters.configured(items, named(name), config, now()))
+    return await _changed(desk, lambda items: exporters.configured(items, decode_segment(name), config, now()))
 
 
 @put(f"{_EXPORTER}/pause", **WRITE)
 async def pause_exporter(desk: AtDesk, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/pause
     """Let an exporter rest."""
-    return await _changed(desk, lambda items: exporters.turned(items, named(name), PAUSED, now()))
+    return await _changed(desk, lambda items: exporters.turned(items, decode_segment(name), PAUSED, now()))
 
 
 @put(f"{_EXPORTER}/resume", **WRITE)
 async def resume_exporter(desk: AtDesk, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/resume
     """Let a paused exporter go on."""
-    return await _changed(desk, lambda items: exporters.turned(items, named(name), STARTING, now()))
+    return await _changed(desk, lambda items: exporters.turned(items, decode_segment(name), STARTING, now()))
 
 
 @put(f"{_EXPORTER}/reset", **WRITE)
 async def reset_exporter(desk: AtDesk, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/reset
     """Set a paused exporter back to the beginning."""
-    return await _changed(desk, lambda items: exporters.rewound(items, named(name), now()))
+    return await _changed(desk, lambda items: exporters.rewound(items, decode_segment(name), now()))
 
 
 async def _changed(desk: Desk, change: Callable[[Items], tuple[Changes, Stored]]) -> api.ExporterName:

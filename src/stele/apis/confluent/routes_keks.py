@@ -14,8 +14,8 @@ from stele.apis.confluent.key_making import now, probe
 from stele.apis.confluent.keys import KekKey
 from stele.apis.confluent.names import is_true, page, space_of, writable_key
 from stele.apis.confluent.parameters import NAMED, READ, WRITE, AtDesk, Context, Flag, Limit, Offset, everywhere
-from stele.apis.paths import named
-from stele.apis.web import documented
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.core.model import SubjectKey
 from stele.service.collections import Changes, Items
 
@@ -43,7 +43,7 @@ def kek_key(name: str, context: str, in_context: str) -> KekKey:
     """The KEK a path means. Raises `InvalidKey`, `InvalidContext`, `InvalidName`."""
     space = space_of(context or in_context)
     writable_key(SubjectKey(space, ""))
-    return keys.kek_key(space, named(name))
+    return keys.kek_key(space, decode_segment(name))
 
 
 @get(everywhere(KEKS), **READ)
@@ -64,7 +64,7 @@ async def list_keks(
     return page(names, offset, limit, desk.options.max_items)
 
 
-@post(everywhere(KEKS), operation_class=documented(api.CreateKekRequest), **WRITE)
+@post(everywhere(KEKS), operation_class=openapi_body(api.CreateKekRequest), **WRITE)
 async def create_kek(
     desk: AtDesk,
     request: Request[Any, Any, Any],
@@ -95,7 +95,7 @@ async def get_kek(
     return keys.kek_out(key.name, kek)
 
 
-@put(everywhere(KEK), operation_class=documented(api.UpdateKekRequest), **WRITE)
+@put(everywhere(KEK), operation_class=openapi_body(api.UpdateKekRequest), **WRITE)
 async def update_kek(
     desk: AtDesk,
     request: Request[Any, Any, Any],

@@ -12,7 +12,8 @@ from stele.apis.confluent import settings as words
 from stele.apis.confluent.desk import Desk
 from stele.apis.confluent.names import is_true, level_name, level_of, writable_level
 from stele.apis.confluent.parameters import READ, WRITE, AtDesk, Context, DefaultToGlobal, Flag, Subject, everywhere
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.core import queries
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
 from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel
@@ -42,7 +43,7 @@ async def get_config(
     return words.config_out(own or Settings(), words.effective_policy(state, level))
 
 
-@put(_CONFIG, operation_class=documented(api.ConfigUpdateRequest), **WRITE)
+@put(_CONFIG, operation_class=openapi_body(api.ConfigUpdateRequest), **WRITE)
 async def change_config(
     desk: AtDesk, request: Request[Any, Any, Any], subject: Subject = "", context: Context = ""
 ) -> api.ConfigUpdateRequest:
@@ -93,7 +94,7 @@ async def get_mode(
     return api.Mode((own or Mode.READWRITE).value)
 
 
-@put(_MODE, operation_class=documented(api.ModeUpdateRequest), **WRITE)
+@put(_MODE, operation_class=openapi_body(api.ModeUpdateRequest), **WRITE)
 async def change_mode(
     desk: AtDesk,
     request: Request[Any, Any, Any],

@@ -31,12 +31,13 @@ from stele.apis.confluent.parameters import (
     everywhere,
 )
 from stele.apis.confluent.translate import SERIALIZED, as_sent, is_descriptor, registration_out, version_out
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.core import queries
 from stele.core.commands import DeletedVersions, DeleteMode
 from stele.errors import ContentNotFound
 
-_SCHEMA_BODY = documented(api.RegisterSchemaRequest)
+_SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
 
 
 @get(everywhere("/subjects"), **READ)

@@ -30,7 +30,8 @@ from stele.apis.confluent.parameters import (
     raw,
 )
 from stele.apis.confluent.translate import registration_out, text_of, version_out
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.core import queries
 from stele.core.commands import DeletedVersions, DeleteMode, RegisterSchema
 from stele.core.decide.register import document_of
@@ -38,8 +39,8 @@ from stele.core.model import SubjectKey
 from stele.core.state import State
 from stele.errors import MalformedSchema
 
-_SCHEMA_BODY = documented(api.RegisterSchemaRequest)
-_TAGS_BODY = documented(api.TagSchemaRequest)
+_SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
+_TAGS_BODY = openapi_body(api.TagSchemaRequest)
 _VERSION = "/subjects/{subject:str}/versions/{version:str}"
 
 

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from stele.apis.confluent import entities as api
 from stele.apis.confluent.translate import rule_set_in, rule_set_out
-from stele.apis.web import WrongShape
+from stele.apis.http.bodies import WrongShape
 from stele.core import queries
 from stele.core.model import Mode, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD, Policy, find_policy

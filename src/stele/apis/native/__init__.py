@@ -11,6 +11,8 @@ from typing import Any
 from litestar import Litestar
 
 from stele import __version__
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
 from stele.apis.native import (
     routes_check,
     routes_convert,
@@ -22,7 +24,6 @@ from stele.apis.native import (
     routes_usage,
 )
 from stele.apis.native.faults import answer
-from stele.apis.web import Application, described
 from stele.service.registry import Registry
 
 __all__ = ["application"]
@@ -30,7 +31,7 @@ __all__ = ["application"]
 
 def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024, **settings: Any) -> Litestar:
     """The API as an application of its own. settings go to Litestar as they are."""
-    return Application(
+    return DialectApplication(
         route_handlers=[
             routes_check.checking(registry),
             routes_diff.comparing(registry),
@@ -42,7 +43,7 @@ def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024
             *routes_usage.routes(registry),
         ],
         exception_handlers={Exception: answer},
-        openapi_config=described("native", "Stele", __version__),
+        openapi_config=openapi_config("native", "Stele", __version__),
         request_max_body_size=max_request_bytes,
         logging_config=None,
         **settings,

@@ -17,7 +17,8 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.web import NotJson, allowed
+from stele.apis.http.bodies import NotJson
+from stele.apis.http.errors import allow_header
 
 _logger = structlog.get_logger("stele.native")
 
@@ -95,5 +96,5 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorO
     if status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
     return Response(
-        ErrorOut(problem_of(error)), status_code=status, media_type="application/json", headers=allowed(error)
+        ErrorOut(problem_of(error)), status_code=status, media_type="application/json", headers=allow_header(error)
     )

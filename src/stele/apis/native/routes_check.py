@@ -9,8 +9,9 @@ from typing import Any
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.apis.native.faults import ERRORS
-from stele.apis.web import documented, read_body
 from stele.service.check import CheckAnswer, CheckRequest, check
 from stele.service.registry import Registry
 from stele.service.rulesets import adopted
@@ -22,7 +23,7 @@ RULESET_HEADER = "Stele-Ruleset"
 def checking(registry: Registry) -> HTTPRouteHandler:
     """The endpoint: within the registry's limits, by the versions of rulesets and the treatment of doubt it has."""
 
-    @post("/api/check", status_code=200, operation_class=documented(CheckRequest), responses=ERRORS)
+    @post("/api/check", status_code=200, operation_class=openapi_body(CheckRequest), responses=ERRORS)
     async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckAnswer]:
         # POST /api/check
         """Check a schema against others under a policy, without registering anything."""

@@ -9,8 +9,9 @@ from typing import Any
 from litestar import Request, post
 from litestar.handlers import HTTPRouteHandler
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.apis.native.faults import ERRORS
-from stele.apis.web import documented, read_body
 from stele.service.diff import DiffAnswer, DiffRequest, diff
 from stele.service.registry import Registry
 from stele.service.rulesets import adopted
@@ -19,7 +20,7 @@ from stele.service.rulesets import adopted
 def comparing(registry: Registry) -> HTTPRouteHandler:
     """The endpoint: within the registry's limits, by the versions of rulesets and the treatment of doubt it has."""
 
-    @post("/api/diff", status_code=200, operation_class=documented(DiffRequest), responses=ERRORS)
+    @post("/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS)
     async def diff_schemas(request: Request[Any, Any, Any]) -> DiffAnswer:
         # POST /api/diff
         """List what changed between two schemas, each change with its verdict both ways, without registering any."""

@@ -8,8 +8,9 @@ from typing import Any
 from litestar import Request, post
 from litestar.handlers import HTTPRouteHandler
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.apis.native.faults import ERRORS
-from stele.apis.web import documented, read_body
 from stele.service.lint import LintAnswer, LintRequest, lint
 from stele.service.registry import Registry
 
@@ -17,7 +18,7 @@ from stele.service.registry import Registry
 def linting(registry: Registry) -> HTTPRouteHandler:
     """The endpoint, within the registry's limits."""
 
-    @post("/api/lint", status_code=200, operation_class=documented(LintRequest), responses=ERRORS)
+    @post("/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS)
     async def lint_schema(request: Request[Any, Any, Any]) -> LintAnswer:
         # POST /api/lint
         """Advice on a schema that is valid, without registering anything."""

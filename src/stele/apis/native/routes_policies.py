@@ -9,9 +9,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import caller_name
 from stele.apis.native.faults import ERRORS, ErrorOut
-from stele.apis.paths import named
-from stele.apis.web import actor_of, documented, read_body
 from stele.service.policies import PolicyAnswer, PolicyChange, change, level_named, shown
 from stele.service.registry import Registry
 
@@ -35,19 +37,23 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def show_policy(name: Name = "") -> PolicyAnswer:
         # GET /api/policies/{name}
         """Show the policy in force at a level, where it comes from, and what the level has of its own."""
-        return await shown(registry, level_named(named(name)))
+        return await shown(registry, level_named(decode_segment(name)))
 
-    @put(_PATHS, operation_class=documented(PolicyChange), responses=_WRITING)
+    @put(_PATHS, operation_class=openapi_body(PolicyChange), responses=_WRITING)
     async def set_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
         # PUT /api/policies/{name}
         """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
         wanted = await read_body(request, PolicyChange)
-        return await change(registry, level_named(named(name)), wanted, actor=actor_of(request), via="native")
+        return await change(
+            registry, level_named(decode_segment(name)), wanted, actor=caller_name(request), via="native"
+        )
 
     @delete(_PATHS, status_code=200, responses=_WRITING)
     async def clear_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
         # DELETE /api/policies/{name}
         """Leave policy and ruleset of a level to the level above; answers what is in force then."""
-        return await change(registry, level_named(named(name)), PolicyChange(), actor=actor_of(request), via="native")
+        return await change(
+            registry, level_named(decode_segment(name)), PolicyChange(), actor=caller_name(request), via="native"
+        )
 
     return [show_policy, set_policy, clear_policy]

@@ -11,8 +11,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.requests import caller_name
 from stele.apis.native.faults import ERRORS, ErrorOut
-from stele.apis.web import actor_of, documented, read_body
 from stele.core.rulesets import join_ruleset
 from stele.service.registry import Registry
 from stele.service.ruleset_impact import ReportPage, ReportRequest, report
@@ -45,19 +47,19 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         """List the rulesets of every format with their versions, and which version is in force."""
         return RulesetsOut(await asyncio.to_thread(listed, await adopted(registry)))
 
-    @post("/api/rulesets/report", status_code=200, operation_class=documented(ReportRequest), responses=ERRORS)
+    @post("/api/rulesets/report", status_code=200, operation_class=openapi_body(ReportRequest), responses=ERRORS)
     async def report_differences(request: Request[Any, Any, Any]) -> ReportPage:
         # POST /api/rulesets/report
         """Report which registered versions another ruleset or version would judge differently, page by page."""
         return await report(registry, await read_body(request, ReportRequest))
 
-    @put("/api/rulesets/{format:str}/{ruleset:str}", operation_class=documented(Adoption), responses=_REFUSED)
+    @put("/api/rulesets/{format:str}/{ruleset:str}", operation_class=openapi_body(Adoption), responses=_REFUSED)
     async def adopt_ruleset(request: Request[Any, Any, Any], format_name: FormatName, name: RulesetName) -> RulesetInfo:
         # PUT /api/rulesets/{format}/{ruleset}
         """Judge schemas of a format by a version of a ruleset from now on."""
         version = (await read_body(request, Adoption)).version
         wanted = name if version is None else join_ruleset(name, version)
-        await adopt(registry, format_name, wanted, actor=actor_of(request), via="native")
+        await adopt(registry, format_name, wanted, actor=caller_name(request), via="native")
         return found(format_name, name, await adopted(registry))
 
     return [list_rulesets, report_differences, adopt_ruleset]

@@ -9,9 +9,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter, QueryParameter
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import caller_name
 from stele.apis.native.faults import ERRORS, ErrorOut
-from stele.apis.paths import named
-from stele.apis.web import actor_of, documented, read_body
 from stele.core.model import MAX_INT32, SubjectKey
 from stele.errors import InvalidName, InvalidRequest
 from stele.service.policies import level_named
@@ -64,28 +66,28 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def show_usage(place: Place) -> PlaceUsage:
         # GET /api/usage/{place}
         """Show the last census of a place."""
-        return await usage.at(named(place))
+        return await usage.at(decode_segment(place))
 
-    @put("/api/usage/{place:str}", operation_class=documented(CensusRecord), responses=ERRORS | _READ_ONLY)
+    @put("/api/usage/{place:str}", operation_class=openapi_body(CensusRecord), responses=ERRORS | _READ_ONLY)
     async def record_usage(request: Request[Any, Any, Any], place: Place) -> PlaceUsage:
         # PUT /api/usage/{place}
         """Record a census of a place, instead of the one before."""
         census = await read_body(request, CensusRecord)
-        return await usage.record(named(place), census, actor=actor_of(request), via="native")
+        return await usage.record(decode_segment(place), census, actor=caller_name(request), via="native")
 
     @delete("/api/usage/{place:str}", status_code=200, responses=_MISSING | _READ_ONLY | _REFUSED)
     async def forget_usage(request: Request[Any, Any, Any], place: Place) -> PlaceUsage:
         # DELETE /api/usage/{place}
         """Forget a place; answers what was recorded of it."""
-        return await usage.forget(named(place), actor=actor_of(request), via="native")
+        return await usage.forget(decode_segment(place), actor=caller_name(request), via="native")
 
     @get("/api/deletions/{subject:str}", responses=_UNKNOWN | _REFUSED)
     async def foresee_deletion(subject_name: SubjectName, version: Number = None) -> DeletionOutlook:
         # GET /api/deletions/{subject}?version
         """Show which versions deleting a subject, or one version, would take, and where their records were seen."""
-        level = level_named(named(subject_name))
+        level = level_named(decode_segment(subject_name))
         if level.namespace is None or level.subject is None:
-            raise InvalidName(named(subject_name), "names no subject")
+            raise InvalidName(decode_segment(subject_name), "names no subject")
         ordinal = None if version is None else _whole("version", version)
         return await usage.outlook(SubjectKey(level.namespace, level.subject), ordinal)
 

@@ -14,13 +14,15 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.openschema import routes_compatibility, routes_schemas, routes_subjects
 from stele.apis.openschema.conventions import MEDIA_TYPE, conventions
 from stele.apis.openschema.desk import Desk, Office
 from stele.apis.openschema.faults import answer
 from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.places import asked_space
-from stele.apis.web import Application, actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["MEDIA_TYPE", "NAME", "SEGMENTS", "OpenSchemaOptions", "application"]
@@ -43,15 +45,15 @@ def application(registry: Registry, options: OpenSchemaOptions | None = None, **
     office = Office(registry, options)
 
     def desk(request: Request[Any, Any, Any], tenant: Tenant = "", namespace: Namespace = "") -> Desk:
-        return Desk(office, actor_of(request), asked_space(tenant, namespace))
+        return Desk(office, caller_name(request), asked_space(tenant, namespace))
 
     modules = (routes_subjects, routes_schemas, routes_compatibility)
-    return Application(
+    return DialectApplication(
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},
-        middleware=[without_empty_segments, conventions],
-        openapi_config=described("openschema", "Stele: OpenSchema dialect", _RELEASE),
+        middleware=[refuse_empty_segments, conventions],
+        openapi_config=openapi_config("openschema", "Stele: OpenSchema dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

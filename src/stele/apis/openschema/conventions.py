@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stele.apis.negotiation import negotiating
+from stele.apis.http.media_types import negotiate_media_types
 
 MEDIA_TYPE = "application/vnd.openschema.v1+json"
 """Of bodies in this dialect; who names it at the root means this dialect."""
 
-conventions = negotiating({MEDIA_TYPE: 1.0, "application/json": 0.5})
+conventions = negotiate_media_types({MEDIA_TYPE: 1.0, "application/json": 0.5})

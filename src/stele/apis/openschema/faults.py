@@ -14,8 +14,8 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
+from stele.apis.http.errors import allow_header, error_message
 from stele.apis.openschema.conventions import MEDIA_TYPE
-from stele.apis.web import allowed, sentence_of
 
 _logger = structlog.get_logger("stele.openschema")
 
@@ -70,5 +70,5 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Error]
     code = code_of(error)
     if code >= 50000:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    body = Error(code, sentence_of(error))
-    return Response(body, status_code=code // 100, media_type=MEDIA_TYPE, headers=allowed(error))
+    body = Error(code, error_message(error))
+    return Response(body, status_code=code // 100, media_type=MEDIA_TYPE, headers=allow_header(error))

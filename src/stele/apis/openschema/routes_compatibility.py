@@ -6,6 +6,9 @@ from typing import Any
 
 from litestar import Request, get, post, put
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.openschema import entities as api
 from stele.apis.openschema import translate
 from stele.apis.openschema.conventions import MEDIA_TYPE
@@ -13,8 +16,6 @@ from stele.apis.openschema.desk import live_version, now_after
 from stele.apis.openschema.judging import require_consistent
 from stele.apis.openschema.parameters import READ, AtDesk, SubjectName, VersionName
 from stele.apis.openschema.translate import DIALECT
-from stele.apis.paths import named
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import ChangeSettings
 from stele.core.model import Attachments, SettingsLevel
@@ -25,7 +26,7 @@ _CONFIG = "/config/{subject:str}"
 
 @post(
     "/compatibility/subjects/{subject:str}/versions/{version:str}",
-    operation_class=documented(api.CheckDocument, MEDIA_TYPE),
+    operation_class=openapi_body(api.CheckDocument, MEDIA_TYPE),
     **READ,
 )
 async def check(
@@ -34,8 +35,8 @@ async def check(
     # POST /compatibility/subjects/{subject}/versions/{version}
     """Whether a schema agrees with a version, under the policy of the subject."""
     body = await read_body(request, api.CheckIn)
-    number = translate.version_in(named(version))
-    state, found = await desk.subject(named(subject))
+    number = translate.version_in(decode_segment(version))
+    state, found = await desk.subject(decode_segment(subject))
     row = live_version(state, found, number)
     draft = desk.draft(translate.tried_in(bytes(body.schema)), row)
     prepared = await desk.prepared(state, draft, row)
@@ -50,17 +51,17 @@ async def check(
 async def get_config(desk: AtDesk, subject: SubjectName) -> api.ConfigOut:
     # GET /config/{subject}
     """The compatibility of a subject."""
-    state, found = await desk.subject(named(subject))
+    state, found = await desk.subject(decode_segment(subject))
     return translate.config_out(queries.policy_for(state, found.key))
 
 
-@put(_CONFIG, operation_class=documented(api.ConfigIn, MEDIA_TYPE), **READ)
+@put(_CONFIG, operation_class=openapi_body(api.ConfigIn, MEDIA_TYPE), **READ)
 async def put_config(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> api.ConfigOut:
     # PUT /config/{subject}
     """Set the compatibility of a subject, if the versions there are agree with it."""
     body = await read_body(request, api.ConfigIn)
     policy = find_policy(body.compatibility)
-    state, found = await desk.subject(named(subject))
+    state, found = await desk.subject(decode_segment(subject))
     await require_consistent(desk.registry, state, found, policy, max_pairs=desk.options.max_pairs)
     at = now_after(translate.modified_at(state, found))
     await desk.execute(

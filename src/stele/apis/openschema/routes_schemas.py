@@ -6,6 +6,9 @@ from typing import Any
 
 from litestar import Request, delete, get, post
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.openschema import entities as api
 from stele.apis.openschema import translate
 from stele.apis.openschema.conventions import MEDIA_TYPE
@@ -14,8 +17,6 @@ from stele.apis.openschema.judging import require_consistent_without
 from stele.apis.openschema.parameters import READ, AtDesk, SchemaId, SubjectName, VersionName
 from stele.apis.openschema.places import schema_id
 from stele.apis.openschema.translate import DIALECT
-from stele.apis.paths import named
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import DeleteVersion, Equality, RegisterSchema, Registration, SubjectDefaults
 from stele.core.model import Numbering
@@ -31,14 +32,14 @@ _EQUAL_BY = "normalized"
 async def get_schema(desk: AtDesk, schema_id: SchemaId) -> api.SchemaOut:
     # GET /schemas/{id}
     """The schema of an id, also when its versions were deleted: data may have been written with it."""
-    return translate.schema_out(*await desk.by_id(named(schema_id)))
+    return translate.schema_out(*await desk.by_id(decode_segment(schema_id)))
 
 
 @get("/schemas/{schema_id:str}/subject", **READ)
 async def get_place(desk: AtDesk, schema_id: SchemaId) -> api.SubjectVersion:
     # GET /schemas/{id}/subject
     """The subject and version of an id, the first ones where there are several."""
-    _, version = await desk.by_id(named(schema_id))
+    _, version = await desk.by_id(decode_segment(schema_id))
     return api.SubjectVersion(version.subject.key.name, version.version_number)
 
 
@@ -46,7 +47,7 @@ async def get_place(desk: AtDesk, schema_id: SchemaId) -> api.SubjectVersion:
 async def list_versions(desk: AtDesk, subject: SubjectName) -> api.Versions:
     # GET /subjects/{subject}/versions
     """The versions of a subject."""
-    _, found = await desk.subject(named(subject))
+    _, found = await desk.subject(decode_segment(subject))
     return api.Versions([row.version_number for row in queries.list_versions(found)])
 
 
@@ -54,18 +55,18 @@ async def list_versions(desk: AtDesk, subject: SubjectName) -> api.Versions:
 async def get_version(desk: AtDesk, subject: SubjectName, version: VersionName) -> api.SubjectWithSchema:
     # GET /subjects/{subject}/versions/{version}/schema
     """A subject with the schema of one version."""
-    state, found = await desk.version(named(subject), translate.version_in(named(version)))
+    state, found = await desk.version(decode_segment(subject), translate.version_in(decode_segment(version)))
     described = translate.subject_out(state, found.subject)
     return translate.with_schema(described, found, translate.schema_out(state, found))
 
 
-@post(_VERSIONS, operation_class=documented(api.SchemaDocument, MEDIA_TYPE), **READ)
+@post(_VERSIONS, operation_class=openapi_body(api.SchemaDocument, MEDIA_TYPE), **READ)
 async def register(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> api.Id:
     # POST /subjects/{subject}/versions
     """Register a schema, with its subject where that is new; the same definition again has the id it had."""
     given = await read_body(request, api.SchemaIn)
     state = await desk.registry.current()
-    key = desk.key(state, named(subject))
+    key = desk.key(state, decode_segment(subject))
     newest = queries.latest_version(state.find_subject(key))
     draft = desk.draft(given, newest)
     prepared = await desk.prepared(state, draft, newest)
@@ -89,8 +90,8 @@ async def register(desk: AtDesk, request: Request[Any, Any, Any], subject: Subje
 async def delete_version(desk: AtDesk, subject: SubjectName, version: VersionName) -> api.OneVersion:
     # DELETE /subjects/{subject}/versions/{version}
     """Delete one version, if those before and after it agree without it."""
-    number = translate.version_in(named(version))
-    state, found = await desk.subject(named(subject))
+    number = translate.version_in(decode_segment(version))
+    state, found = await desk.subject(decode_segment(subject))
     row = live_version(state, found, number)
     await require_consistent_without(desk.registry, state, row)
     await desk.execute(DeleteVersion(found.key, row.version_number))

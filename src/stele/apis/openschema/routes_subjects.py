@@ -6,6 +6,9 @@ from typing import Any
 
 from litestar import Request, delete, get, post
 
+from stele.apis.http.bodies import WrongShape, read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.openschema import entities as api
 from stele.apis.openschema import translate
 from stele.apis.openschema.conventions import MEDIA_TYPE
@@ -13,8 +16,6 @@ from stele.apis.openschema.desk import Desk, now_after
 from stele.apis.openschema.judging import require_consistent
 from stele.apis.openschema.parameters import READ, AtDesk, SubjectName
 from stele.apis.openschema.places import space_of
-from stele.apis.paths import named
-from stele.apis.web import WrongShape, documented, read_body
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,
@@ -44,16 +45,16 @@ async def list_subjects(desk: AtDesk) -> api.Names:
 async def get_subject(desk: AtDesk, subject: SubjectName) -> api.SubjectOut:
     # GET /subjects/{subject}
     """What describes a subject."""
-    return translate.subject_out(*await desk.subject(named(subject)))
+    return translate.subject_out(*await desk.subject(decode_segment(subject)))
 
 
-@post(_SUBJECT, operation_class=documented(api.SubjectIn, MEDIA_TYPE), **READ)
+@post(_SUBJECT, operation_class=openapi_body(api.SubjectIn, MEDIA_TYPE), **READ)
 async def put_subject(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> api.SubjectOut:
     # POST /subjects/{subject}/
     """Create a subject, or change what describes it."""
     given = await read_body(request, api.SubjectIn)
     space = space_of(given.tenant, given.namespace)
-    if given.subject != named(subject) or desk.space not in {None, space}:
+    if given.subject != decode_segment(subject) or desk.space not in {None, space}:
         raise WrongShape("subject, tenant and namespace differ from those of the address")
     if not given.status.strip():
         raise WrongShape("status is missing")
@@ -98,7 +99,7 @@ async def _change(desk: Desk, state: State, subject: Subject, given: api.Subject
 async def delete_subject(desk: AtDesk, subject: SubjectName) -> api.Versions:
     # DELETE /subjects/{subject}
     """Delete a subject with its compatibility and all versions, and say which those were."""
-    _, found = await desk.subject(named(subject))
+    _, found = await desk.subject(decode_segment(subject))
     live = [row.version_number for row in queries.list_versions(found)]
     await desk.execute(DeleteSubject(found.key, DeleteMode.END_INCARNATION))
     return api.Versions(live)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from stele.apis.http.bodies import WrongShape
 from stele.apis.openschema import entities as api
 from stele.apis.openschema.places import place_of, schema_id
-from stele.apis.web import WrongShape
 from stele.core import queries
 from stele.core.model import MAX_INT32, SchemaKind, SettingsLevel, Subject, Version
 from stele.core.policy import Policy, find_policy

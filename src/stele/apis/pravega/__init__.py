@@ -11,12 +11,14 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
-from stele.apis.paths import named
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import caller_name
 from stele.apis.pravega import routes_encodings, routes_groups, routes_schemas
 from stele.apis.pravega.desk import Desk, Office
 from stele.apis.pravega.faults import answer
 from stele.apis.pravega.options import PravegaOptions
-from stele.apis.web import Application, actor_of, described
 from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "PravegaOptions", "application"]
@@ -36,14 +38,14 @@ def application(registry: Registry, options: PravegaOptions | None = None, **set
     office = Office(registry, options)
 
     def desk(request: Request[Any, Any, Any], namespace: Namespace = "") -> Desk:
-        return Desk(office, actor_of(request), named(str(request.path_params.get("ns", namespace))))
+        return Desk(office, caller_name(request), decode_segment(str(request.path_params.get("ns", namespace))))
 
     modules = (routes_groups, routes_schemas, routes_encodings)
-    return Application(
+    return DialectApplication(
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},
-        openapi_config=described("pravega", "Stele: Pravega dialect", _RELEASE),
+        openapi_config=openapi_config("pravega", "Stele: Pravega dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import entities as api
 from stele.apis.pravega.access import Permission
@@ -73,7 +73,7 @@ class Desk:
 
     def allowed(self, segment: str, resource: access.Resource, permission: Permission) -> SubjectKey:
         """The subject of a group with whose resource the caller may do that. Raises `Forbidden`."""
-        key = SubjectKey(self.namespace, named(segment))
+        key = SubjectKey(self.namespace, decode_segment(segment))
         self.require(resource(*key), permission)
         return key
 

@@ -11,7 +11,7 @@ from litestar import Response
 from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter
 
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.apis.pravega.desk import Desk
 from stele.apis.pravega.faults import ERRORS
 from stele.core.model import MAX_INT32
@@ -60,7 +60,7 @@ def nothing(status: int) -> Response[bytes]:
 def number_of(segment: str) -> int:
     """The number a path segment spells. Raises `NotFound`: nothing has any other name."""
     if not _NUMBER.match(segment) or not 0 <= int(segment) < MAX_INT32:
-        raise NotFound(f"'{named(segment)}' is no number of anything")
+        raise NotFound(f"'{decode_segment(segment)}' is no number of anything")
     return int(segment)
 
 

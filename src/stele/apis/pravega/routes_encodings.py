@@ -6,11 +6,12 @@ from typing import Any
 
 from litestar import Request, Response, get, post, put
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import entities as api
 from stele.apis.pravega.access import Permission
 from stele.apis.pravega.parameters import ASK, CREATE, READ, AtDesk, EncodingId, Group, everywhere, nothing, number_of
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import AddCodec, AssignEncoding, EncodingOutcome
 from stele.errors import AlreadyExists, CodecNotFound, EncodingNotFound, TooLarge, VersionNotFound
@@ -27,7 +28,7 @@ async def get_codec_types(desk: AtDesk, group: Group) -> api.CodecTypes:
     return api.CodecTypes([api.CodecType(name, dict(found)) for name, found in (subject.codecs or {}).items()])
 
 
-@post(everywhere(f"{_GROUP}/codecTypes"), operation_class=documented(api.CodecType), **CREATE)
+@post(everywhere(f"{_GROUP}/codecTypes"), operation_class=openapi_body(api.CodecType), **CREATE)
 async def add_codec_type(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> Response[bytes]:
     # POST /v1/groups/{groupName}/codecTypes
     """Add a codec; of one that is there already nothing changes. The empty name is no codec, and always there."""
@@ -44,7 +45,7 @@ async def add_codec_type(desk: AtDesk, request: Request[Any, Any, Any], group: G
     return nothing(201)
 
 
-@put(everywhere(f"{_GROUP}/encodings"), operation_class=documented(api.GetEncodingIdRequest), **ASK)
+@put(everywhere(f"{_GROUP}/encodings"), operation_class=openapi_body(api.GetEncodingIdRequest), **ASK)
 async def get_encoding_id(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> api.EncodingId:
     # PUT /v1/groups/{groupName}/encodings
     """The id of a version with a codec: given once, the same for ever."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from litestar import Request, Response, delete, get, post, put
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import entities as api
 from stele.apis.pravega.access import Permission
@@ -25,7 +27,6 @@ from stele.apis.pravega.parameters import (
     nothing,
     token_of,
 )
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import ChangeSettings, CreateSubject, DeleteMode, DeleteSubject, SubjectDefaults
 from stele.core.model import Numbering, SettingsLevel, SubjectKey
@@ -60,7 +61,7 @@ async def list_groups(desk: AtDesk, token: Token = "", limit: Limit = "100") -> 
     return api.ListGroupsResponse(groups, token_of(next(reversed(groups))) if groups else token)
 
 
-@post(everywhere("/groups"), operation_class=documented(api.CreateGroupRequest), **CREATE)
+@post(everywhere("/groups"), operation_class=openapi_body(api.CreateGroupRequest), **CREATE)
 async def create_group(desk: AtDesk, request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /v1/groups
     """Create a group."""
@@ -119,7 +120,7 @@ async def get_group_history(desk: AtDesk, group: Group) -> api.GroupHistory:
     return api.GroupHistory([await desk.history_record(state, row) for row in queries.list_versions(subject)])
 
 
-@put(everywhere(f"{_GROUP}/compatibility"), operation_class=documented(api.UpdateCompatibilityRequest), **ASK)
+@put(everywhere(f"{_GROUP}/compatibility"), operation_class=openapi_body(api.UpdateCompatibilityRequest), **ASK)
 async def update_compatibility(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> Response[bytes]:
     # PUT /v1/groups/{groupName}/compatibility
     """Set the policy of a group, if it is the one expected."""

@@ -6,7 +6,9 @@ from typing import Any
 
 from litestar import Request, delete, get, post
 
-from stele.apis.paths import named
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import entities as api
 from stele.apis.pravega.access import Permission
@@ -27,7 +29,6 @@ from stele.apis.pravega.parameters import (
     number_of,
 )
 from stele.apis.pravega.reading import can_read
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import DeleteMode, DeleteVersion, Equality, RegisterSchema, Registration, SubjectDefaults
 from stele.core.model import NO_ATTACHMENTS, SubjectKey, Version
@@ -36,7 +37,7 @@ from stele.errors import AlreadySoftDeleted, ContentNotFound
 _SCHEMAS = "/groups/{group:str}/schemas"
 _BY_ID = f"{_SCHEMAS}/schema/{{schema_id:str}}"
 _BY_VERSION = f"{_SCHEMAS}/format/{{format_name:str}}/type/{{type_name:str}}/versions/{{version:str}}"
-_SCHEMA_BODY = documented(api.SchemaInfo)
+_SCHEMA_BODY = openapi_body(api.SchemaInfo)
 _EXISTING = SubjectDefaults(create=False)
 
 
@@ -99,7 +100,7 @@ async def get_schema_version(desk: AtDesk, request: Request[Any, Any, Any], grou
     return translate.version_out(found)
 
 
-@post(everywhere(f"{_SCHEMAS}/versions/validate"), operation_class=documented(api.ValidateRequest), **ASK)
+@post(everywhere(f"{_SCHEMAS}/versions/validate"), operation_class=openapi_body(api.ValidateRequest), **ASK)
 async def validate(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> api.Valid:
     # POST /v1/groups/{groupName}/schemas/versions/validate
     """Whether a schema could be added, under the policy of the group or another one."""
@@ -150,7 +151,7 @@ async def get_schema_from_version(
 ) -> api.SchemaInfo:
     # GET /v1/groups/{groupName}/schemas/format/{serializationFormat}/type/{type}/versions/{version}
     """A schema by its version, a deleted one too."""
-    place = named(format_name), named(type_name), number_of(version)
+    place = decode_segment(format_name), decode_segment(type_name), number_of(version)
     return await desk.schema_out(*await desk.by_version(desk.readable(group), *place))
 
 
@@ -161,7 +162,7 @@ async def delete_schema_version(
     # DELETE /v1/groups/{groupName}/schemas/format/{serializationFormat}/type/{type}/versions/{version}
     """As `delete_schema_for_id`, by version."""
     key = desk.allowed(group, access.schemas_resource, Permission.READ_UPDATE)
-    place = named(format_name), named(type_name), number_of(version)
+    place = decode_segment(format_name), decode_segment(type_name), number_of(version)
     await _deleted(desk, key, (await desk.by_version(key, *place))[1])
 
 

@@ -11,12 +11,14 @@ from litestar import Litestar, Request, Router
 from litestar.di import Provide
 from litestar.params import PathParameter
 
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.rocketmq import routes_bindings, routes_lists, routes_reading, routes_schemas
 from stele.apis.rocketmq.desk import Desk, Office
 from stele.apis.rocketmq.faults import answer
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.translate import DEFAULT, place_of
-from stele.apis.web import Application, actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["NAME", "ROOT", "SEGMENTS", "RocketmqOptions", "application"]
@@ -41,15 +43,15 @@ def application(registry: Registry, options: RocketmqOptions | None = None, **se
     office = Office(registry, options)
 
     def desk(request: Request[Any, Any, Any], cluster: Cluster = DEFAULT, tenant: Tenant = DEFAULT) -> Desk:
-        return Desk(office, actor_of(request), place_of(cluster, tenant))
+        return Desk(office, caller_name(request), place_of(cluster, tenant))
 
     modules = (routes_schemas, routes_reading, routes_lists, routes_bindings)
-    return Application(
+    return DialectApplication(
         route_handlers=[Router(ROOT, route_handlers=[handler for module in modules for handler in module.ROUTES])],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},
-        middleware=[without_empty_segments],
-        openapi_config=described("rocketmq", "Stele: RocketMQ dialect", _RELEASE),
+        middleware=[refuse_empty_segments],
+        openapi_config=openapi_config("rocketmq", "Stele: RocketMQ dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.web import allowed, sentence_of
+from stele.apis.http.errors import allow_header, error_message
 
 _logger = structlog.get_logger("stele.rocketmq")
 
@@ -87,5 +87,5 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Error]
     fault = fault_of(error)
     if fault.http >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    body = Error(fault.status, sentence_of(error))
-    return Response(body, status_code=fault.http, media_type="application/json", headers=allowed(error))
+    body = Error(fault.status, error_message(error))
+    return Response(body, status_code=fault.http, media_type="application/json", headers=allow_header(error))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from litestar import delete, get
 
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.apis.rocketmq import entities as api
 from stele.apis.rocketmq import translate
 from stele.apis.rocketmq.parameters import READ, AtDesk, RecordId, SchemaName, of_tenant
@@ -52,7 +52,7 @@ async def list_schemas(desk: AtDesk) -> list[str]:
 async def describe_schema(desk: AtDesk, schema_name: SchemaName) -> api.Schema:
     # GET /schema-registry/v1/tenant/{tenant}/schema/{schema}
     """A schema with its policy, its records and their subjects: an extension, the store's `get` of RIP-42."""
-    state, rows = await desk.rows(named(schema_name))
+    state, rows = await desk.rows(decode_segment(schema_name))
     bound = desk.bindings_of(state, rows[0].subject)
     records = [translate.schema_record(state, row, bound.get(row.version_number, [])) for row in rows]
     return translate.schema_out(state, rows, records)
@@ -62,7 +62,7 @@ async def describe_schema(desk: AtDesk, schema_name: SchemaName) -> api.Schema:
 async def delete_named(desk: AtDesk, schema_name: SchemaName) -> api.Removed:
     # DELETE /schema-registry/v1/tenant/{tenant}/schema/{schema}
     """Delete a schema by its name, with all its versions and bindings: an extension, the store's `delete` of RIP-42."""
-    _, rows = await desk.rows(named(schema_name))
+    _, rows = await desk.rows(decode_segment(schema_name))
     await desk.close(rows[-1].subject.key)
     return api.Removed(translate.record_id(rows[-1]))
 

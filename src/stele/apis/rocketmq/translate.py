@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.apis.rocketmq import entities as api
 from stele.core import queries
 from stele.core.model import (
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 def place_of(cluster: str, tenant: str) -> Place:
     """The place two path segments name."""
-    return Place(named(cluster), space_of(named(tenant)))
+    return Place(decode_segment(cluster), space_of(decode_segment(tenant)))
 
 
 def space_of(tenant: str) -> str:
@@ -104,7 +104,7 @@ def type_out(lane: SchemaKind) -> str:
 
 def version_in(segment: str) -> int:
     """The version a path segment names. Raises `InvalidVersion`."""
-    text = named(segment)
+    text = decode_segment(segment)
     if not _NUMBER.match(text) or not int(text):
         raise InvalidVersion(text)
     return int(text)
@@ -112,7 +112,7 @@ def version_in(segment: str) -> int:
 
 def record_id_in(segment: str) -> int:
     """The record id a path segment names. Raises `ContentNotFound`: nothing has any other id."""
-    text = named(segment)
+    text = decode_segment(segment)
     if not _NUMBER.match(text):
         raise ContentNotFound(text[:100])
     return int(text)

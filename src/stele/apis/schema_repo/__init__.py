@@ -21,6 +21,9 @@ from litestar import Litestar, Request, Router
 from litestar.di import Provide
 
 from stele import __version__
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.schema_repo import routes_avro1124, routes_browser, routes_subjects
 from stele.apis.schema_repo.desk import AVRO1124, SCHEMA_REPO, Custom, Desk, Office
 from stele.apis.schema_repo.faults import answer
@@ -28,7 +31,6 @@ from stele.apis.schema_repo.ids import IdIndex
 from stele.apis.schema_repo.options import SchemaRepoOptions, models_in, words_in
 from stele.apis.schema_repo.strategies import strategy
 from stele.apis.schema_repo.translate import policy_of
-from stele.apis.web import Application, actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "SchemaRepoOptions", "application", "models_in", "words_in"]
@@ -48,7 +50,7 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
     for words in (options.default_validators, *options.models.values()):
         policy_of(words, options.models)
     office = Office(registry, options, IdIndex(options.ids))
-    return Application(
+    return DialectApplication(
         route_handlers=[
             Router("/", route_handlers=routes_avro1124.ROUTES, dependencies={"desk": _desks(office, AVRO1124)}),
             Router(
@@ -58,8 +60,8 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
             ),
         ],
         exception_handlers={Exception: answer},
-        middleware=[without_empty_segments],
-        openapi_config=described("schema-repo", "Stele: AVRO-1124 and schema-repo dialects", __version__),
+        middleware=[refuse_empty_segments],
+        openapi_config=openapi_config("schema-repo", "Stele: AVRO-1124 and schema-repo dialects", __version__),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,
@@ -68,6 +70,6 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
 
 def _desks(office: Office, custom: Custom) -> Provide:
     def desk(request: Request[Any, Any, Any]) -> Desk:
-        return Desk(office, custom, actor_of(request))
+        return Desk(office, custom, caller_name(request))
 
     return Provide(desk, sync_to_thread=False)

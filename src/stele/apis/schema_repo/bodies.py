@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from litestar import Request
 from litestar.exceptions import InternalServerException
 
-from stele.apis.negotiation import NotAcceptable, UnsupportedMediaType, media_type_of
+from stele.apis.http.media_types import NotAcceptable, UnsupportedMediaType, bare_media_type
 from stele.errors import InvalidRequest
 
 TEXT = "text/plain"
@@ -27,7 +27,7 @@ def rendering(request: Request[Any, Any, Any], *offered: str) -> str:
 
     The list is read from left to right and weights do not count, as in the original. Raises `NotAcceptable`.
     """
-    ranges = [media_type_of(part) for part in request.headers.get("accept", "").split(",")]
+    ranges = [bare_media_type(part) for part in request.headers.get("accept", "").split(",")]
     for wanted in [part for part in ranges if part] or ["*/*"]:
         if wanted in offered:
             return wanted
@@ -55,7 +55,7 @@ async def read_form(request: Request[Any, Any, Any]) -> dict[str, str]:
 
 
 async def _body(request: Request[Any, Any, Any], *taken: str) -> bytes:
-    given = media_type_of(request.headers.get("content-type", ""))
+    given = bare_media_type(request.headers.get("content-type", ""))
     if given and given not in taken:
         raise UnsupportedMediaType(f"The body is {given}; {' or '.join(taken)} is taken.")
     try:

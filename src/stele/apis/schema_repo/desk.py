@@ -251,7 +251,9 @@ class Desk:
             asked = command(document=document, references=references, equality=Equality.TEXT)
             watched = self.options.ids != SEQUENTIAL and asked.expected_latest is None
             if watched:
-                asked = msgspec.structs.replace(asked, latest=newest.version_number if newest is not None else 0)
+                asked = msgspec.structs.replace(
+                    asked, expected_latest=newest.version_number if newest is not None else 0
+                )
             try:
                 outcome = await self.execute(asked)
             except PreconditionFailed:

@@ -11,14 +11,14 @@ import msgspec
 from litestar import MediaType, Request, Response, get, post
 from litestar.params import PathParameter
 
-from stele.apis.paths import named
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.schema_repo.bodies import FORM, read_form
 from stele.apis.schema_repo.desk import AtDesk
 from stele.apis.schema_repo.faults import ERRORS
 from stele.apis.schema_repo.options import words_in
 from stele.apis.schema_repo.renderings import lines
 from stele.apis.schema_repo.translate import exact_words, words_of
-from stele.apis.web import documented
 from stele.core import queries
 from stele.errors import InvalidRequest
 
@@ -51,7 +51,7 @@ async def list_groups(desk: AtDesk) -> str:
 async def list_ids(desk: AtDesk, group: Group = "groups") -> Response[str]:
     # GET /avro1124/schemas/{group}
     """The ids of a group in the order of registration, one per line; headers tell its compatibility model."""
-    name = named(group)
+    name = decode_segment(group)
     ids = await desk.ids(name)
     state, subject = await desk.subject(name)
     policy = queries.policy_for(state, subject.key)
@@ -66,14 +66,14 @@ async def list_ids(desk: AtDesk, group: Group = "groups") -> Response[str]:
 async def get_schema(desk: AtDesk, schema_id: Id, group: Group = "groups") -> Response[bytes]:
     # GET /avro1124/schemas/{group}/{id}
     """The text of a schema; `latest` is the last one registered."""
-    name = named(group)
-    text = (await desk.latest(name))[1] if schema_id == _LATEST else await desk.schema(name, named(schema_id))
+    name = decode_segment(group)
+    text = (await desk.latest(name))[1] if schema_id == _LATEST else await desk.schema(name, decode_segment(schema_id))
     return Response(text, media_type=MediaType.TEXT)
 
 
 @post(
     [f"{_ROOT}/groups/{{group:str}}", f"{_ROOT}/{{group:str}}", f"{_ROOT}/groups"],
-    operation_class=documented(Posted, FORM),
+    operation_class=openapi_body(Posted, FORM),
     **_WRITE,
 )
 async def register(desk: AtDesk, request: Request[Any, Any, Any], group: Group = "groups") -> str:
@@ -84,7 +84,7 @@ async def register(desk: AtDesk, request: Request[Any, Any, Any], group: Group =
         raise InvalidRequest("the form has no field 'schema'")
     model = words_in(form.get("compatibility_model", ""))
     force = _flag(form.get("force_override", ""))
-    return await desk.post(named(group), form["schema"].encode(), model or None, force=force)
+    return await desk.post(decode_segment(group), form["schema"].encode(), model or None, force=force)
 
 
 def _flag(text: str) -> bool:

@@ -9,7 +9,7 @@ from litestar import MediaType, Request, Response, get
 from litestar.params import QueryParameter
 
 from stele import __version__
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.apis.schema_repo.bodies import HTML, TEXT, rendering
 from stele.apis.schema_repo.desk import AtDesk
 from stele.apis.schema_repo.faults import ERRORS
@@ -43,7 +43,7 @@ async def browse_subjects(desk: AtDesk, request: Request[Any, Any, Any]) -> Resp
 async def browse_schemas(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> Response[str]:
     # GET /schema-repo-browser/{subject}/all
     """All schemas of a subject, newest first."""
-    name = named(subject)
+    name = decode_segment(subject)
     return _page(render_schemas(_root(request), name, (await desk.rows(name))[::-1]))
 
 
@@ -51,7 +51,7 @@ async def browse_schemas(desk: AtDesk, request: Request[Any, Any, Any], subject:
 async def browse_latest(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> Response[str]:
     # GET /schema-repo-browser/{subject}/latest
     """The newest schema of a subject."""
-    name = named(subject)
+    name = decode_segment(subject)
     try:
         schema_id, text = await desk.latest(name)
         rows = [(schema_id, text.decode("utf-8", "replace"))]
@@ -64,8 +64,8 @@ async def browse_latest(desk: AtDesk, request: Request[Any, Any, Any], subject: 
 async def browse_config(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> Response[str]:
     # GET /schema-repo-browser/{subject}/config
     """The config of a subject."""
-    text = properties(CONFIG_TITLE, await desk.config(named(subject)), time.time())
-    return _page(render_text(_root(request), named(subject), text))
+    text = properties(CONFIG_TITLE, await desk.config(decode_segment(subject)), time.time())
+    return _page(render_text(_root(request), decode_segment(subject), text))
 
 
 @get(_at("/{subject:str}/id/{id:str}"), **_READ)
@@ -74,7 +74,7 @@ async def browse_schema(
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/id/{id}
     """One schema."""
-    name, asked = named(subject), named(schema_id)
+    name, asked = decode_segment(subject), decode_segment(schema_id)
     text = (await desk.schema(name, asked)).decode("utf-8", "replace")
     return _page(render_text(_root(request), f"{name} {asked}", text))
 

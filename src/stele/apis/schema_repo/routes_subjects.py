@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from litestar import MediaType, Request, Response, get, post, put
 from litestar.params import PathParameter
 
-from stele.apis.paths import named
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.schema_repo.bodies import FORM, JSON, TEXT, read_form, read_text, rendering
 from stele.apis.schema_repo.desk import AtDesk
 from stele.apis.schema_repo.faults import ERRORS
 from stele.apis.schema_repo.renderings import entries, entries_json, entry, lines, names_json, properties
 from stele.apis.schema_repo.strategies import SEQUENTIAL
-from stele.apis.web import documented
 
 SubjectName = Annotated[str, PathParameter(description="name of a subject")]
 SchemaId = Annotated[str, PathParameter(name="id", description="an id of the subject")]
@@ -22,7 +22,7 @@ LatestId = Annotated[str, PathParameter(description="id of the newest schema; no
 
 _READ: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERRORS}
 _WRITE: dict[str, Any] = {**_READ, "status_code": 200}
-_WITH_SCHEMA: dict[str, Any] = {**_WRITE, "operation_class": documented(str, TEXT)}
+_WITH_SCHEMA: dict[str, Any] = {**_WRITE, "operation_class": openapi_body(str, TEXT)}
 
 CONFIG_TITLE = "config of the subject"
 
@@ -45,16 +45,16 @@ async def list_subjects(desk: AtDesk, request: Request[Any, Any, Any]) -> Respon
 async def has_subject(desk: AtDesk, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}
     """Nothing, if the subject exists."""
-    await desk.subject(named(subject))
+    await desk.subject(decode_segment(subject))
     return ""
 
 
-@put(_at("/{subject:str}"), operation_class=documented(dict[str, str], FORM), **_WRITE)
+@put(_at("/{subject:str}"), operation_class=openapi_body(dict[str, str], FORM), **_WRITE)
 async def create_subject(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}
     """Create a subject with this config; one that exists keeps its own. Answers the name."""
-    await desk.create(named(subject), await read_form(request))
-    return named(subject)
+    await desk.create(decode_segment(subject), await read_form(request))
+    return decode_segment(subject)
 
 
 @get(_at("/{subject:str}/all"), **_READ)
@@ -62,7 +62,7 @@ async def list_schemas(desk: AtDesk, request: Request[Any, Any, Any], subject: S
     # GET /schema-repo/{subject}/all
     """All schemas with their ids, newest first, as lines or JSON."""
     shape = rendering(request, TEXT, JSON)
-    rows = (await desk.rows(named(subject)))[::-1]
+    rows = (await desk.rows(decode_segment(subject)))[::-1]
     return _told(entries_json(rows) if shape == JSON else entries(rows), shape)
 
 
@@ -71,7 +71,7 @@ async def get_config(desk: AtDesk, request: Request[Any, Any, Any], subject: Sub
     # GET /schema-repo/{subject}/config
     """The config of a subject as Java properties."""
     rendering(request, TEXT)
-    return properties(CONFIG_TITLE, await desk.config(named(subject)), time.time())
+    return properties(CONFIG_TITLE, await desk.config(decode_segment(subject)), time.time())
 
 
 @get(_at("/{subject:str}/latest"), **_READ)
@@ -79,7 +79,7 @@ async def get_latest(desk: AtDesk, request: Request[Any, Any, Any], subject: Sub
     # GET /schema-repo/{subject}/latest
     """The newest schema, after its id and a tab."""
     rendering(request, TEXT)
-    schema_id, text = await desk.latest(named(subject))
+    schema_id, text = await desk.latest(decode_segment(subject))
     return _told(entry(schema_id, "").encode() + text, TEXT)
 
 
@@ -90,14 +90,14 @@ async def get_schema(
     # GET /schema-repo/{subject}/id/{id}
     """The text of a schema."""
     rendering(request, TEXT)
-    return _told(await desk.schema(named(subject), named(schema_id)), TEXT)
+    return _told(await desk.schema(decode_segment(subject), decode_segment(schema_id)), TEXT)
 
 
 @get(_at("/{subject:str}/integral"), **_READ)
 async def is_integral(desk: AtDesk, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/integral
     """Whether ids are numbers."""
-    await desk.subject(named(subject))
+    await desk.subject(decode_segment(subject))
     return "true" if desk.options.ids == SEQUENTIAL else "false"
 
 
@@ -105,14 +105,14 @@ async def is_integral(desk: AtDesk, subject: SubjectName) -> str:
 async def find_id(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # POST /schema-repo/{subject}/schema
     """The id of a schema."""
-    return await desk.id_of_text(named(subject), await read_text(request))
+    return await desk.id_of_text(decode_segment(subject), await read_text(request))
 
 
 @put(_at("/{subject:str}/register"), **_WITH_SCHEMA)
 async def register(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}/register
     """Register a schema; answers its id, the old one when it is registered already."""
-    return await desk.register(named(subject), await read_text(request))
+    return await desk.register(decode_segment(subject), await read_text(request))
 
 
 @put(
@@ -123,7 +123,7 @@ async def register_if_latest(
 ) -> str:
     # PUT /schema-repo/{subject}/register_if_latest/{latest}
     """Register a schema if the newest one is still the one of that id."""
-    return await desk.register_after(named(subject), await read_text(request), named(latest))
+    return await desk.register_after(decode_segment(subject), await read_text(request), decode_segment(latest))
 
 
 def _told(body: bytes | str, media_type: str) -> Response[Any]:

@@ -15,7 +15,7 @@ from stele.apis.confluent.translate import (
     rule_set_out,
     tags_out,
 )
-from stele.apis.web import WrongShape
+from stele.apis.http.bodies import WrongShape
 from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import NO_ATTACHMENTS, Attachments, Mode, Reference, Settings
 from stele.core.policy import (

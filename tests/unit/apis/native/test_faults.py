@@ -5,8 +5,8 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from stele import errors as err
+from stele.apis.http.bodies import NotJson, WrongShape
 from stele.apis.native.faults import Problem, problem_of, status_of
-from stele.apis.web import NotJson, WrongShape
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from stele import errors
+from stele.apis.http.bodies import NotJson
+from stele.apis.http.errors import error_message
 from stele.apis.openschema.faults import code_of
-from stele.apis.web import NotJson, sentence_of
 
 
 @pytest.mark.parametrize(
@@ -54,5 +55,5 @@ def test_every_error_has_an_answer() -> None:
 
 def test_defects_tell_nothing() -> None:
     """What went wrong inside is for the log."""
-    assert "secret" not in sentence_of(ValueError("secret"))
-    assert sentence_of(HTTPException(status_code=405, detail="secret")) == "Method Not Allowed"
+    assert "secret" not in error_message(ValueError("secret"))
+    assert error_message(HTTPException(status_code=405, detail="secret")) == "Method Not Allowed"

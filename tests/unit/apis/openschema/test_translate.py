@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stele.apis.http.bodies import WrongShape
 from stele.apis.openschema import translate
 from stele.apis.openschema.entities import SchemaIn
 from stele.apis.openschema.places import asked_space, place_of, schema_id, schema_id_in, space_of
-from stele.apis.web import WrongShape
 from stele.core.model import SchemaKind
 from stele.errors import ContentNotFound, InvalidName, InvalidVersion
 

@@ -8,8 +8,9 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from stele import errors
+from stele.apis.http.bodies import NotJson
+from stele.apis.http.errors import error_message
 from stele.apis.rocketmq.faults import FAULTS, SameSchema, fault_of
-from stele.apis.web import NotJson, sentence_of
 from stele.core.findings import Finding
 
 
@@ -64,7 +65,7 @@ def test_every_error_has_an_answer() -> None:
 def test_messages() -> None:
     """A refusal tells its reasons, twenty at most; a defect tells nothing."""
     findings = [Finding("A", f"/{number}", why="Because.") for number in range(30)]
-    told = sentence_of(errors.Incompatible("s", findings, against=3))
+    told = error_message(errors.Incompatible("s", findings, against=3))
     assert told.endswith("; /0: Because." + "".join(f"; /{number}: Because." for number in range(1, 20)))
-    assert "secret" not in sentence_of(ValueError("secret"))
-    assert sentence_of(HTTPException(status_code=405, detail="secret")) == "Method Not Allowed"
+    assert "secret" not in error_message(ValueError("secret"))
+    assert error_message(HTTPException(status_code=405, detail="secret")) == "Method Not Allowed"

@@ -24,7 +24,7 @@ class UnsupportedMediaType(HTTPException):
     status_code = 415
 
 
-def negotiating(offered: Mapping[str, float]) -> Middleware:
+def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
     """Middleware: 406 and 415 before the endpoint, the negotiated type on the answer, the methods of a path on OPTIONS.
 
     offered maps media types to the server's preference; bodies may have them too, or say nothing of their type.
@@ -36,10 +36,13 @@ def negotiating(offered: Mapping[str, float]) -> Middleware:
             if scope["type"] != ScopeType.HTTP or scope["path"].startswith("/_docs/"):
                 await app(scope, receive, send)
                 return
-            media_type = negotiated(_header(scope["headers"], b"accept"), offered)
+            media_type = choose_media_type(_join_header(scope["headers"], b"accept"), offered)
             if media_type is None:
                 raise NotAcceptable
-            if scope["method"] in _WITH_BODY and media_type_of(_header(scope["headers"], b"content-type")) not in taken:
+            if (
+                scope["method"] in _WITH_BODY
+                and bare_media_type(_join_header(scope["headers"], b"content-type")) not in taken
+            ):
                 raise UnsupportedMediaType
 
             async def labelled(message: Message) -> None:
@@ -48,7 +51,7 @@ def negotiating(offered: Mapping[str, float]) -> Middleware:
                     if message["status"] == 200:
                         headers["content-type"] = media_type
                     elif scope["method"] == "OPTIONS":
-                        headers["allow"] = _methods(scope)
+                        headers["allow"] = _path_methods(scope)
                 await send(message)
 
             await app(scope, receive, labelled)
@@ -58,7 +61,7 @@ def negotiating(offered: Mapping[str, float]) -> Middleware:
     return middleware
 
 
-def _methods(scope: Scope) -> str:
+def _path_methods(scope: Scope) -> str:
     """The methods a path takes. The framework names those of one endpoint of the path only."""
     template = scope["path_template"]
     routes = scope["litestar_app"].routes
@@ -66,29 +69,29 @@ def _methods(scope: Scope) -> str:
     return ", ".join(sorted(found))
 
 
-def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
+def _join_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
     """All values of a header, joined as a list."""
     return ", ".join(value.decode("latin-1") for key, value in headers if key == name)
 
 
-def negotiated(accept: str, offered: Mapping[str, float]) -> str | None:
+def choose_media_type(accept: str, offered: Mapping[str, float]) -> str | None:
     """The media type to answer with, or None when none is acceptable (RFC 9110, 12.5.1).
 
     offered maps what can be sent to the server's own preference; the first one answers an absent header.
     """
-    ranges = [_weighted(part) for part in accept.split(",") if part.strip()]
+    ranges = [_parse_range(part) for part in accept.split(",") if part.strip()]
     if not ranges:
         return next(iter(offered))
     best: tuple[float, float] = (0.0, 0.0)
     chosen = None
     for media_type, preference in offered.items():
-        quality = _quality(media_type, ranges)
+        quality = _best_quality(media_type, ranges)
         if quality > 0 and (quality, preference) > best:
             best, chosen = (quality, preference), media_type
     return chosen
 
 
-def _weighted(part: str) -> tuple[str, float]:
+def _parse_range(part: str) -> tuple[str, float]:
     name, *parameters = (piece.strip().lower() for piece in part.split(";"))
     if name == "*":  # Java's own HTTP client writes it so.
         name = "*/*"
@@ -102,7 +105,7 @@ def _weighted(part: str) -> tuple[str, float]:
     return name, 1.0
 
 
-def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
+def _best_quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
     """The weight of the most specific range that matches."""
     for wanted in (media_type, media_type.split("/", maxsplit=1)[0] + "/*", "*/*"):
         found = [quality for name, quality in ranges if name == wanted]
@@ -111,13 +114,13 @@ def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
     return 0.0
 
 
-def names_first(accept: str, media_type: str) -> bool:
+def is_preferred(accept: str, media_type: str) -> bool:
     """Whether an Accept header names a media type itself and nothing else with a greater weight."""
-    ranges = [_weighted(part) for part in accept.split(",") if part.strip()]
+    ranges = [_parse_range(part) for part in accept.split(",") if part.strip()]
     own = max((quality for name, quality in ranges if name == media_type), default=0.0)
     return own > 0 and own >= max(quality for _, quality in ranges)
 
 
-def media_type_of(header: str) -> str:
+def bare_media_type(header: str) -> str:
     """The bare media type of a Content-Type header, lower case; '' when there is none."""
     return header.partition(";")[0].strip().lower()

@@ -15,12 +15,12 @@ SLASH = "\ue000"
 _ENCODED_SLASH = re.compile(rb"%2[fF]")
 
 
-def routed(raw_path: bytes) -> str:
+def decode_path(raw_path: bytes) -> str:
     """The path to route on: percent-decoded UTF-8, encoded slashes as `SLASH`; what is no UTF-8 becomes U+FFFD."""
     marked = _ENCODED_SLASH.sub(SLASH.encode(), raw_path)
     return unquote_to_bytes(marked).decode("utf-8", "replace")
 
 
-def named(segment: str) -> str:
+def decode_segment(segment: str) -> str:
     """The name a segment of a routed path spells."""
     return segment.replace(SLASH, "/")

@@ -1,0 +1,41 @@
+"""Answers to errors: the table look-up, the message and the headers that every dialect shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+from litestar.exceptions import HTTPException
+
+from stele.errors import Incompatible, SteleError
+
+T = TypeVar("T")
+
+_MOST_FINDINGS: Final = 20
+
+
+def find_by_class(table: Mapping[type[Exception], T], error: Exception) -> T | None:
+    """Return the row of an error's class or of its nearest ancestor in the table, None when the table has neither."""
+    for cls in type(error).__mro__:
+        if cls in table:
+            return table[cls]
+    return None
+
+
+def error_message(error: Exception) -> str:
+    """What a client is told: of a refusal all reasons, of defects nothing."""
+    if isinstance(error, Incompatible):
+        reasons = [f"{row.path or '/'}: {row.why}" for row in error.findings[:_MOST_FINDINGS]]
+        return "; ".join([str(error), *reasons])
+    if isinstance(error, SteleError):
+        return str(error)
+    if isinstance(error, HTTPException):
+        return HTTPStatus(error.status_code).phrase
+    return "the registry failed; its log says how"
+
+
+def allow_header(error: Exception) -> dict[str, str]:
+    """The Allow header an answer to an error must have: of a 405, the methods the path takes (RFC 9110, 15.5.6)."""
+    headers = dict(getattr(error, "headers", None) or {})
+    return {name: ", ".join(sorted(value.split(", "))) for name, value in headers.items() if name.lower() == "allow"}
