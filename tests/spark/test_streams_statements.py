@@ -25,7 +25,7 @@ from stele.spark.stream_sql.statements import (
 )
 from stele.spark.stream_sql.tokens import (
     StatementInvalid,
-    TokenKind,
+    SqlTokenKind,
     iterate_tokens,
     parse_string,
     quote_name,
@@ -109,7 +109,7 @@ def test_any_text_is_tokens_or_an_error_with_a_place(text: str) -> None:
 def test_literals_and_names_are_one_token(text: str) -> None:
     """A value written as a string, or as a quoted name, cannot end early: it is one token that says the value."""
     (string,) = iterate_tokens(quote_string(text))
-    assert (string.kind, parse_string(string.text)) == (TokenKind.STRING, text)
+    assert (string.kind, parse_string(string.text)) == (SqlTokenKind.STRING, text)
     if text:
         (name,) = iterate_tokens(quote_name(text))
         assert name.name == text

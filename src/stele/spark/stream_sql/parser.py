@@ -20,13 +20,13 @@ from stele.spark.stream_sql.tokens import (
     SqlToken,
     StatementInvalid,
     StatementText,
-    TokenKind,
+    SqlTokenKind,
     line_and_column,
     parse_string,
     split_statements,
 )
 
-_END: Final = SqlToken(TokenKind.MARK, "", 0, 0)
+_END: Final = SqlToken(SqlTokenKind.MARK, "", 0, 0)
 _QUERIES: Final = {"SELECT", "FROM", "WITH", "VALUES", "TABLE", "BY"}
 _CLOSED_BY: Final = {"(": ")", "<": ">"}
 
@@ -159,7 +159,7 @@ def _parse_column(parser: _Parser) -> RequestedColumn:
         parser.fail("whether a column may be null is for the schema to say")
     comment = None
     if parser.take_words("COMMENT"):
-        if parser.peek_token().kind is not TokenKind.STRING:
+        if parser.peek_token().kind is not SqlTokenKind.STRING:
             parser.fail("a string was expected behind COMMENT")
         comment = parse_string(parser.take_token().text)
     return RequestedColumn(name, kind, comment, at)
@@ -178,7 +178,7 @@ def _parse_type(parser: _Parser, column: str) -> str:
             open_.append(_CLOSED_BY[word])
         elif open_ and word == open_[-1]:
             open_.pop()
-        parted = before is not None and before.kind is not TokenKind.MARK and token.kind is not TokenKind.MARK
+        parted = before is not None and before.kind is not SqlTokenKind.MARK and token.kind is not SqlTokenKind.MARK
         written += " " * parted + token.text
         before = parser.take_token()
     if not written:
@@ -193,20 +193,20 @@ def _parse_option(parser: _Parser) -> OptionSetting:
     name = _parse_option_name(parser)
     parser.require_word("=", f"= behind the option {name}")
     token = parser.peek_token()
-    if token.kind is TokenKind.STRING:
+    if token.kind is SqlTokenKind.STRING:
         return OptionSetting(name, parse_string(parser.take_token().text), first.start)
-    if token.kind is not TokenKind.WORD:
+    if token.kind is not SqlTokenKind.WORD:
         parser.fail(f"a value for the option {name} was expected, in quotes")
     return OptionSetting(name, _parse_dotted_word(parser), first.start)
 
 
 def _parse_option_name(parser: _Parser) -> str:
     token = parser.peek_token()
-    if token.kind is TokenKind.STRING:
+    if token.kind is SqlTokenKind.STRING:
         return parse_string(parser.take_token().text)
-    if token.kind is TokenKind.QUOTED:
+    if token.kind is SqlTokenKind.QUOTED:
         return parser.take_token().name or ""
-    if token.kind is not TokenKind.WORD:
+    if token.kind is not SqlTokenKind.WORD:
         parser.fail("the name of an option was expected")
     return _parse_dotted_word(parser)
 
@@ -216,7 +216,7 @@ def _parse_dotted_word(parser: _Parser) -> str:
     token = parser.take_token()
     written = token.text
     while (token_after := parser.peek_token()).start == token.end and (
-        token_after.word in {"-", "."} or token_after.kind is TokenKind.WORD
+        token_after.word in {"-", "."} or token_after.kind is SqlTokenKind.WORD
     ):
         token = parser.take_token()
         written += token.text

@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from stele.spark.stream_sql.tokens import SqlToken, StatementText, TokenKind, line_and_column, quote_name
+from stele.spark.stream_sql.tokens import SqlToken, StatementText, SqlTokenKind, line_and_column, quote_name
 
 STREAMING: Final = "$stream"
 """Behind the name of a view: the same as it grows."""
 
-_END: Final = SqlToken(TokenKind.MARK, "", 0, 0)
+_END: Final = SqlToken(SqlTokenKind.MARK, "", 0, 0)
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -101,7 +101,7 @@ def rewrite_query(piece: StatementText, known: Collection[str]) -> RewrittenQuer
         if at in taken or name is None or name.lower() not in known or name.lower() in hidden:
             continue
         batch.add(name.lower())
-        if "$" in token.text and token.kind is TokenKind.WORD:
+        if "$" in token.text and token.kind is SqlTokenKind.WORD:
             changes.append(_TextEdit(token.start, token.end, quote_name(name)))
     changes.sort()
     return RewrittenQuery(_apply_edits(piece, changes), frozenset(batch), frozenset(streaming), piece, changes)
@@ -119,7 +119,7 @@ def _apply_edits(piece: StatementText, changes: Sequence[_TextEdit]) -> str:
 def _edit_to_streaming_view(tokens: Sequence[SqlToken], found: StreamReference) -> _TextEdit:
     """The streaming view, under the stream's own name unless the query gives another."""
     after = tokens[found.end] if found.end < len(tokens) else _END
-    named = after.kind is TokenKind.QUOTED or (after.kind is TokenKind.WORD and after.word not in _NO_ALIAS)
+    named = after.kind is SqlTokenKind.QUOTED or (after.kind is SqlTokenKind.WORD and after.word not in _NO_ALIAS)
     alias = "" if named else f" AS {quote_name(found.name)}"
     view = quote_name(found.name + STREAMING)
     return _TextEdit(tokens[found.first].start, tokens[found.end - 1].end, view + alias)
@@ -133,7 +133,7 @@ def _is_select_stream(tokens: Sequence[SqlToken], at: int) -> bool:
     if after.word == "*":
         behind = tokens[at + 2].word if at + 2 < len(tokens) else ""
         return behind in {"FROM", ",", "EXCEPT", ""}
-    if after.kind is TokenKind.MARK:
+    if after.kind is SqlTokenKind.MARK:
         return after.word == "("
     return after.word not in _BEHIND_COLUMN
 

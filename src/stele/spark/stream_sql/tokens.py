@@ -32,7 +32,7 @@ class UnfinishedText(StatementInvalid):
     """The text ends inside a string, a quoted name or a comment; more of it may mend that."""
 
 
-class TokenKind(Enum):
+class SqlTokenKind(Enum):
     """What a token is."""
 
     WORD = auto()
@@ -44,7 +44,7 @@ class TokenKind(Enum):
 class SqlToken(NamedTuple):
     """A token as it is written, and where: offsets into the text."""
 
-    kind: TokenKind
+    kind: SqlTokenKind
     text: str
     start: int
     end: int
@@ -52,14 +52,16 @@ class SqlToken(NamedTuple):
     @property
     def word(self) -> str:
         """The word in upper case, the mark as it is; '' for what is quoted."""
-        return self.text.upper() if self.kind is TokenKind.WORD else self.text if self.kind is TokenKind.MARK else ""
+        return (
+            self.text.upper() if self.kind is SqlTokenKind.WORD else self.text if self.kind is SqlTokenKind.MARK else ""
+        )
 
     @property
     def name(self) -> str | None:
         """The name it is, None where it cannot be one."""
-        if self.kind is TokenKind.QUOTED:
+        if self.kind is SqlTokenKind.QUOTED:
             return self.text[1:-1].replace("``", "`")
-        return self.text if self.kind is TokenKind.WORD and not self.text[0].isdigit() else None
+        return self.text if self.kind is SqlTokenKind.WORD and not self.text[0].isdigit() else None
 
 
 _TOKEN: Final = re.compile(
@@ -96,7 +98,7 @@ def iterate_tokens(text: str) -> Iterator[SqlToken]:
             case "open":
                 raise UnfinishedText(f"{_OPENERS[found[0]]} that begins here has no end", *line_and_column(text, at))
             case "word" | "quoted" | "string" | "mark" as kind:
-                yield SqlToken(TokenKind[kind.upper()], found[0], at, found.end())
+                yield SqlToken(SqlTokenKind[kind.upper()], found[0], at, found.end())
         at = found.end()
 
 
