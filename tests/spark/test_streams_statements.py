@@ -24,8 +24,8 @@ from stele.spark.stream_sql.statements import (
     Statement,
 )
 from stele.spark.stream_sql.tokens import (
-    StatementInvalid,
     SqlTokenKind,
+    StatementInvalid,
     iterate_tokens,
     parse_string,
     quote_name,

@@ -74,10 +74,10 @@ def letters(
     JSON and CSV have the whole record, as base64.
     """
     with failures():
-        from stele.spark.pipeline.sessions import session_of, usable
+        from stele.spark.pipeline.sessions import find_session, open_session
 
         config = configured(file)
-        with session_of(config, usable(config, None)) as spark:
+        with open_session(config, find_session(config, None)) as spark:
             found = _chosen(dead_letters(config, spark=spark), where, replayed=replayed)
             rows = _listed(found, limit) if by is None else _counted(found, by, limit)
     _print(rows, output)

@@ -1,4 +1,4 @@
-"""A streaming query whose rows are handed to a function as they arrive."""
+"""Run a streaming query in the foreground and hand each micro-batch to a function."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ _WAIT: Final = 1  # second between looks at Ctrl-C
 
 
 def follow_stream(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool = False) -> None:
-    """Start a query over a streaming DataFrame and wait for its end, or for Ctrl-C, which stops it.
+    """Run a streaming DataFrame until it ends or Ctrl-C stops it.
 
-    show           gets every micro-batch and its number
-    available_now  end when all there is is read
+    Aggregates are shown as they change.
 
-    Aggregates are shown as they change. Raises `AnalysisException` for what cannot be streamed and
-    `StreamingQueryException` for a query that fails.
+    Args:
+        df: A streaming DataFrame.
+        show: Called with every micro-batch and its number.
+        available_now: Whether the query ends once all available records are read.
+
+    Raises:
+        AnalysisException: If the DataFrame cannot be streamed.
+        StreamingQueryException: If the query fails.
     """
     query = _start_query(df, show, available_now=available_now)
     try:
@@ -36,7 +41,7 @@ def follow_stream(df: DataFrame, show: Callable[[DataFrame, int], None], *, avai
 
 @contextmanager
 def _note_interrupts() -> Iterator[Event]:
-    """Take note of Ctrl-C. PySpark's own handler would break into a conversation with the JVM, and show its stack."""
+    """Set an event on Ctrl-C. PySpark's own handler would interrupt a call to the JVM and show its stack."""
     seen = Event()
     if current_thread() is not main_thread():
         yield seen
@@ -49,7 +54,7 @@ def _note_interrupts() -> Iterator[Event]:
 
 
 def _start_query(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool) -> StreamingQuery:
-    """The query in the first output mode it can have. Raises what Spark said of the first."""
+    """Start the query in the first output mode that Spark accepts. Raises Spark's error for the first mode."""
     from pyspark.errors import AnalysisException
 
     refused: AnalysisException | None = None

@@ -1,4 +1,4 @@
-"""Rows of a query as records of a stream: the columns find their fields, take their types, and are written."""
+"""`INSERT INTO` a stream: match columns with fields, cast them, encode records, and write them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,26 @@ _HEADERS: Final = "$headers"
 
 
 def insert_rows(spark: SparkSession, stream: RegisteredStream, df: DataFrame, columns: Sequence[str] = ()) -> None:
-    """Add the rows of a batch DataFrame as records of the newest version, at the stream's place.
+    """Append the rows of a batch DataFrame to a stream, encoded with the newest version.
 
-    columns  what the columns of the DataFrame are, in their order; none: all fields of the schema, in theirs. `_x` is
-             the column x of the source beside the record, unless the schema has a field of that name
-    Raises `Invalid` for columns that are not there or too few, `EncodeError` for types, and what `to_registry` raises.
+    Raises what `to_registry` raises, and:
+
+    Args:
+        spark: The session.
+        stream: The stream to write to.
+        df: The rows.
+        columns: The fields that the columns of the DataFrame fill, in order; empty means all fields of the schema in
+            their order. `_x` is the column x of the source beside the record, unless the schema has a field `_x`.
+
+    Raises:
+        Invalid: If a column does not exist, columns are missing, or the stream cannot be written.
+        EncodeError: If a type does not fit its field.
     """
     how = stream.options
     if len(how.subjects) != 1 or how.reader != "latest":
-        raise Invalid("records are written by the newest version of one subject, and this stream is read otherwise")
+        raise Invalid("INSERT needs a stream of one subject, read by its newest version")
     if df.isStreaming:
-        raise Invalid("INSERT writes batches; give a stream to to_registry and writeStream")
+        raise Invalid("INSERT writes batches: use to_registry and writeStream for a streaming query")
     fields = _newest_columns(stream)
     beside, complete = how.connector.writable_columns(spark)
     targets = _match_targets(
@@ -58,7 +67,7 @@ def insert_rows(spark: SparkSession, stream: RegisteredStream, df: DataFrame, co
 
 
 def _newest_columns(stream: RegisteredStream) -> dict[str, DataType]:
-    """The columns of the newest version."""
+    """Return the columns of the newest version with their types."""
     from pyspark.sql.types import StructType
 
     from stele.spark.decode.planning import plan_read
@@ -80,7 +89,7 @@ def _newest_columns(stream: RegisteredStream) -> dict[str, DataType]:
 def _match_targets(
     columns: Sequence[str], given: int, fields: dict[str, DataType], beside: Sequence[str], name: str
 ) -> list[str]:
-    """Each column's field, or the source's column with `_`."""
+    """Return the field, or the column of the source with `_`, that each column fills."""
     if len(columns) != given:
         raise Invalid(f"the query has {given} columns, and {len(columns)} are to be filled: {', '.join(columns)}")
     known = {each.lower(): each for each in (*beside, *fields)}
@@ -96,7 +105,7 @@ def _match_targets(
 
 
 def _cast_columns(df: DataFrame, targets: Sequence[str], fields: dict[str, DataType]) -> DataFrame:
-    """The columns under their new names; numbers, and what fits, as the type of their field."""
+    """Rename the columns; cast numbers, and types that fit without loss, to the type of their field."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import NumericType
 

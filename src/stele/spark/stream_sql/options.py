@@ -1,4 +1,4 @@
-"""What `WITH (…)` may say of a stream, and what the settings of the session say where it does not."""
+"""Options of a stream: those of `WITH (…)`, and defaults from the settings of the session."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "format.thrift-package": (),
     "update-mode": (),
 }
-"""Names of options, and others by which they are known. Case does not count, and `_` is `-`."""
+"""Names of options with their aliases. Case does not count, and `_` equals `-`."""
 PASSED: Final = ("kafka.", "option.")
-"""Beginnings of options that are handed on: to Kafka's client, and to Spark's source."""
+"""Prefixes of options that are passed on: to Kafka's client, and to Spark's source."""
 SETTINGS: Final = ("stele.", "spark.stele.")
-"""Beginnings of the settings of a session that stand in for options. The second one `spark-submit --conf` takes."""
+"""Prefixes of session settings that are defaults of options. `spark-submit --conf` accepts only the second one."""
 
 MODES: Final = ("FAILFAST", "PERMISSIVE", "DEADLETTER")
 _DEFAULTS: Final = {"registry", "bootstrap", "wire", "mode", "rules", "engine", "patience", "extras"}
-"""Options that a setting may give for all streams."""
+"""Options that a setting may set for all streams."""
 _NAMES: Final = {other: name for name, others in OPTIONS.items() for other in (name, *others)}
 _SCOPED: Final = re.compile(r"([^/]+)/([^/]+)")
 _WAYS: Final = ("path", "source", "table", "topic")
 
 
 class OptionInvalid(Invalid):
-    """An option is wrong; `option` is its name as it was given."""
+    """An option is invalid; `option` is its name as it was written."""
 
     def __init__(self, why: str, option: str) -> None:
         super().__init__(why)
@@ -68,11 +68,14 @@ class OptionInvalid(Invalid):
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a stream is read: its place, and what `from_registry` wants to know.
+    """How a stream is read: its connector, and the arguments of `from_registry`.
 
-    subjects     one; several, which make a struct each; none, for records of any type
-    format_type  what the schema's language has to be, in capitals; '' for any
-    extras       whether columns of the source beside the records are columns of the stream
+    Attributes:
+        connector: Where the records are.
+        registry: Address of the registry; '' where none was set.
+        subjects: One subject; several, each of which becomes a struct; or none, for records of any type.
+        format_type: The required schema format in capitals; '' for any.
+        extras: Whether columns of the source beside the records are columns of the stream.
     """
 
     connector: Connector
@@ -92,7 +95,7 @@ class StreamOptions:
 
 
 class _MergedOptions:
-    """Options by their first names, beside how they were written."""
+    """Options by their canonical names, with the names as they were written."""
 
     def __init__(self, given: Mapping[str, str], settings: Mapping[str, str]) -> None:
         self.values: dict[str, str] = {}
@@ -112,7 +115,7 @@ class _MergedOptions:
     def _add(self, written: str, value: str) -> None:
         name, prefix, rest = _canonical_name(written)
         if not isinstance(value, str):
-            raise OptionInvalid(f"the option {written!r} is a text, not {value!r}", written)
+            raise OptionInvalid(f"the option {written!r} must be a string, not {value!r}", written)
         if name:
             if name in self.values:
                 raise OptionInvalid(f"{written!r} says again what {self.written[name]!r} says", written)
@@ -124,7 +127,7 @@ class _MergedOptions:
             raise OptionInvalid(f"there is no option {written!r}; there are {known}", written)
 
     def _fill(self, more: Mapping[str, str]) -> None:
-        """Take what nobody said before."""
+        """Set options that are not set yet."""
         placed = any(way in self.values for way in _WAYS)
         for written, value in more.items():
             name, prefix, rest = _canonical_name(written)
@@ -136,21 +139,26 @@ class _MergedOptions:
                 self.passed[prefix].setdefault(rest, value)
 
     def get(self, name: str, otherwise: str = "") -> str:
-        """The value of an option."""
+        """Return the value of an option."""
         return self.values.get(name, otherwise)
 
     def wrong(self, name: str, why: str) -> OptionInvalid:
-        """An error about an option."""
+        """Return an error about an option."""
         written = self.written.get(name, name)
         return OptionInvalid(f"the option {written!r} {why}", written)
 
 
 def resolve_options(name: str, given: Mapping[str, str], settings: Mapping[str, str]) -> StreamOptions:
-    """How the stream of a name is read.
+    """Return the options of a stream.
 
-    given     options as they were written
-    settings  of the session; those that begin with `SETTINGS` count
-    Raises `OptionInvalid`, `Invalid` when nothing says where the records or the registry are.
+    Args:
+        name: Name of the stream.
+        given: Options as they were written.
+        settings: Settings of the session; those with a prefix of `SETTINGS` count.
+
+    Raises:
+        OptionInvalid: If an option is unknown or has a wrong value.
+        Invalid: If no option says where the records are.
     """
     said = _MergedOptions(given, settings)
     _check_words(said)
@@ -174,7 +182,7 @@ def resolve_options(name: str, given: Mapping[str, str], settings: Mapping[str, 
 
 
 def _canonical_name(written: str) -> tuple[str, str, str]:
-    """The first name of an option; or the beginning of one that is handed on, and the rest of it."""
+    """Return the canonical name of an option, or the prefix of one that is passed on and the rest of its name."""
     name = written.strip().lower().replace("_", "-")
     if name in _NAMES:
         return _NAMES[name], "", ""
@@ -190,7 +198,7 @@ def _setting_defaults(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _own_settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
-    """Settings of the session by what stands behind their beginning; `stele.x` wins over `spark.stele.x`."""
+    """Return the settings with our prefixes, without them; `stele.x` wins over `spark.stele.x`."""
     found: dict[str, str] = {}
     for prefix in reversed(SETTINGS):
         begin = prefix + inner
@@ -199,13 +207,13 @@ def _own_settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str
 
 
 def _pravega_settings(scope: str, stream: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """What the session says of all of Pravega's streams, with the names of this one put in."""
+    """Return the session's settings for Pravega streams with the names of this stream filled in."""
     own = _own_settings(settings, "pravega.")
     return {name: value.replace("{scope}", scope).replace("{stream}", stream) for name, value in own.items()}
 
 
 def _check_words(said: _MergedOptions) -> None:
-    """Raise for words that are none of those there are."""
+    """Raise `OptionInvalid` for a value that is not one of the allowed words."""
     words = {
         "mode": MODES,
         "extras": ("true", "false"),
@@ -240,14 +248,14 @@ def _parse_recursion(said: _MergedOptions) -> int:
 
 
 def _message_name(said: _MergedOptions) -> str:
-    """The message to read; of a class of Java its own name."""
+    """Return the message to read. Of a Java class that is its name without the package."""
     message = said.get("message")
     written = said.written.get("message", "")
     return message if written.lower() == "message" else message.rpartition(".")[2]
 
 
 def _parse_subjects(name: str, said: _MergedOptions) -> tuple[str, ...]:
-    """What was said, the group of Pravega's stream, or the subject of the topic's values."""
+    """Return the subjects that were set, or the subject of the topic's values."""
     subject = said.values.get("subject")
     if subject is None:
         return (f"{said.get('topic') or name}-value",)
@@ -260,7 +268,7 @@ def _parse_subjects(name: str, said: _MergedOptions) -> tuple[str, ...]:
 
 
 def _make_connector(name: str, said: _MergedOptions, wire: str) -> Connector:
-    """Where the records are. Raises `Invalid` when nobody says so."""
+    """Return the connector for the records. Raises `Invalid` when no option names a place."""
     from stele.spark.wires import wire_named
 
     passed = said.passed["option."]

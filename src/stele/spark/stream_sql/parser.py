@@ -1,4 +1,4 @@
-"""From tokens to statements. What is not about streams is left to Spark as it is."""
+"""Parse statements about streams from tokens. All other statements are left to Spark unchanged."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from stele.spark.stream_sql.statements import (
 )
 from stele.spark.stream_sql.tokens import (
     SqlToken,
+    SqlTokenKind,
     StatementInvalid,
     StatementText,
-    SqlTokenKind,
     line_and_column,
     parse_string,
     split_statements,
@@ -32,7 +32,7 @@ _CLOSED_BY: Final = {"(": ")", "<": ">"}
 
 
 def parse_statement(piece: StatementText) -> Statement:
-    """The statement a piece of text is. Raises `StatementInvalid`."""
+    """Parse the text of one statement. Raises `StatementInvalid`."""
     parser = _Parser(piece)
     first = parser.peek_token().word
     read = _PARSERS_BY_FIRST_WORD.get("DESCRIBE" if first == "DESC" else first)
@@ -40,7 +40,7 @@ def parse_statement(piece: StatementText) -> Statement:
 
 
 def parse_text(text: str) -> Statement:
-    """The one statement of a text. Raises `StatementInvalid`, also for none and for several."""
+    """Parse a text that holds exactly one statement. Raises `StatementInvalid`."""
     found = split_statements(text)
     if len(found) != 1:
         at = found[1].tokens[0].start if found else len(text)
@@ -51,7 +51,7 @@ def parse_text(text: str) -> Statement:
 
 
 class _Parser:
-    """A reader of one piece's tokens."""
+    """Reads the tokens of one statement."""
 
     def __init__(self, piece: StatementText) -> None:
         self.text = piece.text
@@ -59,57 +59,57 @@ class _Parser:
         self.next = 0
 
     def peek_token(self, ahead: int = 0) -> SqlToken:
-        """A token to come; an empty mark behind the last one."""
+        """Return a token ahead; an empty mark after the last one."""
         at = self.next + ahead
         return self.tokens[at] if at < len(self.tokens) else _END
 
     def take_token(self) -> SqlToken:
-        """The next token."""
+        """Return the next token and go past it."""
         token = self.peek_token()
         self.next += 1
         return token
 
     def take_words(self, *words: str) -> bool:
-        """Take these words if they come next."""
+        """Go past these words if they come next. Returns whether they do."""
         if any(self.peek_token(n).word != word for n, word in enumerate(words)):
             return False
         self.next += len(words)
         return True
 
     def require_word(self, word: str, what: str = "") -> None:
-        """Take a word or mark, or fail."""
+        """Go past a word or mark. Raises `StatementInvalid` if it does not come next."""
         if not self.take_words(word):
             self.fail(f"{what or word} was expected")
 
     def fail(self, why: str, token: SqlToken | None = None) -> NoReturn:
-        """Raise with the place of a token, of the next one unless said."""
+        """Raise `StatementInvalid` with the position of a token, by default the next one."""
         token = token or self.peek_token()
         at = self.tokens[-1].end if token is _END else token.start
         found = f", not {token.text[:40]}" if token is not _END else ""
         raise StatementInvalid(f"{why}{found}", *line_and_column(self.text, at))
 
     def take_name(self, what: str) -> str:
-        """A name of one part."""
+        """Return a name of one part and go past it."""
         found = self.peek_token().name
         if not found:
             self.fail(f"{what} was expected")
         self.next += 1
         if self.peek_token().word == ".":
-            self.fail(f"{what} has one part: put it in backquotes if there is a dot in it")
+            self.fail(f"{what} has one part: put a name with a dot in backquotes")
         return found
 
     def require_end(self) -> None:
-        """Fail unless everything is read."""
+        """Raise `StatementInvalid` unless all tokens are read."""
         if self.peek_token() is not _END:
             self.fail("the end of the statement was expected")
 
     def read_list(self, read: Callable[[], None], what: str) -> None:
-        """Items in parentheses, parted by commas; one behind the last is allowed."""
+        """Read items in parentheses, separated by commas; a comma after the last one is allowed."""
         self.require_word("(", f"( and {what}")
         while not self.take_words(")"):
             read()
             if not self.take_words(",") and self.peek_token().word != ")":
-                self.fail(f", or ) was expected behind {what}")
+                self.fail(f", or ) was expected after {what}")
 
 
 def _parse_create(parser: _Parser) -> Statement | None:
@@ -135,7 +135,7 @@ def _parse_create(parser: _Parser) -> Statement | None:
 
 
 def _is_create_with_options(parser: _Parser) -> bool:
-    """Whether CREATE TABLE is followed by `name [(…)] WITH (`, which no statement of Spark is."""
+    """Return whether `name [(…)] WITH (` follows CREATE TABLE, which no Spark statement has."""
     at = 3 if [parser.peek_token(n).word for n in range(3)] == ["IF", "NOT", "EXISTS"] else 0
     at += 1
     while parser.peek_token(at).word == ".":
@@ -156,17 +156,17 @@ def _parse_column(parser: _Parser) -> RequestedColumn:
     name = parser.take_name("the name of a column")
     kind = _parse_type(parser, name)
     if parser.peek_token().word == "NOT":
-        parser.fail("whether a column may be null is for the schema to say")
+        parser.fail("NOT NULL is not allowed: the schema decides whether a column may be null")
     comment = None
     if parser.take_words("COMMENT"):
         if parser.peek_token().kind is not SqlTokenKind.STRING:
-            parser.fail("a string was expected behind COMMENT")
+            parser.fail("a string was expected after COMMENT")
         comment = parse_string(parser.take_token().text)
     return RequestedColumn(name, kind, comment, at)
 
 
 def _parse_type(parser: _Parser, column: str) -> str:
-    """The tokens of a type up to what ends it, written without needless spaces."""
+    """Return the text of a type, without needless spaces."""
     open_: list[str] = []
     written = ""
     before: SqlToken | None = None
@@ -191,7 +191,7 @@ def _parse_type(parser: _Parser, column: str) -> str:
 def _parse_option(parser: _Parser) -> OptionSetting:
     first = parser.peek_token()
     name = _parse_option_name(parser)
-    parser.require_word("=", f"= behind the option {name}")
+    parser.require_word("=", f"= after the option {name}")
     token = parser.peek_token()
     if token.kind is SqlTokenKind.STRING:
         return OptionSetting(name, parse_string(parser.take_token().text), first.start)
@@ -212,7 +212,7 @@ def _parse_option_name(parser: _Parser) -> str:
 
 
 def _parse_dotted_word(parser: _Parser) -> str:
-    """A word that may hold dots and dashes, up to the first space: PRAVEGA-STREAM, kafka.bootstrap.servers."""
+    """Return a word with dots and dashes up to the first space: PRAVEGA-STREAM, kafka.bootstrap.servers."""
     token = parser.take_token()
     written = token.text
     while (token_after := parser.peek_token()).start == token.end and (

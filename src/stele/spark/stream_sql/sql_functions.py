@@ -54,14 +54,22 @@ def register_sql_functions(
     engine: str = "auto",
     patience: float = PATIENCE,
 ) -> list[str]:
-    """Register the functions for SQL, and say their names.
+    """Register the functions for SQL and return their names.
 
-    readers   subjects by name of the function that reads their records; a bad record is null, and the function with
-              `_error` behind its name says why
-    writers   subjects by name of the function that makes records of a struct of columns, by the newest version
-    The rest is as for `from_registry`. Wires with ids in headers are for `from_registry` of DataFrames.
+    The other arguments are those of `from_registry`. Wires with ids in headers work with `from_registry` of DataFrames
+    only. Raises what `from_registry` and `to_registry` raise, and `NotInstalled` before Spark 4.1.
 
-    Raises like `from_registry` and `to_registry`; `NotInstalled` before Spark 4.1, which has no such functions.
+    Args:
+        spark: The session in which the functions are registered.
+        registry: As for `from_registry`.
+        readers: Subjects by the name of the function that decodes their records. A bad record is null; the function
+            with `_error` after its name returns the reason.
+        writers: Subjects by the name of the function that encodes a struct of columns by the newest version.
+        wire: As for `from_registry`.
+        message: As for `from_registry`.
+        rules: As for `from_registry`.
+        engine: As for `from_registry`.
+        patience: As for `from_registry`.
     """
     need_spark()
     from stele.spark.decode.planning import plan_read, plan_write
@@ -98,7 +106,7 @@ def register_sql_functions(
 
 
 def _arrow_engine(engine: str) -> str:
-    """The engine of functions over Arrow arrays."""
+    """Return an engine that works on Arrow arrays."""
     return "auto" if engine == "jvm" else engine
 
 
@@ -158,7 +166,7 @@ def _register_scalar(spark: SparkSession, name: str, function: Callable[[Any], A
 
 
 def _annotate_arrow(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Spark tells by the annotations that arrays come and go, and looks them up by name."""
+    """Annotate a function as Spark expects it of one that takes and returns Arrow arrays."""
     import pyarrow as pa
 
     function.__annotations__ = {next(iter(function.__annotations__)): pa.Array, "return": pa.Array}
@@ -169,10 +177,10 @@ def _annotate_arrow(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _make_table_function(like: ReadPlan) -> type:
-    """The handler of `from_registry` in SQL. It reads as another reading does, but a subject the query gives."""
+    """Return the handler of `from_registry` in SQL: it reads like another plan, but the subject that a query names."""
 
     class FromRegistry:
-        """Rows with a column of records to the same rows with the values."""
+        """Turns rows with a column of records into the same rows with decoded values."""
 
         def __init__(self) -> None:
             self._rows: list[Any] = []
@@ -181,21 +189,21 @@ def _make_table_function(like: ReadPlan) -> type:
 
         @staticmethod
         def analyze(rows: Any, subject: Any, column: Any = None) -> Any:
-            """The columns: those there are but the records, then value, schema_id and error."""
+            """Return the columns: those of the table without the records, then value, schema_id and error."""
             from pyspark.sql.types import StructField, StructType
             from pyspark.sql.udtf import AnalyzeResult
 
             reading = _plan_like(like, subject.value)
             raw = "value" if column is None else column.value
             if not rows.isTable or raw not in rows.dataType.names:
-                raise Invalid(f"the first argument is a table with the column {raw!r}: from_registry(TABLE(t), …)")
+                raise Invalid(f"the first argument must be a table with the column {raw!r}: from_registry(TABLE(t), …)")
             kept = [field for field in rows.dataType.fields if field.name != raw]
             types = to_spark_types([reading.type, reading.wire.id_type, _error_type(reading)])
             added = [StructField(name, type_) for name, type_ in zip(_ADDED, types, strict=True)]
             return AnalyzeResult(schema=StructType([*kept, *added]))
 
         def eval(self, rows: Any, subject: str, column: str = "value") -> Iterator[Any]:
-            """Take a row; give rows once there are enough."""
+            """Collect a row; return decoded rows once there are enough."""
             if self._decoder is None:
                 self._decoder, self._column = _plan_like(like, subject).decoder(), column
             self._rows.append(rows)
@@ -203,7 +211,7 @@ def _make_table_function(like: ReadPlan) -> type:
                 yield from self._flush()
 
         def terminate(self) -> Iterator[Any]:
-            """Give the rest."""
+            """Return the remaining rows."""
             if self._rows:
                 yield from self._flush()
 
@@ -218,7 +226,7 @@ def _plan_like(like: ReadPlan, subject: Any) -> ReadPlan:
     from stele.spark.decode.planning import plan_read
 
     if not isinstance(subject, str):
-        raise Invalid("the subject is a text that is known when the query is planned")
+        raise Invalid("the subject must be a constant string")
     return plan_read(
         like.registry, subject, wire=like.wire, rules=like.rules, engine=like.engine, patience=like.patience
     )
