@@ -157,7 +157,7 @@ def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
 
 def test_a_clean_pipeline_has_no_plot_of_dead_letters(tmp_path: Path) -> None:
     """Figures that are 0 throughout are not shown."""
-    clean = [batch(number, dead_letters=0, reasons={}) for number in range(2)]
+    clean = [batch(number, dead_letters=0, reasons={}, codes={}) for number in range(2)]
     text = to_html(read_history(ran(tmp_path, *clean)))
     assert "Dead letters by kind" not in text
     assert len(Page(text).plots) == 4
