@@ -79,9 +79,9 @@ def stele_app() -> Any:
     from litestar import Litestar, get
 
     from stele.server.app import Server
-    from stele.server.dispatch import Front, Mount
+    from stele.server.dispatch import Dispatcher, MountedDialect
     from stele.server.log_config import configure_logs
-    from stele.server.settings import Settings
+    from stele.server.settings import ServerSettings
 
     class Padded(Server):
         """A server with one more application of many routes."""
@@ -89,17 +89,17 @@ def stele_app() -> Any:
         async def start(self) -> Any:
             """Mount the padding beside the dialects."""
             registry = await super().start()
-            assert isinstance(self._front, Front)
+            assert isinstance(self._front, Dispatcher)
 
             @get([f"/other/{number}/{{name:str}}" for number in range(ROUTES)])
             async def other(name: str) -> str:
                 return name
 
-            self._front.mounts["other"] = Mount("other", Litestar([other]))
+            self._front.mounts["other"] = MountedDialect("other", Litestar([other]))
             return registry
 
     configure_logs("error", "console")
-    return Padded(Settings(store="sqlite:///bench.db"))
+    return Padded(ServerSettings(store="sqlite:///bench.db"))
 
 
 def serve(kind: str, port: int) -> None:

@@ -31,7 +31,7 @@ from report import Row, report
 from stele.core.commands import CompatibilityCheck, RegisterSchema
 from stele.core.decide import decide
 from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
-from stele.core.fold import fold_record
+from stele.core.fold import apply_record
 from stele.core.model import SchemaDocument, SubjectKey
 from stele.core.ports import Log
 from stele.core.snapshot import dump_state, load_state
@@ -100,7 +100,7 @@ def records(shape: Shape) -> Iterator[LogRecord]:
                 random.Random(state.seq).randbytes(16), 1_700_000_000_000 + state.seq, "ci", "confluent"
             )
             record = LogRecord(stamp, decide(state, command, stamp).events)
-            fold_record(state, state.seq + 1, record)
+            apply_record(state, state.seq + 1, record)
             yield record
 
 
@@ -114,7 +114,7 @@ async def fill(url: str, shape: Shape) -> int:
     """Write the log and a snapshot of its end; the mean length of a text."""
     log, state, batch, size = await open_log(url), State(), [], 0
     for record in records(shape):
-        fold_record(state, state.seq + 1, record)
+        apply_record(state, state.seq + 1, record)
         state.pack_texts()
         batch.append(encode_record(record))
         size += sum(len(getattr(event, "text", None) or b"") for event in record.events)
@@ -163,7 +163,7 @@ async def _load(log: Log, *, snapshot: bool) -> State:
     del stored
     while entries := await log.tail(state.seq, PAGE):
         for entry in entries:
-            fold_record(state, entry.seq, decode_record(entry.record))
+            apply_record(state, entry.seq, decode_record(entry.record))
         state.pack_texts()
     return state
 

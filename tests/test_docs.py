@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import re
 import subprocess
@@ -94,6 +95,20 @@ def test_documentation_paths_in_code_resolve() -> None:
         problems = (find_broken_link(ROOT, target) for target in DOCS_PATH.findall(path.read_text(encoding="utf-8")))
         broken += [f"{path.relative_to(ROOT)}: {problem}" for problem in problems if problem is not None]
     assert broken == []
+
+
+IMPORT = re.compile(r"^[ >]*from (stele(?:\.\w+)*) import \(?([\w, ]+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_imported_names_exist(page: Path) -> None:
+    """Every name that a page imports from Stele is there, in snippets that run and in those that do not."""
+    text = page.read_text(encoding="utf-8").replace("\\n", "\n").replace('"', " ") if page.suffix == ".ipynb" else None
+    for module, names in IMPORT.findall(text or page.read_text(encoding="utf-8")):
+        found = importlib.import_module(module)
+        for name in re.findall(r"(\w+)(?: as \w+)?", names):
+            if not hasattr(found, name):
+                importlib.import_module(f"{module}.{name}")  # a module of the package, or an error that names it
 
 
 PATH_IN_PROSE = re.compile(r"`((?:[a-z_]+/)+[\w.-]*)`")

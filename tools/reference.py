@@ -29,9 +29,9 @@ from stele.apis.schema_repo.faults import FAULTS as REPO_FAULTS
 from stele.cli.app import app as command_line
 from stele.formats import lint, rulesets
 from stele.formats.registry import get_format
-from stele.server.dialects import DIALECTS, Dialect
+from stele.server.dialects import DIALECTS, DialectEntry
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.pipeline import config as pipelines
@@ -55,8 +55,8 @@ def format_table(*rows: tuple[str, ...]) -> str:
 
 def build_settings_page() -> str:
     """Every setting of the server."""
-    hints = get_type_hints(Settings, include_extras=True)
-    defaults = {field.name: field.default for field in msgspec.structs.fields(Settings)}
+    hints = get_type_hints(ServerSettings, include_extras=True)
+    defaults = {field.name: field.default for field in msgspec.structs.fields(ServerSettings)}
     rows = [("setting", "environment", "default", "meaning")]
     for name, hint in hints.items():
         meta = next((extra for extra in get_args(hint)[1:] if isinstance(extra, msgspec.Meta)), None)
@@ -102,7 +102,7 @@ def build_metrics_page() -> str:
     """Every metric the server exposes."""
     rows = [
         (f"`{metric.name}`", metric.type, ", ".join(metric.labels) or "–", metric.text)
-        for metric in Metrics().described()
+        for metric in Metrics().describe_metrics()
     ]
     head = ("metric", "type", "labels", "meaning")
     own = [(f"`stele_pipeline_{it.name}`", it.type, ", ".join(("pipeline", *it.labels)), it.text) for it in FAMILIES]
@@ -209,7 +209,7 @@ def build_routes_page() -> str:
     registry = Registry(MemoryLog())
     parts = ["# Routes\n"]
     for dialect in DIALECTS:
-        app = dialect.build(registry, Settings())
+        app = dialect.build(registry, dialect.options(ServerSettings()))
         # A handler of several methods keeps them in a set, whose order changes from run to run.
         rows = sorted(
             (route.path_format, method, _get_first_paragraph(handler.fn.__doc__))
@@ -229,7 +229,7 @@ def build_routes_page() -> str:
     return "".join(parts)
 
 
-def _describe_mount(dialect: Dialect) -> str:
+def _describe_mount(dialect: DialectEntry) -> str:
     places = ", ".join(f"`/{segment}…`" for segment in dialect.segments)
     return f"Name: `{dialect.name}`. At the root: {places or 'by media type'}; everything below `/{dialect.name}`, too."
 

@@ -19,7 +19,7 @@ from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequ
 from stele.core.decide import Decision, decide
 from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
 from stele.core.findings import Finding
-from stele.core.fold import fold_record
+from stele.core.fold import apply_record
 from stele.core.metadata import Metadata
 from stele.core.model import (
     Binding,
@@ -237,7 +237,7 @@ class Node:
     def catch_up(self) -> None:
         """Fold what the log has beyond the state."""
         for seq in range(self.state.seq + 1, len(self.log) + 1):
-            fold_record(self.state, seq, decode_record(self.log[seq - 1]))
+            apply_record(self.state, seq, decode_record(self.log[seq - 1]))
 
     def execute(self, command: cmd.Command, by: EventMetadata) -> cmd.Outcome | SteleError:
         """Decide on what is known; append if nobody was faster, else catch up and decide again."""

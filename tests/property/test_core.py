@@ -32,7 +32,7 @@ from stele.core.compatibility_requests import CompatibilityRequest
 from stele.core.digests import KINDS, digest_keys
 from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
 from stele.core.findings import Finding
-from stele.core.fold import fold, fold_record
+from stele.core.fold import apply_event, apply_record
 from stele.core.model import Mode, SettingsLevel, SubjectKey, Version, VersionState
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, Policy, RangeKind
 from stele.core.snapshot import dump_state, load_state
@@ -229,7 +229,7 @@ def test_ordinals_and_lane_versions_rise(drawn: list[cmd.Command]) -> None:
                 assert all(
                     row.kind_version < event.kind_version for row in rows if row.kind[:2] == (event.format, event.type)
                 )
-            fold(state, event, stamp(number), state.seq + 1)
+            apply_event(state, event, stamp(number), state.seq + 1)
         state.seq += 1
 
 
@@ -411,7 +411,7 @@ def test_a_draft_taken_back_leaves_no_trace(
         except SteleError:
             continue
         for event in decision.events:
-            fold(state, event, stamp(number), state.seq + 1)
+            apply_event(state, event, stamp(number), state.seq + 1)
         check_indexes(state)
     state.roll_back()
     assert facts(state) == before
@@ -434,7 +434,7 @@ def test_a_batch_does_what_its_commands_do_one_by_one(durable: list[cmd.Command]
         if decision.events:
             drafted.append(LogRecord(stamp(number), decision.events))
             for event in decision.events:
-                fold(node.state, event, stamp(number), node.state.seq + 1)
+                apply_event(node.state, event, stamp(number), node.state.seq + 1)
     node.state.roll_back()
     length = len(node.log)
     for number, command in enumerate(batch, 1000):
@@ -453,7 +453,7 @@ def test_records_come_back_from_their_bytes(drawn: list[cmd.Command]) -> None:
         except SteleError:
             continue
         assert decode_record(encode_record(record)) == record
-        fold_record(state, state.seq + 1, record)
+        apply_record(state, state.seq + 1, record)
 
 
 @given(sequences, keys, st.integers(1, 6))

@@ -16,9 +16,9 @@ from stele.core.findings import Finding
 from stele.errors import SteleError
 from stele.formats.capabilities import HasOutline
 from stele.formats.registry import get_format
-from stele.service.changes import Change, ChangeKind, Direction
+from stele.service.changes import ChangeKind, DeclarationChange, Direction
 from stele.service.check import Candidate
-from stele.service.diff import DiffAnswer, DiffRequest, diff
+from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
 
 from .avro_strategies import related, schemas
 from .jsonschema_pairs import document
@@ -71,7 +71,7 @@ def compared(format_name: str, old: str, new: str) -> DiffAnswer | None:
             fmt.parse(text.encode(), {}, strict=False)
     except SteleError:
         return None
-    return diff(DiffRequest(format_name, Candidate(old), Candidate(new)))
+    return diff_schemas(DiffRequest(format_name, Candidate(old), Candidate(new)))
 
 
 def told(finding: Finding) -> Finding:
@@ -79,7 +79,7 @@ def told(finding: Finding) -> Finding:
     return Finding(**{name: getattr(finding, name) for name in Finding.__struct_fields__ if name != "witness"})
 
 
-def facts(change: Change) -> tuple[Any, ...]:
+def facts(change: DeclarationChange) -> tuple[Any, ...]:
     """All a change says."""
     findings = Counter((reason.direction.value, told(reason)) for reason in change.findings)
     return (
@@ -96,7 +96,7 @@ def facts(change: Change) -> tuple[Any, ...]:
     )
 
 
-def mirrored(change: Change) -> tuple[Any, ...]:
+def mirrored(change: DeclarationChange) -> tuple[Any, ...]:
     """All that the mirror image of a change says."""
     findings = Counter((_TURNED[reason.direction].value, told(reason)) for reason in change.findings)
     return (

@@ -12,10 +12,10 @@ from tests.property.core_machine import Node, executed, sequences
 from stele.client import JournalEntry
 from stele.core import commands as cmd
 from stele.core.events import decode_record
-from stele.core.fold import fold_record
+from stele.core.fold import apply_record
 from stele.core.model import VersionState
 from stele.core.state import State
-from stele.service.journal import entries_of
+from stele.service.journal import list_entries
 from stele.spark.datasource.history import History
 
 
@@ -23,7 +23,7 @@ def told(node: Node, until: int) -> History:
     """The first records of a node's log as the reader folds them, by way of JSON."""
     history = History()
     for seq, data in enumerate(node.log[:until], 1):
-        for row in entries_of(seq, decode_record(data)):
+        for row in list_entries(seq, decode_record(data)):
             history.add(msgspec.json.decode(msgspec.json.encode(row), type=JournalEntry))
     return history
 
@@ -32,7 +32,7 @@ def state_of(node: Node, until: int) -> State:
     """The state after the first records."""
     state = State()
     for seq, data in enumerate(node.log[:until], 1):
-        fold_record(state, seq, decode_record(data))
+        apply_record(state, seq, decode_record(data))
     return state
 
 

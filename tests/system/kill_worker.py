@@ -11,7 +11,7 @@ import os
 import sys
 
 from stele.core.commands import RegisterSchema, Registration
-from stele.core.decide.register import document_of
+from stele.core.decide.register import make_document
 from stele.core.model import SubjectKey
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -24,7 +24,7 @@ async def main(store: str, ack_file: str, name: str) -> None:
         for count in range(10**9):
             text = json.dumps({"type": "fixed", "size": 4, "name": f"N{name}_{os.getpid()}_{count}"})
             key = SubjectKey("", f"subject-{count % 2}")
-            outcome = await registry.execute(RegisterSchema(key, document_of(text.encode(), "opaque")))
+            outcome = await registry.execute(RegisterSchema(key, make_document(text.encode(), "opaque")))
             assert isinstance(outcome, Registration)
             acks.write(json.dumps([key.name, outcome.version_number, outcome.schema_id, text]) + "\n")
             acks.flush()

@@ -25,7 +25,7 @@ from stele.service.registry import Registry
 from stele.storage import open_log
 
 async def put(registry, text):
-    prepared = await registry.schemas.prepare(await registry.current(), "tableschema", text.encode())
+    prepared = await registry.parser.prepare_schema(await registry.fresh_state(), "tableschema", text.encode())
     return await registry.execute(Register(SubjectKey("", "sales"), prepared.document, prepared.references))
 
 async def main(url, old, new, broken):

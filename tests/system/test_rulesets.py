@@ -77,7 +77,7 @@ async def registered(store: str, *fields: str) -> None:
     """Put a first version of a subject into a log, as the release before would have."""
     registry = await Registry.open(await open_log(store))
     text = schema(*fields)["schema"].encode()
-    prepared = await registry.schemas.prepare(await registry.current(), "avro", text, form=TextForm.PRINTED)
+    prepared = await registry.parser.prepare_schema(await registry.fresh_state(), "avro", text, form=TextForm.PRINTED)
     await registry.execute(RegisterSchema(SubjectKey("", "s"), prepared.document))
     await registry.close()
 

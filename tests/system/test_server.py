@@ -17,7 +17,7 @@ import pytest
 from tests.support.server_process import call, free_port, serving
 
 from stele.errors import InvalidRequest
-from stele.server.dialects import ports_of
+from stele.server.dialects import parse_ports
 from stele.server.settings import load_settings
 
 SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
@@ -237,4 +237,4 @@ def test_a_port_of_its_own_for_one_dialect(tmp_path: Path) -> None:
 def test_ports_of_nobody_are_refused(listen: str) -> None:
     """A port without a dialect we have, and two dialects on one port, are errors before anything starts."""
     with pytest.raises(InvalidRequest, match="listen"):
-        ports_of(load_settings({"listen": listen}).listen)
+        parse_ports(load_settings({"listen": listen}).listen)

@@ -20,7 +20,7 @@ from stele.migrate import archive, source, target
 from stele.migrate.archive import Archive, Contents, OwnHistory, Restoration
 from stele.migrate.files import STANDARD
 from stele.migrate.target import Refusal
-from stele.server.store_session import opened_log
+from stele.server.store_session import open_log_session
 
 
 def export_archive(
@@ -108,13 +108,13 @@ def _members(done: Restoration) -> dict[str, int]:
 
 
 async def _write(store: str, file: Path) -> Contents:
-    async with opened_log(store) as log:
+    async with open_log_session(store) as log:
         return await archive.write(log, file, Shown("archive"))
 
 
 async def _restore(found: Archive, store: str, *, changing: bool) -> Restoration:
     """Compare, or restore and compare again: what a store says it has is read from it."""
-    async with opened_log(store) as log:
+    async with open_log_session(store) as log:
         try:
             if changing:
                 await found.restore(log, Shown("store"))

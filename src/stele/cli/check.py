@@ -12,7 +12,7 @@ from stele.cli.files import FormatOption, format_of, named_texts, read_text
 from stele.cli.output import Output, OutputOption, console, failures, print_finding, print_json
 from stele.core.findings import Finding, Severity, Verdict, WhenUndecided
 from stele.service.check import Candidate, CheckAnswer, CheckRequest
-from stele.service.check import check as run
+from stele.service.check import check_compatibility as run
 
 _WORDS = {
     Verdict.COMPATIBLE: (("compatible", "green"), ""),

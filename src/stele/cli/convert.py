@@ -40,7 +40,7 @@ def convert(
     with failures():
         references = named_texts(reference)
         request = ConvertRequest(schema_format or format_of(file), read_text(file), to, references, file.name)
-        answer = service.convert(request)
+        answer = service.convert_schema(request)
         _give(answer, out, output)
     raise typer.Exit(1 if strict and not answer.keeps_data else 0)
 
@@ -63,7 +63,7 @@ def infer(
     """
     with failures(), _opened(samples) as source:
         values = _values(source, samples)
-        answer = service.infer_from(values, to=to, name=name, notations=not texts, enumerations=enumerations)
+        answer = service.infer_from_samples(values, to=to, name=name, notations=not texts, enumerations=enumerations)
         _give(answer, out, output)
     raise typer.Exit(1 if strict and not answer.keeps_data else 0)
 
@@ -79,7 +79,7 @@ def example(
     Exit code 0: there is one; 2: there is none, or the file is no schema.
     """
     with failures():
-        answer = service.example(_request(file, schema_format, reference))
+        answer = service.make_example(_request(file, schema_format, reference))
     print_json(answer if output is Output.JSON else answer.example)
 
 
@@ -94,7 +94,7 @@ def fields(
     Exit code 0: listed; 2: the file is no schema.
     """
     with failures():
-        answer = service.fields(_request(file, schema_format, reference))
+        answer = service.list_fields(_request(file, schema_format, reference))
     if output is Output.JSON:
         print_json(answer)
         return

@@ -15,10 +15,10 @@ from stele.cli.files import FormatOption, format_of, named_texts, read_text
 from stele.cli.output import Output, OutputOption, console, failures, print_finding, print_json
 from stele.core.findings import Direction, Verdict, WhenUndecided
 from stele.errors import InvalidRequest
-from stele.service.changes import Change, ChangeKind
+from stele.service.changes import ChangeKind, DeclarationChange
 from stele.service.check import Candidate, NamedText
 from stele.service.diff import DiffAnswer, DiffRequest
-from stele.service.diff import diff as run
+from stele.service.diff import diff_schemas as run
 
 _COLOURS: Final = {
     ChangeKind.ADDED: "green",
@@ -130,7 +130,7 @@ def _print(old: str, new: str, answer: DiffAnswer, *, text: bool) -> None:
         console.print(Syntax(answer.text, "diff", background_color="default"))
 
 
-def _line(change: Change) -> str:
+def _line(change: DeclarationChange) -> str:
     """A change in a line of markup."""
     kind = change.kind
     what = escape(change.what)
@@ -148,7 +148,7 @@ def _line(change: Change) -> str:
     return f"[{style}]{_SIGNS[kind]} [bold]{escape(change.path)}[/]{tail}[/]"
 
 
-def _cell(change: Change, direction: Direction, answer: DiffAnswer) -> str:
+def _cell(change: DeclarationChange, direction: Direction, answer: DiffAnswer) -> str:
     if not answer.ruleset:
         return ""
     fits = change.backward if direction is Direction.BACKWARD else change.forward
@@ -158,7 +158,7 @@ def _cell(change: Change, direction: Direction, answer: DiffAnswer) -> str:
     return _CELLS[Verdict.UNDECIDED if own is Verdict.UNDECIDED else Verdict.INCOMPATIBLE]
 
 
-def _print_findings(change: Change) -> None:
+def _print_findings(change: DeclarationChange) -> None:
     """Why a change is none that everybody can read."""
     for reason in change.findings:
         reader = "new reads old" if reason.direction is Direction.BACKWARD else "old reads new"

@@ -15,8 +15,8 @@ from stele.cli.output import Output, OutputOption, console, errors, failures, pr
 from stele.core.findings import Finding
 from stele.errors import InvalidRequest, MalformedSchema
 from stele.service.check import Candidate
-from stele.service.lint import LintRequest, all_rules
-from stele.service.lint import lint as run
+from stele.service.lint import LintRequest, list_rules
+from stele.service.lint import lint_schema as run
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ def _report(path: Path, format_name: str, asked: LintRequest) -> Report:
 
 
 def _list_rules(output: Output) -> None:
-    rows = [{"rule": info.rule, "formats": ", ".join(info.formats), "asks": info.asks} for info in all_rules()]
+    rows = [{"rule": info.rule, "formats": ", ".join(info.formats), "asks": info.asks} for info in list_rules()]
     print_rows(output, ["rule", "formats", "asks"], rows)
 
 

@@ -12,7 +12,7 @@ from stele.cli.output import Output, OutputOption, UrlOption, print_json, print_
 from stele.client.request import JSON, Effect, Request, decoder, encode, path
 from stele.core.rulesets import split_ruleset
 from stele.errors import InvalidRequest
-from stele.service.ruleset_impact import ReportPage, ReportRequest, Row
+from stele.service.ruleset_impact import ImpactRow, ReportPage, ReportRequest
 from stele.service.rulesets import RulesetInfo
 
 app = typer.Typer(
@@ -58,7 +58,7 @@ def report(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Report which registered versions other rules would judge differently; nothing is changed."""
-    rows: list[Row] = []
+    rows: list[ImpactRow] = []
     compared = 0
     with registry(url) as client:
         asked: ReportRequest | None = ReportRequest(schema_format, ruleset, everywhere)
@@ -76,7 +76,7 @@ def report(
     typer.echo(f"{compared} comparisons, {len(rows)} verdicts would change")
 
 
-def _print(row: Row) -> None:
+def _print(row: ImpactRow) -> None:
     name = f":.{row.space}:{row.subject}" if row.space else row.subject
     typer.echo(
         f"{name} version {row.version}, {row.direction.value} against {row.against}: {row.now} by {row.ruleset_now}, "

@@ -15,7 +15,7 @@ from stele.client import Schema, SchemaReference, SchemaRegistryClient
 from stele.core.policy import PolicyKind, find_policy
 from stele.errors import Incompatible, InvalidRequest, NotFound
 from stele.service.check import Candidate, CheckRequest
-from stele.service.check import check as run_check
+from stele.service.check import check_compatibility as run_check
 
 app = typer.Typer(help="Register schemas and read them back.", no_args_is_help=True)
 

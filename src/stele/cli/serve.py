@@ -35,7 +35,7 @@ def serve(
 
     Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
     """
-    from stele.server.run import serve as run
+    from stele.server.run import run_server
     from stele.server.settings import load_settings
 
     flags = {
@@ -52,4 +52,4 @@ def serve(
     }
     with failures():
         settings = load_settings(flags, config=config)
-        run(settings, lambda line: errors.print(line, highlight=False))
+        run_server(settings, lambda line: errors.print(line, highlight=False))

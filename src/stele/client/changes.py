@@ -22,7 +22,7 @@ class JournalEntry(msgspec.Struct, frozen=True):
     at       milliseconds since 1970 UTC
     actor    who asked for it, '' for nobody in particular
     via      the API it came through
-    kind     what happened: `registered`, `retired`, `purged`, `subject_created`, `settings_changed` …
+    kind     what happened: `registered`, `retired`, `purge_events`, `subject_created`, `settings_changed` …
     space    '' is the default one; None where the change is one of the whole registry
     gid      id of the schema in its space
     details  what else there is to say, by kind

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Any
 
+from msgspec.structs import replace
+
 from stele.core import events as ev
-from stele.core import fold_beside as beside
 from stele.core.digests import digest_keys, pack_digests
-from stele.core.fold_beside import present, space_of
 from stele.core.model import (
     NO_ATTACHMENTS,
     Attachments,
+    Collection,
     Content,
     Namespace,
     Numbering,
@@ -25,11 +26,11 @@ from stele.core.model import (
     VersionState,
     pack_origin,
 )
-from stele.core.state import ErasedText, State, uid_from_bytes
+from stele.core.state import ErasedText, State, settings_slot, uid_from_bytes
 from stele.core.traversal import find_version, list_entries, list_formats_of_text
 
 
-def fold_record(state: State, seq: int, record: ev.LogRecord) -> None:
+def apply_record(state: State, seq: int, record: ev.LogRecord) -> None:
     """Apply one log entry."""
     for event in record.events:
         _FOLDS[type(event)](state, event, record.metadata, seq)
@@ -39,14 +40,14 @@ def fold_record(state: State, seq: int, record: ev.LogRecord) -> None:
         state.seq = seq
 
 
-def fold(state: State, event: ev.Event, stamp: ev.EventMetadata, seq: int) -> None:
+def apply_event(state: State, event: ev.Event, stamp: ev.EventMetadata, seq: int) -> None:
     """Apply one event."""
     _FOLDS[type(event)](state, event, stamp, seq)
 
 
-def _shown(state: State, name: str, at: int) -> Namespace:
+def _revive_namespace(state: State, name: str, at: int) -> Namespace:
     """The namespace, which a deleted one becomes again."""
-    namespace = space_of(state, name, at)
+    namespace = _get_or_create_namespace(state, name, at)
     if namespace.hidden:
         state.change(namespace, hidden=False, at=at)
     return namespace
@@ -56,13 +57,13 @@ def _shown(state: State, name: str, at: int) -> Namespace:
 
 
 def _space_created(state: State, event: ev.NamespaceCreated, stamp: ev.EventMetadata, seq: int) -> None:
-    namespace = _shown(state, event.namespace, stamp.at)
+    namespace = _revive_namespace(state, event.namespace, stamp.at)
     state.change(namespace, explicit=True)
-    _describe(state, namespace, event, stamp, ("format", "description", "labels", "dialect_data"))
+    _set_description(state, namespace, event, stamp, ("format", "description", "labels", "dialect_data"))
 
 
 def _space_changed(state: State, event: ev.NamespaceChanged, stamp: ev.EventMetadata, seq: int) -> None:
-    _describe(
+    _set_description(
         state, state.namespaces[event.namespace], event, stamp, ("format", "description", "labels", "dialect_data")
     )
 
@@ -82,7 +83,7 @@ def _space_deleted(state: State, event: ev.NamespaceDeleted, stamp: ev.EventMeta
 
 
 def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.EventMetadata, seq: int) -> None:
-    namespace = _shown(state, event.key.namespace, stamp.at)
+    namespace = _revive_namespace(state, event.key.namespace, stamp.at)
     subject = Subject(
         key=event.key,
         uid=uid_from_bytes(event.uid),
@@ -105,23 +106,27 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.EventMeta
 
 
 def _subject_changed(state: State, event: ev.SubjectChanged, stamp: ev.EventMetadata, seq: int) -> None:
-    _describe(
-        state, present(state, event.key), event, stamp, ("description", "labels", "dialect_data", "default_version")
+    _set_description(
+        state,
+        _current_incarnation(state, event.key),
+        event,
+        stamp,
+        ("description", "labels", "dialect_data", "default_version"),
     )
 
 
 def _subject_closed(state: State, event: ev.IncarnationEnded, stamp: ev.EventMetadata, seq: int) -> None:
-    subject = present(state, event.key)
+    subject = _current_incarnation(state, event.key)
     state.change(subject, closed=True)
     for version in subject.versions:
-        _unrefer(state, version)
-        _unname(state, version)
+        _remove_referrer(state, version)
+        _remove_origin(state, version)
         state.change(version, state=VersionState.ARCHIVED)
     state.append_to(state.closed, subject)
     _forget_subject(state, event.key)
 
 
-def _describe(
+def _set_description(
     state: State, target: Namespace | Subject, event: Any, stamp: ev.EventMetadata, names: tuple[str, ...]
 ) -> None:
     described = {name: getattr(event, name) for name in names}
@@ -139,27 +144,27 @@ def _forget_subject(state: State, key: SubjectKey) -> None:
 # --- versions -------------------------------------------------------------------------------------------------------
 
 
-def _registered(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata, seq: int) -> None:
+def _version_registered(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata, seq: int) -> None:
     namespace = state.namespaces[event.key.namespace]
     subject = namespace.subjects[event.key.name]
-    schema = _global_id(state, namespace, event, seq)
+    schema = _intern_entry(state, namespace, event, seq)
     version = Version(
         origin=pack_origin(uid_from_bytes(event.uid), stamp.at if event.at is None else event.at, seq),
         version_number=event.version_number,
-        kind=_lane(subject, event),
+        kind=_intern_kind(subject, event),
         kind_version=event.kind_version,
         schema=schema,
         subject=subject,
         policy=event.policy and state.intern_value(event.policy),
-        attributes=_extra(state, event, stamp),
+        attributes=_version_attributes(state, event, stamp),
         older_version=schema.newest_version,
     )
     state.touch(schema)
     schema.newest_version = version
     rival = find_version(subject, event.version_number)
     if rival is not None:
-        _purge(state, subject, [rival])
-    _insert(state, subject, version)
+        _purge_versions(state, subject, [rival])
+    _insert_version(state, subject, version)
     for reference in schema.attachments.references:
         state.add_referrer((reference.namespace, reference.subject, reference.version_number), version)
     if state.by_uid is not None:
@@ -168,16 +173,16 @@ def _registered(state: State, event: ev.VersionRegistered, stamp: ev.EventMetada
         state.set_item(state.by_origin, event.origin_uri, version)
     replaced = set(event.replaces) - {event.version_number}
     if replaced:
-        _purge(state, subject, [row for row in subject.versions if row.version_number in replaced])
+        _purge_versions(state, subject, [row for row in subject.versions if row.version_number in replaced])
 
 
-def _global_id(state: State, namespace: Namespace, event: ev.VersionRegistered, seq: int) -> SchemaEntry:
+def _intern_entry(state: State, namespace: Namespace, event: ev.VersionRegistered, seq: int) -> SchemaEntry:
     known = namespace.schema_entries.get(event.schema_id)
     if known is not None:
         return known
-    content = _content(state, event, seq)
+    content = _intern_content(state, event, seq)
     schema = SchemaEntry(
-        namespace.name, event.schema_id, content, _attachments(state, event), older_entry=content.newest_entry
+        namespace.name, event.schema_id, content, _intern_attachments(state, event), older_entry=content.newest_entry
     )
     state.touch(content)
     content.newest_entry = schema
@@ -188,7 +193,7 @@ def _global_id(state: State, namespace: Namespace, event: ev.VersionRegistered, 
     return schema
 
 
-def _content(state: State, event: ev.VersionRegistered, seq: int) -> Content:
+def _intern_content(state: State, event: ev.VersionRegistered, seq: int) -> Content:
     """The text in its language; logs of before texts were told apart by language have it once for all of them."""
     first = state.contents.get(event.sha)
     known = next((row for row in list_formats_of_text(first) if row.format == event.format), None)
@@ -208,13 +213,13 @@ def _content(state: State, event: ev.VersionRegistered, seq: int) -> Content:
     return content
 
 
-def _attachments(state: State, event: ev.VersionRegistered) -> Attachments:
+def _intern_attachments(state: State, event: ev.VersionRegistered) -> Attachments:
     if event.metadata is None and event.rule_set is None:
         return state.intern_value(Attachments(event.references)) if event.references else NO_ATTACHMENTS
     return Attachments(event.references, event.metadata, event.rule_set)
 
 
-def _lane(subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
+def _intern_kind(subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
     """The kind, as the one object its subject has of it."""
     schema_kind = subject.kind
     if (
@@ -228,7 +233,7 @@ def _lane(subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
     return next((known for known in subject.highest_kind_versions or () if known == schema_kind), schema_kind)
 
 
-def _extra(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata) -> VersionAttributes | None:
+def _version_attributes(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata) -> VersionAttributes | None:
     plain = not (event.description or event.labels or event.media_type or event.origin_uri)
     if plain and event.ancestor is None and event.dialect_data is None:
         return state.intern_value(VersionAttributes(created_by=stamp.actor)) if stamp.actor else None
@@ -245,7 +250,7 @@ def _extra(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata) -
     return state.intern_value(extra) if shared else extra
 
 
-def _insert(state: State, subject: Subject, version: Version) -> None:
+def _insert_version(state: State, subject: Subject, version: Version) -> None:
     rows = subject.versions
     if not rows or rows[-1].version_number < version.version_number:
         state.append_to(rows, version)
@@ -264,26 +269,26 @@ def _insert(state: State, subject: Subject, version: Version) -> None:
 
 
 def _versions_retired(state: State, event: ev.VersionsSoftDeleted, stamp: ev.EventMetadata, seq: int) -> None:
-    subject = present(state, event.key)
+    subject = _current_incarnation(state, event.key)
     for version_number in event.version_numbers:
         version = find_version(subject, version_number)
         if version is not None:
-            _unname(state, version)
+            _remove_origin(state, version)
             state.change(version, state=VersionState.SOFT_DELETED)
-    _undefault(state, subject, event.version_numbers)
+    _clear_default_version(state, subject, event.version_numbers)
     state.change(subject, epoch=subject.epoch + 1, changed=stamp.at)
 
 
-def _undefault(state: State, subject: Subject, version_numbers: Container[int]) -> None:
+def _clear_default_version(state: State, subject: Subject, version_numbers: Container[int]) -> None:
     """A default version that is deleted is none any more: the newest takes its place."""
     if subject.default_version in version_numbers:
         state.change(subject, default_version=None)
 
 
 def _versions_purged(state: State, event: ev.VersionsPurged, stamp: ev.EventMetadata, seq: int) -> None:
-    subject = present(state, event.key)
+    subject = _current_incarnation(state, event.key)
     numbers = set(event.version_numbers)
-    _purge(state, subject, [version for version in subject.versions if version.version_number in numbers])
+    _purge_versions(state, subject, [version for version in subject.versions if version.version_number in numbers])
     state.change(subject, changed=stamp.at)
     if not subject.versions:
         _forget_subject(state, event.key)
@@ -291,10 +296,10 @@ def _versions_purged(state: State, event: ev.VersionsPurged, stamp: ev.EventMeta
             state.remove_item(state.by_serial, subject.serial)
     elif subject.numbering is Numbering.CONTINUE:
         state.change(subject, highest_version_number=subject.versions[-1].version_number, epoch=subject.epoch + 1)
-        _recount_lanes(state, subject)
+        _recount_kinds(state, subject)
 
 
-def _recount_lanes(state: State, subject: Subject) -> None:
+def _recount_kinds(state: State, subject: Subject) -> None:
     if subject.highest_kind_versions is None:
         return
     high: dict[SchemaKind, int] = {}
@@ -303,21 +308,21 @@ def _recount_lanes(state: State, subject: Subject) -> None:
     state.change(subject, highest_kind_versions=high)
 
 
-def _purge(state: State, subject: Subject, going: list[Version]) -> None:
+def _purge_versions(state: State, subject: Subject, going: list[Version]) -> None:
     """Take versions, ascending, out of their subject and out of all that leads to them."""
     numbers = {version.version_number for version in going}
     state.change(subject, versions=[version for version in subject.versions if version.version_number not in numbers])
-    _undefault(state, subject, numbers)
+    _clear_default_version(state, subject, numbers)
     # Newest first, as the uses of a schema are chained: each one is found at once.
     for version in reversed(going):
-        _unrefer(state, version)
-        _unname(state, version)
-        _unuse(state, version)
+        _remove_referrer(state, version)
+        _remove_origin(state, version)
+        _remove_from_entry(state, version)
         if state.by_uid is not None:
             state.remove_item(state.by_uid, version.uid)
 
 
-def _unrefer(state: State, version: Version) -> None:
+def _remove_referrer(state: State, version: Version) -> None:
     for reference in version.schema.attachments.references:
         key = (reference.namespace, reference.subject, reference.version_number)
         left = [row for row in state.referrers.get(key, ()) if row is not version]
@@ -327,14 +332,14 @@ def _unrefer(state: State, version: Version) -> None:
             state.remove_item(state.referrers, key)
 
 
-def _unname(state: State, version: Version) -> None:
+def _remove_origin(state: State, version: Version) -> None:
     """A version that is not live any more leaves its origin URI to others."""
     uri = version.attributes.origin_uri if version.attributes is not None else None
     if state.by_origin is not None and uri and state.by_origin.get(uri) is version:
         state.remove_item(state.by_origin, uri)
 
 
-def _unuse(state: State, version: Version) -> None:
+def _remove_from_entry(state: State, version: Version) -> None:
     """Take the version out of its schema id; the last one takes the schema id and perhaps the content with it."""
     schema = version.schema
     if schema.newest_version is version:
@@ -355,14 +360,14 @@ def _unuse(state: State, version: Version) -> None:
         state.change(other, older_entry=rest[position + 1] if position + 1 < len(rest) else None)
     state.change(content, newest_entry=rest[0] if rest else None)
     if not rest:
-        _unlist(state, content)
+        _remove_content(state, content)
         if state.by_digest is not None:
-            _undigest(state, state.by_digest, content)
+            _remove_digests(state, state.by_digest, content)
         if not state.is_drafting:
-            _erase(state, content)
+            _erase_text(state, content)
 
 
-def _unlist(state: State, content: Content) -> None:
+def _remove_content(state: State, content: Content) -> None:
     """Take a content out of the table of texts; same texts in other formats stay."""
     first = state.contents[content.sha]
     if first is not content:
@@ -374,7 +379,7 @@ def _unlist(state: State, content: Content) -> None:
         state.remove_item(state.contents, content.sha)
 
 
-def _undigest(state: State, index: dict[bytes, tuple[Content, ...]], content: Content) -> None:
+def _remove_digests(state: State, index: dict[bytes, tuple[Content, ...]], content: Content) -> None:
     for key in digest_keys(state.get_digests(content)):
         left = tuple(other for other in index.get(key, ()) if other is not content)
         if left:
@@ -383,12 +388,115 @@ def _undigest(state: State, index: dict[bytes, tuple[Content, ...]], content: Co
             state.remove_item(index, key)
 
 
-def _erase(state: State, content: Content) -> None:
+def _erase_text(state: State, content: Content) -> None:
     seq = state.get_seq(content)
     if isinstance(content.text_or_handle, int):
-        state.texts.drop(content.text_or_handle)
+        state.packed_texts.drop_text(content.text_or_handle)
     content.text_or_handle = UnpackedText(None, seq=seq)
     state.erased.append(ErasedText(seq, content.sha))
+
+
+# --- settings, modes, codecs, encodings, bindings, collections, rulesets ---------------------------------------------
+
+
+def _get_or_create_namespace(state: State, name: str, at: int) -> Namespace:
+    """The namespace, which the first event about it brings about."""
+    namespace = state.namespaces.get(name)
+    if namespace is None:
+        namespace = Namespace(name, at)
+        state.set_item(state.namespaces, name, namespace)
+    return namespace
+
+
+def _current_incarnation(state: State, key: SubjectKey) -> Subject:
+    """The present incarnation of a subject."""
+    return state.namespaces[key.namespace].subjects[key.name]
+
+
+def _settings_changed(state: State, event: ev.SettingsChanged, stamp: ev.EventMetadata, seq: int) -> None:
+    """The settings of a level."""
+    if event.level.namespace is None:
+        state.change(state, settings=event.settings)
+        return
+    table = _get_or_create_namespace(state, event.level.namespace, stamp.at).settings
+    if event.settings is None:
+        state.remove_item(table, settings_slot(event.level))
+    else:
+        state.set_item(
+            table, settings_slot(event.level), replace(event.settings, policy=state.intern_value(event.settings.policy))
+        )
+
+
+def _mode_changed(state: State, event: ev.ModeChanged, stamp: ev.EventMetadata, seq: int) -> None:
+    """The mode of a level."""
+    if event.level.namespace is None:
+        state.change(state, mode=event.mode)
+        return
+    table = _get_or_create_namespace(state, event.level.namespace, stamp.at).modes
+    if event.mode is None:
+        state.remove_item(table, settings_slot(event.level))
+    else:
+        state.set_item(table, settings_slot(event.level), event.mode)
+
+
+def _codec_added(state: State, event: ev.CodecAdded, stamp: ev.EventMetadata, seq: int) -> None:
+    """One more codec of a subject."""
+    subject = _current_incarnation(state, event.key)
+    state.change(subject, codecs={**(subject.codecs or {}), event.name: event.properties}, epoch=subject.epoch + 1)
+
+
+def _encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.EventMetadata, seq: int) -> None:
+    """The next encoding id of a subject."""
+    subject = _current_incarnation(state, event.key)
+    if subject.encodings is None:
+        state.change(subject, encodings=[])
+    assert subject.encodings is not None
+    state.append_to(subject.encodings, (uid_from_bytes(event.version), event.codec))
+
+
+def _binding_added(state: State, event: ev.BindingAdded, stamp: ev.EventMetadata, seq: int) -> None:
+    """A binding, perhaps in the place of another."""
+    _remove_from_index(state, event.binding.key)
+    if state.by_place is not None:
+        for place in event.binding.index_keys:
+            state.set_item(state.by_place, place, (*state.by_place.get(place, ()), event.binding))
+    state.set_item(state.bindings, event.binding.key, event.binding)
+
+
+def _binding_removed(state: State, event: ev.BindingRemoved, stamp: ev.EventMetadata, seq: int) -> None:
+    """The end of a binding."""
+    _remove_from_index(state, event.key)
+    state.remove_item(state.bindings, event.key)
+
+
+def _remove_from_index(state: State, key: tuple[str, str, str, str]) -> None:
+    known = state.bindings.get(key)
+    if known is None or state.by_place is None:
+        return
+    for place in known.index_keys:
+        left = tuple(row for row in state.by_place.get(place, ()) if row.key != key)
+        if left:
+            state.set_item(state.by_place, place, left)
+        else:
+            state.remove_item(state.by_place, place)
+
+
+def _items_changed(state: State, event: ev.ItemsChanged, stamp: ev.EventMetadata, seq: int) -> None:
+    """Documents of a collection."""
+    if event.collection not in state.collections:
+        state.set_item(state.collections, event.collection, Collection())
+    collection = state.collections[event.collection]
+    for key, value in event.changes:
+        if value is None:
+            state.remove_item(collection.items, key)
+        else:
+            state.set_item(collection.items, key, value)
+    state.change(collection, revision=collection.revision + 1)
+
+
+def _ruleset_adopted(state: State, event: ev.RulesetAdopted, stamp: ev.EventMetadata, seq: int) -> None:
+    """The version of a ruleset that decides."""
+    state.set_item(state.rulesets, (event.format, event.name), event.version)
 
 
 _FOLDS: dict[type, Callable[[State, Any, ev.EventMetadata, int], None]] = {
@@ -398,15 +506,15 @@ _FOLDS: dict[type, Callable[[State, Any, ev.EventMetadata, int], None]] = {
     ev.SubjectCreated: _subject_created,
     ev.SubjectChanged: _subject_changed,
     ev.IncarnationEnded: _subject_closed,
-    ev.VersionRegistered: _registered,
+    ev.VersionRegistered: _version_registered,
     ev.VersionsSoftDeleted: _versions_retired,
     ev.VersionsPurged: _versions_purged,
-    ev.SettingsChanged: beside.settings_changed,
-    ev.ModeChanged: beside.mode_changed,
-    ev.CodecAdded: beside.codec_added,
-    ev.EncodingAssigned: beside.encoding_assigned,
-    ev.BindingAdded: beside.bound,
-    ev.BindingRemoved: beside.unbound,
-    ev.ItemsChanged: beside.items_changed,
-    ev.RulesetAdopted: beside.ruleset_adopted,
+    ev.SettingsChanged: _settings_changed,
+    ev.ModeChanged: _mode_changed,
+    ev.CodecAdded: _codec_added,
+    ev.EncodingAssigned: _encoding_assigned,
+    ev.BindingAdded: _binding_added,
+    ev.BindingRemoved: _binding_removed,
+    ev.ItemsChanged: _items_changed,
+    ev.RulesetAdopted: _ruleset_adopted,
 }

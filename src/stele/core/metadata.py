@@ -29,7 +29,7 @@ class Metadata(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     properties: dict[str, str] | None = None
     sensitive: tuple[str, ...] | None = None
 
-    def ordered(self) -> Metadata:
+    def in_stored_order(self) -> Metadata:
         """The same with every map sorted and every set sorted without repeats: the form that is stored and compared."""
         return Metadata(
             tags={path: tuple(sorted(set(self.tags[path]))) for path in sorted(self.tags)} if self.tags else None,
@@ -105,10 +105,10 @@ def merge_metadata(base: Metadata | None, over: Metadata | None) -> Metadata | N
     if base is None or over is None:
         return over if base is None else base
     return Metadata(
-        tags=_union(base.tags, over.tags),
-        properties=_union(base.properties, over.properties),
+        tags=_merge_tags(base.tags, over.tags),
+        properties=_merge_tags(base.properties, over.properties),
         sensitive=tuple(sorted({*(base.sensitive or ()), *(over.sensitive or ())})) or None,
-    ).ordered()
+    ).in_stored_order()
 
 
 def merge_rule_sets(base: RuleSet | None, over: RuleSet | None) -> RuleSet | None:
@@ -123,7 +123,7 @@ def merge_rule_sets(base: RuleSet | None, over: RuleSet | None) -> RuleSet | Non
     )
 
 
-def _union(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _merge_tags(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {**(base or {}), **(over or {})} or None
 
 

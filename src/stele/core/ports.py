@@ -170,7 +170,7 @@ class Log(Protocol):
         """Sequence number of the last durable record, 0 when empty: a linearizable barrier."""
         ...
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """A cheap, synchronous, never falsely negative hint: may another process have appended since the last call?"""
         ...
 

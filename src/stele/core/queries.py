@@ -442,4 +442,4 @@ def inherit_attachments(state: State, key: SubjectKey, attachments: Attachments)
         rule_set = rule_set if rule_set is not None else before.schema.attachments.rule_set
     metadata = merge_metadata(merge_metadata(settings.default_metadata, metadata), settings.override_metadata)
     rule_set = merge_rule_sets(merge_rule_sets(settings.default_rule_set, rule_set), settings.override_rule_set)
-    return Attachments(attachments.references, metadata.ordered() if metadata else None, rule_set)
+    return Attachments(attachments.references, metadata.in_stored_order() if metadata else None, rule_set)

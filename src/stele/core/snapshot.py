@@ -39,7 +39,7 @@ from stele.core.model import (
 )
 from stele.core.policy import Policy
 from stele.core.state import State, uid_from_bytes, uid_to_bytes
-from stele.core.texts import Dumped, PackedTexts
+from stele.core.texts import DumpedTexts, PackedTexts
 from stele.core.traversal import list_formats_of_text
 
 LAYOUT = 10
@@ -131,7 +131,7 @@ class _Dump(msgspec.Struct, array_like=True):
     bindings: list[Binding]
     collections: list[tuple[str, int, list[tuple[tuple[str, ...], bytes]]]]
     rulesets: dict[tuple[str, str], int]
-    texts: Dumped
+    texts: DumpedTexts
 
 
 class _Tables:
@@ -148,7 +148,7 @@ class _Tables:
         self.policies: dict[Policy | None, int] = {}
         self.attributes: dict[int, tuple[int, VersionAttributes | None]] = {}
 
-    def shared(self, extra: VersionAttributes | None) -> int:
+    def number_of(self, extra: VersionAttributes | None) -> int:
         """The number of an extra, by the object: it may hold what cannot be hashed."""
         return self.attributes.setdefault(id(extra), (len(self.attributes), extra))[0]
 
@@ -172,26 +172,26 @@ def dump_state(state: State) -> bytes:
         [],
         [],
         [],
-        _batches(contents, _dump_content),
-        _batches(
+        _encode_batches(contents, _dump_content),
+        _encode_batches(
             (row for namespace in state.namespaces.values() for row in namespace.schema_entries.values()),
             lambda row: (row.namespace, row.schema_id, number_of[id(row.content)], _dump_attachments(row.attachments)),
         ),
-        _batches(
+        _encode_batches(
             (*state.closed, *(row for namespace in state.namespaces.values() for row in namespace.subjects.values())),
             lambda row: _dump_subject(row, tables),
         ),
         list(state.bindings.values()),
         [(name, row.revision, list(row.items.items())) for name, row in state.collections.items()],
         state.rulesets,
-        state.texts.dump(),
+        state.packed_texts.dump(),
     )
     dumped.kinds, dumped.policies = list(tables.kinds), list(tables.policies)
     dumped.attributes = [extra for _, extra in tables.attributes.values()]
     return msgspec.msgpack.encode(dumped)
 
 
-def _batches(items: Iterable[T], row: Callable[[T], object]) -> list[msgspec.Raw]:
+def _encode_batches(items: Iterable[T], row: Callable[[T], object]) -> list[msgspec.Raw]:
     rest = iter(items)
     batches = []
     while rows := [row(item) for item in islice(rest, _BATCH)]:
@@ -210,31 +210,31 @@ def _dump_attachments(attachments: Attachments) -> _AttachmentRow:
     return attachments.references, attachments.metadata, attachments.rule_set
 
 
-def _index(table: dict[T, int], value: T) -> int:
+def _number_of(table: dict[T, int], value: T) -> int:
     return table.setdefault(value, len(table))
 
 
 def _dump_subject(subject: Subject, tables: _Tables) -> _SubjectRow:
     plain = {name: getattr(subject, name) for name in _SubjectRow.__struct_fields__}
     plain["uid"] = uid_to_bytes(subject.uid)
-    plain["kind"] = None if subject.kind is None else _index(tables.kinds, subject.kind)
+    plain["kind"] = None if subject.kind is None else _number_of(tables.kinds, subject.kind)
     high = subject.highest_kind_versions
     plain["highest_kind_versions"] = (
-        None if high is None else [(_index(tables.kinds, schema_kind), top) for schema_kind, top in high.items()]
+        None if high is None else [(_number_of(tables.kinds, schema_kind), top) for schema_kind, top in high.items()]
     )
     plain["encodings"] = subject.encodings and [(uid_to_bytes(uid), codec) for uid, codec in subject.encodings]
     plain["versions"] = [
         _VersionRow(
             uid_to_bytes(row.uid),
             row.version_number,
-            _index(tables.kinds, row.kind),
+            _number_of(tables.kinds, row.kind),
             row.kind_version,
             tables.schemas[id(row.schema)],
             row.at,
             row.seq,
-            _index(tables.policies, row.policy),
+            _number_of(tables.policies, row.policy),
             row.state,
-            tables.shared(row.attributes),
+            tables.number_of(row.attributes),
         )
         for row in subject.versions
     ]
@@ -251,34 +251,34 @@ def load_state(data: bytes) -> State | None:
     """Inverse of `dump_state`; None when the bytes have another layout."""
     try:
         dumped = _decoder.decode(data)
-        return _load(dumped) if dumped.layout == LAYOUT else None
+        return _load_dump(dumped) if dumped.layout == LAYOUT else None
     except msgspec.MsgspecError:
         return None
 
 
-def _load(dumped: _Dump) -> State:
+def _load_dump(dumped: _Dump) -> State:
     state = State()
     state.seq, state.serial = dumped.seq, dumped.serial
     state.settings, state.mode = dumped.settings, dumped.mode
-    state.texts = PackedTexts.load(dumped.texts)
+    state.packed_texts = PackedTexts.load(dumped.texts)
     state.bindings = {binding.key: binding for binding in dumped.bindings}
     state.collections = {name: Collection(revision, dict(items)) for name, revision, items in dumped.collections}
     state.rulesets = dumped.rulesets
     for row in dumped.namespaces:
         state.namespaces[row.name] = Namespace(**msgspec.structs.asdict(row))
-    contents = [_load_content(state, *row) for row in _rows(dumped.contents, _contents)]
-    schemas = [_load_schema(state, contents, *row) for row in _rows(dumped.schemas, _schemas)]
+    contents = [_load_content(state, *row) for row in _decode_rows(dumped.contents, _contents)]
+    schemas = [_load_schema(state, contents, *row) for row in _decode_rows(dumped.schemas, _schemas)]
     dumped.policies = [state.intern_value(policy) for policy in dumped.policies]
     versions: list[Version] = []
-    for subject in _rows(dumped.subjects, _subjects):
+    for subject in _decode_rows(dumped.subjects, _subjects):
         versions.extend(_load_subject(state, subject, schemas, dumped))
     versions.sort(key=lambda version: version.seq)
     for version in versions:
-        _link(state, version)
+        _link_references(state, version)
     return state
 
 
-def _rows(batches: list[msgspec.Raw], decoder: msgspec.msgpack.Decoder[list[R]]) -> Iterator[R]:
+def _decode_rows(batches: list[msgspec.Raw], decoder: msgspec.msgpack.Decoder[list[R]]) -> Iterator[R]:
     for batch in batches:
         yield from decoder.decode(batch)
 
@@ -343,7 +343,7 @@ def _load_subject(state: State, row: _SubjectRow, schemas: list[SchemaEntry], du
     return subject.versions
 
 
-def _link(state: State, version: Version) -> None:
+def _link_references(state: State, version: Version) -> None:
     version.older_version, version.schema.newest_version = version.schema.newest_version, version
     if version.state is not VersionState.ARCHIVED:
         for reference in version.schema.attachments.references:

@@ -64,7 +64,7 @@ class State:
         """Versions of rulesets taken over, by format and bare name; of all others version 1 is in force."""
         self.closed: list[Subject] = []
         self.serial = 0
-        self.texts = PackedTexts()
+        self.packed_texts = PackedTexts()
         self.loose: list[Content] = []
         self.interned: dict[Any, Any] = {}
         self.by_uid: dict[int, Version] | None = None
@@ -95,17 +95,19 @@ class State:
     def get_text(self, content: Content) -> bytes:
         """The raw bytes of a content; empty when they were purged."""
         held = content.text_or_handle
-        return self.texts.get(held) if isinstance(held, int) else held.text or b""
+        return self.packed_texts.get_text(held) if isinstance(held, int) else held.text or b""
 
     def get_digests(self, content: Content) -> bytes:
         """The packed digests of a content (see `digests`)."""
         held = content.text_or_handle
-        return self.texts.tag(held)[:-_SEQ_BYTES] if isinstance(held, int) else held.digests
+        return self.packed_texts.get_tag(held)[:-_SEQ_BYTES] if isinstance(held, int) else held.digests
 
     def get_seq(self, content: Content) -> int:
         """The log record that has the text."""
         held = content.text_or_handle
-        return int.from_bytes(self.texts.tag(held)[-_SEQ_BYTES:], "big") if isinstance(held, int) else held.seq
+        return (
+            int.from_bytes(self.packed_texts.get_tag(held)[-_SEQ_BYTES:], "big") if isinstance(held, int) else held.seq
+        )
 
     def settings_at(self, level: SettingsLevel) -> Settings | None:
         """The settings attached to exactly this level."""
@@ -234,7 +236,7 @@ class State:
 
     def _pack_block(self, block: list[Content], texts: list[bytes]) -> None:
         tags = [self.get_digests(content) + self.get_seq(content).to_bytes(_SEQ_BYTES, "big") for content in block]
-        for content, handle in zip(block, self.texts.pack(texts, tags), strict=True):
+        for content, handle in zip(block, self.packed_texts.pack_block(texts, tags), strict=True):
             content.text_or_handle = handle
 
 

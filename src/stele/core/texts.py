@@ -20,7 +20,7 @@ BLOCK_BYTES = 128 * 1024
 _CACHED_BLOCKS = 32
 
 
-Dumped = tuple[list[bytes], bytes, bytes, bytes, bytes, bytes]
+DumpedTexts = tuple[list[bytes], bytes, bytes, bytes, bytes, bytes]
 """Blocks, columns and tags as plain data."""
 
 
@@ -47,7 +47,7 @@ class PackedTexts:
         """Bytes the compressed blocks take."""
         return sum(map(len, self._blocks))
 
-    def pack(self, texts: Sequence[bytes], tags: Sequence[bytes] = ()) -> list[int]:
+    def pack_block(self, texts: Sequence[bytes], tags: Sequence[bytes] = ()) -> list[int]:
         """Store texts as one block, with their tags if there are any; their handles, in order."""
         first = len(self._block)
         number = len(self._blocks)
@@ -63,37 +63,37 @@ class PackedTexts:
         self._blocks.append(bytes(memoryview(self._compress(b"".join(texts)))))
         return list(range(first, first + len(texts)))
 
-    def get(self, handle: int) -> bytes:
+    def get_text(self, handle: int) -> bytes:
         """The text of a handle. Raises KeyError after `drop`."""
         length = self._length[handle]
         start = self._start[handle]
         if start == _DROPPED:
             raise KeyError(handle)
-        return self._raw(self._block[handle])[start : start + length]
+        return self._decompress_block(self._block[handle])[start : start + length]
 
-    def tag(self, handle: int) -> bytes:
+    def get_tag(self, handle: int) -> bytes:
         """The tag of a handle, also after `drop`."""
         return bytes(self._tags[self._tag_end[handle - 1] if handle else 0 : self._tag_end[handle]])
 
-    def drop(self, handle: int) -> None:
+    def drop_text(self, handle: int) -> None:
         """Forget a text: its bytes leave memory at once. Raises KeyError the second time."""
         number = self._block[handle]
         start, length = self._start[handle], self._length[handle]
         if start == _DROPPED:
             raise KeyError(handle)
-        raw = bytearray(self._raw(number))
+        raw = bytearray(self._decompress_block(number))
         raw[start : start + length] = bytes(length)
         self._blocks[number] = bytes(memoryview(self._compress(bytes(raw))))
         self._cache.pop(number, None)
         self._start[handle] = _DROPPED
 
-    def dump(self) -> Dumped:
+    def dump(self) -> DumpedTexts:
         """The store as plain data, for snapshots."""
         block, start, length, tag_end = (column.tobytes() for column in self._columns())
         return self._blocks, block, start, length, tag_end, bytes(self._tags)
 
     @classmethod
-    def load(cls, dumped: Dumped) -> PackedTexts:
+    def load(cls, dumped: DumpedTexts) -> PackedTexts:
         """Inverse of `dump`."""
         texts = cls()
         texts._blocks = dumped[0]
@@ -105,7 +105,7 @@ class PackedTexts:
     def _columns(self) -> tuple[array[int], ...]:
         return self._block, self._start, self._length, self._tag_end
 
-    def _raw(self, number: int) -> bytes:
+    def _decompress_block(self, number: int) -> bytes:
         raw = self._cache.get(number)
         if raw is None:
             raw = self._cache[number] = self._decompress(self._blocks[number])

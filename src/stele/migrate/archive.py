@@ -31,7 +31,7 @@ from stele.core.events import (
     read_record,
     redact_texts,
 )
-from stele.core.fold import fold_record
+from stele.core.fold import apply_record
 from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state
 from stele.core.state import OWN, State
@@ -193,7 +193,7 @@ class Archive:
 
     def _fold(self, seq: int, record: LogRecord) -> None:
         try:
-            fold_record(self._state, seq, record)
+            apply_record(self._state, seq, record)
         except _CONTRADICTIONS:
             raise InvalidRequest(
                 f"{self._path}, line {seq + 1}: the record does not follow from those before it"
@@ -256,7 +256,7 @@ class Archive:
         if await log.load_snapshot() is not None:
             while entries := await log.tail(self._state.seq, _PAGE):
                 for entry in entries:
-                    fold_record(self._state, entry.seq, _stored(entry.record, entry.seq))
+                    apply_record(self._state, entry.seq, _stored(entry.record, entry.seq))
             await log.save_snapshot(self._state.seq, dump_state(self._state))
         async for seq, there, wanted in self._both(log, self.contents.records):
             if there != wanted:

@@ -196,7 +196,7 @@ def _relative(subject: str, within: str) -> str:
 
 
 def _metadata(metadata: Metadata | None) -> Metadata | None:
-    ordered = metadata.ordered() if metadata is not None else None
+    ordered = metadata.in_stored_order() if metadata is not None else None
     return None if ordered == Metadata() else ordered
 
 

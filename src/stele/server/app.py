@@ -10,10 +10,10 @@ import structlog
 
 from stele import __version__
 from stele.core.findings import WhenUndecided
-from stele.server.dialects import build_front
-from stele.server.dispatch import App, Message, Receive, Scope, Send
+from stele.server.dialects import build_dispatcher
+from stele.server.dispatch import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -23,27 +23,29 @@ _logger = structlog.get_logger("stele.server")
 class Server:
     """The ASGI application of one worker process; everything is built when its event loop starts."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self._front: App | None = None
         self._registry: Registry | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)
         self._ready = False
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Lifespan, operations pages, and everything else through the front."""
         if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
             match scope["path"]:
                 case "/health/live":
-                    await _plain(send, 200, {"status": "live", "version": __version__})
+                    await _send_text(send, 200, {"status": "live", "version": __version__})
                 case "/health/ready":
-                    await _plain(send, 200 if self._ready else 503, {"status": "ready" if self._ready else "starting"})
+                    await _send_text(
+                        send, 200 if self._ready else 503, {"status": "ready" if self._ready else "starting"}
+                    )
                 case "/metrics":
                     assert self._registry is not None
-                    body, content_type = self._metrics.render(self._registry)
-                    await _respond(send, 200, body, content_type.encode("ascii"))
+                    body, content_type = self._metrics.render_metrics(self._registry)
+                    await _send_response(send, 200, body, content_type.encode("ascii"))
                 case _:
                     assert self._front is not None
                     await self._front(scope, receive, send)
@@ -55,10 +57,10 @@ class Server:
             self.settings.limits,
             undecided=WhenUndecided(self.settings.undecided),
         )
-        self._front = build_front(registry, self.settings, self._metrics)
+        self._front = build_dispatcher(registry, self.settings, self._metrics)
         if self.settings.testing:
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGUSR1, lambda: _keep(loop.create_task(self._empty())))
+            loop.add_signal_handler(signal.SIGUSR1, lambda: _keep_reference(loop.create_task(self._reset_store())))
         self._ready = True
         return registry
 
@@ -68,12 +70,12 @@ class Server:
         if self._registry is not None:
             await self._registry.close()
 
-    async def _empty(self) -> None:
+    async def _reset_store(self) -> None:
         assert self._registry is not None
         await self._registry.reset(await open_log(self.settings.store))
         _logger.info("emptied")
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             step = self.start if message["type"] == "lifespan.startup" else self.stop
@@ -92,16 +94,16 @@ class Server:
 _tasks: set[asyncio.Task[None]] = set()
 
 
-def _keep(task: asyncio.Task[None]) -> None:
+def _keep_reference(task: asyncio.Task[None]) -> None:
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
 
 
-async def _plain(send: Send, status: int, body: dict[str, str]) -> None:
-    await _respond(send, status, msgspec.json.encode(body), b"application/json")
+async def _send_text(send: Send, status: int, body: dict[str, str]) -> None:
+    await _send_response(send, status, msgspec.json.encode(body), b"application/json")
 
 
-async def _respond(send: Send, status: int, body: bytes, content_type: bytes) -> None:
+async def _send_response(send: Send, status: int, body: bytes, content_type: bytes) -> None:
     headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body))]
     start: Message = {"type": "http.response.start", "status": status, "headers": headers}
     await send(start)

@@ -14,15 +14,15 @@ from litestar import Litestar
 
 from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
-from stele.server.dispatch import App, Front, Mount, Receive, Scope, Send
+from stele.server.dispatch import App, AsgiScope, Dispatcher, MountedDialect, Receive, Send
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 
 T = TypeVar("T")
 
 
-class Dialect(NamedTuple):
+class DialectEntry(NamedTuple):
     """One dialect and where it is mounted.
 
     name      in metrics, of its prefix, its documents and its port
@@ -37,13 +37,13 @@ class Dialect(NamedTuple):
     name: str
     title: str
     segments: tuple[str, ...]
-    options: Callable[[Settings], Any]
+    options: Callable[[ServerSettings], Any]
     build: Callable[[Registry, Any], Litestar]
     root: str = ""
     media: tuple[str, ...] = ()
 
 
-def _confluent(settings: Settings) -> confluent.ConfluentOptions:
+def _confluent_options(settings: ServerSettings) -> confluent.ConfluentOptions:
     return confluent.ConfluentOptions(
         incompatible_code=settings.confluent_incompatible_code,
         mode_mutable=settings.mode_mutable,
@@ -52,7 +52,7 @@ def _confluent(settings: Settings) -> confluent.ConfluentOptions:
     )
 
 
-def _schema_repo(settings: Settings) -> schema_repo.SchemaRepoOptions:
+def _schema_repo_options(settings: ServerSettings) -> schema_repo.SchemaRepoOptions:
     return schema_repo.SchemaRepoOptions(
         ids=settings.schema_repo_ids,
         default_validators=schema_repo.words_in(settings.schema_repo_validators),
@@ -62,11 +62,11 @@ def _schema_repo(settings: Settings) -> schema_repo.SchemaRepoOptions:
     )
 
 
-def _cncf(settings: Settings) -> cncf.CncfOptions:
+def _cncf_options(settings: ServerSettings) -> cncf.CncfOptions:
     return cncf.CncfOptions(max_request_bytes=settings.max_request_bytes, base_url=settings.public_url)
 
 
-def _request_limit_only(options: Callable[..., T]) -> Callable[[Settings], T]:
+def _request_limit_only(options: Callable[..., T]) -> Callable[[ServerSettings], T]:
     """The options of a dialect that has no settings but the longest request."""
     return lambda settings: options(max_request_bytes=settings.max_request_bytes)
 
@@ -76,25 +76,25 @@ def _build_native(registry: Registry, max_request_bytes: int) -> Litestar:
 
 
 DIALECTS = (
-    Dialect("confluent", "Confluent and Redpanda", confluent.SEGMENTS, _confluent, confluent.application),
-    Dialect("native", "Stele's own", ("api",), lambda settings: settings.max_request_bytes, _build_native),
-    Dialect(
+    DialectEntry("confluent", "Confluent and Redpanda", confluent.SEGMENTS, _confluent_options, confluent.application),
+    DialectEntry("native", "Stele's own", ("api",), lambda settings: settings.max_request_bytes, _build_native),
+    DialectEntry(
         "pravega",
         "Pravega",
         pravega.SEGMENTS,
         _request_limit_only(pravega.PravegaOptions),
         pravega.application,
     ),
-    Dialect(
+    DialectEntry(
         "schema-repo",
         "AVRO-1124 and schema-repo",
         schema_repo.SEGMENTS,
-        _schema_repo,
+        _schema_repo_options,
         schema_repo.application,
         root="/avro1124",
     ),
-    Dialect(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _cncf, cncf.application),
-    Dialect(
+    DialectEntry(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _cncf_options, cncf.application),
+    DialectEntry(
         rocketmq.NAME,
         "RocketMQ",
         rocketmq.SEGMENTS,
@@ -102,7 +102,7 @@ DIALECTS = (
         rocketmq.application,
         root=rocketmq.ROOT,
     ),
-    Dialect(
+    DialectEntry(
         openschema.NAME,
         "OpenSchema",
         openschema.SEGMENTS,
@@ -123,35 +123,35 @@ class DeferredApp:
         self._build = build
         self._app: App | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if self._app is None:
             self._app = cast("App", self._build())
         await self._app(scope, receive, send)
 
 
-def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App:
+def build_dispatcher(registry: Registry, settings: ServerSettings, metrics: Metrics) -> App:
     """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect."""
     apps = {
-        dialect.name: Mount(
+        dialect.name: MountedDialect(
             dialect.name,
             DeferredApp(partial(dialect.build, registry, dialect.options(settings))),
             dialect.root,
         )
         for dialect in DIALECTS
     }
-    return Front(
+    return Dispatcher(
         {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
         apps[DIALECTS[0].name],
         metrics,
-        hot=confluent.HotSchemas(registry, _confluent(settings)).get,
+        hot=confluent.HotSchemas(registry, _confluent_options(settings)).get,
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
-        ports={port: apps[name] for port, name in ports_of(settings.listen).items()},
+        ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
     )
 
 
-def ports_of(listen: Iterable[str]) -> Mapping[int, str]:
+def parse_ports(listen: Iterable[str]) -> Mapping[int, str]:
     """Dialects by port, from `name=port` items. Raises `InvalidRequest` for what is no such thing."""
     names = [dialect.name for dialect in DIALECTS]
     ports: dict[int, str] = {}

@@ -21,13 +21,13 @@ from stele.apis.http.paths import decode_path
 from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL
 from stele.errors import Unauthenticated
 from stele.server.metrics import UNMATCHED, Metrics
-from stele.service.access import Authenticator, Headers, anyone
+from stele.service.access import Authenticator, Headers, authenticate_anyone
 
-Scope = MutableMapping[str, Any]
+AsgiScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 _logger = structlog.get_logger("stele.requests")
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
@@ -38,7 +38,7 @@ _DRAINED_BYTES = 64 * 1024 * 1024
 """What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
 
 
-class Mount(NamedTuple):
+class MountedDialect(NamedTuple):
     """A dialect's application, its name in metrics, and what clients leave out of paths on a port of its own."""
 
     dialect: str
@@ -49,16 +49,16 @@ class Mount(NamedTuple):
 class _Target(NamedTuple):
     """Who answers a request, under which path, and what was taken off the front of it."""
 
-    mount: Mount
+    mount: MountedDialect
     path: str
     base: str = ""
 
 
-HotAnswers = Callable[[str], tuple[Message, Message] | None]
+PrebuiltAnswers = Callable[[str], tuple[Message, Message] | None]
 """Prebuilt answers by path: head and body, or None."""
 
 
-class Front:
+class Dispatcher:
     """The outermost application. `mounts` maps beginnings of paths to dialects; `fallback` takes the rest.
 
     A beginning is one segment or two (`v1`, `v1/metadata`); the longer one wins. names are the dialects a first segment
@@ -69,15 +69,15 @@ class Front:
 
     def __init__(
         self,
-        mounts: Mapping[str, Mount],
-        fallback: Mount,
+        mounts: Mapping[str, MountedDialect],
+        fallback: MountedDialect,
         metrics: Metrics,
         *,
-        hot: HotAnswers | None = None,
-        names: Mapping[str, Mount] = MappingProxyType({}),
-        ports: Mapping[int, Mount] = MappingProxyType({}),
-        media: Mapping[str, Mount] = MappingProxyType({}),
-        authenticate: Authenticator = anyone,
+        hot: PrebuiltAnswers | None = None,
+        names: Mapping[str, MountedDialect] = MappingProxyType({}),
+        ports: Mapping[int, MountedDialect] = MappingProxyType({}),
+        media: Mapping[str, MountedDialect] = MappingProxyType({}),
+        authenticate: Authenticator = authenticate_anyone,
     ) -> None:
         self.mounts = dict(mounts)
         self._fallback = fallback
@@ -88,40 +88,42 @@ class Front:
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
         self._authenticate = authenticate
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         started = time.perf_counter()
         headers = scope["headers"]
         try:
             principal = self._authenticate(headers)
         except Unauthenticated as error:
-            await _refuse(send, error)
+            await _send_refusal(send, error)
             return
         own = self._ports.get(scope["server"][1]) if self._ports else None
         if self._hot is not None and own is None and scope["method"] == "GET" and not scope["query_string"]:
             answer = self._hot(scope["path"])
-            head = None if answer is None else _addressed(answer[0], headers, self._media)
+            head = None if answer is None else _prebuilt_head(answer[0], headers, self._media)
             if answer is not None and head is not None:
                 await send(head)
                 await send(answer[1])
-                self._metrics.hot_request(time.perf_counter() - started)
+                self._metrics.count_prebuilt(time.perf_counter() - started)
                 return
-        path = _inner_path(scope)
-        target = self._meant(self._target(path), headers) if own is None else self._at_root(own, path)
+        path = _decode_path(scope)
+        target = (
+            self._by_media_type(self._find_target(path), headers) if own is None else self._serve_at_root(own, path)
+        )
         inner = {**scope, "path": target.path, PRINCIPAL: principal, MOUNTED_PREFIX: target.base}
         await self._dispatch(scope, inner, receive, send, target.mount, started)
 
-    def _owner(self, segments: list[str]) -> Mount | None:
+    def _find_mount(self, segments: list[str]) -> MountedDialect | None:
         return self.mounts.get("/".join(segments[:2])) or self.mounts.get(segments[0])
 
-    def _at_root(self, own: Mount, path: str) -> _Target:
+    def _serve_at_root(self, own: MountedDialect, path: str) -> _Target:
         """A request on a port that is the dialect's own."""
-        whole = path.startswith("/_docs/") or self._owner(path[1:].split("/", 2)) is own
+        whole = path.startswith("/_docs/") or self._find_mount(path[1:].split("/", 2)) is own
         return _Target(own, path if whole else own.root + path)
 
-    def _target(self, path: str) -> _Target:
+    def _find_target(self, path: str) -> _Target:
         segments = path[1:].split("/", 2)
-        mount = self._owner(segments)
+        mount = self._find_mount(segments)
         if mount is not None:
             return _Target(mount, path)
         if path.startswith("/_docs/"):
@@ -132,20 +134,20 @@ class Front:
         base = f"/{segments[0]}"
         return _Target(named, path.removeprefix(base) or "/", base)
 
-    def _meant(self, target: _Target, headers: Headers) -> _Target:
+    def _by_media_type(self, target: _Target, headers: Headers) -> _Target:
         """The target, or on paths of the fallback the dialect whose media type the client names."""
         if target.mount is not self._fallback or target.base or target.path.startswith("/_docs/"):
             return target
         given = [(name, value.lower()) for name, value in headers if name in _MEDIA_HEADERS]
         for media_type, mount in self._media.items():
-            if any(media_type in value for _, value in given) and _is_named(given, media_type.decode("ascii")):
+            if any(media_type in value for _, value in given) and _names_media_type(given, media_type.decode("ascii")):
                 return target._replace(mount=mount)
         return target
 
     async def _dispatch(
-        self, scope: Scope, inner: Scope, receive: Receive, send: Send, mount: Mount, started: float
+        self, scope: AsgiScope, inner: AsgiScope, receive: Receive, send: Send, mount: MountedDialect, started: float
     ) -> None:
-        answer = _Answer(receive, send, _request_id(scope), head=scope["method"] == "HEAD")
+        answer = _AnswerTracker(receive, send, _make_request_id(scope), head=scope["method"] == "HEAD")
         if answer.head:
             inner["method"] = "GET"
         try:
@@ -153,8 +155,8 @@ class Front:
         finally:
             seconds = time.perf_counter() - started
             route = str(inner.get("path_template") or UNMATCHED)
-            self._metrics.request(mount.dialect, route, scope["method"], answer.status, seconds)
-            log = _logger.error if answer.status >= 500 else _logger.info if _writes(scope) else _logger.debug
+            self._metrics.count_request(mount.dialect, route, scope["method"], answer.status, seconds)
+            log = _logger.error if answer.status >= 500 else _logger.info if _is_write(scope) else _logger.debug
             log(
                 "request",
                 dialect=mount.dialect,
@@ -166,7 +168,7 @@ class Front:
             )
 
 
-class _Answer:
+class _AnswerTracker:
     """The `send` of a dialect: adds the request id, notes the status, and leaves out the body of a HEAD."""
 
     def __init__(self, receive: Receive, send: Send, request_id: bytes, *, head: bool) -> None:
@@ -181,7 +183,7 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self.status == 413:
-                await self._drain()
+                await self._drain_body()
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
             message = {**message, "headers": [*kept, (b"x-request-id", self.request_id)]}
         elif self.head and message["type"] == "http.response.body":
@@ -194,20 +196,20 @@ class _Answer:
         self._unread = bool(message.get("more_body", False))
         return message
 
-    async def _drain(self) -> None:
+    async def _drain_body(self) -> None:
         left = _DRAINED_BYTES
         while self._unread and left > 0:
             left -= len((await self.receive()).get("body", b""))
 
 
-def _is_named(given: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:
+def _names_media_type(given: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:
     """Whether these headers name a media type: that of the body decides, else what the client would like to get."""
     accept = ", ".join(value.decode("latin-1") for name, value in given if name == b"accept")
     sent = (bare_media_type(value.decode("latin-1")) for name, value in given if name == b"content-type")
     return media_type in sent or is_preferred(accept, media_type)
 
 
-def _addressed(head: Message, headers: Headers, others: Iterable[bytes]) -> Message | None:
+def _prebuilt_head(head: Message, headers: Headers, others: Iterable[bytes]) -> Message | None:
     """The head of a prebuilt answer for this client; None when it wants another media type, or names one of others."""
     for name, value in headers:
         if name in _MEDIA_HEADERS:
@@ -220,22 +222,22 @@ def _addressed(head: Message, headers: Headers, others: Iterable[bytes]) -> Mess
     return head
 
 
-def _inner_path(scope: Scope) -> str:
+def _decode_path(scope: AsgiScope) -> str:
     """The decoded path, with slashes that belong to a name told apart from those between segments."""
     raw: bytes = scope.get("raw_path") or b""
     return decode_path(raw.split(b"?", 1)[0]) if b"%" in raw else str(scope["path"])
 
 
-def _request_id(scope: Scope) -> bytes:
+def _make_request_id(scope: AsgiScope) -> bytes:
     given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
     return given if _REQUEST_ID.match(given) else uuid.uuid4().hex.encode("ascii")
 
 
-def _writes(scope: Scope) -> bool:
+def _is_write(scope: AsgiScope) -> bool:
     return scope["method"] not in {"GET", "HEAD", "OPTIONS"}
 
 
-async def _refuse(send: Send, error: Unauthenticated) -> None:
+async def _send_refusal(send: Send, error: Unauthenticated) -> None:
     body = msgspec.json.encode({"error_code": 401, "message": str(error)})
     headers = [(b"content-type", b"application/json"), (b"www-authenticate", b'Basic realm="stele"')]
     await send({"type": "http.response.start", "status": 401, "headers": headers})

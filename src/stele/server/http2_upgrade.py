@@ -18,7 +18,7 @@ _LONGEST_LINE = 1024
 """Bytes of a line that are kept back until it is complete; the offer is shorter."""
 
 
-class Protocol(HttpToolsProtocol):
+class Http1Protocol(HttpToolsProtocol):
     """HTTP/1.1 that stays what it is."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -28,13 +28,13 @@ class Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take the next bytes of a connection. A line of a head is passed on when all of it is there."""
         if self.cycle is None or not self.cycle.more_body:
-            data, self._line = whole_lines(self._line + data)
-            data = without_offer(data)
+            data, self._line = split_whole_lines(self._line + data)
+            data = remove_upgrade_offer(data)
         if data:
             super().data_received(data)
 
 
-def whole_lines(data: bytes) -> tuple[bytes, bytes]:
+def split_whole_lines(data: bytes) -> tuple[bytes, bytes]:
     """What can be passed on, and the beginning of a line of a head that has to wait for its end."""
     if b"\r\n\r\n" in data or data.startswith(b"\r\n"):
         return data, b""
@@ -42,7 +42,7 @@ def whole_lines(data: bytes) -> tuple[bytes, bytes]:
     return (data[:end], data[end:]) if len(data) - end <= _LONGEST_LINE else (data, b"")
 
 
-def without_offer(data: bytes) -> bytes:
+def remove_upgrade_offer(data: bytes) -> bytes:
     """Lines of a request's head, perhaps with what follows it, without the offer of another protocol."""
     if b"h2c" not in data or data.startswith(b"\r\n"):
         return data

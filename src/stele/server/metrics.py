@@ -21,7 +21,7 @@ class _Bound(NamedTuple):
     observe: Callable[[float], None]
 
 
-class Described(NamedTuple):
+class MetricDescription(NamedTuple):
     """A metric as the reference page shows it."""
 
     name: str
@@ -61,7 +61,7 @@ class Metrics:
         self._observe_hot = self._seconds.labels("confluent", HOT_ROUTE).observe
         self._bound: dict[tuple[str, str, str, int], _Bound] = {}
 
-    def request(self, dialect: str, route: str, method: str, status: int, seconds: float) -> None:
+    def count_request(self, dialect: str, route: str, method: str, status: int, seconds: float) -> None:
         """Count one answered request."""
         if method not in _METHODS:
             method = "OTHER"
@@ -74,21 +74,21 @@ class Metrics:
         bound.increment()
         bound.observe(seconds)
 
-    def hot_request(self, seconds: float) -> None:
+    def count_prebuilt(self, seconds: float) -> None:
         """Count one prebuilt answer: exactly, while of the durations every sixteenth is taken."""
         self._hot += 1
         if not self._hot & 15:
             self._observe_hot(seconds)
             if not self._hot & 255:
-                self.flush()
+                self.flush_counts()
 
-    def flush(self) -> None:
+    def flush_counts(self) -> None:
         """Pass counted prebuilt answers on to the metric all workers share."""
         if self._hot > self._hot_passed:
             self._count_hot(self._hot - self._hot_passed)
             self._hot_passed = self._hot
 
-    def described(self) -> list[Described]:
+    def describe_metrics(self) -> list[MetricDescription]:
         """Every metric, for documentation."""
         of_requests = [
             (self._requests, ("dialect", "route", "method", "status")),
@@ -96,20 +96,20 @@ class Metrics:
         ]
         rows = [*of_requests, *((gauge, ()) for gauge in self._gauges.values())]
         return [
-            Described(family.name, family.type, labels, family.documentation)
+            MetricDescription(family.name, family.type, labels, family.documentation)
             for metric, labels in rows
             for family in metric.describe()
         ]
 
-    def render(self, registry: Registry) -> tuple[bytes, str]:
+    def render_metrics(self, registry: Registry) -> tuple[bytes, str]:
         """The exposition text and its content type."""
-        self.flush()
+        self.flush_counts()
         state = registry.state
         values = {
             "log_seq": state.seq,
             "schemas": len(state.contents),
             "subjects": sum(len(namespace.subjects) for namespace in state.namespaces.values()),
-            "packed_bytes": state.texts.packed_bytes,
+            "packed_bytes": state.packed_texts.packed_bytes,
             "records_appended": registry.appended,
             "append_conflicts": registry.conflicts,
         }

@@ -21,7 +21,7 @@ from uvicorn.supervisors.multiprocess import SIGNALS
 
 from stele.errors import InvalidRequest
 from stele.server.log_config import configure_logs
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 
 if TYPE_CHECKING:
     from stele.server.app import Server
@@ -30,16 +30,16 @@ _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
 _FAILED_TO_START = 3
 
 
-def worker() -> Server:
+def make_worker_app() -> Server:
     """The application of a worker process, with the settings its parent handed down."""
     from stele.server.app import Server
 
-    settings = msgspec.json.decode(os.environ[_HANDED_DOWN], type=Settings)
+    settings = msgspec.json.decode(os.environ[_HANDED_DOWN], type=ServerSettings)
     configure_logs(settings.log_level, settings.log_format)
     return Server(settings)
 
 
-def serve(settings: Settings, announce: Callable[[str], None] = lambda line: None) -> None:
+def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambda line: None) -> None:
     """Serve until SIGTERM or SIGINT. Raises `InvalidRequest` when the address cannot be bound.
 
     Args:
@@ -54,20 +54,20 @@ def serve(settings: Settings, announce: Callable[[str], None] = lambda line: Non
         if settings.workers > 1:
             # Read by prometheus-client when it is imported, so this comes before the application.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
-        ports = _ports(settings)
+        ports = _parse_ports(settings)
         config = uvicorn.Config(
-            "stele.server.run:worker",
+            "stele.server.run:make_worker_app",
             factory=True,
             workers=settings.workers,
             loop="uvloop",
-            http="stele.server.http2_upgrade:Protocol",
+            http="stele.server.http2_upgrade:Http1Protocol",
             lifespan="on",
             access_log=False,
             log_level="warning",
             server_header=False,
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
-        sockets = [_bound(settings.host, port) for port in ports]
+        sockets = [_bind_socket(settings.host, port) for port in ports]
         for port, dialect in ports.items():
             place = f"http://{settings.host}:{port}"
             announce(f"{dialect} alone on {place}" if dialect else f"Stele on {place}, log in {settings.store}")
@@ -82,11 +82,11 @@ def serve(settings: Settings, announce: Callable[[str], None] = lambda line: Non
             sys.exit(_FAILED_TO_START)
 
 
-def _ports(settings: Settings) -> dict[int, str]:
+def _parse_ports(settings: ServerSettings) -> dict[int, str]:
     """Ports and their dialects, '' for all of them."""
-    from stele.server.dialects import ports_of
+    from stele.server.dialects import parse_ports
 
-    own = ports_of(settings.listen)
+    own = parse_ports(settings.listen)
     if settings.port in own:
         raise InvalidRequest(f"listen: port {settings.port} is the one of all dialects")
     return {settings.port: "", **own}
@@ -111,7 +111,7 @@ def _fork_loaded_workers() -> None:
     _subprocess.spawn = multiprocessing.get_context("fork")  # type: ignore[assignment]  # uvicorn has no setting for it
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     """A socket of that address, which worker processes share. Raises `InvalidRequest` when it cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family=family)

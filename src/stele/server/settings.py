@@ -14,60 +14,69 @@ from stele.errors import InvalidRequest
 from stele.service.limits import Limits
 
 
-def _says(text: str, **limits: Any) -> msgspec.Meta:
+def _description(text: str, **limits: Any) -> msgspec.Meta:
     return msgspec.Meta(description=text, **limits)
 
 
-Port = Annotated[int, _says("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
+Port = Annotated[int, _description("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
 
 
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a server can be told; the description of each member is its documentation."""
 
-    store: Annotated[str, _says("Where the log lives: `sqlite:///file.db` or `memory:`.")] = "sqlite:///.stele/stele.db"
-    host: Annotated[str, _says("Address to listen on.")] = "127.0.0.1"
+    store: Annotated[str, _description("Where the log lives: `sqlite:///file.db` or `memory:`.")] = (
+        "sqlite:///.stele/stele.db"
+    )
+    host: Annotated[str, _description("Address to listen on.")] = "127.0.0.1"
     port: Port = 8081
     listen: Annotated[
-        tuple[str, ...], _says("More ports, each for one dialect alone, at the root: `pravega=9092`; comma list.")
+        tuple[str, ...],
+        _description("More ports, each for one dialect alone, at the root: `pravega=9092`; comma list."),
     ] = ()
     public_url: Annotated[
-        str, _says("Address clients see, with any prefix, for links in answers; empty: the one each request names.")
+        str,
+        _description("Address clients see, with any prefix, for links in answers; empty: the one each request names."),
     ] = ""
-    workers: Annotated[int, _says("Processes serving the same log.", ge=1, le=64)] = 1
-    testing: Annotated[bool, _says("SIGUSR1 empties the registry; memory stores only.")] = False
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], _says("Least level that is logged.")] = "info"
-    log_format: Annotated[Literal["console", "json"], _says("Shape of log lines.")] = "console"
-    shutdown_seconds: Annotated[int, _says("How long open requests may finish after SIGTERM.", ge=0)] = 10
-    max_schema_bytes: Annotated[int, _says("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
-    max_request_bytes: Annotated[int, _says("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
-    max_references: Annotated[int, _says("Direct and indirect references of one schema.", ge=0)] = 1000
-    max_versions: Annotated[int, _says("Versions of one subject, soft-deleted ones included.", ge=1)] = 100_000
-    max_schemas: Annotated[int, _says("Different schema texts in the registry.", ge=1)] = 10_000_000
-    max_associations: Annotated[int, _says("Associations of subjects with topics.", ge=0)] = 100_000
-    max_keys: Annotated[int, _says("Keys of each kind in the DEK registry.", ge=0)] = 10_000
-    max_places: Annotated[int, _says("Topics, tables and paths whose last census is recorded.", ge=0)] = 10_000
+    workers: Annotated[int, _description("Processes serving the same log.", ge=1, le=64)] = 1
+    testing: Annotated[bool, _description("SIGUSR1 empties the registry; memory stores only.")] = False
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _description("Least level that is logged.")] = (
+        "info"
+    )
+    log_format: Annotated[Literal["console", "json"], _description("Shape of log lines.")] = "console"
+    shutdown_seconds: Annotated[int, _description("How long open requests may finish after SIGTERM.", ge=0)] = 10
+    max_schema_bytes: Annotated[int, _description("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
+    max_request_bytes: Annotated[int, _description("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
+    max_references: Annotated[int, _description("Direct and indirect references of one schema.", ge=0)] = 1000
+    max_versions: Annotated[int, _description("Versions of one subject, soft-deleted ones included.", ge=1)] = 100_000
+    max_schemas: Annotated[int, _description("Different schema texts in the registry.", ge=1)] = 10_000_000
+    max_associations: Annotated[int, _description("Associations of subjects with topics.", ge=0)] = 100_000
+    max_keys: Annotated[int, _description("Keys of each kind in the DEK registry.", ge=0)] = 10_000
+    max_places: Annotated[int, _description("Topics, tables and paths whose last census is recorded.", ge=0)] = 10_000
     undecided: Annotated[
-        Literal["refuse", "allow"], _says("What to do with a change no rule can decide: a warning when allowed.")
+        Literal["refuse", "allow"], _description("What to do with a change no rule can decide: a warning when allowed.")
     ] = "refuse"
-    mode_mutable: Annotated[bool, _says("Whether modes can be changed through the dialects.")] = True
+    mode_mutable: Annotated[bool, _description("Whether modes can be changed through the dialects.")] = True
     confluent_incompatible_code: Annotated[
         Literal[409, 40901] | None,
-        _says("`error_code` of a refused schema in the Confluent dialect (HTTP status is 409); else the profile's."),
+        _description(
+            "`error_code` of a refused schema in the Confluent dialect (HTTP status is 409); else the profile's."
+        ),
     ] = None
     confluent_profile: Annotated[
-        Literal["7.9", "8.0", "8.1", "8.2"], _says("Release whose visible shapes the Confluent dialect has.")
+        Literal["7.9", "8.0", "8.1", "8.2"], _description("Release whose visible shapes the Confluent dialect has.")
     ] = "8.1"
 
     schema_repo_ids: Annotated[
-        str, _says("Ids in the AVRO-1124 and schema-repo dialects: `sequential`, `md5`, `crc-64-avro` or a plug-in.")
+        str,
+        _description("Ids in the AVRO-1124 and schema-repo dialects: `sequential`, `md5`, `crc-64-avro` or a plug-in."),
     ] = "sequential"
     schema_repo_validators: Annotated[
-        str, _says("Validators (comma list) of schema-repo subjects created without `repo.validators`.")
+        str, _description("Validators (comma list) of schema-repo subjects created without `repo.validators`.")
     ] = ""
     schema_repo_models: Annotated[
-        str, _says("Compatibility models and validators of your own: `db_policy=full,lint; noop=none`.")
+        str, _description("Compatibility models and validators of your own: `db_policy=full,lint; noop=none`.")
     ] = ""
-    schema_repo_read_only: Annotated[bool, _says("Refuse writes through AVRO-1124 and schema-repo.")] = False
+    schema_repo_read_only: Annotated[bool, _description("Refuse writes through AVRO-1124 and schema-repo.")] = False
 
     @property
     def limits(self) -> Limits:
@@ -85,14 +94,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_settings(
     flags: Mapping[str, Any], *, config: Path | None = None, environ: Mapping[str, str] = os.environ
-) -> Settings:
+) -> ServerSettings:
     """Settings from all sources; a flag that is None was not given.
 
     config is read when given, else `stele.toml` in the working directory when there is one. Raises `InvalidRequest`
     with the name of the wrong setting.
     """
-    values: dict[str, Any] = dict(_from_file(config))
-    for name in Settings.__struct_fields__:
+    values: dict[str, Any] = dict(_read_file(config))
+    for name in ServerSettings.__struct_fields__:
         variable = f"STELE_{name.upper()}"
         if variable in environ:
             values[name] = environ[variable]
@@ -100,7 +109,7 @@ def load_settings(
     if isinstance(values.get("listen"), str):
         values["listen"] = [part.strip() for part in values["listen"].split(",") if part.strip()]
     try:
-        settings = msgspec.convert(values, Settings, strict=False)
+        settings = msgspec.convert(values, ServerSettings, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"settings: {error}") from None
     if settings.testing and not settings.store.startswith("memory:"):
@@ -110,7 +119,7 @@ def load_settings(
     return settings
 
 
-def _from_file(config: Path | None) -> Mapping[str, Any]:
+def _read_file(config: Path | None) -> Mapping[str, Any]:
     path = config or Path("stele.toml")
     if config is None and not path.exists():
         return {}

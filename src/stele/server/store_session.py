@@ -10,7 +10,7 @@ from stele.storage import open_log
 
 
 @asynccontextmanager
-async def opened_log(store: str) -> AsyncIterator[Log]:
+async def open_log_session(store: str) -> AsyncIterator[Log]:
     """The log for a while; servers may be running on it. Raises what `storage.open_log` raises."""
     log = await open_log(store)
     try:

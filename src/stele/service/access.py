@@ -27,6 +27,6 @@ class Authenticator(Protocol):
         ...
 
 
-def anyone(headers: Headers) -> Principal:
+def authenticate_anyone(headers: Headers) -> Principal:
     """The default: every caller is anonymous and may do everything."""
     return ANONYMOUS

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from stele.core.findings import Direction, Finding
 from stele.formats.capabilities import OutlineLocation
-from stele.service.changes import Change, ChangeKind, Comparison, Reason, Tree
+from stele.service.changes import ChangeKind, DeclarationChange, DeclarationTree, DirectedFinding, TreeComparison
 
-MAX_SUSPECTS: Final = 64
+MAX_CANDIDATES: Final = 64
 """Changes inside one declaration that are looked at for one finding."""
 
 MAX_USES: Final = 256
@@ -39,14 +39,14 @@ _TELLING: Final = 2
 Locator = Callable[[str], OutlineLocation | None]
 
 
-class Side(NamedTuple):
+class ComparedSide(NamedTuple):
     """One version: its outline, and where findings' paths lead in it."""
 
-    tree: Tree
+    tree: DeclarationTree
     locate: Locator
 
 
-def plain_locator(tree: Tree) -> Locator:
+def longest_prefix_locator(tree: DeclarationTree) -> Locator:
     """For formats whose findings speak of declarations by their paths: the longest beginning that is one."""
 
     def locate(path: str) -> OutlineLocation | None:
@@ -58,26 +58,30 @@ def plain_locator(tree: Tree) -> Locator:
     return locate
 
 
-def blamed(comparison: Comparison, old: Locator, new: Locator, reasons: Iterable[Reason]) -> list[Change]:
+def attribute_findings(
+    comparison: TreeComparison, old: Locator, new: Locator, reasons: Iterable[DirectedFinding]
+) -> list[DeclarationChange]:
     """The changes with what is held against them; findings that belong to none of them come last, as changes."""
-    blame = _Blame(comparison, Side(comparison.old, old), Side(comparison.new, new))
-    held: defaultdict[int, list[Reason]] = defaultdict(list)
+    blame = _Attribution(comparison, ComparedSide(comparison.old, old), ComparedSide(comparison.new, new))
+    held: defaultdict[int, list[DirectedFinding]] = defaultdict(list)
     broken: defaultdict[int, set[Direction]] = defaultdict(set)
-    alone: list[Change] = []
+    alone: list[DeclarationChange] = []
     for reason in reasons:
-        guilty = blame.guilty(reason)
+        guilty = blame.matching_changes(reason)
         if guilty:
             held[guilty[0]].append(reason)
         else:
-            alone.append(_alone(reason))
+            alone.append(_unattributed_change(reason))
         if reason.breaks:
             for index in guilty:
                 broken[index].add(reason.direction)
-    changes = [_with(change, held[index], broken[index]) for index, change in enumerate(comparison.changes)]
+    changes = [_with_findings(change, held[index], broken[index]) for index, change in enumerate(comparison.changes)]
     return changes + alone
 
 
-def _with(change: Change, reasons: Iterable[Reason], broken: Container[Direction]) -> Change:
+def _with_findings(
+    change: DeclarationChange, reasons: Iterable[DirectedFinding], broken: Container[Direction]
+) -> DeclarationChange:
     return replace(
         change,
         backward=Direction.BACKWARD not in broken,
@@ -86,12 +90,14 @@ def _with(change: Change, reasons: Iterable[Reason], broken: Container[Direction
     )
 
 
-def _alone(reason: Reason) -> Change:
+def _unattributed_change(reason: DirectedFinding) -> DeclarationChange:
     """A finding that belongs to no difference that shows."""
     sides = (reason.writer, reason.reader)
     before, after = sides if reason.direction is Direction.BACKWARD else reversed(sides)
     broken = {reason.direction} if reason.breaks else set()
-    return _with(Change(ChangeKind.CHANGED, reason.path or "/", reason.rule, before, after), [reason], broken)
+    return _with_findings(
+        DeclarationChange(ChangeKind.CHANGED, reason.path or "/", reason.rule, before, after), [reason], broken
+    )
 
 
 class _Which(Enum):
@@ -105,17 +111,17 @@ _Table = dict[_Which, defaultdict[str, list[int]]]
 """Indexes of changes by path, in each version."""
 
 
-class _Blame:
-    def __init__(self, comparison: Comparison, old: Side, new: Side) -> None:
+class _Attribution:
+    def __init__(self, comparison: TreeComparison, old: ComparedSide, new: ComparedSide) -> None:
         self.changes = comparison.changes
         self.sides = {_Which.OLD: old, _Which.NEW: new}
         self.twins = {_Which.OLD: comparison.same, _Which.NEW: {new: old for old, new in comparison.same.items()}}
         self.at: _Table = {which: defaultdict(list) for which in _Which}
         self.inside: _Table = {which: defaultdict(list) for which in _Which}
-        for index in sorted(range(len(self.changes)), key=lambda index: _neutral(self.changes[index])):
-            self._index(index)
+        for index in sorted(range(len(self.changes)), key=lambda index: _direction_free_key(self.changes[index])):
+            self._index_change(index)
 
-    def _index(self, index: int) -> None:
+    def _index_change(self, index: int) -> None:
         change = self.changes[index]
         if change.annotation:
             return
@@ -123,45 +129,45 @@ class _Blame:
             if path is not None:
                 self.at[which][path].append(index)
                 for above in self.sides[which].tree.above(path):
-                    if len(self.inside[which][above]) < MAX_SUSPECTS:
+                    if len(self.inside[which][above]) < MAX_CANDIDATES:
                         self.inside[which][above].append(index)
 
     # --- one finding ------------------------------------------------------------------------------------------------
 
-    def guilty(self, reason: Reason) -> list[int]:
+    def matching_changes(self, reason: DirectedFinding) -> list[int]:
         """Indexes of the changes the finding is about: the one it belongs to, then those its words point to as well."""
-        which, place = self._place(reason)
-        words = _words(reason)
-        for suspects, only in self._suspects(which, place.path):
-            scores = {index: self._score(self.changes[index], reason, place, words) for index in suspects}
+        which, place = self._locate_finding(reason)
+        words = _finding_words(reason)
+        for suspects, only in self._candidate_groups(which, place.path):
+            scores = {index: self._score_change(self.changes[index], reason, place, words) for index in suspects}
             best = max(scores.values(), default=0)
-            if scores and (only or len(scores) == 1 or (best >= _TELLING and len(scores) < MAX_SUSPECTS)):
+            if scores and (only or len(scores) == 1 or (best >= _TELLING and len(scores) < MAX_CANDIDATES)):
                 chosen = [index for index, score in scores.items() if score == best]
-                chosen.sort(key=lambda index: _neutral(self.changes[index]))
+                chosen.sort(key=lambda index: _direction_free_key(self.changes[index]))
                 return chosen if best >= _TELLING else chosen[:1]
         return []
 
-    def _suspects(self, which: _Which, path: str) -> Iterator[tuple[Sequence[int], bool]]:
+    def _candidate_groups(self, which: _Which, path: str) -> Iterator[tuple[Sequence[int], bool]]:
         """Groups of changes, the likeliest first, and whether one of the group is to blame in any case."""
         tree = self.sides[which].tree
-        yield self._both(self.at, which, path), path != tree.top
+        yield self._changes_in_both(self.at, which, path), path != tree.top
         for above in tree.above(path):
             yield [index for index in self.at[which].get(above, ()) if self.changes[index].kind in _WHOLE], True
-        yield self._both(self.inside, which, path), False
-        for used in self._used(which, path):
-            yield self._both(self.at, which, used), True
-            yield self._both(self.inside, which, used), False
+        yield self._changes_in_both(self.inside, which, path), False
+        for used in self._changes_of_referenced(which, path):
+            yield self._changes_in_both(self.at, which, used), True
+            yield self._changes_in_both(self.inside, which, used), False
         for above in tree.above(path):
-            yield self._both(self.at, which, above), False
+            yield self._changes_in_both(self.at, which, above), False
 
-    def _both(self, table: _Table, which: _Which, path: str) -> list[int]:
+    def _changes_in_both(self, table: _Table, which: _Which, path: str) -> list[int]:
         """What a table has of a declaration in both versions."""
         same_text = self.twins[which].get(path)
         other = _Which.OLD if which is _Which.NEW else _Which.NEW
         more = [] if same_text is None else table[other].get(same_text, [])
         return list(dict.fromkeys([*table[which].get(path, []), *more]))
 
-    def _used(self, which: _Which, path: str) -> Iterator[str]:
+    def _changes_of_referenced(self, which: _Which, path: str) -> Iterator[str]:
         """Declarations something refers to, the nearest first."""
         nodes = self.sides[which].tree.nodes
         waiting, seen = deque([path]), {path}
@@ -173,14 +179,14 @@ class _Blame:
                     waiting.append(used)
                     yield used
 
-    def _place(self, reason: Reason) -> tuple[_Which, OutlineLocation]:
+    def _locate_finding(self, reason: DirectedFinding) -> tuple[_Which, OutlineLocation]:
         """Where the finding's path leads furthest: in the reader's schema, or in the writer's for what is gone."""
         backward = reason.direction is Direction.BACKWARD
         readers_first = (_Which.NEW, _Which.OLD) if backward else (_Which.OLD, _Which.NEW)
-        found = [(which, self._located(which, reason.path)) for which in readers_first]
-        return found[0] if not found[0][1].partial else max(found, key=lambda item: self._depth(*item))
+        found = [(which, self._locate_path(which, reason.path)) for which in readers_first]
+        return found[0] if not found[0][1].partial else max(found, key=lambda item: self._path_depth(*item))
 
-    def _located(self, which: _Which, path: str) -> OutlineLocation:
+    def _locate_path(self, which: _Which, path: str) -> OutlineLocation:
         side = self.sides[which]
         place = side.locate(path)
         if place is not None and place.path in side.tree.nodes:
@@ -188,12 +194,14 @@ class _Blame:
         label = f"reference({path.partition('#')[0]})"
         return OutlineLocation(label if label in side.tree.nodes else side.tree.top, partial=True)
 
-    def _depth(self, which: _Which, place: OutlineLocation) -> tuple[bool, int]:
+    def _path_depth(self, which: _Which, place: OutlineLocation) -> tuple[bool, int]:
         tree = self.sides[which].tree
         return not place.partial, 0 if place.path == tree.top else 1 + sum(1 for _ in tree.above(place.path))
 
     @staticmethod
-    def _score(change: Change, finding: Finding, place: OutlineLocation, words: frozenset[str]) -> int:
+    def _score_change(
+        change: DeclarationChange, finding: Finding, place: OutlineLocation, words: frozenset[str]
+    ) -> int:
         """How much the words of a finding point to a change."""
         score = 0
         if place.attribute and place.attribute in (change.what, change.what.partition(" ")[0]):
@@ -211,13 +219,13 @@ class _Blame:
         return score
 
 
-def _words(finding: Finding) -> frozenset[str]:
+def _finding_words(finding: Finding) -> frozenset[str]:
     """The words of a finding: names and numbers."""
     tail = _STEP.split(finding.path[-_TAIL:])[-1]
     return frozenset(_WORD.findall(f"{finding.reader[:2000]} {finding.writer[:2000]} {tail}"))
 
 
-def _neutral(change: Change) -> tuple[str, ...]:
+def _direction_free_key(change: DeclarationChange) -> tuple[str, ...]:
     """A key that is the same for a change and for its mirror image."""
     paths = sorted(path for path in (change.old_path, change.new_path) if path is not None)
     return (*paths, change.what, *sorted((change.before, change.after)))

@@ -38,18 +38,18 @@ class ChangeKind(Enum):
     MOVED = "moved"
 
 
-class Reason(Finding, frozen=True, kw_only=True):
+class DirectedFinding(Finding, frozen=True, kw_only=True):
     """A finding about a change, and the direction it was found in."""
 
     direction: Direction
 
     @classmethod
-    def of(cls, finding: Finding, direction: Direction) -> Reason:
+    def from_finding(cls, finding: Finding, direction: Direction) -> DirectedFinding:
         """The finding with its direction."""
         return cls(**msgspec.structs.asdict(finding), direction=direction)
 
 
-class Change(msgspec.Struct, frozen=True):
+class DeclarationChange(msgspec.Struct, frozen=True):
     """One difference between two versions.
 
     path        of the declaration in the new version, of a removed one in the old version
@@ -73,7 +73,7 @@ class Change(msgspec.Struct, frozen=True):
     annotation: bool = False
     backward: bool = True
     forward: bool = True
-    findings: tuple[Reason, ...] = ()
+    findings: tuple[DirectedFinding, ...] = ()
 
     @property
     def old_path(self) -> str | None:
@@ -86,7 +86,7 @@ class Change(msgspec.Struct, frozen=True):
         return None if self.kind is ChangeKind.REMOVED else self.path
 
 
-class Tree:
+class DeclarationTree:
     """An outline by its paths: `nodes` in order, and what is below each (below None: the topmost).
 
     A parent that does not come before its children is none, so that there are no circles.
@@ -120,7 +120,7 @@ class Tree:
             parent = self._parents.get(parent)
 
 
-class Comparison:
+class TreeComparison:
     """Two outlines, which of their declarations are the same, and what changed.
 
     same     paths of the old outline to those of the new one
@@ -128,10 +128,10 @@ class Comparison:
     """
 
     def __init__(self, old: Sequence[OutlineNode], new: Sequence[OutlineNode]) -> None:
-        self.old = Tree(old)
-        self.new = Tree(new)
+        self.old = DeclarationTree(old)
+        self.new = DeclarationTree(new)
         self.same: dict[str, str] = {}
-        self._order: list[Change] = []
+        self._order: list[DeclarationChange] = []
         self._match([(None, None)])
         self._moved = dict(self._equal_subtrees())
         self.same |= self._moved
@@ -152,18 +152,18 @@ class Comparison:
 
     def _pairs(self, old: str | None, new: str | None) -> Iterator[tuple[OutlineNode, OutlineNode]]:
         """Children of two parents that are the same."""
-        mine = {_key(node, old): node for node in reversed(self.old.children[old])}
-        theirs = {_key(node, new): node for node in reversed(self.new.children[new])}
+        mine = {_sibling_key(node, old): node for node in reversed(self.old.children[old])}
+        theirs = {_sibling_key(node, new): node for node in reversed(self.new.children[new])}
         common = mine.keys() & theirs.keys()
         yield from ((node, theirs[key]) for key, node in reversed(mine.items()) if key in common)
-        yield from _namesakes(
+        yield from _pair_by_name(
             [node for key, node in mine.items() if key not in common],
             [node for key, node in theirs.items() if key not in common],
         )
 
     def _reordered(
         self, old: str | None, new: str | None, pairs: Iterable[tuple[OutlineNode, OutlineNode]]
-    ) -> Iterator[Change]:
+    ) -> Iterator[DeclarationChange]:
         """One change for members of a parent that stand in another order than they stood: the part that differs."""
         then = {node.path: index for index, node in enumerate(self.old.children[old])}
         now = {node.path: index for index, node in enumerate(self.new.children[new])}
@@ -173,14 +173,14 @@ class Comparison:
         places = [index for index, (a, b) in enumerate(zip(mine, theirs, strict=True)) if a is not b]
         if places and old is not None and new is not None:
             part = slice(places[0], places[-1] + 1)
-            before, after = _listed(node for node, _ in mine[part]), _listed(node for _, node in theirs[part])
-            yield Change(ChangeKind.MOVED, new, "order", before, after, "" if old == new else old)
+            before, after = _name_list(node for node, _ in mine[part]), _name_list(node for _, node in theirs[part])
+            yield DeclarationChange(ChangeKind.MOVED, new, "order", before, after, "" if old == new else old)
 
     def _equal_subtrees(self) -> Iterator[tuple[str, str]]:
         """Declarations with something inside that are gone in one place and turn up in another, the same throughout."""
         found = set(self.same.values())
-        mine = _subtrees(self.old, [path for path in self.old.nodes if path not in self.same])
-        theirs = _subtrees(self.new, [path for path in self.new.nodes if path not in found])
+        mine = _digest_subtrees(self.old, [path for path in self.old.nodes if path not in self.same])
+        theirs = _digest_subtrees(self.new, [path for path in self.new.nodes if path not in found])
         taken: set[str] = set()
         for digest, path in mine.items():
             if digest in theirs and taken.isdisjoint(self.old.above(path)):
@@ -189,16 +189,18 @@ class Comparison:
 
     # --- what is different ------------------------------------------------------------------------------------------
 
-    def _changes(self) -> list[Change]:
+    def _changes(self) -> list[DeclarationChange]:
         found = {new: old for old, new in self.same.items()}
         places = {path: place for place, path in enumerate(self.new.nodes)}
-        placed: list[tuple[int, int, int, Change]] = []
+        placed: list[tuple[int, int, int, DeclarationChange]] = []
         for path, node in self.new.nodes.items():
             before = found.get(path)
             if before is not None:
                 changes = list(self._pair(self.old.nodes[before], node))
             elif (parent := self.new.parent(node)) is None or parent in found:
-                changes = [Change(ChangeKind.ADDED, path, node.kind, after=_summary(node, self.new))]
+                changes = [
+                    DeclarationChange(ChangeKind.ADDED, path, node.kind, after=_summarize_declaration(node, self.new))
+                ]
             else:
                 changes = []
             placed += [(places[path], 0, number, change) for number, change in enumerate(changes)]
@@ -207,30 +209,32 @@ class Comparison:
             if path in self.same:
                 last = places[self.same[path]]
             elif (parent := self.old.parent(node)) is None or parent in self.same:
-                gone = Change(ChangeKind.REMOVED, path, node.kind, before=_summary(node, self.old))
+                gone = DeclarationChange(
+                    ChangeKind.REMOVED, path, node.kind, before=_summarize_declaration(node, self.old)
+                )
                 placed.append((last, 2, number, gone))
         placed += [(places.get(change.path, -1), 1, number, change) for number, change in enumerate(self._order)]
         return [change for *_, change in sorted(placed, key=lambda item: item[:3])]
 
-    def _pair(self, old: OutlineNode, new: OutlineNode) -> Iterator[Change]:
+    def _pair(self, old: OutlineNode, new: OutlineNode) -> Iterator[DeclarationChange]:
         """The changes of one declaration."""
         was = None if old.path == new.path else old.path
         if old.name and new.name and old.name != new.name:
             kind = new.kind if new.kind == old.kind else "declaration"
-            yield Change(ChangeKind.RENAMED, new.path, kind, old.name, new.name, was)
+            yield DeclarationChange(ChangeKind.RENAMED, new.path, kind, old.name, new.name, was)
         elif self._elsewhere(old, new):
-            yield Change(ChangeKind.MOVED, new.path, new.kind, old.path, new.path, was)
+            yield DeclarationChange(ChangeKind.MOVED, new.path, new.kind, old.path, new.path, was)
         if old.kind != new.kind:
-            yield Change(ChangeKind.CHANGED, new.path, "kind", old.kind, new.kind, was)
+            yield DeclarationChange(ChangeKind.CHANGED, new.path, "kind", old.kind, new.kind, was)
         for word in dict.fromkeys((*new.attributes, *old.attributes)):
             before, after = old.attributes.get(word, ""), new.attributes.get(word, "")
             if before != after and not self._same_names(before, after, old, new):
-                yield Change(ChangeKind.CHANGED, new.path, word, before, after, was, word in ANNOTATIONS)
+                yield DeclarationChange(ChangeKind.CHANGED, new.path, word, before, after, was, word in ANNOTATIONS)
 
     def _elsewhere(self, old: OutlineNode, new: OutlineNode) -> bool:
         if old.path in self._moved:
             return True
-        unlike = _key(old, self.old.parent(old)) != _key(new, self.new.parent(new))
+        unlike = _sibling_key(old, self.old.parent(old)) != _sibling_key(new, self.new.parent(new))
         return unlike and old.kind == new.kind and bool(old.name) and not (old.identity or new.identity)
 
     def _same_names(self, before: str, after: str, old: OutlineNode, new: OutlineNode) -> bool:
@@ -244,16 +248,16 @@ class Comparison:
         return before == after
 
 
-def _key(node: OutlineNode, parent: str | None) -> tuple[str, str]:
+def _sibling_key(node: OutlineNode, parent: str | None) -> tuple[str, str]:
     """What a declaration is found again by, below its parent."""
     if node.identity:
         return "identity", node.identity
     return "path", node.path.removeprefix(parent) if parent else node.path
 
 
-def _namesakes(old: Sequence[OutlineNode], new: Sequence[OutlineNode]) -> Iterator[tuple[OutlineNode, OutlineNode]]:
+def _pair_by_name(old: Sequence[OutlineNode], new: Sequence[OutlineNode]) -> Iterator[tuple[OutlineNode, OutlineNode]]:
     """Pairs that share a name or an alias; in an order that is the same from both sides."""
-    mine, theirs = _by_word(old), _by_word(new)
+    mine, theirs = _group_by_word(old), _group_by_word(new)
     pairs = {
         (a.path, b.path): (a, b)
         for word in mine.keys() & theirs.keys()
@@ -269,7 +273,7 @@ def _namesakes(old: Sequence[OutlineNode], new: Sequence[OutlineNode]) -> Iterat
             yield pairs[a, b]
 
 
-def _by_word(nodes: Iterable[OutlineNode]) -> dict[str, list[OutlineNode]]:
+def _group_by_word(nodes: Iterable[OutlineNode]) -> dict[str, list[OutlineNode]]:
     found: defaultdict[str, list[OutlineNode]] = defaultdict(list)
     for node in nodes:
         for word in {node.name, *node.aliases} - {""}:
@@ -277,12 +281,12 @@ def _by_word(nodes: Iterable[OutlineNode]) -> dict[str, list[OutlineNode]]:
     return found
 
 
-def _listed(nodes: Iterable[OutlineNode]) -> str:
+def _name_list(nodes: Iterable[OutlineNode]) -> str:
     names = [node.name or node.path.rpartition("/")[2] for node in nodes]
     return ", ".join(names[:_MAX_ORDER]) + (f" … ({len(names)} in all)" if len(names) > _MAX_ORDER else "")
 
 
-def _summary(node: OutlineNode, tree: Tree) -> str:
+def _summarize_declaration(node: OutlineNode, tree: DeclarationTree) -> str:
     """A declaration in a few words."""
     parts = [
         text if word == "type" else f"{word} {text}"
@@ -300,7 +304,7 @@ def _summary(node: OutlineNode, tree: Tree) -> str:
     return " ".join(part for part in (text, more) if part)
 
 
-def _subtrees(tree: Tree, paths: Sequence[str]) -> dict[bytes, str]:
+def _digest_subtrees(tree: DeclarationTree, paths: Sequence[str]) -> dict[bytes, str]:
     """Of some declarations, parents first, those with something inside, by digest of all they say, where it is unique.
 
     A declaration comes before what is inside it.

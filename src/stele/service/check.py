@@ -66,7 +66,7 @@ class CheckAnswer(msgspec.Struct, frozen=True):
     ruleset: str = ""
 
 
-def check(
+def check_compatibility(
     request: CheckRequest,
     limits: Limits | None = None,
     *,
@@ -80,27 +80,29 @@ def check(
     limits = limits or Limits()
     fmt = get_format(request.format)
     policy = find_policy(request.policy)
-    ruleset = chosen_ruleset(fmt, request.ruleset or "", adopted)
+    ruleset = select_ruleset(fmt, request.ruleset or "", adopted)
     if len(request.against) > _MAX_AGAINST:
         raise InvalidRequest(f"against has {len(request.against)} entries, at most {_MAX_AGAINST} are compared")
 
     # Whether a text is valid is one question, what follows from its meaning another: comparing forgives bad style.
-    new = read(fmt, request, limits, strict=not request.against, role="the new schema" if request.against else "")
+    new = parse_candidate(
+        fmt, request, limits, strict=not request.against, role="the new schema" if request.against else ""
+    )
     if policy.kind is not PolicyKind.DIRECTIONAL:
         return CheckAnswer(compatible=True, findings=())
     weigh = (request.undecided or undecided).weigh_findings
     numbered = [
-        (number, read(fmt, old, limits, strict=False, role=f"version {number} of against"))
+        (number, parse_candidate(fmt, old, limits, strict=False, role=f"version {number} of against"))
         for number, old in enumerate(request.against, 1)
     ]
     findings: list[Finding] = []
     for number, old in reversed(numbered):
         newest = number == len(numbered)
-        if _looks_at(policy.backward, newest=newest):
+        if _compares_with(policy.backward, newest=newest):
             findings += [
                 replace(finding, against=number) for finding in weigh(rulesets.run_ruleset(fmt, new, old, ruleset))
             ]
-        if _looks_at(policy.forward, newest=newest):
+        if _compares_with(policy.forward, newest=newest):
             findings += [
                 replace(finding, against=number) for finding in weigh(rulesets.run_ruleset(fmt, old, new, ruleset))
             ]
@@ -108,7 +110,9 @@ def check(
     return CheckAnswer(not any(finding.breaks for finding in findings), tuple(findings), decided)
 
 
-def read(fmt: Format[Any], candidate: Candidate | CheckRequest, limits: Limits, *, strict: bool, role: str = "") -> Any:
+def parse_candidate(
+    fmt: Format[Any], candidate: Candidate | CheckRequest, limits: Limits, *, strict: bool, role: str = ""
+) -> Any:
     """Parse a candidate within the limits; role tells in errors which one of several it is.
 
     Raises `MalformedSchema`, `TooLarge`.
@@ -126,7 +130,7 @@ def read(fmt: Format[Any], candidate: Candidate | CheckRequest, limits: Limits, 
         raise type(error)(why, line=error.line, column=error.column, path=error.path, expected=error.expected) from None
 
 
-def chosen_ruleset(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> str:
+def select_ruleset(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> str:
     """The full name of the ruleset to compare with; '' for a format that compares nothing."""
     if not ruleset and not fmt.rulesets:
         return ""
@@ -138,5 +142,5 @@ def chosen_ruleset(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> s
     )
 
 
-def _looks_at(extent: VersionRange, *, newest: bool) -> bool:
+def _compares_with(extent: VersionRange, *, newest: bool) -> bool:
     return extent.kind is RangeKind.ALL or (extent.kind is RangeKind.LATEST and newest)

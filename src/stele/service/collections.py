@@ -23,13 +23,13 @@ T = TypeVar("T")
 _NOTHING: Items = {}
 
 
-async def read(registry: Registry, collection: str) -> Items:
+async def read_collection(registry: Registry, collection: str) -> Items:
     """The documents of a collection by key, up to date; a view, not to be changed."""
-    found = (await registry.current()).collections.get(collection)
+    found = (await registry.fresh_state()).collections.get(collection)
     return _NOTHING if found is None else found.items
 
 
-async def edit(
+async def edit_collection(
     registry: Registry, collection: str, change: Callable[[Items], tuple[Changes, T]], *, actor: str = "", via: str = ""
 ) -> T:
     """Change documents by what is there: change gets them all and answers what to write and what to return.

@@ -12,51 +12,51 @@ from stele.core.state import State
 from stele.formats import rulesets
 from stele.formats.registry import get_format
 from stele.service import validators
-from stele.service.schemas import Schemas, Texts, texts_of
+from stele.service.schemas import SchemaParser, SchemaTexts, collect_texts
 
 _REMEMBERED = 50_000
 
 
-class Judge:
+class CompatibilityChecker:
     """Asks the formats, off the event loop, and remembers."""
 
-    def __init__(self, schemas: Schemas, undecided: WhenUndecided = WhenUndecided.REFUSE) -> None:
+    def __init__(self, schemas: SchemaParser, undecided: WhenUndecided = WhenUndecided.REFUSE) -> None:
         self._schemas = schemas
         self.undecided = undecided
         self._known: OrderedDict[CompatibilityRequest, tuple[Finding, ...]] = OrderedDict()
 
     @property
-    def known(self) -> Verdicts:
+    def verdicts(self) -> Verdicts:
         """Verdicts found so far; may forget old ones."""
         return self._known
 
-    async def answer(
+    async def answer_requests(
         self, state: State, questions: tuple[CompatibilityRequest, ...], extra: Mapping[bytes, bytes]
     ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
         """Verdicts for the questions, in order, up to the first that refuses: nobody asks for the rest then."""
-        work = [(q, texts_of(state, q.reader, extra), texts_of(state, q.writer, extra)) for q in questions]
-        found = await asyncio.to_thread(self._answer, work)
+        work = [(q, collect_texts(state, q.reader, extra), collect_texts(state, q.writer, extra)) for q in questions]
+        found = await asyncio.to_thread(self._compare_all, work)
         self._known.update(found)
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
         return found
 
-    def _answer(
-        self, work: list[tuple[CompatibilityRequest, Texts, Texts]]
+    def _compare_all(
+        self, work: list[tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]]
     ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
         found: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
         for question, reader_texts, writer_texts in work:
             fmt = get_format(question.format)
-            reader = self._schemas.parsed(fmt, question.reader, reader_texts)
+            reader = self._schemas.parse_source(fmt, question.reader, reader_texts)
             adopted = dict(question.adopted)
             if question.ruleset.startswith(VALIDATOR_PREFIX):
                 # The first document of a subject is shown to its validators beside itself.
                 first = question.writer == question.reader
-                before = None if first else self._schemas.parsed(fmt, question.writer, writer_texts)
+                before = None if first else self._schemas.parse_source(fmt, question.writer, writer_texts)
                 name = question.ruleset.removeprefix(VALIDATOR_PREFIX)
-                findings = validators.objections(name, fmt, reader, before, adopted)
+                findings = validators.run_validator(name, fmt, reader, before, adopted)
             else:
-                writer = self._schemas.parsed(fmt, question.writer, writer_texts)
+                writer = self._schemas.parse_source(fmt, question.writer, writer_texts)
                 ruleset = rulesets.require_effective(fmt, question.ruleset, adopted)
                 findings = tuple(rulesets.run_ruleset(fmt, reader, writer, ruleset))
             found[question] = findings = self.undecided.weigh_findings(findings)

@@ -20,7 +20,7 @@ from stele.formats.conversion.convert import convert_schema as convert_parsed
 from stele.formats.conversion.infer import InferOptions, Samples
 from stele.formats.conversion.model import Loss
 from stele.formats.registry import get_format
-from stele.service.check import Candidate, NamedText, read
+from stele.service.check import Candidate, NamedText, parse_candidate
 from stele.service.limits import Limits
 
 MAX_SAMPLES: Final = 100_000
@@ -92,22 +92,22 @@ class FieldsAnswer(msgspec.Struct, frozen=True):
     fields: tuple[Field, ...]
 
 
-def convert(request: ConvertRequest, limits: Limits | None = None) -> ConvertAnswer:
+def convert_schema(request: ConvertRequest, limits: Limits | None = None) -> ConvertAnswer:
     """Convert. Raises `UnknownFormat`, `MalformedSchema`, `CannotConvert`, `TooLarge`.
 
     The schema is read leniently: what an older registry stored has a meaning worth converting.
     """
     source, target = get_format(request.format), get_format(request.to)
     candidate = Candidate(request.schema, request.references, request.name)
-    parsed = read(source, candidate, limits or Limits(), strict=False)
-    return _answer(target, convert_parsed(source, parsed, target))
+    parsed = parse_candidate(source, candidate, limits or Limits(), strict=False)
+    return _conversion_answer(target, convert_parsed(source, parsed, target))
 
 
-def infer(request: InferRequest) -> ConvertAnswer:
+def infer_schema(request: InferRequest) -> ConvertAnswer:
     """Infer. Raises `UnknownFormat`, `InvalidRequest`, `InvalidName`, `CannotConvert`, `TooLarge`."""
     if len(request.samples) > MAX_SAMPLES:
         raise TooLarge(f"there are {len(request.samples)} samples, at most {MAX_SAMPLES} are taken in one request")
-    return infer_from(
+    return infer_from_samples(
         request.samples,
         to=request.to,
         name=request.name,
@@ -116,7 +116,7 @@ def infer(request: InferRequest) -> ConvertAnswer:
     )
 
 
-def infer_from(
+def infer_from_samples(
     samples: Iterable[Any], *, to: str, name: str = "Record", notations: bool = True, enumerations: int = 0
 ) -> ConvertAnswer:
     """Infer from samples as they come, in memory bounded by what they look like. Raises as `infer`."""
@@ -128,31 +128,31 @@ def infer_from(
     seen = Samples(InferOptions(notations=notations, enumerations=enumerations))
     for sample in samples:
         seen.add_sample(sample)
-    return _answer(target, write_model(seen.build_model(name), target))
+    return _conversion_answer(target, write_model(seen.build_model(name), target))
 
 
-def example(request: SchemaRequest, limits: Limits | None = None) -> ExampleAnswer:
+def make_example(request: SchemaRequest, limits: Limits | None = None) -> ExampleAnswer:
     """Make an example. Raises `UnknownFormat`, `MalformedSchema`, `Invalid` or `DataError` when there is none."""
     fmt = get_format(request.format)
-    parsed = _read(fmt, request, limits)
+    parsed = _parse_request(fmt, request, limits)
     codec = fmt.codec(parsed)
     datum = codec.example()
-    return ExampleAnswer(_shown(fmt, parsed, datum), base64.b64encode(codec.encode(datum)).decode())
+    return ExampleAnswer(_datum_as_json(fmt, parsed, datum), base64.b64encode(codec.encode(datum)).decode())
 
 
-def fields(request: SchemaRequest, limits: Limits | None = None) -> FieldsAnswer:
+def list_fields(request: SchemaRequest, limits: Limits | None = None) -> FieldsAnswer:
     """List the fields. Raises `UnknownFormat`, `MalformedSchema`, `TooLarge`."""
     fmt = get_format(request.format)
-    parsed = _read(fmt, request, limits)
+    parsed = _parse_request(fmt, request, limits)
     return FieldsAnswer(parsed.type_name, tuple(fmt.fields(parsed)))
 
 
-def _read(fmt: Format[Any], request: SchemaRequest, limits: Limits | None) -> Any:
+def _parse_request(fmt: Format[Any], request: SchemaRequest, limits: Limits | None) -> Any:
     candidate = Candidate(request.schema, request.references, request.name)
-    return read(fmt, candidate, limits or Limits(), strict=True)
+    return parse_candidate(fmt, candidate, limits or Limits(), strict=True)
 
 
-def _shown(fmt: Format[Any], parsed: Any, datum: Any) -> Any:
+def _datum_as_json(fmt: Format[Any], parsed: Any, datum: Any) -> Any:
     """The datum as JSON, led by the schema where that can be had."""
     if isinstance(fmt, ToModel):
         try:
@@ -162,6 +162,6 @@ def _shown(fmt: Format[Any], parsed: Any, datum: Any) -> Any:
     return json_values.to_untyped_json(datum)
 
 
-def _answer(target: Format[Any], conversion: Conversion) -> ConvertAnswer:
+def _conversion_answer(target: Format[Any], conversion: Conversion) -> ConvertAnswer:
     text = conversion.text.decode("utf-8")
     return ConvertAnswer(target.name, text, tuple(conversion.losses), conversion.keeps_data)

@@ -18,11 +18,11 @@ from stele.errors import SteleError
 from stele.formats import rulesets
 from stele.formats.capabilities import TRUNCATED, HasLocator, HasOutline, OutlineNode
 from stele.formats.registry import get_format
-from stele.service.change_attribution import Locator, blamed, plain_locator
-from stele.service.changes import Change, ChangeKind, Comparison, Reason, Tree
-from stele.service.check import Adopted, Candidate, chosen_ruleset, read
+from stele.service.change_attribution import Locator, attribute_findings, longest_prefix_locator
+from stele.service.changes import ChangeKind, DeclarationChange, DeclarationTree, DirectedFinding, TreeComparison
+from stele.service.check import Adopted, Candidate, parse_candidate, select_ruleset
 from stele.service.limits import Limits
-from stele.service.text_diff import unified
+from stele.service.text_diff import unified_diff
 
 
 class DiffRequest(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class DiffAnswer(msgspec.Struct, frozen=True):
     complete  False when one of the schemas declares more than an outline holds
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[DeclarationChange, ...]
     backward: bool | None
     forward: bool | None
     ruleset: str
@@ -54,7 +54,7 @@ class DiffAnswer(msgspec.Struct, frozen=True):
     complete: bool = True
 
 
-def diff(
+def diff_schemas(
     request: DiffRequest,
     limits: Limits | None = None,
     *,
@@ -67,17 +67,19 @@ def diff(
     """
     limits = limits or Limits()
     fmt = get_format(request.format)
-    ruleset = chosen_ruleset(fmt, request.ruleset or "", adopted)
-    old = read(fmt, request.old, limits, strict=False, role="the old schema")
-    new = read(fmt, request.new, limits, strict=False, role="the new schema")
-    reasons = list(_reasons(fmt, old, new, ruleset, request.undecided or undecided))
+    ruleset = select_ruleset(fmt, request.ruleset or "", adopted)
+    old = parse_candidate(fmt, request.old, limits, strict=False, role="the old schema")
+    new = parse_candidate(fmt, request.new, limits, strict=False, role="the new schema")
+    reasons = list(_directed_findings(fmt, old, new, ruleset, request.undecided or undecided))
     outlines = [
-        [*outline(fmt, parsed), *_references(candidate)]
+        [*make_outline(fmt, parsed), *_reference_declarations(candidate)]
         for parsed, candidate in ((old, request.old), (new, request.new))
     ]
-    comparison = Comparison(*outlines)
+    comparison = TreeComparison(*outlines)
     texts = [fmt.canonical(parsed, TextForm.NORMALIZED) for parsed in (old, new)]
-    changes = blamed(comparison, _locator(fmt, old, comparison.old), _locator(fmt, new, comparison.new), reasons)
+    changes = attribute_findings(
+        comparison, _make_locator(fmt, old, comparison.old), _make_locator(fmt, new, comparison.new), reasons
+    )
     if not comparison.changes and texts[0] != texts[1]:
         changes.insert(0, _text_change(fmt, old, new, texts))
     broken = {reason.direction for reason in reasons if reason.breaks}
@@ -86,49 +88,53 @@ def diff(
         backward=Direction.BACKWARD not in broken if ruleset else None,
         forward=Direction.FORWARD not in broken if ruleset else None,
         ruleset=ruleset,
-        text=unified(*texts),
+        text=unified_diff(*texts),
         complete=not any(node.kind == TRUNCATED for nodes in outlines for node in nodes),
     )
 
 
-def outline(fmt: Format[Any], parsed: Any) -> list[OutlineNode]:
+def make_outline(fmt: Format[Any], parsed: Any) -> list[OutlineNode]:
     """What a schema declares: its outline, else its fields."""
     if isinstance(fmt, HasOutline):
         return fmt.outline(parsed)
     fields = {field.path: field for field in fmt.fields(parsed)}
     return [
-        OutlineNode(path, "field", _said(type=field.type, default=field.default or "", doc=field.doc), name=path)
+        OutlineNode(
+            path, "field", _describe_field(type=field.type, default=field.default or "", doc=field.doc), name=path
+        )
         for path, field in fields.items()
     ]
 
 
-def _said(**attributes: str) -> dict[str, str]:
+def _describe_field(**attributes: str) -> dict[str, str]:
     return {word: text for word, text in attributes.items() if text}
 
 
-def _references(candidate: Candidate) -> Iterator[OutlineNode]:
+def _reference_declarations(candidate: Candidate) -> Iterator[OutlineNode]:
     """The texts a schema refers to, as declarations of which only the digest is known."""
     for reference in candidate.references:
         digest = sha256(reference.schema.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         yield OutlineNode(f"reference({reference.name})", "reference", {"text": digest}, name=reference.name)
 
 
-def _reasons(fmt: Format[Any], old: Any, new: Any, ruleset: str, undecided: WhenUndecided) -> Iterator[Reason]:
+def _directed_findings(
+    fmt: Format[Any], old: Any, new: Any, ruleset: str, undecided: WhenUndecided
+) -> Iterator[DirectedFinding]:
     if ruleset:
         for direction, reader, writer in ((Direction.BACKWARD, new, old), (Direction.FORWARD, old, new)):
             for finding in undecided.weigh_findings(rulesets.run_ruleset(fmt, reader, writer, ruleset)):
-                yield Reason.of(finding, direction)
+                yield DirectedFinding.from_finding(finding, direction)
 
 
-def _locator(fmt: Format[Any], parsed: Any, tree: Tree) -> Locator:
-    return fmt.locator(parsed) if isinstance(fmt, HasLocator) else plain_locator(tree)
+def _make_locator(fmt: Format[Any], parsed: Any, tree: DeclarationTree) -> Locator:
+    return fmt.locator(parsed) if isinstance(fmt, HasLocator) else longest_prefix_locator(tree)
 
 
-def _text_change(fmt: Format[Any], old: Any, new: Any, texts: Sequence[bytes]) -> Change:
+def _text_change(fmt: Format[Any], old: Any, new: Any, texts: Sequence[bytes]) -> DeclarationChange:
     """For texts that differ in something no outline tells; without consequence if even the canonical ones agree."""
     try:
         same = fmt.canonical(old, TextForm.CANONICAL) == fmt.canonical(new, TextForm.CANONICAL)
     except SteleError:
         same = False
     before, after = (f"{len(text)} bytes, SHA-256 {sha256(text).hexdigest()[:12]}…" for text in texts)
-    return Change(ChangeKind.CHANGED, "/", "text", before, after, annotation=same)
+    return DeclarationChange(ChangeKind.CHANGED, "/", "text", before, after, annotation=same)

@@ -23,7 +23,7 @@ _COMPARE: Mapping[str, Callable[[str, str], bool]] = {
 }
 
 
-def check(filters: Any) -> None:
+def check_filters(filters: Any) -> None:
     """Raise `InvalidRequest` for what is no list of filters."""
     if not isinstance(filters, list):
         raise InvalidRequest("filters are a list")
@@ -34,10 +34,10 @@ def check(filters: Any) -> None:
         seen += 1
         if seen > _MOST or depth > _DEEPEST:
             raise InvalidRequest(f"there are more than {_MOST} filters, or more than {_DEEPEST} within one another")
-        pending += [(inner, depth + 1) for inner in _checked(entry)]
+        pending += [(inner, depth + 1) for inner in _check_filter(entry)]
 
 
-def _checked(entry: Any) -> list[Any]:
+def _check_filter(entry: Any) -> list[Any]:
     """The filters directly within one that is well formed itself."""
     if not isinstance(entry, dict) or len(entry) != 1:
         raise InvalidRequest("a filter is an object with one member, the name of its dialect")
@@ -56,19 +56,19 @@ def _checked(entry: Any) -> list[Any]:
     raise InvalidRequest(f"{dialect[:100]!r} is no dialect of filters: {', '.join((*_COMPARE, 'all', 'any', 'not'))}")
 
 
-def passes(event: Mapping[str, str], filters: Iterable[Mapping[str, Any]]) -> bool:
+def passes_filters(event: Mapping[str, str], filters: Iterable[Mapping[str, Any]]) -> bool:
     """Whether an event, as its attributes by name, passes filters that `check` lets pass."""
-    return all(_passes(event, entry) for entry in filters)
+    return all(_passes_filter(event, entry) for entry in filters)
 
 
-def _passes(event: Mapping[str, str], entry: Mapping[str, Any]) -> bool:
+def _passes_filter(event: Mapping[str, str], entry: Mapping[str, Any]) -> bool:
     ((dialect, value),) = entry.items()
     match dialect:
         case "all":
-            return passes(event, value)
+            return passes_filters(event, value)
         case "any":
-            return any(_passes(event, inner) for inner in value)
+            return any(_passes_filter(event, inner) for inner in value)
         case "not":
-            return not _passes(event, value)
+            return not _passes_filter(event, value)
     compare = _COMPARE[dialect]
     return all(name in event and compare(event[name], text) for name, text in value.items())

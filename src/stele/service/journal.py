@@ -33,7 +33,7 @@ class JournalEntry(msgspec.Struct, frozen=True):
     at       milliseconds since 1970 UTC
     actor    who asked for it, '' for nobody in particular
     via      the API it came through
-    kind     what happened: `registered`, `retired`, `purged`, `subject_created`, `settings_changed` …
+    kind     what happened: `registered`, `retired`, `purge_events`, `subject_created`, `settings_changed` …
     space    '' is the default one; null where the change is one of the whole registry
     gid      id of the schema in its space
     details  what else there is to say, by kind
@@ -75,7 +75,7 @@ class TextsAnswer(msgspec.Struct, frozen=True):
     omitted: list[str]
 
 
-async def page(
+async def read_page(
     registry: Registry, after: int, limit: int, space: str | None = None, subject: str | None = None
 ) -> JournalPage:
     """The changes of at most limit records behind `after`, of a space or of subjects of that name only.
@@ -83,12 +83,12 @@ async def page(
     Everything that was durable when this was called is in the journal: `end` is a barrier. A limit of 0 asks for no
     more than that. Raises `StoreError`.
     """
-    end = (await registry.current()).seq
+    end = (await registry.fresh_state()).seq
     limit = min(limit, end - after)
     if limit <= 0:
         return JournalPage([], after, end)
-    records = await registry.journal(after, limit)
-    entries = [entry for seq, record in records for entry in entries_of(seq, record)]
+    records = await registry.read_log(after, limit)
+    entries = [entry for seq, record in records for entry in list_entries(seq, record)]
     wanted = [
         entry
         for entry in entries
@@ -97,9 +97,9 @@ async def page(
     return JournalPage(wanted, records[-1][0] if records else after, end)
 
 
-async def texts(registry: Registry, shas: Iterable[bytes]) -> TextsAnswer:
+async def read_texts(registry: Registry, shas: Iterable[bytes]) -> TextsAnswer:
     """Registered texts by SHA-256, those that were purged left out."""
-    state = await registry.current()
+    state = await registry.fresh_state()
     found: list[SchemaText] = []
     omitted: list[str] = []
     size = 0
@@ -110,11 +110,11 @@ async def texts(registry: Registry, shas: Iterable[bytes]) -> TextsAnswer:
             omitted.append(sha.hex())
         elif text:
             size += len(text)
-            found.append(_shown(sha, text))
+            found.append(_text_entry(sha, text))
     return TextsAnswer(found, omitted)
 
 
-def _shown(sha: bytes, text: bytes) -> SchemaText:
+def _text_entry(sha: bytes, text: bytes) -> SchemaText:
     try:
         return SchemaText(sha.hex(), text.decode())
     except UnicodeDecodeError:
@@ -133,7 +133,7 @@ class _Row(msgspec.Struct, frozen=True):
     details: dict[str, Any] = {}
 
 
-def entries_of(seq: int, record: ev.LogRecord) -> list[JournalEntry]:
+def list_entries(seq: int, record: ev.LogRecord) -> list[JournalEntry]:
     """The changes a record of the log stands for."""
     rows = (row for event in record.events for row in _ROWS[type(event)](event))
     stamp = record.metadata
@@ -143,36 +143,36 @@ def entries_of(seq: int, record: ev.LogRecord) -> list[JournalEntry]:
     ]
 
 
-def _told(**details: Any) -> dict[str, Any]:
+def _without_empty(**details: Any) -> dict[str, Any]:
     """What there is to say, without what says nothing."""
     return {name: value for name, value in details.items() if value not in (None, "", (), [], {})}
 
 
-def _of_space(kind: str) -> Callable[[Any], Iterator[_Row]]:
+def _namespace_rows(kind: str) -> Callable[[Any], Iterator[_Row]]:
     def rows(event: Any) -> Iterator[_Row]:
-        yield _Row(kind, event.namespace, details=_told(format=getattr(event, "format", "")))
+        yield _Row(kind, event.namespace, details=_without_empty(format=getattr(event, "format", "")))
 
     return rows
 
 
-def _of_subject(kind: str, *members: str) -> Callable[[Any], Iterator[_Row]]:
+def _subject_rows(kind: str, *members: str) -> Callable[[Any], Iterator[_Row]]:
     def rows(event: Any) -> Iterator[_Row]:
         yield _Row(
             kind,
             event.key.namespace,
             event.key.name,
-            details=_told(**{member: getattr(event, member) for member in members}),
+            details=_without_empty(**{member: getattr(event, member) for member in members}),
         )
 
     return rows
 
 
-def _registered(event: ev.VersionRegistered) -> Iterator[_Row]:
-    details = _told(
+def _registration_rows(event: ev.VersionRegistered) -> Iterator[_Row]:
+    details = _without_empty(
         format=event.custom_format or event.format,
         type=event.type,
         sha256=event.sha.hex(),
-        references=[_reference(reference) for reference in event.references],
+        references=[_reference_details(reference) for reference in event.references],
         registered_at=event.at,
     )
     yield _Row("registered", event.key.namespace, event.key.name, event.version_number, event.schema_id, details)
@@ -181,7 +181,7 @@ def _registered(event: ev.VersionRegistered) -> Iterator[_Row]:
     yield from (_Row("purged", space, name, ordinal, details={"by": event.version_number}) for ordinal in gone)
 
 
-def _reference(reference: Reference) -> dict[str, Any]:
+def _reference_details(reference: Reference) -> dict[str, Any]:
     return {
         "name": reference.name,
         "space": reference.namespace,
@@ -190,7 +190,7 @@ def _reference(reference: Reference) -> dict[str, Any]:
     }
 
 
-def _of_versions(kind: str) -> Callable[[Any], Iterator[_Row]]:
+def _version_rows(kind: str) -> Callable[[Any], Iterator[_Row]]:
     """One row for each version; one without a number where there was none, and the subject alone goes."""
 
     def rows(event: Any) -> Iterator[_Row]:
@@ -201,67 +201,67 @@ def _of_versions(kind: str) -> Callable[[Any], Iterator[_Row]]:
     return rows
 
 
-def _settings_changed(event: ev.SettingsChanged) -> Iterator[_Row]:
+def _settings_rows(event: ev.SettingsChanged) -> Iterator[_Row]:
     own = event.settings or Settings()
     names = [name for name, value in msgspec.structs.asdict(own).items() if value is not None]
     policy = None if own.policy is None else msgspec.to_builtins(PolicyJson.from_policy(own.policy))
-    yield _at(event.level, "settings_changed", set=names, policy=policy, ruleset=own.ruleset, alias=own.alias)
+    yield _row_at_level(event.level, "settings_changed", set=names, policy=policy, ruleset=own.ruleset, alias=own.alias)
 
 
-def _mode_changed(event: ev.ModeChanged) -> Iterator[_Row]:
-    yield _at(event.level, "mode_changed", mode=event.mode and event.mode.value)
+def _mode_rows(event: ev.ModeChanged) -> Iterator[_Row]:
+    yield _row_at_level(event.level, "mode_changed", mode=event.mode and event.mode.value)
 
 
-def _at(level: SettingsLevel, kind: str, **details: Any) -> _Row:
-    return _Row(kind, level.namespace, level.subject, details=_told(**details))
+def _row_at_level(level: SettingsLevel, kind: str, **details: Any) -> _Row:
+    return _Row(kind, level.namespace, level.subject, details=_without_empty(**details))
 
 
-def _bound(event: ev.BindingAdded) -> Iterator[_Row]:
+def _binding_added_rows(event: ev.BindingAdded) -> Iterator[_Row]:
     binding = event.binding
     names = ("cluster", "resource_type", "resource", "role", "lifecycle")
-    details = _told(**{name: getattr(binding, name) for name in names})
+    details = _without_empty(**{name: getattr(binding, name) for name in names})
     yield _Row("bound", binding.subject.namespace, binding.subject.name, binding.version_number, details=details)
 
 
-def _unbound(event: ev.BindingRemoved) -> Iterator[_Row]:
+def _binding_removed_rows(event: ev.BindingRemoved) -> Iterator[_Row]:
     cluster, resource_type, resource, role = event.key
-    details = _told(cluster=cluster, resource_type=resource_type, resource=resource, role=role)
+    details = _without_empty(cluster=cluster, resource_type=resource_type, resource=resource, role=role)
     yield _Row("unbound", details=details)
 
 
-def _items_changed(event: ev.ItemsChanged) -> Iterator[_Row]:
+def _item_rows(event: ev.ItemsChanged) -> Iterator[_Row]:
     """Which documents of a collection were written or removed; not what is in them."""
     for key, document in event.changes:
         kind = "item_removed" if document is None else "item_changed"
         yield _Row(kind, details={"collection": event.collection, "key": list(key)})
 
 
-def _encoded(event: ev.EncodingAssigned) -> Iterator[_Row]:
-    details = _told(encoding=event.encoding, codec=event.codec)
+def _encoding_rows(event: ev.EncodingAssigned) -> Iterator[_Row]:
+    details = _without_empty(encoding=event.encoding, codec=event.codec)
     yield _Row("encoding_assigned", event.key.namespace, event.key.name, details=details)
 
 
-def _adopted(event: ev.RulesetAdopted) -> Iterator[_Row]:
+def _ruleset_rows(event: ev.RulesetAdopted) -> Iterator[_Row]:
     yield _Row("ruleset_adopted", details={"format": event.format, "ruleset": f"{event.name}@{event.version}"})
 
 
 _ROWS: Final[dict[type, Callable[[Any], Iterator[_Row]]]] = {
-    ev.NamespaceCreated: _of_space("space_created"),
-    ev.NamespaceChanged: _of_space("space_changed"),
-    ev.NamespaceDeleted: _of_space("space_deleted"),
-    ev.SubjectCreated: _of_subject("subject_created", "incarnation", "format"),
-    ev.SubjectChanged: _of_subject("subject_changed", "default_version"),
-    ev.IncarnationEnded: _of_subject("subject_closed"),
-    ev.VersionRegistered: _registered,
-    ev.VersionsSoftDeleted: _of_versions("retired"),
-    ev.VersionsPurged: _of_versions("purged"),
-    ev.SettingsChanged: _settings_changed,
-    ev.ModeChanged: _mode_changed,
-    ev.CodecAdded: _of_subject("codec_added", "name"),
-    ev.EncodingAssigned: _encoded,
-    ev.BindingAdded: _bound,
-    ev.BindingRemoved: _unbound,
-    ev.ItemsChanged: _items_changed,
-    ev.RulesetAdopted: _adopted,
+    ev.NamespaceCreated: _namespace_rows("space_created"),
+    ev.NamespaceChanged: _namespace_rows("space_changed"),
+    ev.NamespaceDeleted: _namespace_rows("space_deleted"),
+    ev.SubjectCreated: _subject_rows("subject_created", "incarnation", "format"),
+    ev.SubjectChanged: _subject_rows("subject_changed", "default_version"),
+    ev.IncarnationEnded: _subject_rows("subject_closed"),
+    ev.VersionRegistered: _registration_rows,
+    ev.VersionsSoftDeleted: _version_rows("retired"),
+    ev.VersionsPurged: _version_rows("purged"),
+    ev.SettingsChanged: _settings_rows,
+    ev.ModeChanged: _mode_rows,
+    ev.CodecAdded: _subject_rows("codec_added", "name"),
+    ev.EncodingAssigned: _encoding_rows,
+    ev.BindingAdded: _binding_added_rows,
+    ev.BindingRemoved: _binding_removed_rows,
+    ev.ItemsChanged: _item_rows,
+    ev.RulesetAdopted: _ruleset_rows,
 }
 """How each event reads."""

@@ -8,7 +8,7 @@ from stele.core.findings import Finding
 from stele.errors import SteleError
 from stele.formats import lint as rules
 from stele.formats.registry import get_format, list_formats
-from stele.service.check import Candidate, NamedText, read
+from stele.service.check import Candidate, NamedText, parse_candidate
 from stele.service.limits import Limits
 
 
@@ -42,7 +42,7 @@ class RuleInfo(msgspec.Struct, frozen=True):
     formats: tuple[str, ...]
 
 
-def lint(request: LintRequest, limits: Limits | None = None) -> LintAnswer:
+def lint_schema(request: LintRequest, limits: Limits | None = None) -> LintAnswer:
     """Look. Raises `UnknownFormat`, `UnknownRule`, `MalformedSchema`, `TooLarge`.
 
     The schema has to be valid as if it were registered; the previous version is taken as it is.
@@ -52,14 +52,14 @@ def lint(request: LintRequest, limits: Limits | None = None) -> LintAnswer:
     asked = rules.lint_rules_of(fmt) if request.rules is None else request.rules
     wanted = rules.require_known_rules(fmt, asked) - rules.require_known_rules(fmt, request.ignore)
     schema = Candidate(request.schema, request.references, request.name)
-    parsed = read(fmt, schema, limits, strict=True)
+    parsed = parse_candidate(fmt, schema, limits, strict=True)
     before = None
     if request.before is not None:
-        before = read(fmt, request.before, limits, strict=False, role="the previous version")
+        before = parse_candidate(fmt, request.before, limits, strict=False, role="the previous version")
     return LintAnswer(tuple(rules.lint_schema(fmt, parsed, before, wanted)))
 
 
-def all_rules() -> tuple[RuleInfo, ...]:
+def list_rules() -> tuple[RuleInfo, ...]:
     """Every rule of every installed format that can be loaded, by name."""
     found: dict[str, tuple[str, list[str]]] = {}
     for name in list_formats():

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from stele.core import queries
 from stele.core.commands import ChangeSettings
-from stele.core.decide.decision import checked_name
+from stele.core.decide.decision import check_name
 from stele.core.model import REGISTRY_LEVEL, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD, Policy
 from stele.core.policy_json import PolicyJson
@@ -22,14 +22,14 @@ from stele.core.state import State
 from stele.errors import InvalidName, UnknownRuleset
 from stele.formats import rulesets
 from stele.service.registry import Registry
-from stele.service.rulesets import adopted, installed_formats
+from stele.service.rulesets import adopted_versions, installed_formats
 from stele.service.validators import require_known
 
 _QUALIFIED = ":."
 _UNREADABLE = "\ufffd"
 """Stands for bytes that are no UTF-8: different ones would become one name."""
 
-Source = Literal["subject", "creation", "space", "registry", "default"]
+PolicySource = Literal["subject", "creation", "space", "registry", "default"]
 RulesetName = Annotated[str, Meta(min_length=1, description="NAME, or NAME@VERSION to hold it at that version")]
 
 
@@ -47,7 +47,7 @@ class PolicyAnswer(msgspec.Struct, frozen=True):
     policy          what is in force
     name            its common name, null when no common name means exactly this
     nearest         its common name, or that of the nearest stricter policy
-    source          who set it: a level, at `creation` the API the subject was made through, or nobody (`default`)
+    source          who set it: a level, at `creation_event` the API the subject was made through, or nobody (`default`)
     ruleset         the ruleset preferred there, null: each format's own
     rulesets        what schemas of a format are judged by there: full name by format
     own             what is set at this level
@@ -58,7 +58,7 @@ class PolicyAnswer(msgspec.Struct, frozen=True):
     policy: PolicyJson
     name: str | None
     nearest: str
-    source: Source
+    source: PolicySource
     ruleset: str | None
     rulesets: dict[str, str]
     own: OwnPolicy
@@ -75,7 +75,7 @@ class PolicyChange(msgspec.Struct, frozen=True):
     expected: PolicyJson | None = None
 
 
-def level_named(name: str) -> SettingsLevel:
+def parse_level_name(name: str) -> SettingsLevel:
     """The level of a name: `orders-value`, `:.space:orders-value`, `:.space:` for a space, '' for the registry.
 
     Raises `InvalidName`.
@@ -88,16 +88,16 @@ def level_named(name: str) -> SettingsLevel:
         if not colon:
             raise InvalidName(name, "names no level: write subject, :.space:subject or :.space:")
     for part in (space, subject):
-        if _UNREADABLE in checked_name(part):
+        if _UNREADABLE in check_name(part):
             raise InvalidName(name, "is no Unicode text")
     return SettingsLevel(space, subject or None)
 
 
-async def shown(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
+async def get_policy(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
     """What is in force at a level; of a subject that is not there yet, what would be if no API brought a policy."""
-    state = await registry.current()
+    state = await registry.fresh_state()
     settings = queries.settings_for(state, level)
-    source, policy = _in_force(state, level)
+    source, policy = _effective_policy(state, level)
     own = state.settings_at(level) or Settings()
     return PolicyAnswer(
         space=level.namespace,
@@ -107,12 +107,12 @@ async def shown(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
         nearest=policy.nearest_name,
         source=source,
         ruleset=settings.ruleset,
-        rulesets=await asyncio.to_thread(_deciding, settings.ruleset or "", await adopted(registry)),
+        rulesets=await asyncio.to_thread(_deciding_rulesets, settings.ruleset or "", await adopted_versions(registry)),
         own=OwnPolicy(PolicyJson.from_policy(own.policy) if own.policy is not None else None, own.ruleset),
     )
 
 
-async def change(
+async def change_policy(
     registry: Registry, level: SettingsLevel, wanted: PolicyChange, *, actor: str = "", via: str = ""
 ) -> PolicyAnswer:
     """Replace the policy and ruleset a level has of its own; its other settings stay.
@@ -125,10 +125,10 @@ async def change(
     await asyncio.to_thread(_require_installed, policy, wanted.ruleset)
     changes: dict[str, Any] = {"policy": policy, "ruleset": wanted.ruleset}
     await registry.execute(ChangeSettings(level, changes, expected, prune=True), actor=actor, via=via)
-    return await shown(registry, level)
+    return await get_policy(registry, level)
 
 
-def _in_force(state: State, level: SettingsLevel) -> tuple[Source, Policy]:
+def _effective_policy(state: State, level: SettingsLevel) -> tuple[PolicySource, Policy]:
     """Where a level's policy comes from, and what it is: see `queries.policy_for`."""
     own = state.settings_at(level)
     if own is not None and own.policy is not None:
@@ -136,14 +136,14 @@ def _in_force(state: State, level: SettingsLevel) -> tuple[Source, Policy]:
     if level.namespace is None:
         return "default", BACKWARD
     if level.subject is None:
-        return _in_force(state, REGISTRY_LEVEL)
+        return _effective_policy(state, REGISTRY_LEVEL)
     subject = state.find_subject(SubjectKey(level.namespace, level.subject))
     if subject is not None and subject.default_policy is not None:
         return "creation", subject.default_policy
-    return _in_force(state, SettingsLevel(level.namespace))
+    return _effective_policy(state, SettingsLevel(level.namespace))
 
 
-def _deciding(preferred: str, versions: dict[tuple[str, str], int]) -> dict[str, str]:
+def _deciding_rulesets(preferred: str, versions: dict[tuple[str, str], int]) -> dict[str, str]:
     """Full name of the ruleset that decides, by format, of the formats that compare."""
     found = {}
     for fmt in installed_formats():
@@ -155,11 +155,11 @@ def _deciding(preferred: str, versions: dict[tuple[str, str], int]) -> dict[str,
 def _require_installed(policy: Policy | None, ruleset: str | None) -> None:
     if policy is not None:
         require_known(policy.validators)
-    if ruleset is not None and not any(_has(fmt, ruleset) for fmt in installed_formats()):
+    if ruleset is not None and not any(_has_ruleset(fmt, ruleset) for fmt in installed_formats()):
         raise UnknownRuleset(f"no format installed here has a ruleset {ruleset!r}")
 
 
-def _has(fmt: Format[Any], ruleset: str) -> bool:
+def _has_ruleset(fmt: Format[Any], ruleset: str) -> bool:
     try:
         return bool(rulesets.newest_ruleset(fmt, ruleset))
     except UnknownRuleset:

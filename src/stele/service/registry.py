@@ -1,7 +1,7 @@
 """A node: the state in memory, the log behind it, and one writer that turns commands into records.
 
 Any node serves any read and any write; nodes of one log agree because the log orders what they wrote. Reads of what
-never changes come from memory and catch up only on a miss; everything else first catches up (`current`), as the
+never changes come from memory and catch up only on a miss; everything else first catches up (`fresh_state`), as the
 Redpanda seed asks. Writes that wait while another is made durable go into the log together.
 """
 
@@ -27,7 +27,7 @@ from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
 from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record, redact_texts
 from stele.core.findings import Finding, WhenUndecided
-from stele.core.fold import fold, fold_record
+from stele.core.fold import apply_event, apply_record
 from stele.core.model import Attachments, SchemaDocument, SubjectKey
 from stele.core.policy import Policy
 from stele.core.ports import Log, LogEntry
@@ -35,9 +35,9 @@ from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import NotFound, SteleError, StoreError, StoreTimeout
 from stele.service import rulesets
-from stele.service.compatibility import Judge
+from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
-from stele.service.schemas import Schemas
+from stele.service.schemas import SchemaParser
 
 _logger = structlog.get_logger("stele.registry")
 
@@ -59,12 +59,12 @@ class _Job(NamedTuple):
     done: asyncio.Future[cmd.Outcome]
 
 
-class _Decided(NamedTuple):
+class _DecidedJob(NamedTuple):
     job: _Job
     result: cmd.Outcome | SteleError
     record: LogRecord | None = None
 
-    def answer(self) -> None:
+    def set_result(self) -> None:
         """Tell whoever waits, unless he has gone."""
         if self.job.done.done():
             return
@@ -83,15 +83,15 @@ class Registry:
         self._log = log
         self.state = State()
         self.limits = limits or Limits()
-        self.schemas = Schemas(self.limits)
-        self.judge = Judge(self.schemas, undecided)
+        self.parser = SchemaParser(self.limits)
+        self.compatibility = CompatibilityChecker(self.parser, undecided)
         self.conflicts = 0
         self.appended = 0
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
         self._behind = True
-        self._beginning = asyncio.Lock()
-        self._begun = False
+        self._bootstrap_lock = asyncio.Lock()
+        self._bootstrapped = False
         self._queue: asyncio.Queue[_Job] = asyncio.Queue()
         self._to_erase: dict[int, bytes] = {}
         self._writing: frozenset[bytes] = frozenset()
@@ -103,8 +103,8 @@ class Registry:
     ) -> Registry:
         """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`."""
         registry = cls(log, limits, undecided=undecided)
-        await registry._load()
-        registry._tasks = [asyncio.create_task(registry._write()), asyncio.create_task(registry._follow())]
+        await registry._load_snapshot_and_tail()
+        registry._tasks = [asyncio.create_task(registry._run_writer()), asyncio.create_task(registry._run_follower())]
         return registry
 
     async def close(self) -> None:
@@ -114,7 +114,7 @@ class Registry:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            await self._snapshot()
+            await self._save_snapshot()
         finally:
             await self._log.close()
 
@@ -125,36 +125,36 @@ class Registry:
             purges = self.state.purges + 1
             self.state = State()
             self.state.purges = purges
-            self._begun = False
+            self._bootstrapped = False
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    async def current(self) -> State:
+    async def fresh_state(self) -> State:
         """The state with everything in it that was durable when this was called."""
-        if self._folding.locked() or self._behind or self._log.changed():
+        if self._folding.locked() or self._behind or self._log.has_changed():
             await self._catch_up()
         return self.state
 
-    def unchanged(self) -> bool:
+    def is_fresh(self) -> bool:
         """Whether memory is up to date for sure, without waiting: the gate of prebuilt answers."""
         if self._folding.locked() or self._behind:
             return False
-        self._behind = self._log.changed()
+        self._behind = self._log.has_changed()
         return not self._behind
 
-    async def find(self, query: Callable[[State], T]) -> T:
+    async def read_or_catch_up(self, query: Callable[[State], T]) -> T:
         """Answer from memory; catch up and ask again where memory has nothing. For ids and exact versions."""
         try:
-            return query(await self.current())
+            return query(await self.fresh_state())
         except NotFound:
             await self._catch_up()
             return query(self.state)
 
-    async def journal(self, after: int, limit: int) -> list[tuple[int, LogRecord]]:
+    async def read_log(self, after: int, limit: int) -> list[tuple[int, LogRecord]]:
         """Entries of the log after a sequence number, oldest first."""
         return [(entry.seq, decode_record(entry.record)) for entry in await self._log.tail(after, limit)]
 
-    async def findings(
+    async def find_incompatibilities(
         self,
         key: SubjectKey,
         document: SchemaDocument,
@@ -169,7 +169,7 @@ class Registry:
         """
         verdicts: dict[Any, tuple[Finding, ...]] = {}
         while True:
-            state = await self.current()
+            state = await self.fresh_state()
             only = None if version_number is None else queries.get_version(state, key, version_number)
             try:
                 return find_incompatibilities(
@@ -178,120 +178,120 @@ class Registry:
                     document,
                     attachments,
                     policy or queries.policy_for(state, key),
-                    ChainMap(verdicts, self.judge.known),  # type: ignore[arg-type]  # ChainMap only reads the second
+                    ChainMap(verdicts, self.compatibility.verdicts),  # type: ignore[arg-type]  # ChainMap only reads the second
                     only=only,
                 )
             except VerdictsRequired as undecided:
-                verdicts |= await self.judge.answer(state, undecided.questions, document.texts)
+                verdicts |= await self.compatibility.answer_requests(state, undecided.questions, document.texts)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
     async def execute(self, command: cmd.Command, *, actor: str = "", via: str = "") -> cmd.Outcome:
         """Carry out a command; returns when it is durable. Raises what the decision raises, or `StoreError`."""
         if self.state.seq == 0:
-            await self._begin()
+            await self._bootstrap_rulesets()
         return await self._execute(command, actor, via)
 
     async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
         stamp = EventMetadata(os.urandom(16), time.time_ns() // 1_000_000, actor, via)
         job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
-        decision = await self._decided(job)
+        decision = await self._decide_job(job)
         if not decision.events:
             return decision.outcome
         self._queue.put_nowait(job)
         return await job.done
 
-    async def _decided(self, job: _Job) -> Decision:
+    async def _decide_job(self, job: _Job) -> Decision:
         while True:
-            state = await self.current()
+            state = await self.fresh_state()
             try:
-                return decide(state, job.command, job.stamp, self._verdicts(job))
+                return decide(state, job.command, job.stamp, self._collect_verdicts(job))
             except VerdictsRequired as undecided:
-                await self._ask(state, job, undecided)
+                await self._answer_requests(state, job, undecided)
 
-    def _verdicts(self, job: _Job) -> Any:
-        return ChainMap(job.verdicts, self.judge.known)  # type: ignore[arg-type]  # only read
+    def _collect_verdicts(self, job: _Job) -> Any:
+        return ChainMap(job.verdicts, self.compatibility.verdicts)  # type: ignore[arg-type]  # only read
 
-    async def _ask(self, state: State, job: _Job, undecided: VerdictsRequired) -> None:
+    async def _answer_requests(self, state: State, job: _Job, undecided: VerdictsRequired) -> None:
         extra: dict[bytes, bytes] = {}
         if isinstance(job.command, cmd.RegisterSchema) and job.command.document is not None:
             extra = job.command.document.texts
-        job.verdicts.update(await self.judge.answer(state, undecided.questions, extra))
+        job.verdicts.update(await self.compatibility.answer_requests(state, undecided.questions, extra))
 
-    async def _begin(self) -> None:
+    async def _bootstrap_rulesets(self) -> None:
         """Before the first write, when no verdict can change yet: take over the newest rules."""
-        async with self._beginning:
-            if not self._begun:
+        async with self._bootstrap_lock:
+            if not self._bootstrapped:
                 if versions := await asyncio.to_thread(rulesets.newest_versions):
                     await self._execute(cmd.AdoptRulesets(versions, first=True), "", "start")
-                self._begun = True
+                self._bootstrapped = True
 
-    async def _write(self) -> None:
+    async def _run_writer(self) -> None:
         while True:
             jobs = [await self._queue.get()]
             while len(jobs) < _BATCH and not self._queue.empty():
                 jobs.append(self._queue.get_nowait())
             try:
-                await self._commit(jobs)
+                await self._commit_jobs(jobs)
             except SteleError as error:
-                _fail(jobs, error)
+                _fail_jobs(jobs, error)
             except Exception as error:
                 # A defect must not take the writer with it: whoever waits hears of it, the next batch goes on.
                 _logger.exception("write failed")
-                _fail(jobs, error)
+                _fail_jobs(jobs, error)
             finally:
                 for _ in jobs:
                     self._queue.task_done()
 
-    async def _commit(self, jobs: list[_Job]) -> None:
+    async def _commit_jobs(self, jobs: list[_Job]) -> None:
         """Decide jobs in order on top of one another, append what they decided as one batch, answer them."""
         pending = jobs
         while pending:
             async with self._log.turn():
                 await self._catch_up()
-                batch, undecided = self._draft(pending)
+                batch, undecided = self._decide_in_draft(pending)
                 expected = self.state.seq
                 records = [row.record for row in batch if row.record is not None]
                 self._writing = frozenset(record.metadata.uid for record in records)
-                if not records or await self._append(expected, records):
-                    await self._apply(expected, batch)
+                if not records or await self._append_records(expected, records):
+                    await self._apply_batch(expected, batch)
                 else:
                     self.conflicts += 1
             for job in undecided:
                 try:
-                    await self._decided(job)
+                    await self._decide_job(job)
                 except SteleError as error:
-                    _fail([job], error)
+                    _fail_jobs([job], error)
             pending = [job for job in pending if not job.done.done()]
 
-    def _draft(self, jobs: list[_Job]) -> tuple[list[_Decided], list[_Job]]:
+    def _decide_in_draft(self, jobs: list[_Job]) -> tuple[list[_DecidedJob], list[_Job]]:
         """Decide every job on the state as the ones before it would leave it; the state itself stays as it was.
 
         Nobody is answered yet, not even jobs that are refused or change nothing: they may owe that to a job before them
         in the batch, which is not durable.
         """
-        batch: list[_Decided] = []
+        batch: list[_DecidedJob] = []
         undecided: list[_Job] = []
         self.state.begin_draft()
         try:
             for job in jobs:
                 try:
-                    decision = decide(self.state, job.command, job.stamp, self._verdicts(job))
+                    decision = decide(self.state, job.command, job.stamp, self._collect_verdicts(job))
                     self.limits.check_growth(self.state, decision.events)
                 except VerdictsRequired:
                     undecided.append(job)
                 except SteleError as error:
-                    batch.append(_Decided(job, error))
+                    batch.append(_DecidedJob(job, error))
                 else:
                     record = LogRecord(job.stamp, decision.events) if decision.events else None
-                    batch.append(_Decided(job, decision.outcome, record))
+                    batch.append(_DecidedJob(job, decision.outcome, record))
                     for event in decision.events:
-                        fold(self.state, event, job.stamp, self.state.seq + 1)
+                        apply_event(self.state, event, job.stamp, self.state.seq + 1)
         finally:
             self.state.roll_back()
         return batch, undecided
 
-    async def _append(self, expected: int, records: Sequence[LogRecord]) -> bool:
+    async def _append_records(self, expected: int, records: Sequence[LogRecord]) -> bool:
         try:
             return await self._log.append(expected, [encode_record(record) for record in records])
         except StoreError as error:
@@ -307,30 +307,30 @@ class Registry:
         if not entries or decode_record(entries[0].record).metadata.uid != uid:
             raise error
 
-    async def _apply(self, expected: int, batch: list[_Decided]) -> None:
+    async def _apply_batch(self, expected: int, batch: list[_DecidedJob]) -> None:
         seq = expected
         for row in batch:
             if row.record is not None:
                 seq += 1
                 # A reader that caught up in the meantime has folded it already.
                 if seq > self.state.seq:
-                    fold_record(self.state, seq, row.record)
+                    apply_record(self.state, seq, row.record)
         self.appended += seq - expected
         self.state.pack_texts()
         for row in batch:
-            row.answer()
+            row.set_result()
         self._to_erase |= {content.seq: content.sha for content in self.state.erased}
         self.state.erased.clear()
-        await self._erase()
+        await self._erase_purged_texts()
 
-    async def _erase(self) -> None:
+    async def _erase_purged_texts(self) -> None:
         """Take purged texts out of the log, too: permanent deletion means the bytes are gone.
 
         The snapshot goes first, so that its old copy is scrubbed with the record. What fails is tried again.
         """
         try:
             if self._to_erase and self._snapshot_seq:
-                await self._snapshot(always=True)
+                await self._save_snapshot(always=True)
             for seq, sha in list(self._to_erase.items()):
                 for entry in await self._log.tail(seq - 1, 1):
                     redacted = redact_texts(decode_record(entry.record), frozenset({sha}))
@@ -354,23 +354,23 @@ class Registry:
     def _fold_entry(self, entry: LogEntry) -> None:
         if entry.seq <= self.state.seq:
             return
-        record = _read(entry)
-        fold_record(self.state, entry.seq, record)
+        record = _decode_entry(entry)
+        apply_record(self.state, entry.seq, record)
         if record.metadata.uid not in self._writing:
             # Whoever wrote a purge takes the text out of the log.
             self.state.erased.clear()
 
-    async def _follow(self) -> None:
+    async def _run_follower(self) -> None:
         while True:
             try:
                 await self._log.wait(self.state.seq, _POLL_SECONDS)
                 await self._catch_up()
-                await self._erase()
+                await self._erase_purged_texts()
             except StoreError as error:
                 _logger.warning("log unavailable", error=str(error))
                 await asyncio.sleep(_POLL_SECONDS)
 
-    async def _load(self) -> None:
+    async def _load_snapshot_and_tail(self) -> None:
         started = time.perf_counter()
         gc.disable()
         try:
@@ -383,11 +383,11 @@ class Registry:
             gc.enable()
             gc.freeze()
             _return_memory()
-        await self._snapshot()
+        await self._save_snapshot()
         seconds = round(time.perf_counter() - started, 3)
         _logger.info("loaded", seq=self.state.seq, schemas=len(self.state.contents), seconds=seconds)
 
-    async def _snapshot(self, *, always: bool = False) -> None:
+    async def _save_snapshot(self, *, always: bool = False) -> None:
         if not always and self.state.seq - self._snapshot_seq < _SNAPSHOT_EVERY:
             return
         await self._log.save_snapshot(self.state.seq, dump_state(self.state))
@@ -401,14 +401,14 @@ def _return_memory() -> None:
         trim(0)
 
 
-def _read(entry: LogEntry) -> LogRecord:
+def _decode_entry(entry: LogEntry) -> LogRecord:
     try:
         return decode_record(entry.record)
     except msgspec.MsgspecError as error:
         raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
 
 
-def _fail(jobs: Sequence[_Job], error: BaseException) -> None:
+def _fail_jobs(jobs: Sequence[_Job], error: BaseException) -> None:
     for job in jobs:
         if not job.done.done():
             job.done.set_exception(error)

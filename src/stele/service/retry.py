@@ -38,6 +38,6 @@ async def retry_when_overtaken(
     caught: tuple[type[Exception], ...] = (Overtaken, *conflicts)
     while True:
         try:
-            return await attempt(await registry.current())
+            return await attempt(await registry.fresh_state())
         except caught:
             continue

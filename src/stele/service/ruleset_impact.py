@@ -18,7 +18,7 @@ import msgspec
 
 from stele.core import queries
 from stele.core.compatibility_requests import SchemaSource
-from stele.core.decide.compatibility import candidates
+from stele.core.decide.compatibility import list_candidates
 from stele.core.findings import Direction, Finding, Verdict
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.policy import PolicyKind
@@ -28,7 +28,7 @@ from stele.errors import InvalidRequest, SteleError
 from stele.formats import rulesets
 from stele.formats.registry import get_format
 from stele.service.rulesets import installed_formats
-from stele.service.schemas import Schemas, Texts, texts_of
+from stele.service.schemas import SchemaParser, SchemaTexts, collect_texts
 
 if TYPE_CHECKING:
     from stele.service.registry import Registry
@@ -43,7 +43,7 @@ _FINDINGS = 20
 """Findings a row shows: a schema of a megabyte can have tens of thousands."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class ComparedVersions(msgspec.Struct, frozen=True):
     """The last pair a page looked at."""
 
     space: str
@@ -69,10 +69,10 @@ class ReportRequest(msgspec.Struct, frozen=True):
     everywhere: bool = False
     space: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
-    after: Place | None = None
+    after: ComparedVersions | None = None
 
 
-class Row(msgspec.Struct, frozen=True):
+class ImpactRow(msgspec.Struct, frozen=True):
     """A pair of versions whose verdict differs: by `ruleset_now` it is `now`, by `ruleset_then` it would be `then`.
 
     direction says which of the two reads: the version (backward), or the one it is compared with (forward).
@@ -95,19 +95,19 @@ class Row(msgspec.Struct, frozen=True):
 class ReportPage(msgspec.Struct, frozen=True):
     """Rows in the order of space, subject, version; compared counts the pairs looked at; next None is the end."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ImpactRow, ...]
     compared: int
-    next: Place | None = None
+    next: ComparedVersions | None = None
 
 
 class _Pair(NamedTuple):
-    place: Place
+    place: ComparedVersions
     format: Format[Any]
     now: str
     then: str
     directions: tuple[Direction, ...]
-    version: tuple[SchemaSource, Texts]
-    against: tuple[SchemaSource, Texts]
+    version: tuple[SchemaSource, SchemaTexts]
+    against: tuple[SchemaSource, SchemaTexts]
 
 
 class _Plan(NamedTuple):
@@ -118,20 +118,20 @@ class _Plan(NamedTuple):
     everywhere: str
 
 
-async def report(registry: Registry, request: ReportRequest) -> ReportPage:
+async def make_report(registry: Registry, request: ReportRequest) -> ReportPage:
     """One page. Raises `UnknownFormat`, `UnknownRuleset`, `InvalidRequest`."""
-    plan = await asyncio.to_thread(_planned, request)
-    state = await registry.current()
+    plan = await asyncio.to_thread(_make_plan, request)
+    state = await registry.fresh_state()
     until = time.monotonic() + SECONDS
-    rows: list[Row] = []
+    rows: list[ImpactRow] = []
     compared = 0
-    for number, key in enumerate(_keys(state, request)):
+    for number, key in enumerate(_list_subjects(state, request)):
         if number % _PAUSE == _PAUSE - 1:
             await asyncio.sleep(0)
-        place = request.after if request.after is not None and _key_of(request.after) == key else None
+        place = request.after if request.after is not None and _sort_key(request.after) == key else None
         # The state moves on while pairs are judged, so what is left of a subject is looked up afresh.
-        while pairs := list(islice(_pairs(registry.state, plan, key, place), _BATCH)):
-            judged = await asyncio.to_thread(_judged, registry.schemas, pairs, until)
+        while pairs := list(islice(_list_pairs(registry.state, plan, key, place), _BATCH)):
+            judged = await asyncio.to_thread(_compare_pairs, registry.parser, pairs, until)
             for pair, found in zip(pairs, judged, strict=False):
                 rows += found
                 compared += len(pair.directions)
@@ -143,7 +143,7 @@ async def report(registry: Registry, request: ReportRequest) -> ReportPage:
     return ReportPage(tuple(rows), compared)
 
 
-def _planned(request: ReportRequest) -> _Plan:
+def _make_plan(request: ReportRequest) -> _Plan:
     """The formats concerned, loaded, and the versions that would decide."""
     if not request.format:
         if request.ruleset:
@@ -167,20 +167,20 @@ def _planned(request: ReportRequest) -> _Plan:
     return _Plan(formats, versions, everywhere)
 
 
-def _keys(state: State, request: ReportRequest) -> list[SubjectKey]:
+def _list_subjects(state: State, request: ReportRequest) -> list[SubjectKey]:
     """Subjects from where the last page ended, sorted."""
     spaces = [request.space] if request.space is not None else list(state.namespaces)
     keys = sorted(
         SubjectKey(name, subject) for name in spaces if (s := state.find_namespace(name)) for subject in s.subjects
     )
-    return keys if request.after is None else keys[bisect_left(keys, _key_of(request.after)) :]
+    return keys if request.after is None else keys[bisect_left(keys, _sort_key(request.after)) :]
 
 
-def _key_of(place: Place) -> SubjectKey:
+def _sort_key(place: ComparedVersions) -> SubjectKey:
     return SubjectKey(place.space, place.subject)
 
 
-def _pairs(state: State, plan: _Plan, key: SubjectKey, after: Place | None) -> Iterator[_Pair]:
+def _list_pairs(state: State, plan: _Plan, key: SubjectKey, after: ComparedVersions | None) -> Iterator[_Pair]:
     """Pairs of a subject that two different rulesets would judge, oldest version first, then newest predecessor."""
     policy = queries.policy_for(state, key)
     if policy.kind is not PolicyKind.DIRECTIONAL:
@@ -190,20 +190,20 @@ def _pairs(state: State, plan: _Plan, key: SubjectKey, after: Place | None) -> I
         if after is not None and version.version_number < after.version:
             continue
         fmt = plan.formats.get(version.kind.format)
-        now, then = ("", "") if fmt is None else _two(state, plan, fmt, preferred)
+        now, then = ("", "") if fmt is None else _rulesets_now_and_then(state, plan, fmt, preferred)
         if fmt is None or now == then:
             continue
-        below = candidates(state, key, version.kind, version.schema.attachments, before=version.version_number)
-        own: tuple[SchemaSource, Texts] | None = None
+        below = list_candidates(state, key, version.kind, version.schema.attachments, before=version.version_number)
+        own: tuple[SchemaSource, SchemaTexts] | None = None
         for older, backward, forward in policy.list_comparisons(below):
-            place = Place(*key, version.version_number, older.version_number)
+            place = ComparedVersions(*key, version.version_number, older.version_number)
             seen = (
                 after is not None and after.version == version.version_number and older.version_number >= after.against
             )
             if seen or older.kind.format != version.kind.format:
                 continue
-            own = own or _text(state, version.content.sha, version.schema.attachments.references)
-            other = _text(state, older.content.sha, older.schema.attachments.references)
+            own = own or _text_with_references(state, version.content.sha, version.schema.attachments.references)
+            other = _text_with_references(state, older.content.sha, older.schema.attachments.references)
             directions: tuple[Direction, ...] = (
                 *((Direction.BACKWARD,) if backward else ()),
                 *((Direction.FORWARD,) if forward else ()),
@@ -211,36 +211,36 @@ def _pairs(state: State, plan: _Plan, key: SubjectKey, after: Place | None) -> I
             yield _Pair(place, fmt, now, then, directions, own, other)
 
 
-def _two(state: State, plan: _Plan, fmt: Format[Any], preferred: str) -> tuple[str, str]:
+def _rulesets_now_and_then(state: State, plan: _Plan, fmt: Format[Any], preferred: str) -> tuple[str, str]:
     """Full names of the rulesets that decide now, and would then."""
     adopted = dict(queries.adopted_rulesets(state, fmt.name))
     now = rulesets.effective_name(fmt, preferred, adopted)
     return now, plan.everywhere or rulesets.effective_name(fmt, preferred, {**adopted, **plan.versions[fmt.name]})
 
 
-def _text(state: State, sha: bytes, references: Any) -> tuple[SchemaSource, Texts]:
+def _text_with_references(state: State, sha: bytes, references: Any) -> tuple[SchemaSource, SchemaTexts]:
     source = SchemaSource(sha, queries.resolve_references(state, references))
-    return source, texts_of(state, source)
+    return source, collect_texts(state, source)
 
 
-def _judged(schemas: Schemas, pairs: list[_Pair], until: float) -> list[list[Row]]:
+def _compare_pairs(schemas: SchemaParser, pairs: list[_Pair], until: float) -> list[list[ImpactRow]]:
     """The rows of each pair, of as many as there is time for: one at least."""
-    judged: list[list[Row]] = []
+    judged: list[list[ImpactRow]] = []
     for pair in pairs:
-        judged.append([row for direction in pair.directions if (row := _row(schemas, pair, direction))])
+        judged.append([row for direction in pair.directions if (row := _compare_direction(schemas, pair, direction))])
         if time.monotonic() > until:
             break
     return judged
 
 
-def _row(schemas: Schemas, pair: _Pair, direction: Direction) -> Row | None:
+def _compare_direction(schemas: SchemaParser, pair: _Pair, direction: Direction) -> ImpactRow | None:
     """The row of one direction, None where both rulesets agree."""
     sides = (pair.version, pair.against) if direction is Direction.BACKWARD else (pair.against, pair.version)
-    (now, before), (then, after) = (_verdict(schemas, pair.format, sides, name) for name in (pair.now, pair.then))
+    (now, before), (then, after) = (_compare_sides(schemas, pair.format, sides, name) for name in (pair.now, pair.then))
     if now == then:
         return None
     shown = after or before
-    return Row(
+    return ImpactRow(
         space=pair.place.space,
         subject=pair.place.subject,
         version=pair.place.version,
@@ -254,11 +254,11 @@ def _row(schemas: Schemas, pair: _Pair, direction: Direction) -> Row | None:
     )
 
 
-def _verdict(
-    schemas: Schemas, fmt: Format[Any], sides: tuple[tuple[SchemaSource, Texts], ...], ruleset: str
+def _compare_sides(
+    schemas: SchemaParser, fmt: Format[Any], sides: tuple[tuple[SchemaSource, SchemaTexts], ...], ruleset: str
 ) -> tuple[str, list[Finding]]:
     try:
-        reader, writer = (schemas.parsed(fmt, *side) for side in sides)
+        reader, writer = (schemas.parse_source(fmt, *side) for side in sides)
         findings = rulesets.run_ruleset(fmt, reader, writer, ruleset)
     except SteleError as error:
         return "error", [Finding(rule="NO_VERDICT", path="", why=str(error))]

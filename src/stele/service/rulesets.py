@@ -45,33 +45,33 @@ class RulesetInfo(msgspec.Struct, frozen=True):
     versions: tuple[RulesetVersion, ...]
 
 
-async def adopted(registry: Registry) -> dict[tuple[str, str], int]:
+async def adopted_versions(registry: Registry) -> dict[tuple[str, str], int]:
     """Versions of rulesets by format and bare name that decide in a registry; of all others it is the first.
 
     A registry in which nothing was written yet has those it will begin with: the newest installed.
     """
-    state = await registry.current()
+    state = await registry.fresh_state()
     if state.seq > 0:
         return dict(state.rulesets)
     return {(fmt, name): version for fmt, name, version in await asyncio.to_thread(newest_versions)}
 
 
-def listed(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
+def list_rulesets(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
     """All rulesets of all installed formats, in the formats' order; adopted are the versions a registry took over.
 
     Loads the formats, so it may take a while; one that cannot be loaded is left out.
     """
-    return [info for fmt in installed_formats() for info in _of_format(fmt, adopted)]
+    return [info for fmt in installed_formats() for info in _rulesets_of_format(fmt, adopted)]
 
 
-def found(format_name: str, name: str, adopted: Mapping[tuple[str, str], int]) -> RulesetInfo:
+def get_ruleset(format_name: str, name: str, adopted: Mapping[tuple[str, str], int]) -> RulesetInfo:
     """One ruleset by its bare name. Raises `UnknownFormat`, `UnknownRuleset`."""
     fmt = get_format(format_name)
     name, _ = rulesets.split_ruleset(rulesets.newest_ruleset(fmt, name))
-    return next(info for info in _of_format(fmt, adopted) if info.name == name)
+    return next(info for info in _rulesets_of_format(fmt, adopted) if info.name == name)
 
 
-async def adopt(registry: Registry, format_name: str, ruleset: str, *, actor: str = "", via: str = "") -> None:
+async def adopt_ruleset(registry: Registry, format_name: str, ruleset: str, *, actor: str = "", via: str = "") -> None:
     """Judge by a ruleset's version from now on; a bare name means the newest one.
 
     Raises `UnknownFormat`, `UnknownRuleset` for what is not installed here, `ReadOnly`.
@@ -86,7 +86,7 @@ def newest_versions() -> tuple[tuple[str, str, int], ...]:
     """(format, name, newest version) of every installed ruleset that has more than its first version."""
     return tuple(
         (info.format, info.name, info.versions[-1].version)
-        for info in listed({})
+        for info in list_rulesets({})
         if info.versions[-1].version > rulesets.FIRST
     )
 
@@ -100,7 +100,7 @@ def installed_formats() -> Iterator[Format[Any]]:
             continue
 
 
-def _of_format(fmt: Format[Any], adopted: Mapping[tuple[str, str], int]) -> Iterator[RulesetInfo]:
+def _rulesets_of_format(fmt: Format[Any], adopted: Mapping[tuple[str, str], int]) -> Iterator[RulesetInfo]:
     order: dict[str, list[int]] = {}
     for full in rulesets.installed_rulesets(fmt):
         name, version = rulesets.split_ruleset(full)

@@ -24,7 +24,7 @@ _REMEMBERED = 2000
 """Parsed schemas kept: 5 to 10 KiB each."""
 
 
-class Prepared(NamedTuple):
+class PreparedSchema(NamedTuple):
     """A text that is a schema: the document to register, its resolved references, and its parsed form."""
 
     document: SchemaDocument
@@ -34,21 +34,21 @@ class Prepared(NamedTuple):
     format: Format[Any]
 
 
-class Texts(NamedTuple):
+class SchemaTexts(NamedTuple):
     """The texts of one source: its own and those of its references by name, dependencies first."""
 
     text: bytes
     references: Mapping[str, bytes]
 
 
-class Schemas:
+class SchemaParser:
     """Parses texts off the event loop and remembers what it parsed; safe to use from several threads."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._parsed: OrderedDict[tuple[str, SchemaSource, bool], Parsed] = OrderedDict()
 
-    async def prepare(
+    async def prepare_schema(
         self,
         state: State,
         format_name: str,
@@ -57,7 +57,7 @@ class Schemas:
         *,
         form: TextForm | None = None,
         strict: bool = True,
-    ) -> Prepared:
+    ) -> PreparedSchema:
         """Parse a text as a new schema.
 
         form None registers the author's bytes, a Form the schema printed so. Raises `UnknownFormat`, `MalformedSchema`,
@@ -65,17 +65,17 @@ class Schemas:
         """
         self.limits.check_text(text)
         fmt = get_format(format_name)
-        resolved = tuple(resolve(state, reference) for reference in references)
+        resolved = tuple(resolve_reference(state, reference) for reference in references)
         closure = queries.resolve_references(
             state, resolved, queries.ACTIVE_ONLY if strict else queries.ACTIVE_OR_SOFT_DELETED
         )
         self.limits.check_references(len(closure))
         texts = {name: state.get_text(state.contents[sha]) for name, sha in closure}
-        return await asyncio.to_thread(self._prepare, fmt, text, resolved, closure, texts, form, strict)
+        return await asyncio.to_thread(self._parse_and_digest, fmt, text, resolved, closure, texts, form, strict)
 
     async def prepare_inheriting_references(
         self, state: State, format_name: str, text: bytes, newest: Version | None, *, strict: bool = True
-    ) -> Prepared:
+    ) -> PreparedSchema:
         """Parse a text of a dialect that cannot name references: they mean what they mean in the newest version.
 
         Args:
@@ -83,21 +83,21 @@ class Schemas:
             format_name: Format of the text.
             text: The text as sent.
             newest: Newest version of the subject the text is for, None where there is none.
-            strict: See `prepare`.
+            strict: See `prepare_schema`.
 
         Raises:
             UnresolvedReference: The text refers to others and the newest version has none to inherit, or other ones.
-            SteleError: What `prepare` raises.
+            SteleError: What `prepare_schema` raises.
         """
         try:
-            return await self.prepare(state, format_name, text, strict=strict)
+            return await self.prepare_schema(state, format_name, text, strict=strict)
         except UnresolvedReference:
             inherited = newest.schema.attachments.references if newest is not None else ()
             if not inherited:
                 raise
-        return await self.prepare(state, format_name, text, inherited, strict=strict)
+        return await self.prepare_schema(state, format_name, text, inherited, strict=strict)
 
-    def _prepare(
+    def _parse_and_digest(
         self,
         fmt: Format[Any],
         text: bytes,
@@ -106,17 +106,19 @@ class Schemas:
         texts: Mapping[str, bytes],
         form: TextForm | None,
         strict: bool,
-    ) -> Prepared:
+    ) -> PreparedSchema:
         sent = SubmittedText(text, hashlib.sha256(text).digest())
-        parsed = self.parsed(fmt, SchemaSource(sent.sha, closure), Texts(text, texts), strict=strict)
+        parsed = self.parse_source(fmt, SchemaSource(sent.sha, closure), SchemaTexts(text, texts), strict=strict)
         if form is not None:
             text = fmt.canonical(parsed, form)
         sha = hashlib.sha256(text).digest()
         other = sent if sha != sent.sha else None
-        document = SchemaDocument(text, sha, fmt.name, parsed.type_name, digests_of(fmt, parsed), submitted=other)
-        return Prepared(document, references, SchemaSource(sha, closure), parsed, fmt)
+        document = SchemaDocument(text, sha, fmt.name, parsed.type_name, compute_digests(fmt, parsed), submitted=other)
+        return PreparedSchema(document, references, SchemaSource(sha, closure), parsed, fmt)
 
-    def parsed(self, fmt: Format[Any], source: SchemaSource, texts: Texts, *, strict: bool = False) -> Parsed:
+    def parse_source(
+        self, fmt: Format[Any], source: SchemaSource, texts: SchemaTexts, *, strict: bool = False
+    ) -> Parsed:
         """The parsed form of a source, remembered; parses in the calling thread."""
         key = (fmt.name, source, strict)
         known = self._parsed.get(key)
@@ -127,24 +129,24 @@ class Schemas:
                 self._parsed.popitem(last=False)
         return known
 
-    def installed(self) -> tuple[str, ...]:
+    def list_format_names(self) -> tuple[str, ...]:
         """Names of all formats there are."""
         return list_formats()
 
-    async def compares(self, format_name: str) -> bool:
+    async def can_compare(self, format_name: str) -> bool:
         """Whether schemas of a format can be compared at all. Raises `UnknownFormat`."""
         return bool((await asyncio.to_thread(get_format, format_name)).rulesets)
 
-    async def parsed_schema(
+    async def parse_registered(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference]
     ) -> tuple[Format[Any], Parsed]:
         """The parsed form of a registered text with its references."""
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
-        return fmt, await asyncio.to_thread(self.parsed, fmt, source, texts_of(state, source))
+        return fmt, await asyncio.to_thread(self.parse_source, fmt, source, collect_texts(state, source))
 
 
-def resolve(state: State, reference: Reference) -> Reference:
+def resolve_reference(state: State, reference: Reference) -> Reference:
     """The reference with its number filled in. Raises `UnresolvedReference`."""
     if reference.version_number != LATEST:
         return reference
@@ -157,14 +159,14 @@ def resolve(state: State, reference: Reference) -> Reference:
     return Reference(reference.name, reference.namespace, reference.subject, newest.version_number)
 
 
-def texts_of(state: State, source: SchemaSource, extra: Mapping[bytes, bytes] | None = None) -> Texts:
+def collect_texts(state: State, source: SchemaSource, extra: Mapping[bytes, bytes] | None = None) -> SchemaTexts:
     """The texts behind a source; extra holds texts that are not registered, by SHA-256."""
     own = (extra or {}).get(source.sha)
     text = own if own is not None else state.get_text(state.contents[source.sha])
-    return Texts(text, {name: state.get_text(state.contents[sha]) for name, sha in source.references})
+    return SchemaTexts(text, {name: state.get_text(state.contents[sha]) for name, sha in source.references})
 
 
-def digests_of(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
+def compute_digests(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
     """Every digest of a schema that other registries look up by."""
     digests = dict(fmt.fingerprints(parsed))
     digests["normalized"] = hashlib.sha256(fmt.canonical(parsed, TextForm.NORMALIZED)).digest()

@@ -26,15 +26,15 @@ CONTEXT: Final = 3
 """Lines around a difference."""
 
 
-def unified(old: bytes, new: bytes) -> str:
+def unified_diff(old: bytes, new: bytes) -> str:
     """The difference in unified format, '' for none; JSON is laid out in lines first.
 
     Texts whose difference would take too long to find show one replaced by the other, cut to `MAX_LINES` each.
     """
-    mine, theirs = _lines(old), _lines(new)
+    mine, theirs = _split_lines(old), _split_lines(new)
     if mine == theirs:
         return ""
-    if _cheap(mine, theirs):
+    if _is_cheap(mine, theirs):
         lines = list(difflib.unified_diff(mine, theirs, "old", "new", n=CONTEXT, lineterm=""))
     else:
         lines = [
@@ -45,14 +45,14 @@ def unified(old: bytes, new: bytes) -> str:
     return "\n".join(line if len(line) <= MAX_WIDTH else f"{line[:MAX_WIDTH]}…" for line in lines) + "\n"
 
 
-def _lines(text: bytes) -> list[str]:
+def _split_lines(text: bytes) -> list[str]:
     if len(text) <= MAX_LAID_OUT:
         with suppress(msgspec.DecodeError, RecursionError):
             text = msgspec.json.format(text, indent=2)
     return text.decode("utf-8", "replace").splitlines()
 
 
-def _cheap(old: Sequence[str], new: Sequence[str]) -> bool:
+def _is_cheap(old: Sequence[str], new: Sequence[str]) -> bool:
     """Whether the texts are short, or alike, enough; lines that are everywhere do not count, as difflib skips them."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:

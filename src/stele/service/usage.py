@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from stele.core import queries
-from stele.core.decide.decision import checked_name
+from stele.core.decide.decision import check_name
 from stele.core.model import Collection, SubjectKey, Version
 from stele.core.state import State
 from stele.errors import InvalidName, InvalidRequest, NotFound, TooLarge
@@ -33,7 +33,7 @@ Millis = Annotated[int, Meta(ge=0, le=2**63 - 1, description="milliseconds since
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class Seen(msgspec.Struct, frozen=True):
+class VersionUsage(msgspec.Struct, frozen=True):
     """The records of one version at a place.
 
     space        of the subject, '' for the default one
@@ -63,27 +63,27 @@ class CensusRecord(msgspec.Struct, frozen=True):
     counted_at: Millis
     whole: bool = True
     records: Count = 0
-    seen: Annotated[tuple[Seen, ...], Meta(max_length=MOST_SEEN)] = ()
+    seen: Annotated[tuple[VersionUsage, ...], Meta(max_length=MOST_SEEN)] = ()
 
 
-class PlaceUsage(msgspec.Struct, frozen=True):
+class LocationUsage(msgspec.Struct, frozen=True):
     """A place and its last census."""
 
     place: str
     counted_at: int
     whole: bool
     records: int
-    seen: tuple[Seen, ...]
+    seen: tuple[VersionUsage, ...]
 
 
 class UsagePage(msgspec.Struct, frozen=True):
     """Places by name; next is the name to go on behind, null at the end."""
 
-    places: tuple[PlaceUsage, ...]
+    places: tuple[LocationUsage, ...]
     next: str | None = None
 
 
-class InUseWarning(msgspec.Struct, frozen=True):
+class DeletionWarning(msgspec.Struct, frozen=True):
     """A version that is, or was, to be deleted, and a place in which records of it were seen; message says so."""
 
     place: str
@@ -96,13 +96,13 @@ class InUseWarning(msgspec.Struct, frozen=True):
     message: str
 
 
-class DeletionOutlook(msgspec.Struct, frozen=True):
+class DeletionPreview(msgspec.Struct, frozen=True):
     """The versions a deletion would take, and what is known of their records."""
 
     space: str
     subject: str
     versions: tuple[int, ...]
-    warnings: tuple[InUseWarning, ...]
+    warnings: tuple[DeletionWarning, ...]
 
 
 class Usage:
@@ -113,14 +113,14 @@ class Usage:
         self._indexed: tuple[Collection, int] | None = None
         self._read: dict[bytes, CensusRecord] = {}
         self._places: dict[str, CensusRecord] = {}
-        self._by_subject: dict[SubjectKey, list[tuple[str, Seen]]] = {}
+        self._by_subject: dict[SubjectKey, list[tuple[str, VersionUsage]]] = {}
 
-    async def record(self, place: str, census: CensusRecord, *, actor: str = "", via: str = "") -> PlaceUsage:
+    async def record_census(self, place: str, census: CensusRecord, *, actor: str = "", via: str = "") -> LocationUsage:
         """Take note of a census, instead of the one before. Raises `InvalidName`, `TooLarge`, `ReadOnly`."""
-        key = (_checked(place),)
+        key = (_check_place(place),)
         for row in census.seen:
-            checked_name(row.space)
-            checked_name(row.subject)
+            check_name(row.space)
+            check_name(row.subject)
         most = self._registry.limits.places
 
         def change(items: collections.Items) -> tuple[collections.Changes, None]:
@@ -128,49 +128,49 @@ class Usage:
                 raise TooLarge(f"censuses of {most} places are recorded, which is the limit (max_places)")
             return {key: msgspec.json.encode(census)}, None
 
-        await collections.edit(self._registry, COLLECTION, change, actor=actor, via=via)
-        return _shown(place, census)
+        await collections.edit_collection(self._registry, COLLECTION, change, actor=actor, via=via)
+        return _location_usage(place, census)
 
-    async def forget(self, place: str, *, actor: str = "", via: str = "") -> PlaceUsage:
+    async def forget_place(self, place: str, *, actor: str = "", via: str = "") -> LocationUsage:
         """Remove what is recorded of a place; answers what it was. Raises `NotFound`, `ReadOnly`."""
-        key = (_checked(place),)
+        key = (_check_place(place),)
 
         def change(items: collections.Items) -> tuple[collections.Changes, bytes]:
             if key not in items:
-                raise _unknown(place)
+                raise _unknown_place(place)
             return {key: None}, items[key]
 
-        gone = await collections.edit(self._registry, COLLECTION, change, actor=actor, via=via)
-        return _shown(place, _read(gone))
+        gone = await collections.edit_collection(self._registry, COLLECTION, change, actor=actor, via=via)
+        return _location_usage(place, _decode_census(gone))
 
-    async def at(self, place: str) -> PlaceUsage:
+    async def get_place(self, place: str) -> LocationUsage:
         """The last census of a place. Raises `NotFound`."""
-        self._look(await self._registry.current())
+        self._refresh_index(await self._registry.fresh_state())
         if place not in self._places:
-            raise _unknown(place)
-        return _shown(place, self._places[place])
+            raise _unknown_place(place)
+        return _location_usage(place, self._places[place])
 
-    async def page(
+    async def list_places(
         self, after: str = "", limit: int = MOST_PLACES, *, space: str | None = None, subject: str | None = None
     ) -> UsagePage:
         """Places by name, behind a name; of a space or a subject only those where its records were seen, and only
         those rows. Raises `InvalidRequest` for a limit out of bounds."""
         if not 1 <= limit <= MOST_PLACES:
             raise InvalidRequest(f"limit is a whole number from 1 to {MOST_PLACES}")
-        self._look(await self._registry.current())
-        found: list[PlaceUsage] = []
+        self._refresh_index(await self._registry.fresh_state())
+        found: list[LocationUsage] = []
         for place in sorted(name for name in self._places if name > after):
             census = self._places[place]
             rows = tuple(row for row in census.seen if space in (None, row.space) and subject in (None, row.subject))
             if rows or (space is None and subject is None):
                 if len(found) == limit:
                     return UsagePage(tuple(found), found[-1].place)
-                found.append(msgspec.structs.replace(_shown(place, census), seen=rows))
+                found.append(msgspec.structs.replace(_location_usage(place, census), seen=rows))
         return UsagePage(tuple(found))
 
-    async def outlook(self, key: SubjectKey, ordinal: int | None = None) -> DeletionOutlook:
+    async def preview_deletion(self, key: SubjectKey, ordinal: int | None = None) -> DeletionPreview:
         """What deleting a subject, or one version of it, would meet. Raises `SubjectNotFound`, `VersionNotFound`."""
-        state = await self._registry.current()
+        state = await self._registry.fresh_state()
         if ordinal is None:
             queries.get_version(state, key, None, queries.ACTIVE_OR_SOFT_DELETED)
             rows = queries.list_versions(state.find_subject(key)) or queries.list_versions(
@@ -179,22 +179,22 @@ class Usage:
         else:
             rows = [queries.get_version(state, key, ordinal, queries.ACTIVE_OR_SOFT_DELETED)]
         numbers = tuple(row.version_number for row in rows)
-        return DeletionOutlook(key.namespace, key.name, numbers, tuple(self.warnings(state, rows)))
+        return DeletionPreview(key.namespace, key.name, numbers, tuple(self.list_warnings(state, rows)))
 
-    def warnings(self, state: State, versions: Iterable[Version]) -> list[InUseWarning]:
+    def list_warnings(self, state: State, versions: Iterable[Version]) -> list[DeletionWarning]:
         """Where records of these versions were seen, by version and place."""
-        self._look(state)
+        self._refresh_index(state)
         if not self._by_subject:
             return []
         found = [
-            _warning(row.subject.key, row.version_number, place, seen, self._places[place])
+            _make_warning(row.subject.key, row.version_number, place, seen, self._places[place])
             for row in versions
             for place, seen in self._by_subject.get(row.subject.key, ())
             if seen.schema_id == row.schema.schema_id and seen.records
         ]
         return sorted(found, key=lambda it: (it.version, it.place))
 
-    def _look(self, state: State) -> None:
+    def _refresh_index(self, state: State) -> None:
         """Bring the index up to date."""
         collection = state.collections.get(COLLECTION)
         if collection is None:
@@ -203,7 +203,7 @@ class Usage:
         if self._indexed is not None and self._indexed[0] is collection and self._indexed[1] == collection.revision:
             return
         documents = collection.items.values()
-        self._read = {it: self._read[it] if it in self._read else _read(it) for it in documents}
+        self._read = {it: self._read[it] if it in self._read else _decode_census(it) for it in documents}
         self._places = {key[0]: self._read[document] for key, document in collection.items.items()}
         self._by_subject = {}
         for place, census in self._places.items():
@@ -212,37 +212,39 @@ class Usage:
         self._indexed = collection, collection.revision
 
 
-def _checked(place: str) -> str:
+def _check_place(place: str) -> str:
     if not place or len(place) > _LONGEST_NAME or not place.isprintable() or "\ufffd" in place:
         raise InvalidName(place[:_LONGEST_NAME], f"is no name of a place: 1 to {_LONGEST_NAME} printable characters")
     return place
 
 
-def _unknown(place: str) -> NotFound:
+def _unknown_place(place: str) -> NotFound:
     return NotFound(f"no census of '{place}' was recorded")
 
 
-def _read(document: bytes) -> CensusRecord:
+def _decode_census(document: bytes) -> CensusRecord:
     return msgspec.json.decode(document, type=CensusRecord)
 
 
-def _shown(place: str, census: CensusRecord) -> PlaceUsage:
-    return PlaceUsage(place, census.counted_at, census.whole, census.records, census.seen)
+def _location_usage(place: str, census: CensusRecord) -> LocationUsage:
+    return LocationUsage(place, census.counted_at, census.whole, census.records, census.seen)
 
 
-def _warning(key: SubjectKey, version: int, place: str, seen: Seen, census: CensusRecord) -> InUseWarning:
+def _make_warning(
+    key: SubjectKey, version: int, place: str, seen: VersionUsage, census: CensusRecord
+) -> DeletionWarning:
     name = f":.{key.namespace}:{key.name}" if key.namespace else key.name
     part = "" if census.whole else ", in a part of it"
     message = (
         f"{seen.records:,} record{'' if seen.records == 1 else 's'} with version {version} of {name} "
-        f"{'was' if seen.records == 1 else 'were'} seen in {place} on {_day(census.counted_at)}{part}"
+        f"{'was' if seen.records == 1 else 'were'} seen in {place} on {_format_day(census.counted_at)}{part}"
     )
     if seen.last_seen is not None:
-        message += f"; the newest is of {_day(seen.last_seen)}"
-    return InUseWarning(place, name, version, seen.records, census.counted_at, census.whole, seen.last_seen, message)
+        message += f"; the newest is of {_format_day(seen.last_seen)}"
+    return DeletionWarning(place, name, version, seen.records, census.counted_at, census.whole, seen.last_seen, message)
 
 
-def _day(milliseconds: int) -> str:
+def _format_day(milliseconds: int) -> str:
     """A day of the calendar, or what the number is where no calendar has it."""
     try:
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%d")

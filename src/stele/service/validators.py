@@ -45,15 +45,25 @@ REJECT: Final = "repo.reject"
 
 Validator = Callable[[Format[Any], Parsed, Parsed | None], list[Finding]]
 
-__all__ = ["GROUP", "LINT", "REJECT", "RULESET", "Validator", "forget", "names", "objections", "require_known"]
+__all__ = [
+    "GROUP",
+    "LINT",
+    "REJECT",
+    "RULESET",
+    "Validator",
+    "list_validators",
+    "reload_plug_ins",
+    "require_known",
+    "run_validator",
+]
 
 
-def names() -> tuple[str, ...]:
+def list_validators() -> tuple[str, ...]:
     """The validators there are: built-in ones (`lint:` and `ruleset:` take a name), then plug-ins; none is imported."""
-    return (LINT, f"{LINT}:RULE", f"{RULESET}:NAME", REJECT, *sorted(_found()))
+    return (LINT, f"{LINT}:RULE", f"{RULESET}:NAME", REJECT, *sorted(_find_plug_ins()))
 
 
-def objections(
+def run_validator(
     name: str, fmt: Format[Any], parsed: Parsed, before: Parsed | None, adopted: Mapping[str, int] | None = None
 ) -> tuple[Finding, ...]:
     """What the validator of that name says about a schema that is to come after another (None: to come first).
@@ -63,12 +73,12 @@ def objections(
     """
     kind, colon, rest = name.partition(":")
     if kind == LINT:
-        return _as_errors(_lint(name, fmt, parsed, before, rest if colon else None))
+        return _raise_severity(_run_lint(name, fmt, parsed, before, rest if colon else None))
     if kind == RULESET and colon:
-        return _by_ruleset(fmt, parsed, before, rest, adopted or {})
+        return _run_ruleset(fmt, parsed, before, rest, adopted or {})
     if name == REJECT:
         return (_REJECTED,)
-    return _as_errors(_plug_in(name)(fmt, parsed, before))
+    return _raise_severity(_get_plug_in(name)(fmt, parsed, before))
 
 
 def require_known(names: Iterable[str]) -> None:
@@ -77,17 +87,17 @@ def require_known(names: Iterable[str]) -> None:
     Loads the formats, so it may take a while.
     """
     for name in names:
-        _require(name)
+        _require_validator(name)
 
 
-def _require(name: str) -> None:
+def _require_validator(name: str) -> None:
     kind, colon, rest = name.partition(":")
     if kind == LINT:
         _require_of_some_format(name, lambda fmt: require_known_rules(fmt, [rest] if colon else []))
     elif kind == RULESET and colon:
         _require_of_some_format(name, lambda fmt: rulesets.newest_ruleset(fmt, rest))
     elif name != REJECT:
-        _plug_in(name)
+        _get_plug_in(name)
 
 
 def _require_of_some_format(name: str, find: Callable[[Format[Any]], object]) -> None:
@@ -102,20 +112,20 @@ def _require_of_some_format(name: str, find: Callable[[Format[Any]], object]) ->
     raise UnknownRuleset(f"no validator {name!r} is installed: {reasons[0] if reasons else 'there is no format'}")
 
 
-def forget() -> None:
+def reload_plug_ins() -> None:
     """Look at the installed packages afresh on the next call."""
-    _found.cache_clear()
-    _plug_in.cache_clear()
+    _find_plug_ins.cache_clear()
+    _get_plug_in.cache_clear()
 
 
-def _lint(name: str, fmt: Format[Any], parsed: Parsed, before: Parsed | None, rule: str | None) -> list[Finding]:
+def _run_lint(name: str, fmt: Format[Any], parsed: Parsed, before: Parsed | None, rule: str | None) -> list[Finding]:
     try:
         return lint_schema(fmt, parsed, before, None if rule is None else [rule])
     except UnknownRule as error:
         raise UnknownRuleset(f"no validator {name!r} is installed: {error}") from None
 
 
-def _by_ruleset(
+def _run_ruleset(
     fmt: Format[Any], parsed: Parsed, before: Parsed | None, name: str, adopted: Mapping[str, int]
 ) -> tuple[Finding, ...]:
     """Whether the schema reads the one before it; the version of the ruleset is the one the registry adopted."""
@@ -124,15 +134,15 @@ def _by_ruleset(
     return () if before is None else tuple(rulesets.run_ruleset(fmt, parsed, before, chosen))
 
 
-def _as_errors(findings: list[Finding]) -> tuple[Finding, ...]:
+def _raise_severity(findings: list[Finding]) -> tuple[Finding, ...]:
     return tuple(replace(finding, level=Severity.ERROR) for finding in findings)
 
 
 @cache
-def _plug_in(name: str) -> Validator:
-    point = _found().get(name)
+def _get_plug_in(name: str) -> Validator:
+    point = _find_plug_ins().get(name)
     if point is None:
-        raise UnknownRuleset(f"no validator {name!r} is installed; there are {', '.join(names())}")
+        raise UnknownRuleset(f"no validator {name!r} is installed; there are {', '.join(list_validators())}")
     try:
         loaded = point.load()
     except SteleError:
@@ -146,7 +156,7 @@ def _plug_in(name: str) -> Validator:
 
 
 @cache
-def _found() -> dict[str, EntryPoint]:
+def _find_plug_ins() -> dict[str, EntryPoint]:
     """The first distribution to claim a name has it."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):

@@ -32,7 +32,7 @@ class MemoryLog:
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         """Write records at expected+1 …; False, and nothing written, when the head is not expected."""
-        store = self._live()
+        store = self._require_open()
         if len(store.records) != expected:
             return False
         if records:
@@ -45,42 +45,42 @@ class MemoryLog:
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         """At most limit entries with seq > after, in order, dense."""
         first = max(after, 0)
-        found = self._live().records[first : first + max(limit, 0)]
+        found = self._require_open().records[first : first + max(limit, 0)]
         return [LogEntry(seq, record) for seq, record in enumerate(found, first + 1)]
 
     async def head(self) -> int:
         """Sequence number of the last record, 0 when empty."""
-        return len(self._live().records)
+        return len(self._require_open().records)
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether the log grew since the last call; True on the first call and after own appends, too."""
-        seen, self._seen = self._seen, len(self._live().records)
+        seen, self._seen = self._seen, len(self._require_open().records)
         return seen != self._seen
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """First come, first served among all handles of the store. Not re-entrant."""
-        return self._live().turn
+        return self._require_open().turn
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
         """Return once the head is past `after`, or when timeout seconds have gone."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                while len(self._live().records) <= after:
+                while len(self._require_open().records) <= after:
                     await self._store.moved.wait()
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
         """Keep the snapshot unless a later one is there."""
-        store = self._live()
+        store = self._require_open()
         if store.snapshot is None or store.snapshot[0] <= seq:
             store.snapshot = (seq, bytes(data))
 
     async def load_snapshot(self) -> tuple[int, bytes] | None:
         """The newest snapshot as (seq, data), or None."""
-        return self._live().snapshot
+        return self._require_open().snapshot
 
     async def erase(self, seq: int, record: bytes) -> None:
         """Overwrite the record at seq. Raises `StoreError` when there is none."""
-        records = self._live().records
+        records = self._require_open().records
         if not 1 <= seq <= len(records):
             raise StoreError(f"The log has no record {seq} to erase")
         records[seq - 1] = bytes(record)
@@ -89,7 +89,7 @@ class MemoryLog:
         """Detach this handle; other handles of the store go on."""
         self._closed = True
 
-    def _live(self) -> MemoryStore:
+    def _require_open(self) -> MemoryStore:
         if self._closed:
             raise StoreError("The log in memory is closed")
         return self._store

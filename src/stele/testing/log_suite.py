@@ -217,14 +217,14 @@ class LogConformance:
             if i % 3 == 2:
                 await other.wait(i, 1)
                 await other.tail(0, 100)
-            assert other.changed()
+            assert other.has_changed()
 
     async def test_changed_settles(self, log: Log, another: Opener) -> None:
         """While nobody writes, `changed` says no: a hint that always says yes would be of no use."""
         other = await another()
         assert await log.append(0, [b"x"])
-        other.changed()
-        assert [other.changed() for _ in range(3)] == [not self.settles] * 3
+        other.has_changed()
+        assert [other.has_changed() for _ in range(3)] == [not self.settles] * 3
 
     async def test_wait_ends_at_once_when_there_is_something(self, log: Log) -> None:
         """Nobody waits for what is already there."""
@@ -370,7 +370,7 @@ class LogConformance:
             with pytest.raises(StoreError):
                 await use
         with pytest.raises(StoreError):
-            log.changed()
+            log.has_changed()
         assert await other.head() == 2
 
     async def test_log_outlives_its_handles(self, opener: Opener) -> None:

@@ -14,9 +14,9 @@ import pytest
 from stele.apis.cncf import CncfOptions, application
 from stele.apis.cncf.access import Permission
 from stele.errors import Unauthenticated
-from stele.server.dispatch import App, Front, Mount
+from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
-from stele.service.access import Authenticator, Headers, Principal, anyone
+from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -34,9 +34,11 @@ ELSEWHERE = {15, 16, 28}
 AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 
 
-def fronted(registry: Registry, authenticate: Authenticator = anyone, options: CncfOptions | None = None) -> App:
+def fronted(
+    registry: Registry, authenticate: Authenticator = authenticate_anyone, options: CncfOptions | None = None
+) -> App:
     """The dialect behind the server's front."""
-    return Front({}, Mount("cncf", application(registry, options)), Metrics(), authenticate=authenticate)
+    return Dispatcher({}, MountedDialect("cncf", application(registry, options)), Metrics(), authenticate=authenticate)
 
 
 def refused(expected: str, answer: httpx.Response) -> bool:

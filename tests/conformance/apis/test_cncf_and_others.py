@@ -12,9 +12,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from stele.server.dialects import build_front
+from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -31,7 +31,7 @@ async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     """A client of the whole server over an empty registry."""
     store = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}"
     registry = await Registry.open(await open_log(store))
-    async with client_of(build_front(registry, Settings(), Metrics())) as made:
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
         yield made
     await registry.close()
 

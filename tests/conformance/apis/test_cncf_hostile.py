@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
 from stele.apis.cncf import CncfOptions, application
-from stele.server.dispatch import Front, Mount
+from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -65,7 +65,9 @@ async def registry() -> AsyncIterator[Registry]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the dialect, which takes a million bytes at once."""
-    app = Front({}, Mount("cncf", application(registry, CncfOptions(max_request_bytes=1_000_000))), Metrics())
+    app = Dispatcher(
+        {}, MountedDialect("cncf", application(registry, CncfOptions(max_request_bytes=1_000_000))), Metrics()
+    )
     async with client_of(app) as made:
         assert (await made.put("/schemagroups/there", json={"format": "avro"})).status_code == 201
         assert (await made.post("/schemagroups/there/schemas/s", content=AVRO)).status_code == 200

@@ -11,9 +11,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from stele.server.dialects import build_front
+from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -27,7 +27,7 @@ WIDER = AVRO.replace("int", "long")
 async def server(host: str, store: str) -> tuple[Registry, httpx.AsyncClient]:
     """A whole server under a name of its own."""
     registry = await Registry.open(await open_log(store))
-    client = client_of(build_front(registry, Settings(), Metrics()))
+    client = client_of(build_dispatcher(registry, ServerSettings(), Metrics()))
     client.base_url = httpx.URL(f"http://{host}")
     return registry, client
 

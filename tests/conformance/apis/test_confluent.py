@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from stele.apis.confluent import ConfluentOptions, application
 from stele.apis.confluent.options import Profile
-from stele.server.dispatch import Front, Mount
+from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -42,7 +42,9 @@ async def clients(registry: Registry) -> AsyncIterator[dict[Profile, httpx.Async
 
 
 def _fronted(registry: Registry, profile: Profile) -> App:
-    return Front({}, Mount("confluent", application(registry, ConfluentOptions(profile=profile))), Metrics())
+    return Dispatcher(
+        {}, MountedDialect("confluent", application(registry, ConfluentOptions(profile=profile))), Metrics()
+    )
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -12,9 +12,9 @@ import pytest_asyncio
 from stele.core.commands import AdoptRulesets, CreateSubject, SetMode, SubjectDefaults
 from stele.core.model import REGISTRY_LEVEL, Mode, SubjectKey
 from stele.core.policy import ALLOW_ANY
-from stele.server.dialects import build_front
+from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -41,7 +41,7 @@ async def registry() -> AsyncIterator[Registry]:
 async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server over an empty registry."""
     await registry.reset(await open_log("memory:"))
-    async with client_of(build_front(registry, Settings(), Metrics())) as made:
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
         yield made
 
 

@@ -9,9 +9,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from stele.server.dialects import build_front
+from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.limits import Limits
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -35,7 +35,7 @@ async def registry() -> AsyncIterator[Registry]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def server(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server."""
-    async with client_of(build_front(registry, Settings(), Metrics())) as made:
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
         yield made
 
 

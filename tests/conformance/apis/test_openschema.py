@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from stele.apis.openschema import MEDIA_TYPE, OpenSchemaOptions, application
-from stele.server.dialects import build_front
-from stele.server.dispatch import App, Front, Mount
+from stele.server.dialects import build_dispatcher
+from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 
 from .in_process import client_of
@@ -39,7 +39,7 @@ def refused(expected: str, answer: httpx.Response) -> bool:
 
 def fronted(registry: Registry, options: OpenSchemaOptions | None = None) -> App:
     """The dialect behind the server's front."""
-    return Front({}, Mount("openschema", application(registry, options)), Metrics())
+    return Dispatcher({}, MountedDialect("openschema", application(registry, options)), Metrics())
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
@@ -74,7 +74,7 @@ async def test_16_times(store: str, client: httpx.AsyncClient) -> None:
 async def test_22_the_media_type_decides_at_the_root(registry: Registry, store: str) -> None:
     """22: at the root, who names the media type gets this API, everybody else Confluent's, on the hot paths too."""
     named, plain = {"accept": MEDIA_TYPE}, {"accept": "*/*"}
-    async with client_of(build_front(registry, Settings(), Metrics())) as client:
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
         made = await client.post(
             "/subjects/s/versions", json={"schemaDefinition": '"int"'}, headers={"content-type": MEDIA_TYPE}
         )

@@ -15,9 +15,9 @@ import pytest
 from stele.apis.pravega import PravegaOptions, application
 from stele.apis.pravega.access import Permission
 from stele.errors import Unauthenticated
-from stele.server.dispatch import App, Front, Mount
+from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
-from stele.service.access import Authenticator, Headers, Principal, anyone
+from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
 from stele.service.registry import Registry
 
 from .in_process import client_of
@@ -30,9 +30,13 @@ IN_PYTHON = {26, 27, 28, 30}
 """Behaviours that take more than requests and answers: below, and in the tests of the wire format."""
 
 
-def fronted(registry: Registry, authenticate: Authenticator = anyone, options: PravegaOptions | None = None) -> App:
+def fronted(
+    registry: Registry, authenticate: Authenticator = authenticate_anyone, options: PravegaOptions | None = None
+) -> App:
     """The dialect behind the server's front."""
-    return Front({}, Mount("pravega", application(registry, options)), Metrics(), authenticate=authenticate)
+    return Dispatcher(
+        {}, MountedDialect("pravega", application(registry, options)), Metrics(), authenticate=authenticate
+    )
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest_asyncio
 
-from stele.server.dialects import build_front
+from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -29,7 +29,7 @@ PROTO = 'syntax = "proto3";\npackage p;\n\nmessage M {\n  int32 a = 1;\n}\n'
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server over an empty registry."""
     registry = await Registry.open(await open_log("memory:"))
-    async with client_of(build_front(registry, Settings(), Metrics())) as made:
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
         yield made
     await registry.close()
 

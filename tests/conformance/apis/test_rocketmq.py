@@ -13,13 +13,13 @@ import pytest
 
 from stele.apis.rocketmq import application
 from stele.core.commands import ClearMode, CompatibilityCheck, RegisterSchema, SetMode
-from stele.core.decide.register import document_of
+from stele.core.decide.register import make_document
 from stele.core.model import Mode, SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES
 from stele.server.app import Server
-from stele.server.dispatch import App, Front, Mount
+from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 
 from .in_process import client_of
@@ -46,7 +46,7 @@ def refused(expected: str, answer: httpx.Response) -> bool:
 
 def fronted(registry: Registry) -> App:
     """The dialect behind the server's front."""
-    return Front({}, Mount("rocketmq", application(registry)), Metrics())
+    return Dispatcher({}, MountedDialect("rocketmq", application(registry)), Metrics())
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -123,7 +123,7 @@ async def test_14_the_last_version_is_16383(store: str, registry: Registry, clie
     level, key = SettingsLevel("", "s"), SubjectKey("", "s")
     await registry.execute(SetMode(level, Mode.IMPORT))
     for number in (16382, 16383):
-        document = document_of(b'{"type":"fixed","name":"F","size":%d}' % number, "avro")
+        document = make_document(b'{"type":"fixed","name":"F","size":%d}' % number, "avro")
         await registry.execute(RegisterSchema(key, document, version_number=number, schema_id=number))
     await registry.execute(ClearMode(level))
     answer = await client.get(f"{ROOT}/subject/s/schema")
@@ -131,7 +131,7 @@ async def test_14_the_last_version_is_16383(store: str, registry: Registry, clie
     answer = await client.put(f"{ROOT}/subject/s/schema/s", json={"schemaIdl": record("a")})
     assert (answer.status_code, answer.json()["status"]) == (400, 40001)
     assert "16383" in answer.json()["message"]
-    await registry.execute(RegisterSchema(key, document_of(b'"int"', "avro"), check=CompatibilityCheck.SKIP))
+    await registry.execute(RegisterSchema(key, make_document(b'"int"', "avro"), check=CompatibilityCheck.SKIP))
     rows = (await client.get(f"{ROOT}/subject/s/schema/versions")).json()
     assert [(row["version"], row["recordId"] is None) for row in rows] == [
         (16382, False),
@@ -163,13 +163,13 @@ async def test_26_the_store_is_a_setting(tmp_path: Path) -> None:
     """26: what is registered is kept in the store the server is told to use, and is there when it starts again."""
     store = f"sqlite:///{tmp_path / 'log.db'}"
     for told in (store, "memory:"):
-        server = Server(Settings(store=told))
+        server = Server(ServerSettings(store=told))
         registry = await server.start()
         async with client_of(server) as client:
             await registered(client, record("a"))
         assert registry.state.seq == 1
         await server.stop()
-    again = Server(Settings(store=store))
+    again = Server(ServerSettings(store=store))
     await again.start()
     async with client_of(again) as client:
         shown = (await client.get(f"{ROOT}/subject/t/schema")).json()

@@ -15,9 +15,9 @@ import pytest_asyncio
 from stele.core.commands import ChangeSettings
 from stele.core.model import SettingsLevel
 from stele.core.policy import ALL_VERSIONS, DENY_ALL, LATEST_VERSION, Policy, RangeKind, VersionRange
-from stele.server.dialects import build_front
+from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -43,7 +43,7 @@ async def node() -> AsyncIterator[Registry]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def whole(node: Registry) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server."""
-    async with client_of(build_front(node, Settings(), Metrics())) as made:
+    async with client_of(build_dispatcher(node, ServerSettings(), Metrics())) as made:
         yield made
 
 

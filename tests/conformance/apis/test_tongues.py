@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest_asyncio
 
-from stele.server.dialects import build_front
+from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -26,7 +26,7 @@ RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole server over an empty registry that lets everything in."""
     registry = await Registry.open(await open_log("memory:"))
-    async with client_of(build_front(registry, Settings(), Metrics())) as made:
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as made:
         await made.put("/config", json={"compatibility": "NONE"})
         yield made
     await registry.close()

@@ -10,8 +10,8 @@ import pytest
 from stele.errors import MalformedSchema
 from stele.formats.registry import get_format
 from stele.formats.rulesets import installed_rulesets, split_ruleset
-from stele.service.check import Candidate, CheckRequest, NamedText, check
-from stele.service.diff import DiffRequest, diff
+from stele.service.check import Candidate, CheckRequest, NamedText, check_compatibility
+from stele.service.diff import DiffRequest, diff_schemas
 from stele.testing.format_cases import FormatCase
 
 from .format_cases import uncontested
@@ -41,7 +41,7 @@ def versions(case: FormatCase) -> Iterator[Versions]:
 
 def verdict(pair: Versions, policy: str) -> bool:
     """What the check says under a policy."""
-    return check(
+    return check_compatibility(
         CheckRequest(
             format=pair.format,
             schema=pair.new.schema,
@@ -60,7 +60,7 @@ def test_verdicts_are_those_of_the_check(format_name: str) -> None:
     for case in uncontested(format_name):
         for pair in versions(case):
             try:
-                answer = diff(DiffRequest(pair.format, pair.old, pair.new, pair.ruleset))
+                answer = diff_schemas(DiffRequest(pair.format, pair.old, pair.new, pair.ruleset))
             except MalformedSchema:  # some cases are about texts that are no schemas
                 with pytest.raises(MalformedSchema):
                     verdict(pair, "FULL")
@@ -81,7 +81,7 @@ def test_findings_seldom_stand_alone(format_name: str) -> None:
     for case in uncontested(format_name):
         for pair in versions(case):
             try:
-                answer = diff(DiffRequest(pair.format, pair.old, pair.new, pair.ruleset))
+                answer = diff_schemas(DiffRequest(pair.format, pair.old, pair.new, pair.ruleset))
             except MalformedSchema:
                 continue
             for change in answer.changes:

@@ -11,10 +11,10 @@ import structlog
 from tests.property.tongues.asking import Ask, Differs, Reply, Request
 
 from stele.core.ports import Log
-from stele.server.dialects import build_front
+from stele.server.dialects import build_dispatcher
 from stele.server.dispatch import App
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage.memory import MemoryLog, MemoryStore
 from stele.storage.sqlite import SqliteLog
@@ -30,7 +30,7 @@ class World:
         self._log: Log | None = None
         self._store = MemoryStore()
         self._logs = 0
-        self._front: App = build_front(registry, Settings(store="memory:"), Metrics())
+        self._front: App = build_dispatcher(registry, ServerSettings(store="memory:"), Metrics())
 
     @classmethod
     async def open(cls, folder: Path | None) -> World:
@@ -62,11 +62,11 @@ class World:
     async def restart(self, *, snapshot: bool) -> None:
         """End the node and start another one on its log: from a snapshot, or from the first record."""
         if snapshot:
-            await self.registry._snapshot(always=True)
+            await self.registry._save_snapshot(always=True)
         await self.registry.close()
         self._log = await self._opened()
         self.registry = await Registry.open(self._log)
-        self._front = build_front(self.registry, Settings(store="memory:"), Metrics())
+        self._front = build_dispatcher(self.registry, ServerSettings(store="memory:"), Metrics())
 
     async def _opened(self) -> Log:
         if self._folder is None:

@@ -26,7 +26,7 @@ class Box(NamedTuple):
         """Begin anew, as SIGUSR1 makes a testing server do."""
         registry = self.transport._server._registry
         assert registry is not None
-        asyncio.run_coroutine_threadsafe(self.transport._server._empty(), self.transport._loop).result(60)
+        asyncio.run_coroutine_threadsafe(self.transport._server._reset_store(), self.transport._loop).result(60)
         self.client.forget()
 
 

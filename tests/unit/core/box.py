@@ -10,7 +10,7 @@ from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequ
 from stele.core.decide import decide
 from stele.core.events import Event, EventMetadata, LogRecord
 from stele.core.findings import Finding
-from stele.core.fold import fold_record
+from stele.core.fold import apply_record
 from stele.core.model import Reference, SchemaDocument, SubjectKey
 from stele.core.state import State
 
@@ -52,7 +52,7 @@ class Box:
                     verdicts[question] = self._answer(question, command)
         self.events = decision.events
         if decision.events:
-            fold_record(self.state, seq, LogRecord(stamp, decision.events))
+            apply_record(self.state, seq, LogRecord(stamp, decision.events))
         return decision.outcome
 
     def register(self, key: SubjectKey, text: str, *references: Reference, **more: object) -> cmd.Registration:

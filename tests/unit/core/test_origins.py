@@ -10,7 +10,7 @@ from tests.property.core_machine import decided, document, stamp
 from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.events import LogRecord
-from stele.core.fold import fold_record
+from stele.core.fold import apply_record
 from stele.core.model import Reference, SubjectKey, VersionState
 from stele.core.policy import ALLOW_ANY
 from stele.core.state import State
@@ -24,7 +24,7 @@ def run(state: State, command: cmd.Command) -> Any:
     """Decide and fold one command; its outcome."""
     by = stamp(state.seq + 1)
     decision = decided(state, command, by)
-    fold_record(state, state.seq + 1, LogRecord(by, decision.events))
+    apply_record(state, state.seq + 1, LogRecord(by, decision.events))
     return decision.outcome
 
 

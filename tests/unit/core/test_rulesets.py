@@ -14,7 +14,7 @@ from stele.core.decide import decide
 from stele.core.events import EventMetadata, RulesetAdopted
 from stele.core.findings import Finding, Verdict, WhenUndecided
 from stele.core.findings import Severity as Weight
-from stele.core.fold import fold
+from stele.core.fold import apply_event
 from stele.core.model import REGISTRY_LEVEL, Mode, SettingsLevel
 from stele.core.rulesets import join_ruleset, split_ruleset
 from stele.errors import InvalidName, ReadOnly, UnknownRuleset
@@ -99,8 +99,8 @@ def test_a_draft_takes_an_adoption_back() -> None:
     box = Box()
     box.do(adopt(("avro", "x", 2)))
     box.state.begin_draft()
-    fold(box.state, RulesetAdopted("avro", "x", 3), EventMetadata(bytes(16), 1), 9)
-    fold(box.state, RulesetAdopted("json", "y", 3), EventMetadata(bytes(16), 1), 9)
+    apply_event(box.state, RulesetAdopted("avro", "x", 3), EventMetadata(bytes(16), 1), 9)
+    apply_event(box.state, RulesetAdopted("json", "y", 3), EventMetadata(bytes(16), 1), 9)
     box.state.roll_back()
     assert box.state.rulesets == {("avro", "x"): 2}
 

@@ -56,4 +56,4 @@ def test_a_purged_text_is_in_no_later_snapshot() -> None:
     box.purge(S)
     loaded = load_state(dump_state(box.state))
     assert loaded is not None
-    assert all(b"SECRET" not in loaded.texts._decompress(block) for block in loaded.texts.dump()[0])
+    assert all(b"SECRET" not in loaded.packed_texts._decompress(block) for block in loaded.packed_texts.dump()[0])

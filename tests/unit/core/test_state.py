@@ -8,7 +8,7 @@ from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.decide import decide
 from stele.core.events import EventMetadata
-from stele.core.fold import fold
+from stele.core.fold import apply_event
 
 DIGEST = b"p" * 32
 
@@ -17,7 +17,7 @@ def drafted(box: Box, command: cmd.Command) -> None:
     """Decide and fold within the draft."""
     stamp = EventMetadata(b"draft" * 3 + b".", 1)
     for event in decide(box.state, command, stamp).events:
-        fold(box.state, event, stamp, box.state.seq + 1)
+        apply_event(box.state, event, stamp, box.state.seq + 1)
 
 
 def test_an_index_built_in_a_draft_forgets_the_draft() -> None:

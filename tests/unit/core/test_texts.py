@@ -19,40 +19,40 @@ def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[tuple[bytes,
     """Handles keep their text and tag over packing, dropping of neighbours, and a round through plain data."""
     texts, expected = PackedTexts(), dict[int, tuple[bytes, bytes]]()
     for batch in drawn:
-        handles = texts.pack([text for text, _ in batch], [tag for _, tag in batch])
+        handles = texts.pack_block([text for text, _ in batch], [tag for _, tag in batch])
         expected |= dict(zip(handles, batch, strict=True))
     assert len(texts) == len(expected)
     gone = data.draw(st.sets(st.sampled_from(sorted(expected)))) if expected else set()
     for handle in gone:
-        texts.drop(handle)
+        texts.drop_text(handle)
     for held in (texts, PackedTexts.load(texts.dump())):
         for handle, (text, tag) in expected.items():
-            assert held.tag(handle) == tag
+            assert held.get_tag(handle) == tag
             if handle in gone:
                 with pytest.raises(KeyError):
-                    held.get(handle)
+                    held.get_text(handle)
             else:
-                assert held.get(handle) == text
+                assert held.get_text(handle) == text
 
 
 def test_a_dropped_text_is_in_no_block() -> None:
     """After a drop the secret is nowhere in what a snapshot would write, and dropping again is an error."""
     texts = PackedTexts()
-    handles = texts.pack([b"before", b"SECRET" * 10, b"after"])
-    assert texts.get(handles[1]) == b"SECRET" * 10
-    texts.drop(handles[1])
+    handles = texts.pack_block([b"before", b"SECRET" * 10, b"after"])
+    assert texts.get_text(handles[1]) == b"SECRET" * 10
+    texts.drop_text(handles[1])
     decompress = PackedTexts()._decompress
     assert all(b"SECRET" not in decompress(block) for block in texts.dump()[0])
-    assert [texts.get(handles[0]), texts.get(handles[2])] == [b"before", b"after"]
+    assert [texts.get_text(handles[0]), texts.get_text(handles[2])] == [b"before", b"after"]
     with pytest.raises(KeyError):
-        texts.drop(handles[1])
+        texts.drop_text(handles[1])
 
 
 def test_similar_texts_share_their_bytes() -> None:
     """A block of versions takes a small part of what the texts take."""
     rows = [b'{"type":"record","name":"Order","fields":[%s]}' % (b'{"name":"f","type":"long"},' * n) for n in range(99)]
     texts = PackedTexts()
-    texts.pack(rows)
+    texts.pack_block(rows)
     assert texts.packed_bytes * 20 < sum(map(len, rows))
 
 
@@ -65,7 +65,7 @@ def test_a_state_packs_blocks_of_bounded_size() -> None:
         state.keep_unpacked(content)
     state.pack_texts()
     assert 0 < len(state.loose) < BLOCK_BYTES // 1000 + 1
-    assert len(state.texts.dump()[0]) >= 500 * 1000 // BLOCK_BYTES - 1
+    assert len(state.packed_texts.dump()[0]) >= 500 * 1000 // BLOCK_BYTES - 1
     state.pack_texts(rest=True)
     assert state.loose == []
     assert [state.get_text(content) for content in contents] == expected
@@ -80,6 +80,6 @@ def test_nothing_is_packed_within_a_draft() -> None:
     state.begin_draft()
     state.keep_unpacked(Content(b"x", UnpackedText(b"text"), "avro"))
     state.pack_texts(rest=True)
-    assert len(state.texts) == 0
+    assert len(state.packed_texts) == 0
     state.roll_back()
     assert state.loose == []

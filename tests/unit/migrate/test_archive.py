@@ -13,7 +13,7 @@ from tests.unit.core.box import Box, S, T, to
 
 from stele.core import commands as cmd
 from stele.core.events import EventMetadata, LogRecord, VersionRegistered, decode_record, encode_record, redact_texts
-from stele.core.fold import fold_record
+from stele.core.fold import apply_record
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
@@ -128,7 +128,7 @@ def test_purged_texts_go_everywhere(tmp_path: Path) -> None:
 
     before = State()
     for seq, row in enumerate(records_of(other), 1):
-        fold_record(before, seq, decode_record(row))
+        apply_record(before, seq, decode_record(row))
     asyncio.run(other.save_snapshot(2, dump_state(before)))
     assert restored(written(tmp_path / "b.gz", purged), other) == Restoration(3, 1, 1, 0)
     assert records_of(other) == records_of(purged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stele.service.changes import Change
+from stele.service.changes import DeclarationChange
 
 
 class Row(NamedTuple):
@@ -30,7 +30,7 @@ class Pair(NamedTuple):
     ruleset: str | None = None
 
 
-def row(change: Change) -> Row:
+def row(change: DeclarationChange) -> Row:
     """A change as a row."""
     return Row(
         change.kind.value, change.path, change.what, change.before, change.after, change.backward, change.forward

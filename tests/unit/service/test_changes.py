@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stele.formats.capabilities import TRUNCATED, OutlineNode
-from stele.service.changes import ChangeKind, Comparison
+from stele.service.changes import ChangeKind, TreeComparison
 
 
 def node(path: str, parent: str | None = None, **more: object) -> OutlineNode:
@@ -14,7 +14,9 @@ def node(path: str, parent: str | None = None, **more: object) -> OutlineNode:
 
 def told(old: list[OutlineNode], new: list[OutlineNode]) -> list[tuple[str, str, str, str, str]]:
     """What changed, in short."""
-    return [(each.kind.value, each.path, each.what, each.before, each.after) for each in Comparison(old, new).changes]
+    return [
+        (each.kind.value, each.path, each.what, each.before, each.after) for each in TreeComparison(old, new).changes
+    ]
 
 
 def test_identity_goes_before_names() -> None:
@@ -28,7 +30,7 @@ def test_aliases_of_either_side() -> None:
     """An alias in the new version or in the old one makes two names one, also one alias in common."""
     old = [node("a"), node("b", aliases=("y",)), node("c", aliases=("w",))]
     new = [node("x", aliases=("a",)), node("y"), node("z", aliases=("w",))]
-    assert [each.kind for each in Comparison(old, new).changes] == [ChangeKind.RENAMED] * 3
+    assert [each.kind for each in TreeComparison(old, new).changes] == [ChangeKind.RENAMED] * 3
 
 
 def test_a_tree_that_moved() -> None:

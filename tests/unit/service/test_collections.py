@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from stele.service.collections import Changes, Items, edit, read
+from stele.service.collections import Changes, Items, edit_collection, read_collection
 from stele.service.registry import Registry
 from stele.storage.memory import MemoryLog, MemoryStore
 
@@ -18,17 +18,17 @@ async def test_rivals_of_two_nodes_lose_no_change() -> None:
     """Whoever was slower decides again on what the faster one left; every node reads the same in the end."""
     store = MemoryStore()
     nodes = [await Registry.open(MemoryLog(store)) for _ in range(2)]
-    answers = await asyncio.gather(*(edit(nodes[number % 2], "numbers", _more) for number in range(20)))
+    answers = await asyncio.gather(*(edit_collection(nodes[number % 2], "numbers", _more) for number in range(20)))
     assert sorted(answers) == list(range(1, 21))
     for node in nodes:
-        assert await read(node, "numbers") == {("n",): b"20"}
+        assert await read_collection(node, "numbers") == {("n",): b"20"}
         await node.close()
 
 
 async def test_a_change_of_nothing_writes_nothing() -> None:
     """An empty change answers without a write."""
     registry = await Registry.open(MemoryLog())
-    assert await read(registry, "x") == {}
-    assert await edit(registry, "x", lambda items: ({}, len(items))) == 0
+    assert await read_collection(registry, "x") == {}
+    assert await edit_collection(registry, "x", lambda items: ({}, len(items))) == 0
     assert registry.appended == 0
     await registry.close()

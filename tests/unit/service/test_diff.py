@@ -13,7 +13,7 @@ from stele.errors import MalformedSchema, TooLarge, UnknownFormat, UnknownRulese
 from stele.formats.outline_builder import MAX_NODES
 from stele.service.changes import ChangeKind
 from stele.service.check import Candidate, NamedText
-from stele.service.diff import DiffAnswer, DiffRequest, diff
+from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
 from stele.service.limits import Limits
 
 from .diff_cases import PAIRS, Pair, row
@@ -21,7 +21,7 @@ from .diff_cases import PAIRS, Pair, row
 
 def compared(format_name: str, old: str, new: str, ruleset: str | None = None) -> DiffAnswer:
     """The diff of two texts without references."""
-    return diff(DiffRequest(format_name, Candidate(old), Candidate(new), ruleset))
+    return diff_schemas(DiffRequest(format_name, Candidate(old), Candidate(new), ruleset))
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.format}: {pair.name}")
@@ -93,8 +93,8 @@ def test_undecided_can_be_allowed() -> None:
     """Where no rule can decide the answer is no, unless the request allows doubt."""
     old, new = '{"type":"string","pattern":"^a.*b$"}', '{"type":"string","pattern":"^a.*(?=b)b$"}'
     request = DiffRequest("json", Candidate(old), Candidate(new), "containment")
-    strict = diff(request)
-    lenient = diff(replace(request, undecided=WhenUndecided.ALLOW))
+    strict = diff_schemas(request)
+    lenient = diff_schemas(replace(request, undecided=WhenUndecided.ALLOW))
     assert [change.path for change in strict.changes] == [change.path for change in lenient.changes]
     assert (strict.backward, lenient.backward) == (False, True)
     assert {reason.level for change in strict.changes for reason in change.findings} == {Severity.UNKNOWN}
@@ -118,7 +118,7 @@ def test_references() -> None:
         NamedText("F", '{"type":"fixed","name":"F","size":1}'),
     )
     uses = RECORD % '{"name":"e","type":"E"}'
-    answer = diff(DiffRequest("avro", Candidate(uses, old), Candidate(uses, new)))
+    answer = diff_schemas(DiffRequest("avro", Candidate(uses, old), Candidate(uses, new)))
     assert [(change.kind.value, change.path) for change in answer.changes[:2]] == [
         ("changed", "reference(E)"),
         ("added", "reference(F)"),
@@ -193,7 +193,7 @@ def test_limits() -> None:
     """Texts over the limits are refused before anything expensive happens."""
     request = DiffRequest("avro", Candidate('"int"'), Candidate('"string"'))
     with pytest.raises(TooLarge):
-        diff(request, Limits(schema_bytes=3))
+        diff_schemas(request, Limits(schema_bytes=3))
 
 
 def test_errors() -> None:

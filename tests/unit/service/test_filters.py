@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stele.errors import InvalidRequest
-from stele.service.filters import check, passes
+from stele.service.filters import check_filters, passes_filters
 
 EVENT = {
     "type": "io.cloudevents.schemaregistry.updated.v1",
@@ -47,8 +47,8 @@ ALWAYS = {"prefix": {"source": "https://"}}
 )
 def test_18_what_passes(filters: list[dict[str, Any]], passed: bool) -> None:
     """18: a prefix of the subject picks a group's events; the other dialects and their combinations do as they say."""
-    check(filters)
-    assert passes(EVENT, filters) is passed
+    check_filters(filters)
+    assert passes_filters(EVENT, filters) is passed
 
 
 def _nested(depth: int) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def _nested(depth: int) -> dict[str, Any]:
 def test_what_is_no_filter(wrong: Any) -> None:
     """Wrong shapes, unknown dialects and more filters than anybody needs are refused, however deep they are."""
     with pytest.raises(InvalidRequest):
-        check(wrong)
-    check([_nested(15)])
+        check_filters(wrong)
+    check_filters([_nested(15)])
 
 
 _texts = st.text("ab/", min_size=1, max_size=3)
@@ -109,8 +109,8 @@ _filters = st.recursive(
 @given(_events, st.lists(_filters, min_size=1, max_size=3))
 def test_filters_are_an_algebra(event: dict[str, str], drawn: list[dict[str, Any]]) -> None:
     """A list is `all` of it, `not` turns an answer round, `any` is `all` turned round twice (De Morgan)."""
-    check(drawn)
-    together = passes(event, drawn)
-    assert together is passes(event, [{"all": drawn}])
-    assert together is not passes(event, [{"not": {"all": drawn}}])
-    assert passes(event, [{"any": drawn}]) is not passes(event, [{"not": row} for row in drawn])
+    check_filters(drawn)
+    together = passes_filters(event, drawn)
+    assert together is passes_filters(event, [{"all": drawn}])
+    assert together is not passes_filters(event, [{"not": {"all": drawn}}])
+    assert passes_filters(event, [{"any": drawn}]) is not passes_filters(event, [{"not": row} for row in drawn])

@@ -38,8 +38,8 @@ def record(*fields: str, name: str = "Order") -> bytes:
 
 async def put(registry: Registry, text: bytes, key: SubjectKey = KEY, *references: Reference) -> Registration:
     """Register an Avro text the way a dialect does."""
-    state = await registry.current()
-    prepared = await registry.schemas.prepare(state, "avro", text, references, form=TextForm.PRINTED)
+    state = await registry.fresh_state()
+    prepared = await registry.parser.prepare_schema(state, "avro", text, references, form=TextForm.PRINTED)
     outcome = await registry.execute(RegisterSchema(key, prepared.document, prepared.references))
     assert isinstance(outcome, Registration)
     return outcome
@@ -71,7 +71,7 @@ async def test_an_incompatible_schema_is_refused_with_findings_and_changes_nothi
     assert finding.against == 1
     assert finding.why
     assert finding.fix
-    assert len(queries.list_versions((await registry.current()).find_subject(KEY))) == 1
+    assert len(queries.list_versions((await registry.fresh_state()).find_subject(KEY))) == 1
     await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"policy": POLICIES["NONE"]}))
     assert (await put(registry, broken)).version_number == 2
     await registry.close()
@@ -104,7 +104,7 @@ async def test_two_nodes_on_one_file_agree(tmp_path: Path) -> None:
         )
     assert {outcome.schema_id for outcome in outcomes} == set(range(1, 31))
     seen = await put(nodes[0], record("last"))
-    assert queries.get_version(await nodes[1].current(), KEY, seen.version_number).uid == seen.uid
+    assert queries.get_version(await nodes[1].fresh_state(), KEY, seen.version_number).uid == seen.uid
     for node in nodes:
         await node.close()
 
@@ -114,7 +114,7 @@ async def test_a_restarted_node_knows_everything(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/log.db"
     registry = await Registry.open(await open_log(url))
     await put(registry, record("a"))
-    await registry._snapshot(always=True)
+    await registry._save_snapshot(always=True)
     second = await put(registry, record("a", "b"))
     await registry.close()
     again = await Registry.open(await open_log(url))
@@ -130,11 +130,11 @@ async def test_purged_texts_leave_the_file(tmp_path: Path) -> None:
     registry = await Registry.open(await open_log(f"sqlite:///{tmp_path}/log.db"))
     secret = "very_secret_field_name"
     await put(registry, record(secret))
-    await registry._snapshot(always=True)
+    await registry._save_snapshot(always=True)
     await registry.execute(DeleteSubject(KEY, DeleteMode.SOFT))
     await registry.execute(DeleteSubject(KEY, DeleteMode.HARD))
     with pytest.raises(SubjectNotFound):
-        queries.get_version(await registry.current(), KEY, None)
+        queries.get_version(await registry.fresh_state(), KEY, None)
     await registry.close()
     assert secret.encode() not in b"".join(map(Path.read_bytes, _files(tmp_path)))
 
@@ -197,7 +197,7 @@ async def test_a_reader_never_sees_a_write_before_it_is_durable() -> None:
     texts = [record(*"abc"[:length]) for length in (1, 2, 2, 3, 3)]
     jobs = [asyncio.create_task(put(registry, text)) for text in texts]
     await asyncio.sleep(0.1)
-    assert (await registry.current()).contents == {}
+    assert (await registry.fresh_state()).contents == {}
     assert not any(job.done() for job in jobs)
     gate.set()
     assert sorted(outcome.version_number for outcome in await asyncio.gather(*jobs)) == [1, 2, 2, 3, 3]

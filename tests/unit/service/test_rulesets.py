@@ -15,10 +15,10 @@ from stele.core.findings import Direction, WhenUndecided
 from stele.core.model import NO_ATTACHMENTS, SchemaDocument, SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES
 from stele.errors import Incompatible, InvalidRequest, UnknownFormat, UnknownRuleset
-from stele.service.check import Candidate, CheckRequest, check
+from stele.service.check import Candidate, CheckRequest, check_compatibility
 from stele.service.registry import Registry
-from stele.service.ruleset_impact import Place, ReportPage, ReportRequest, Row, report
-from stele.service.rulesets import adopt, adopted, found, listed
+from stele.service.ruleset_impact import ComparedVersions, ImpactRow, ReportPage, ReportRequest, make_report
+from stele.service.rulesets import adopt_ruleset, adopted_versions, get_ruleset, list_rulesets
 from stele.storage import open_log
 from stele.storage.memory import MemoryLog, MemoryStore
 
@@ -29,7 +29,7 @@ ADOPTED = RulesetAdopted("demo", "words", 2)
 
 async def document(registry: Registry, text: str) -> SchemaDocument:
     """A demo schema, prepared."""
-    return (await registry.schemas.prepare(await registry.current(), "demo", text.encode())).document
+    return (await registry.parser.prepare_schema(await registry.fresh_state(), "demo", text.encode())).document
 
 
 async def put(registry: Registry, *texts: str, key: SubjectKey = KEY) -> None:
@@ -45,12 +45,12 @@ async def refused(registry: Registry, text: str) -> str:
     return caught.value.findings[0].rule
 
 
-async def all_rows(registry: Registry, **asked: object) -> list[Row]:
+async def all_rows(registry: Registry, **asked: object) -> list[ImpactRow]:
     """The rows of a report read to its end, page by page."""
-    rows: list[Row] = []
+    rows: list[ImpactRow] = []
     request = ReportRequest(**asked)  # type: ignore[arg-type]  # test shorthand
     while True:
-        page = await report(registry, request)
+        page = await make_report(registry, request)
         rows += page.rows
         if page.next is None:
             return rows
@@ -79,7 +79,7 @@ async def test_an_upgrade_changes_no_verdict_until_somebody_adopts(install: Inst
         "incompatible",
     )
     assert [finding.rule for finding in second.findings] == ["NEW"]
-    await adopt(registry, "demo", "words@2")
+    await adopt_ruleset(registry, "demo", "words@2")
     assert await refused(registry, "a b c d") == "NEW"
     assert await all_rows(registry) == []
     assert [row.then for row in await all_rows(registry, format="demo", ruleset="words@1")] == ["compatible"] * 2
@@ -88,7 +88,7 @@ async def test_an_upgrade_changes_no_verdict_until_somebody_adopts(install: Inst
     registry = await Registry.open(await open_log(store))
     assert registry.state.rulesets == {("demo", "words"): 2}
     assert await refused(registry, "a b c d") == "NEW"
-    await adopt(registry, "demo", "words@1")
+    await adopt_ruleset(registry, "demo", "words@1")
     await put(registry, "a b c d")
     await registry.close()
 
@@ -100,9 +100,9 @@ async def test_nodes_over_one_log_agree(install: Install) -> None:
     first, second = [await Registry.open(MemoryLog(store)) for _ in range(2)]
     await put(first, "a")
     install("NEW")
-    assert await second.findings(KEY, await document(second, "a b"), NO_ATTACHMENTS) == ([], None)
-    await adopt(first, "demo", "words")
-    found_now, against = await second.findings(KEY, await document(second, "a b"), NO_ATTACHMENTS)
+    assert await second.find_incompatibilities(KEY, await document(second, "a b"), NO_ATTACHMENTS) == ([], None)
+    await adopt_ruleset(first, "demo", "words")
+    found_now, against = await second.find_incompatibilities(KEY, await document(second, "a b"), NO_ATTACHMENTS)
     assert ([finding.rule for finding in found_now], against) == (["NEW"], 1)
     assert await refused(second, "a b") == "NEW"
     await first.close()
@@ -114,11 +114,11 @@ async def test_a_new_registry_begins_with_the_newest_rules(install: Install) -> 
     install("NEW")
     store = MemoryStore()
     registry = await Registry.open(MemoryLog(store))
-    assert (registry.state.seq, await adopted(registry)) == (0, {("demo", "words"): 2})
+    assert (registry.state.seq, await adopted_versions(registry)) == (0, {("demo", "words"): 2})
     await asyncio.gather(*(put(registry, "a", key=SubjectKey("", name)) for name in "stu"))
-    assert registry.state.rulesets == await adopted(registry) == {("demo", "words"): 2}
+    assert registry.state.rulesets == await adopted_versions(registry) == {("demo", "words"): 2}
     assert await refused(registry, "a b") == "NEW"
-    adoptions = [seq for seq, record in await registry.journal(0, 99) if record.events[0] == ADOPTED]
+    adoptions = [seq for seq, record in await registry.read_log(0, 99) if record.events[0] == ADOPTED]
     assert adoptions == [1]
     another = await Registry.open(MemoryLog(store))
     assert another.state.seq == registry.state.seq
@@ -137,9 +137,9 @@ async def test_a_version_that_is_not_installed_refuses_instead_of_judging_otherw
     install("LATE")
     with pytest.raises(UnknownRuleset, match=r"words@1, which is not installed.*stele ruleset adopt demo words@2"):
         await put(registry, "a b")
-    assert len(queries.list_versions((await registry.current()).find_subject(KEY))) == 1
-    assert [info.installed for info in listed(registry.state.rulesets) if info.format == "demo"] == [False, True]
-    await adopt(registry, "demo", "words")
+    assert len(queries.list_versions((await registry.fresh_state()).find_subject(KEY))) == 1
+    assert [info.installed for info in list_rulesets(registry.state.rulesets) if info.format == "demo"] == [False, True]
+    await adopt_ruleset(registry, "demo", "words")
     assert await refused(registry, "a b") == "NEW"
     await registry.close()
 
@@ -181,12 +181,12 @@ async def test_a_plug_in_without_versions_has_version_one(install: Install) -> N
     registry = await Registry.open(MemoryLog())
     await put(registry, "a")
     assert await refused(registry, "b") == "LOST"
-    info = found("demo", "words", {})
+    info = get_ruleset("demo", "words", {})
     assert ([row.version for row in info.versions], info.versions[0].summary, info.default) == ([1], "", True)
     asked = CheckRequest("demo", "b", against=(Candidate("a"),), ruleset="words@1")
-    assert check(asked).ruleset == "words@1"
+    assert check_compatibility(asked).ruleset == "words@1"
     with pytest.raises(UnknownRuleset, match=r"has no ruleset 'words@2'; it has words@1"):
-        await adopt(registry, "demo", "words@2")
+        await adopt_ruleset(registry, "demo", "words@2")
     await registry.close()
 
 
@@ -195,12 +195,14 @@ def test_a_check_without_a_registry_takes_the_newest_and_says_which(install: Ins
     install("NEW")
 
     def asked(ruleset: str | None, **more: object) -> str:
-        return check(CheckRequest("demo", "a b", against=(Candidate("a"),), ruleset=ruleset), **more).ruleset  # type: ignore[arg-type]  # test shorthand
+        return check_compatibility(
+            CheckRequest("demo", "a b", against=(Candidate("a"),), ruleset=ruleset), **more
+        ).ruleset  # type: ignore[arg-type]  # test shorthand
 
     assert [asked(name) for name in (None, "words", "words@1", "other")] == ["words@2", "words@2", "words@1", "other@1"]
     assert [asked(name, adopted={}) for name in (None, "words", "words@2")] == ["words@1", "words@1", "words@2"]
     assert asked(None, adopted={("demo", "words"): 2}) == "words@2"
-    assert check(CheckRequest("demo", "a")).ruleset == ""
+    assert check_compatibility(CheckRequest("demo", "a")).ruleset == ""
     with pytest.raises(UnknownRuleset):
         asked("mine", adopted={})
 
@@ -211,7 +213,7 @@ def test_a_check_weighs_doubt_as_it_is_told(install: Install) -> None:
 
     def compatible(request: WhenUndecided | None, server: WhenUndecided) -> bool:
         asked = CheckRequest("demo", "a b?", against=(Candidate("a"),), undecided=request)
-        return check(asked, undecided=server).compatible
+        return check_compatibility(asked, undecided=server).compatible
 
     assert [compatible(None, choice) for choice in WhenUndecided] == [False, True]
     assert [compatible(choice, WhenUndecided.REFUSE) for choice in WhenUndecided] == [False, True]
@@ -242,9 +244,9 @@ async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(install: 
     assert everything == [msg_with(row, "other@1") for row in rows]
     assert await all_rows(registry, limit=1) == rows
     assert await all_rows(registry, space="") == []
-    page = await report(registry, ReportRequest(limit=1))
-    assert (len(page.rows), page.next) == (1, Place("ö", "s", 2, 1))
-    assert await report(registry, ReportRequest(after=Place("ö", "t", 0, 0))) == ReportPage((), 0)
+    page = await make_report(registry, ReportRequest(limit=1))
+    assert (len(page.rows), page.next) == (1, ComparedVersions("ö", "s", 2, 1))
+    assert await make_report(registry, ReportRequest(after=ComparedVersions("ö", "t", 0, 0))) == ReportPage((), 0)
     await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"policy": POLICIES["FULL_TRANSITIVE"]}))
     rows = await all_rows(registry, space="", format="demo")
     assert [(row.version, row.against) for row in rows] == [(2, 1), (3, 2), (3, 1)]
@@ -252,9 +254,9 @@ async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(install: 
     await registry.close()
 
 
-def msg_with(row: Row, ruleset: str) -> Row:
+def msg_with(row: ImpactRow, ruleset: str) -> ImpactRow:
     """The row with another ruleset beside the one in force."""
-    return Row(**{name: getattr(row, name) for name in Row.__struct_fields__} | {"ruleset_then": ruleset})
+    return ImpactRow(**{name: getattr(row, name) for name in ImpactRow.__struct_fields__} | {"ruleset_then": ruleset})
 
 
 async def test_a_page_ends_when_its_time_is_up(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +267,7 @@ async def test_a_page_ends_when_its_time_is_up(install: Install, monkeypatch: py
     install("NEW")
     whole = await all_rows(registry)
     monkeypatch.setattr("stele.service.ruleset_impact.SECONDS", 0.0)
-    page = await report(registry, ReportRequest())
+    page = await make_report(registry, ReportRequest())
     assert page.compared <= 2
     assert page.next is not None
     assert await all_rows(registry) == whole
@@ -290,5 +292,5 @@ async def test_reports_on_what_there_is_not_are_refused(
     install("NEW")
     registry = await Registry.open(MemoryLog())
     with pytest.raises(error):
-        await report(registry, ReportRequest(**asked))  # type: ignore[arg-type]  # test shorthand
+        await make_report(registry, ReportRequest(**asked))  # type: ignore[arg-type]  # test shorthand
     await registry.close()

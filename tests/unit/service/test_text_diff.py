@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.service.text_diff import MAX_LINES, MAX_WIDTH, unified
+from stele.service.text_diff import MAX_LINES, MAX_WIDTH, unified_diff
 
 LINES = st.lists(st.sampled_from(["one", "two", "three", ""]), max_size=12).map(lambda lines: "\n".join(lines).encode())
 
@@ -16,7 +16,7 @@ LINES = st.lists(st.sampled_from(["one", "two", "three", ""]), max_size=12).map(
 @given(old=LINES, new=LINES)
 def test_both_texts_are_in_it(old: bytes, new: bytes) -> None:
     """What is left without the added lines is the old text, without the removed ones the new."""
-    text = unified(old, new)
+    text = unified_diff(old, new)
     lines = old.decode().splitlines(), new.decode().splitlines()
     assert (text == "") == (lines[0] == lines[1])
     for sign, side in (("+", lines[1]), ("-", lines[0])):
@@ -28,7 +28,7 @@ def test_both_texts_are_in_it(old: bytes, new: bytes) -> None:
 
 def test_json_is_laid_out() -> None:
     """A member changed in a line of JSON is a line of the diff; numbers keep their spelling."""
-    assert unified(b'{"a":1.0,"b":2}', b'{"a":1.0,"b":3}').splitlines()[3:] == [
+    assert unified_diff(b'{"a":1.0,"b":2}', b'{"a":1.0,"b":3}').splitlines()[3:] == [
         " {",
         '   "a": 1.0,',
         '-  "b": 2',
@@ -45,7 +45,7 @@ def test_texts_too_different(name: str) -> None:
     else:  # every line about thirty times, in another order: nothing is rare enough to hold on to
         old = "\n".join(str(n % 100) for n in range(3_500))
         new = "\n".join(str(n * 7 % 100) for n in range(3_500))
-    text = unified(old.encode(), new.encode())
+    text = unified_diff(old.encode(), new.encode())
     assert "too different to be compared" in text
     assert text.count("\n") <= 2 * MAX_LINES + 3
 
@@ -55,10 +55,10 @@ def test_long_texts_with_a_small_difference() -> None:
     lines = [f"line {n}" for n in range(20 * MAX_LINES)]
     changed = [*lines]
     changed[777] = "other"
-    text = unified("\n".join(lines).encode(), "\n".join(changed).encode())
+    text = unified_diff("\n".join(lines).encode(), "\n".join(changed).encode())
     assert [line for line in text.splitlines()[3:] if line[0] in "+-"] == ["-line 777", "+other"]
 
 
 def test_long_lines_are_cut() -> None:
     """No line of the diff is longer than people read."""
-    assert max(map(len, unified(b"a" * 9_999, b"b" * 9_999).splitlines())) <= MAX_WIDTH + 1
+    assert max(map(len, unified_diff(b"a" * 9_999, b"b" * 9_999).splitlines())) <= MAX_WIDTH + 1

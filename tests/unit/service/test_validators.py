@@ -44,9 +44,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     real = EntryPoint.load
     monkeypatch.setattr(EntryPoint, "load", lambda self: loaded[self.name] if self.name in loaded else real(self))
     monkeypatch.setattr(validators, "entry_points", lambda group: points if group == validators.GROUP else [])
-    validators.forget()
+    validators.reload_plug_ins()
     yield
-    validators.forget()
+    validators.reload_plug_ins()
 
 
 @pytest_asyncio.fixture
@@ -66,7 +66,7 @@ async def demand(registry: Registry, *checkers: str, policy: Policy = ALLOW_ANY)
 async def put(registry: Registry, schema: Any, format_name: str = "avro") -> Registration:
     """Register a schema given as text or JSON value."""
     text = schema if isinstance(schema, str) else json.dumps(schema)
-    prepared = await registry.schemas.prepare(await registry.current(), format_name, text.encode())
+    prepared = await registry.parser.prepare_schema(await registry.fresh_state(), format_name, text.encode())
     outcome = await registry.execute(RegisterSchema(KEY, prepared.document, prepared.references))
     assert isinstance(outcome, Registration)
     return outcome
@@ -102,7 +102,9 @@ async def test_the_text_as_sent_is_judged(registry: Registry) -> None:
     bare = 'syntax = "proto3";\n\nmessage M {\n  int32 a = 1;\n}\n'
     documented = bare.replace("message", "// A message.\nmessage").replace("int32", "// A number.\n  int32")
     drafts = {
-        text: await registry.schemas.prepare(await registry.current(), "protobuf", text.encode(), form=TextForm.PRINTED)
+        text: await registry.parser.prepare_schema(
+            await registry.fresh_state(), "protobuf", text.encode(), form=TextForm.PRINTED
+        )
         for text in (bare, documented)
     }
     assert {draft.document.text for draft in drafts.values()} == {bare.encode()}
@@ -201,16 +203,24 @@ async def test_plug_ins(registry: Registry) -> None:
     await put(registry, record("answer"))
     findings = await refusal(registry, record("answer", "b"))
     assert [(f.rule, f.path, f.level) for f in findings] == [("HOUSE_RULE", "answer", Severity.ERROR)]
-    assert validators.names() == ("lint", "lint:RULE", "ruleset:NAME", "repo.reject", "broken", "house", "words")
+    assert validators.list_validators() == (
+        "lint",
+        "lint:RULE",
+        "ruleset:NAME",
+        "repo.reject",
+        "broken",
+        "house",
+        "words",
+    )
 
 
 def test_a_ruleset_is_the_version_the_registry_adopted() -> None:
     """A bare name means the adopted version; one that is not installed is refused, not replaced by another."""
     fmt = get_format("avro")
     parsed = fmt.parse(b'"int"', {})
-    assert validators.objections("ruleset:avro", fmt, parsed, parsed, {"avro": 1}) == ()
+    assert validators.run_validator("ruleset:avro", fmt, parsed, parsed, {"avro": 1}) == ()
     with pytest.raises(UnknownRuleset, match="avro@99"):
-        validators.objections("ruleset:avro", fmt, parsed, parsed, {"avro": 99})
+        validators.run_validator("ruleset:avro", fmt, parsed, parsed, {"avro": 99})
 
 
 @pytest.mark.parametrize("name", ["lint", "lint:DOC_REQUIRED", "ruleset:avro", "ruleset:confluent", "repo.reject"])

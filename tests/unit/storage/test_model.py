@@ -55,7 +55,7 @@ class _Model(RuleBasedStateMachine):
 
     @rule(i=_HANDLES)
     def changed(self, i: int) -> None:
-        assert self.handles[i].changed() or not self.unseen[i]
+        assert self.handles[i].has_changed() or not self.unseen[i]
         self.unseen[i] = False
 
     @rule(i=_HANDLES, seq=st.integers(-1, 40), record=st.binary(max_size=60))

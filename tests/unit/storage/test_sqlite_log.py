@@ -204,7 +204,7 @@ async def test_forked_handle_says_so(log: SqliteLog) -> None:
     child = os.fork()
     if child == 0:
         try:
-            log.changed()
+            log.has_changed()
         except StoreError as error:
             os._exit(7 if "open it again" in str(error) else 8)
         finally:
@@ -248,13 +248,13 @@ async def test_close_leaves_nothing_open(tmp_path: Path) -> None:
 async def test_wait_stays_cheap(log: SqliteLog) -> None:
     """A waiter that finds nothing looks less and less often: a second of waiting costs few looks at the file."""
     looks = 0
-    ask = log._ask
+    ask = log._query_number
 
     def counting(question: str) -> int:
         nonlocal looks
         looks += 1
         return ask(question)
 
-    log._ask = counting  # type: ignore[method-assign]  # counts calls
+    log._query_number = counting  # type: ignore[method-assign]  # counts calls
     await log.wait(0, 1.0)
     assert 4 < looks < 45

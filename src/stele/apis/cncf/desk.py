@@ -87,12 +87,12 @@ class Desk:
 
     async def groups(self) -> list[str]:
         """Ids of all groups, also of those the caller may not read."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         return sorted(group_of(space.name) for space in queries.visible_namespaces(state) if _is_shown(space))
 
     async def space(self, group: str) -> tuple[State, Namespace]:
         """The present state, and a group in it. Raises `SpaceNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         space = state.find_namespace(space_of(group))
         if space is None or not _is_shown(space):
             raise NamespaceNotFound(f"The group '{group}' does not exist.")
@@ -104,7 +104,7 @@ class Desk:
         state, space = await self.space(group)
         if not self.may(group):
             return api.SchemaGroup(group)
-        return translate.group_out(state, space, self.registry.schemas.installed())
+        return translate.group_out(state, space, self.registry.parser.list_format_names())
 
     async def put(self, group: str, wish: GroupWish, *, anew: bool, condition: str = "") -> bool:
         """Create a group or change the one there is; whether it was created.
@@ -116,7 +116,7 @@ class Desk:
             require_known(wish.policy.validators)
         name = space_of(group)
         while True:
-            state = await self.registry.current()
+            state = await self.registry.fresh_state()
             space = state.find_namespace(name)
             exists = space is not None and _is_shown(space)
             if condition and not (exists and space is not None and translate.etag_of(space) == condition):
@@ -206,7 +206,7 @@ class Desk:
         return await self._look(lambda state: self._at(state, uri))
 
     async def _look(self, query: Callable[[State], Version]) -> tuple[State, Version]:
-        version = await self.registry.find(query)
+        version = await self.registry.read_or_catch_up(query)
         return self.registry.state, version
 
     def _at(self, state: State, uri: str) -> Version:

@@ -41,7 +41,7 @@ def described(desk: Desk, state: State, version: Version) -> dict[str, str]:
         space.dialect_data if space else None
     ).get("format")
     headers = {
-        "Schema-Format": name_of(language_of(version.kind), written or "", desk.registry.schemas.installed()),
+        "Schema-Format": name_of(language_of(version.kind), written or "", desk.registry.parser.list_format_names()),
         "Schema-Description": subject.description,
         "Schema-Version-Description": version.attributes.description if version.attributes is not None else "",
         "Schema-Created-Time-Utc": time_out(subject.at),

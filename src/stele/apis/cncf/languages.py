@@ -11,7 +11,7 @@ from collections.abc import Container
 from typing import NamedTuple
 
 from stele.apis.http.media_types import bare_media_type
-from stele.core.decide.decision import checked_name
+from stele.core.decide.decision import check_name
 from stele.core.model import SchemaKind
 from stele.errors import InvalidRequest
 
@@ -75,7 +75,7 @@ def language_in(name: str, installed: Container[str]) -> Language:
 
     Raises `InvalidRequest` for a name that is empty or too long, `InvalidName`.
     """
-    text = checked_name(name.strip())
+    text = check_name(name.strip())
     if not text or len(text) > _LONGEST_FORMAT:
         raise InvalidRequest(f"a format has a name of 1 to {_LONGEST_FORMAT} characters")
     word = re.sub(r"[-_ ]", "", text.partition("/")[0].lower()).rstrip("0123456789.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from stele.apis.http.paths import decode_segment
-from stele.core.decide.decision import checked_name
+from stele.core.decide.decision import check_name
 from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32
 from stele.errors import InvalidName, VersionNotFound
 
@@ -60,7 +60,7 @@ def id_in(segment: str) -> str:
         raise InvalidName(name, "is no id")
     if _UNREADABLE in name:
         raise InvalidName(name, "is not UTF-8")
-    return checked_name(name)
+    return check_name(name)
 
 
 def new_id(name: str) -> str:

@@ -18,7 +18,7 @@ from stele.core.model import NO_ATTACHMENTS, Namespace, Numbering, Reference, Su
 from stele.core.policy import ALLOW_ANY
 from stele.core.state import State
 from stele.errors import ContentNotFound, FormatMismatch, InvalidRequest, UnresolvedReference
-from stele.service.schemas import Prepared
+from stele.service.schemas import PreparedSchema
 
 
 class Attributes(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ async def find(desk: Desk, group: str, schema: str, document: Document) -> tuple
     state, space = await desk.space(group)
     key = SubjectKey(space.name, schema)
     language = _language(desk, space, state.find_subject(key), document.content_type, None)
-    prepared = await desk.registry.schemas.prepare(state, "opaque", document.body)
+    prepared = await desk.registry.parser.prepare_schema(state, "opaque", document.body)
     found = queries.find_equal_version(state, key, prepared.document.sha, NO_ATTACHMENTS, equality=Equality.TEXT)
     if found is None or found.kind.format != language.format:
         raise ContentNotFound
@@ -106,7 +106,7 @@ def _language(desk: Desk, space: Namespace, subject: Subject | None, content_typ
 
     Raises `FormatMismatch` where two of them differ, `InvalidRequest` where nobody says.
     """
-    installed = desk.registry.schemas.installed()
+    installed = desk.registry.parser.list_format_names()
     named = language_of_type(content_type, installed) if asked is None else language_in(asked, installed)
     fixed = translate.language_of_group(space) or _language_of_schema(subject)
     if fixed is not None and named is not None and named != fixed:
@@ -130,9 +130,11 @@ def _language_of_schema(subject: Subject | None) -> Language | None:
     return Language(subject.format, subject.custom_format)
 
 
-async def _prepared(desk: Desk, state: State, subject: Subject | None, language: Language, body: bytes) -> Prepared:
+async def _prepared(
+    desk: Desk, state: State, subject: Subject | None, language: Language, body: bytes
+) -> PreparedSchema:
     """The document parsed; a reference it needs and cannot name means what it means in the version before."""
-    prepare = desk.registry.schemas.prepare
+    prepare = desk.registry.parser.prepare_schema
     newest = queries.latest_version(subject)
     before: tuple[Reference, ...] = newest.schema.attachments.references if newest is not None else ()
     try:

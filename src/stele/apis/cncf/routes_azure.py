@@ -69,7 +69,7 @@ async def azure_put_group(desk: AtDesk, request: Request[Any, Any, Any], group: 
     """Create a group (201), or change the one there is (200); `If-Match` with its ETag does so only to that one."""
     name = desk.allowed(group, Permission.WRITE)
     given = await read_body(request, api.AzureGroupAttributes)
-    wish = translate.azure_group_in(given, desk.registry.schemas.installed())
+    wish = translate.azure_group_in(given, desk.registry.parser.list_format_names())
     anew = request.headers.get("if-none-match", "").strip() == "*"
     condition = request.headers.get("if-match", "").strip()
     created = await desk.put(name, wish, anew=anew, condition="" if condition == "*" else condition)

@@ -45,7 +45,7 @@ async def create_group(desk: AtDesk, request: Request[Any, Any, Any], group: Gro
     given = await read_body(request, api.GroupAttributes) if await request.body() else api.GroupAttributes()
     if given.id not in ("", name):
         raise InvalidRequest(f"the path says the group is '{name}', the body '{given.id[:200]}'")
-    wish = translate.group_in(given, desk.registry.schemas.installed())
+    wish = translate.group_in(given, desk.registry.parser.list_format_names())
     created = await desk.put(name, wish, anew=request.headers.get("if-none-match", "").strip() == "*")
     location = desk.link("schemagroups", group)
     return Response(

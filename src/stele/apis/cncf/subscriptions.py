@@ -85,7 +85,7 @@ def _filters(given: api.SubscriptionRequest) -> list[dict[str, Any]] | None:
         raise InvalidRequest("filters has all filters: leave out the older filter")
     found = [given.filter] if given.filter is not None else given.filters
     if found is not None:
-        filters.check(found)
+        filters.check_filters(found)
     return found
 
 
@@ -130,13 +130,13 @@ def shown(subscription: api.Subscription) -> api.Subscription:
 
 async def read(registry: Registry) -> Mapping[str, api.Subscription]:
     """All subscriptions by id, sorted, with their secrets."""
-    items = await collections.read(registry, COLLECTION)
+    items = await collections.read_collection(registry, COLLECTION)
     return {name: _decoder.decode(text) for (name,), text in sorted(items.items())}
 
 
 async def read_one(registry: Registry, name: str) -> api.Subscription:
     """One subscription. Raises `SubscriptionNotFound`."""
-    return _one(await collections.read(registry, COLLECTION), name)
+    return _one(await collections.read_collection(registry, COLLECTION), name)
 
 
 async def create(registry: Registry, name: str, given: api.SubscriptionRequest, actor: str) -> api.Subscription:
@@ -148,7 +148,7 @@ async def create(registry: Registry, name: str, given: api.SubscriptionRequest, 
             raise TooLarge(f"there are {_MOST} subscriptions already")
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
-    return await collections.edit(registry, COLLECTION, change, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change, actor=actor, via=DIALECT)
 
 
 async def update(registry: Registry, name: str, given: api.SubscriptionRequest, actor: str) -> api.Subscription:
@@ -158,7 +158,7 @@ async def update(registry: Registry, name: str, given: api.SubscriptionRequest, 
         subscription = wanted(name, given, _one(items, name))
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
-    return await collections.edit(registry, COLLECTION, change, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change, actor=actor, via=DIALECT)
 
 
 async def delete(registry: Registry, name: str, actor: str) -> api.Subscription:
@@ -167,7 +167,7 @@ async def delete(registry: Registry, name: str, actor: str) -> api.Subscription:
     def change(items: Items) -> tuple[Changes, api.Subscription]:
         return {(name,): None}, _one(items, name)
 
-    return await collections.edit(registry, COLLECTION, change, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change, actor=actor, via=DIALECT)
 
 
 def _one(items: Items, name: str) -> api.Subscription:

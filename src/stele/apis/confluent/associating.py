@@ -28,7 +28,7 @@ from stele.apis.confluent.names import qualified
 from stele.apis.confluent.translate import version_out
 from stele.core import queries
 from stele.core.commands import ChangeBindings, DeleteMode, DeleteSubject, DeleteVersion, Outcome
-from stele.core.decide.decision import writable
+from stele.core.decide.decision import require_writable
 from stele.core.model import Binding, SettingsLevel, SubjectKey, VersionState
 from stele.core.state import State
 from stele.errors import InUse, PreconditionFailed
@@ -41,7 +41,7 @@ async def associate(desk: Desk, wishes: Wishes, *, create: bool, dry_run: bool) 
     """
     versions: dict[str, base.Schema] = {}
     while True:
-        state = await desk.registry.current()
+        state = await desk.registry.fresh_state()
         coming = [wish.subject for wish in wishes.rows if wish.schema is not None]
         made = words.decided(state, wishes, coming, create=create)
         fresh = [row for row in made if row.key not in state.bindings]
@@ -86,7 +86,7 @@ async def _schema(desk: Desk, wish: Wish, versions: dict[str, base.Schema], *, d
 
 async def _try(desk: Desk, wish: Wish) -> None:
     assert wish.schema is not None
-    writable(await desk.registry.current(), SettingsLevel(*wish.subject))
+    require_writable(await desk.registry.fresh_state(), SettingsLevel(*wish.subject))
     words = await desk.check(wish.subject, wish.schema, None, normalize=wish.normalize)
     if words:
         raise RefusedChange(qualified(wish.subject), (), words)
@@ -106,14 +106,14 @@ async def dissociate(desk: Desk, resource_id: str, wanted: Filter, *, cascade: b
     Raises `NoAssociation`, `Frozen`, `InUse`, and what the deletion raises.
     """
     while True:
-        state = await desk.registry.current()
+        state = await desk.registry.fresh_state()
         rows = [row for row in words.by_resource_id(state, resource_id, wanted.resource_type) if wanted.takes(row)]
         if not rows:
             raise NoAssociation(resource_id)
         for row in rows:
             if row.frozen and not cascade:
                 raise Frozen(row.role, qualified(row.subject))
-            writable(state, SettingsLevel(*row.subject))
+            require_writable(state, SettingsLevel(*row.subject))
         owned = [row.subject for row in rows if cascade and row.lifecycle == STRONG]
         for subject in owned:
             _require_unreferred(state, subject)
@@ -162,7 +162,7 @@ def _associations(bindings: Iterable[Binding]) -> list[Binding]:
 async def delete_subject(desk: Desk, subject: SubjectKey, removal: DeleteMode) -> Outcome:
     """Delete all versions of a subject that no association needs. Raises `SubjectTaken`, and what the deletion does."""
     while True:
-        state = await desk.registry.current()
+        state = await desk.registry.fresh_state()
         seen = queries.bindings_of(state, [subject])
         if _associations(seen) and queries.latest_version(state.find_subject(subject)) is not None:
             raise SubjectTaken(qualified(subject))
@@ -178,7 +178,7 @@ async def delete_version(desk: Desk, subject: SubjectKey, ordinal: int | None, r
     Raises `SubjectOwned` for a strong association, `NoActiveVersion` for a weak one, and what the deletion raises.
     """
     while True:
-        state = await desk.registry.current()
+        state = await desk.registry.fresh_state()
         seen = queries.bindings_of(state, [subject])
         live = queries.list_versions(state.find_subject(subject))
         associations = _associations(seen)

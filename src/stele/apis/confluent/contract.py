@@ -50,7 +50,7 @@ def hint_of(metadata: Metadata | None) -> str | None:
 def hinted(metadata: Metadata | None, number: int) -> Metadata:
     """Metadata with that version hint."""
     before = metadata or Metadata()
-    return replace(before, properties={**(before.properties or {}), _VERSION: str(number)}).ordered()
+    return replace(before, properties={**(before.properties or {}), _VERSION: str(number)}).in_stored_order()
 
 
 def same_but_for_version(own: Metadata | None, version: Version) -> bool:

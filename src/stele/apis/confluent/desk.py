@@ -45,7 +45,7 @@ from stele.errors import (
 from stele.service import collections
 from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
-from stele.service.schemas import Prepared
+from stele.service.schemas import PreparedSchema
 from stele.service.usage import Usage
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Office(msgspec.Struct, frozen=True):
 class Draft(msgspec.Struct, frozen=True):
     """A schema of a request, parsed: what would be registered."""
 
-    prepared: Prepared
+    prepared: PreparedSchema
     attachments: Attachments
 
     @property
@@ -94,17 +94,17 @@ class Desk:
 
     async def items(self, collection: str) -> Items:
         """The documents of a collection."""
-        return await collections.read(self.registry, collection)
+        return await collections.read_collection(self.registry, collection)
 
     async def edit(self, collection: str, change: Callable[[Items], tuple[Changes, T]]) -> T:
         """Change documents of a collection in the caller's name; see `collections.edit`."""
-        return await collections.edit(self.registry, collection, change, actor=self._actor, via="confluent")
+        return await collections.edit_collection(self.registry, collection, change, actor=self._actor, via="confluent")
 
     # --- finding ----------------------------------------------------------------------------------------------------
 
     async def asked(self, segment: str, context: str) -> tuple[State, Asked]:
         """The present state, and the subject a path means: the target, when the one named is an alias."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         return state, _target(state, segment, context)
 
     async def version(self, segment: str, number: str, context: str, *, deleted: bool) -> tuple[State, Version]:
@@ -118,7 +118,9 @@ class Desk:
                 raise SubjectNotFound(qualified(key))
             return state, queries.get_version(state, key, ordinal, queries.ACTIVE_ONLY if ordinal is None else lives)
 
-        return look(await self.registry.current()) if ordinal is None else await self.registry.find(look)
+        return (
+            look(await self.registry.fresh_state()) if ordinal is None else await self.registry.read_or_catch_up(look)
+        )
 
     async def rendered(self, state: State, version: Version, style: str) -> str | None:
         """Another rendering of a version's text; None when the format has none of that name."""
@@ -130,7 +132,7 @@ class Desk:
         if default and not is_compiled(state, schema):
             return None
         content = schema.content
-        fmt, parsed = await self.registry.schemas.parsed_schema(
+        fmt, parsed = await self.registry.parser.parse_registered(
             state, content.format, content.sha, schema.attachments.references
         )
         if default:
@@ -154,7 +156,7 @@ class Desk:
             raise MalformedSchema("Empty schema")
         text = (request.schema or "").encode()
         try:
-            prepared = await self.registry.schemas.prepare(
+            prepared = await self.registry.parser.prepare_schema(
                 state,
                 format_of(request.schema_type),
                 text,
@@ -164,7 +166,7 @@ class Desk:
             )
         except MalformedSchema as error:
             raise _refused(error, request) from None
-        metadata = request.metadata.ordered() if request.metadata is not None else None
+        metadata = request.metadata.in_stored_order() if request.metadata is not None else None
         return Draft(prepared, Attachments(prepared.references, metadata, rule_set_in(request.rule_set)))
 
     async def equivalent(self, state: State, key: SubjectKey, draft: Draft, *, deleted: bool) -> Version | None:
@@ -211,7 +213,7 @@ class Desk:
 
     async def _printed(self, state: State, row: Version) -> bytes:
         """The text of a version as registering it would print it: an import keeps the spelling of where it is from."""
-        fmt, parsed = await self.registry.schemas.parsed_schema(
+        fmt, parsed = await self.registry.parser.parse_registered(
             state, row.content.format, row.content.sha, row.schema.attachments.references
         )
         return await asyncio.to_thread(fmt.canonical, parsed, TextForm.PRINTED)
@@ -222,11 +224,13 @@ class Desk:
         self, key: SubjectKey, request: api.RegisterSchemaRequest, ordinal: int | None, *, normalize: bool
     ) -> list[str]:
         """Why the schema of a request could not be registered; empty when it could. ordinal narrows to one version."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         draft = await self.draft(state, key, request, normalize=normalize)
         attachments = queries.inherit_attachments(state, key, draft.attachments)
         try:
-            findings, against = await self.registry.findings(key, draft.document, attachments, version_number=ordinal)
+            findings, against = await self.registry.find_incompatibilities(
+                key, draft.document, attachments, version_number=ordinal
+            )
         except SubjectNotFound:
             raise VersionNotFound(ordinal or "latest") from None
         findings = findings or await self.contract_findings(state, key, draft)
@@ -344,7 +348,7 @@ def _other_spaces(state: State, space: str) -> Iterator[str]:
     return (name for name in sorted(state.namespaces) if name != space)
 
 
-def _means(prepared: Prepared, text: str) -> bool:
+def _means(prepared: PreparedSchema, text: str) -> bool:
     """Whether a schema without references is another text, style aside."""
     fmt = prepared.format
     theirs = fmt.parse(text.encode(), {}, strict=False)

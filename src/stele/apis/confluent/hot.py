@@ -46,7 +46,7 @@ class HotSchemas:
         """The answer for a path; None when it is another path, or only the slow way can tell."""
         now = time.perf_counter()
         if now >= self._trusted_until:
-            if not self._registry.unchanged():
+            if not self._registry.is_fresh():
                 return None
             self._trusted_until = now + _TRUSTED_SECONDS
         if self._registry.state.purges != self._purges:

@@ -26,7 +26,7 @@ from stele.apis.confluent.registering import settled
 from stele.apis.confluent.translate import references_in
 from stele.core import queries
 from stele.core.commands import ChangeBindings, DeleteMode, DeleteVersion, RegisterSchema
-from stele.core.decide.decision import refused
+from stele.core.decide.decision import read_only_error
 from stele.core.model import Binding, Mode, SettingsLevel, SubjectKey
 from stele.core.state import State
 from stele.errors import SteleError
@@ -59,7 +59,7 @@ def _refusal(desk: Desk, kind: str, name: str, number: int, error: SteleError) -
 
 def _require_importing(state: State, level: SettingsLevel) -> None:
     if queries.mode_for(state, level) is not Mode.IMPORT:
-        raise refused(level, "not in import mode")
+        raise read_only_error(level, "not in import mode")
 
 
 # --- versions -------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ async def _version(desk: Desk, row: api.ImportedVersion) -> None:
     """Register one version under its number and id, and delete it if it is to be."""
     key = key_of(row.subject)
     writable_key(key)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     _require_importing(state, SettingsLevel(*key))
     sent = base.RegisterSchemaRequest(row.schema, row.schema_type, row.references, row.metadata, row.rule_set)
     draft = await desk.draft(state, key, sent, normalize=False)
@@ -120,7 +120,7 @@ async def _version(desk: Desk, row: api.ImportedVersion) -> None:
 async def _keys(desk: Desk, request: api.ImportRequest) -> list[api.ImportRefusal]:
     if not request.keks and not request.deks:
         return []
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
 
     def change(items: Items) -> tuple[Changes, list[api.ImportRefusal]]:
         after = dict(items)
@@ -199,7 +199,7 @@ async def _associations(desk: Desk, rows: Sequence[Association]) -> AsyncIterato
 async def _association(desk: Desk, row: Association) -> None:
     key = key_of(row.subject)
     writable_key(key)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     _require_importing(state, SettingsLevel(*key))
     binding = Binding(
         cluster=row.resource_namespace,
@@ -223,7 +223,7 @@ async def _association(desk: Desk, row: Association) -> None:
 async def _exporters(desk: Desk, rows: Sequence[api.ImportedExporter]) -> list[api.ImportRefusal]:
     if not rows:
         return []
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
 
     def change(items: Items) -> tuple[Changes, list[api.ImportRefusal]]:
         after = dict(items)

@@ -9,7 +9,7 @@ from stele.apis.confluent.desk import Desk
 from stele.core import queries
 from stele.core.model import SubjectKey, Version
 from stele.core.state import State
-from stele.service.usage import InUseWarning
+from stele.service.usage import DeletionWarning
 
 WARNING: Final = "Stele-Warning"
 """Header with sentences in ASCII, of a bounded length; absent where no census saw records."""
@@ -25,11 +25,13 @@ class Doomed:
     def headers(self, desk: Desk, gone: Iterable[int]) -> dict[str, str]:
         """The header for the versions that went."""
         ordinals = set(gone)
-        found = desk.usage.warnings(desk.registry.state, [row for row in self._rows if row.version_number in ordinals])
+        found = desk.usage.list_warnings(
+            desk.registry.state, [row for row in self._rows if row.version_number in ordinals]
+        )
         return {WARNING: _sentences(found)} if found else {}
 
 
-def _sentences(warnings: list[InUseWarning]) -> str:
+def _sentences(warnings: list[DeletionWarning]) -> str:
     said = ""
     for place, warning in enumerate(warnings):
         more = ("; " if said else "") + warning.message.encode("ascii", "backslashreplace").decode()

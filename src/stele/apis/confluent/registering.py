@@ -43,7 +43,7 @@ async def register(
     Raises what `Desk.draft` raises, `InvalidName`, `RefusedChange`, and what the decision raises.
     """
     writable_key(key)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     retagged = retag(request, queries.latest_version(state.find_subject(key)))
     _require_shared(state, key, retagged)
     draft = None
@@ -133,7 +133,7 @@ def _next_number(state: State, key: SubjectKey) -> int:
 async def settled(desk: Desk, command: Callable[[State], RegisterSchema]) -> tuple[State, Version]:
     """Carry out a registration that depends on the state; again when another one took its number meanwhile."""
     while True:
-        asked = command(await desk.registry.current())
+        asked = command(await desk.registry.fresh_state())
         try:
             return await _write(desk, asked)
         except InvalidRequest:

@@ -79,7 +79,7 @@ async def list_of_subject(
 ) -> list[api.Association]:
     # GET /associations/subjects/{subject}
     """The associations of a subject."""
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     found = queries.bindings_of(state, [key_of(subject, context)])
     return _page(desk, list(found), _filter(resource_type, association_types, lifecycle), offset, limit)
 
@@ -98,7 +98,7 @@ async def list_of_resource(
     # GET /associations/resources/{resourceId}
     """The associations of a resource by its id."""
     wanted = _filter(resource_type, association_types, lifecycle)
-    found = words.by_resource_id(await desk.registry.current(), decode_segment(resource_id), wanted.resource_type)
+    found = words.by_resource_id(await desk.registry.fresh_state(), decode_segment(resource_id), wanted.resource_type)
     return _page(desk, found, wanted, offset, limit)
 
 
@@ -117,7 +117,7 @@ async def list_of_name(
     # GET /associations/resources/{resourceNamespace}/{resourceName}
     """The associations of a resource by its name, of a whole namespace, or of a name in all of them."""
     found = words.by_name(
-        await desk.registry.current(), decode_segment(resource_namespace), decode_segment(resource_name)
+        await desk.registry.fresh_state(), decode_segment(resource_namespace), decode_segment(resource_name)
     )
     return _page(desk, found, _filter(resource_type, association_types, lifecycle), offset, limit)
 
@@ -219,7 +219,7 @@ async def get_batch(
         raise InvalidAssociation("requests", "cannot be null or empty")
     if len(body.requests) > _MOST_REQUESTS:
         raise BatchTooLarge
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     results = []
     for row in body.requests:
         try:

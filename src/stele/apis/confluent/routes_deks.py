@@ -212,7 +212,7 @@ async def _owner(desk: Desk, segment: str, context: str) -> SubjectKey:
         writable_key(key)
     except InvalidName:
         raise InvalidKey("subject") from None
-    alias = alias_for_deks(await desk.registry.current(), key)
+    alias = alias_for_deks(await desk.registry.fresh_state(), key)
     return key_of(alias, key.namespace) if alias else key
 
 

@@ -22,7 +22,7 @@ async def root() -> dict[str, str]:
 async def ready(desk: AtDesk) -> dict[str, str]:
     # GET /status/ready
     """Whether the log can be read (Redpanda)."""
-    await desk.registry.current()
+    await desk.registry.fresh_state()
     return {}
 
 
@@ -54,7 +54,7 @@ async def list_contexts(
 ) -> list[str]:
     # GET /contexts
     """All contexts."""
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     return page(lists.contexts(state, context_prefix), offset, limit, desk.options.max_items)
 
 

@@ -69,7 +69,7 @@ async def list_schemas(
 ) -> list[ExtendedSchema]:
     # GET /schemas
     """Versions with their schemas, by subject and number; with associations when they are asked about."""
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     rows = lists.all_versions(
         state,
         prefix_of(subject_prefix, context),
@@ -180,7 +180,7 @@ async def get_schema_by_guid(
             raise ContentNotFound(guid)
         return state, found[0]
 
-    state, schema = await desk.registry.find(look)
+    state, schema = await desk.registry.read_or_catch_up(look)
     return schema_out(state, schema, desk.style(), text=await desk.rendered_schema(state, schema, format))
 
 
@@ -188,7 +188,7 @@ async def get_schema_by_guid(
 async def list_ids_of_guid(desk: AtDesk, guid: Guid) -> list[api.ContextId]:
     # GET /schemas/guids/{guid}/ids
     """The ids of a schema in every context that has it."""
-    found = desk.guids.find(await desk.registry.current(), _guid(guid))
+    found = desk.guids.find(await desk.registry.fresh_state(), _guid(guid))
     return [api.ContextId(context_of(schema.namespace), schema.schema_id) for schema in found]
 
 
@@ -213,11 +213,11 @@ def _asked(subject: str, context: str) -> Asked | None:
 
 async def _find(desk: Desk, gid: str, subject: str, context: str) -> tuple[State, SchemaEntry, Version | None]:
     number, asked = _gid(gid), _asked(subject, context)
-    return await desk.registry.find(lambda state: (state, *schema_by_id(state, number, asked)))
+    return await desk.registry.read_or_catch_up(lambda state: (state, *schema_by_id(state, number, asked)))
 
 
 async def _uses(desk: Desk, gid: str, subject: str, context: str, deleted: str) -> list[Version]:
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     try:
         schema, _ = schema_by_id(state, _gid(gid), _asked(subject, context))
     except ContentNotFound:

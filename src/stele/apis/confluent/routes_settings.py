@@ -34,7 +34,7 @@ async def get_config(
     # GET /config/{subject}
     """The settings of a level, or those in force there."""
     level = level_of(subject, context)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     own = state.settings_at(level)
     if is_true(default_to_global):
         own = queries.settings_for(state, level)
@@ -69,7 +69,7 @@ async def delete_config(desk: AtDesk, subject: Subject = "", context: Context = 
     # DELETE /config/{subject}
     """Remove the settings of a level; answers what they were."""
     level = level_of(subject, context)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     policy = words.effective_policy(state, level)
     if state.settings_at(level) is None and level != _TOP:
         raise SubjectNotFound(level_name(level))
@@ -85,7 +85,7 @@ async def get_mode(
     # GET /mode/{subject}
     """The mode of a level, or the one in force there."""
     level = level_of(subject, context)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     own, effective = state.mode_at(level), queries.mode_for(state, level)
     if is_true(default_to_global) or effective is Mode.READONLY_OVERRIDE:
         own = effective
@@ -118,7 +118,7 @@ async def delete_mode(desk: AtDesk, subject: Subject = "", context: Context = ""
     """Remove the mode of a level, with recursive those below it too; answers what it was."""
     level = level_of(subject, context)
     _require_mutable(desk)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     if state.mode_at(level) is None and level != _TOP and not is_true(recursive):
         raise SubjectNotFound(level_name(level))
     outcome = await desk.execute(ClearMode(level, recursive=is_true(recursive)))

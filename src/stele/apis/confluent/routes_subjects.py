@@ -52,7 +52,7 @@ async def list_subjects(
 ) -> list[str]:
     # GET /subjects
     """Names of subjects, those outside the default context qualified."""
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     names = lists.subject_names(
         state, prefix_of(subject_prefix, context), deleted=is_true(deleted), deleted_only=is_true(deleted_only)
     )

@@ -34,7 +34,7 @@ from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.core import queries
 from stele.core.commands import DeletedVersions, DeleteMode, RegisterSchema
-from stele.core.decide.register import document_of
+from stele.core.decide.register import make_document
 from stele.core.model import SubjectKey
 from stele.core.state import State
 from stele.errors import MalformedSchema
@@ -89,7 +89,7 @@ async def list_referrers(
 ) -> list[int]:
     # GET /subjects/{subject}/versions/{version}/referencedby
     """Ids of schemas that refer to a version, ascending."""
-    await desk.registry.current()
+    await desk.registry.fresh_state()
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
     rows = queries.list_referrers(state, found.subject.key, found.version_number, lives)
@@ -122,7 +122,7 @@ async def tag_version(
     attachments = tags.changed(found.schema.attachments, body)
     command = RegisterSchema(
         key=found.subject.key,
-        document=document_of(state.get_text(found.content), found.kind.format, found.kind.type),
+        document=make_document(state.get_text(found.content), found.kind.format, found.kind.type),
         references=attachments.references,
         metadata=attachments.metadata,
         rule_set=attachments.rule_set,

@@ -45,7 +45,7 @@ def _retagged(
     for change in remove or ():
         tags.get(change.schema_entity.entity_path, set()).difference_update(change.tags)
     kept = {path: tuple(names) for path, names in tags.items() if names}
-    return replace(before, tags=kept or None).ordered()
+    return replace(before, tags=kept or None).in_stored_order()
 
 
 def _rules(before: RuleSet | None, request: api.TagSchemaRequest) -> RuleSet | None:

@@ -211,7 +211,7 @@ def is_descriptor(body: api.RegisterSchemaRequest) -> bool:
 def as_sent(body: api.RegisterSchemaRequest, version: Version) -> bool:
     """Whether a version is what the request wished for: nothing came from settings or from the version before it."""
     kept = version.schema.attachments
-    metadata = body.metadata.ordered() if body.metadata is not None else None
+    metadata = body.metadata.in_stored_order() if body.metadata is not None else None
     return bool(body.schema) and kept.metadata == metadata and kept.rule_set == rule_set_in(body.rule_set)
 
 

@@ -12,9 +12,9 @@ from litestar.handlers import HTTPRouteHandler
 from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.apis.native.faults import ERRORS
-from stele.service.check import CheckAnswer, CheckRequest, check
+from stele.service.check import CheckAnswer, CheckRequest, check_compatibility
 from stele.service.registry import Registry
-from stele.service.rulesets import adopted
+from stele.service.rulesets import adopted_versions
 
 RULESET_HEADER = "Stele-Ruleset"
 """Header that names the ruleset which decided, with its version; absent where nothing was compared."""
@@ -28,8 +28,10 @@ def checking(registry: Registry) -> HTTPRouteHandler:
         # POST /api/check
         """Check a schema against others under a policy, without registering anything."""
         asked = await read_body(request, CheckRequest)
-        versions = await adopted(registry)
-        decide = partial(check, asked, registry.limits, undecided=registry.judge.undecided, adopted=versions)
+        versions = await adopted_versions(registry)
+        decide = partial(
+            check_compatibility, asked, registry.limits, undecided=registry.compatibility.undecided, adopted=versions
+        )
         answer = await asyncio.to_thread(decide)
         headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
         return Response(answer, headers=headers)

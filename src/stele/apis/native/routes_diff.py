@@ -12,9 +12,10 @@ from litestar.handlers import HTTPRouteHandler
 from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.apis.native.faults import ERRORS
-from stele.service.diff import DiffAnswer, DiffRequest, diff
+from stele.service import diff as service
+from stele.service.diff import DiffAnswer, DiffRequest
 from stele.service.registry import Registry
-from stele.service.rulesets import adopted
+from stele.service.rulesets import adopted_versions
 
 
 def comparing(registry: Registry) -> HTTPRouteHandler:
@@ -25,8 +26,10 @@ def comparing(registry: Registry) -> HTTPRouteHandler:
         # POST /api/diff
         """List what changed between two schemas, each change with its verdict both ways, without registering any."""
         asked = await read_body(request, DiffRequest)
-        versions = await adopted(registry)
-        compare = partial(diff, asked, registry.limits, undecided=registry.judge.undecided, adopted=versions)
+        versions = await adopted_versions(registry)
+        compare = partial(
+            service.diff_schemas, asked, registry.limits, undecided=registry.compatibility.undecided, adopted=versions
+        )
         return await asyncio.to_thread(compare)
 
     return diff_schemas

@@ -10,7 +10,8 @@ from litestar.params import QueryParameter
 
 from stele.apis.native.faults import ERRORS
 from stele.errors import InvalidRequest
-from stele.service.journal import MOST_RECORDS, MOST_TEXTS, JournalPage, TextsAnswer, page, texts
+from stele.service import journal as service
+from stele.service.journal import MOST_RECORDS, MOST_TEXTS, JournalPage, TextsAnswer
 from stele.service.registry import Registry
 
 _LAST = 2**63 - 1
@@ -50,7 +51,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         # GET /api/journal?after&limit&space&subject
         """Show what changed behind a sequence number, oldest first: who did what, when, through which API."""
         records = _whole("limit", limit, MOST_RECORDS)
-        return await page(registry, _whole("after", after, _LAST), records, space, subject)
+        return await service.read_page(registry, _whole("after", after, _LAST), records, space, subject)
 
     @get("/api/texts", responses=_REFUSED)
     async def read_texts(digests: Digests = None) -> TextsAnswer:
@@ -59,7 +60,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         asked = digests or []
         if len(asked) > MOST_TEXTS:
             raise InvalidRequest(f"at most {MOST_TEXTS} texts at once")
-        return await texts(registry, [_digest(text) for text in asked])
+        return await service.read_texts(registry, [_digest(text) for text in asked])
 
     return [read_journal, read_texts]
 

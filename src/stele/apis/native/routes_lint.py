@@ -11,7 +11,8 @@ from litestar.handlers import HTTPRouteHandler
 from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.apis.native.faults import ERRORS
-from stele.service.lint import LintAnswer, LintRequest, lint
+from stele.service import lint as service
+from stele.service.lint import LintAnswer, LintRequest
 from stele.service.registry import Registry
 
 
@@ -23,6 +24,6 @@ def linting(registry: Registry) -> HTTPRouteHandler:
         # POST /api/lint
         """Advice on a schema that is valid, without registering anything."""
         asked = await read_body(request, LintRequest)
-        return await asyncio.to_thread(lint, asked, registry.limits)
+        return await asyncio.to_thread(service.lint_schema, asked, registry.limits)
 
     return lint_schema

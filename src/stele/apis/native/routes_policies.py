@@ -14,7 +14,7 @@ from stele.apis.http.openapi import openapi_body
 from stele.apis.http.paths import decode_segment
 from stele.apis.http.requests import caller_name
 from stele.apis.native.faults import ERRORS, ErrorOut
-from stele.service.policies import PolicyAnswer, PolicyChange, change, level_named, shown
+from stele.service.policies import PolicyAnswer, PolicyChange, change_policy, get_policy, parse_level_name
 from stele.service.registry import Registry
 
 Name = Annotated[
@@ -37,23 +37,23 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def show_policy(name: Name = "") -> PolicyAnswer:
         # GET /api/policies/{name}
         """Show the policy in force at a level, where it comes from, and what the level has of its own."""
-        return await shown(registry, level_named(decode_segment(name)))
+        return await get_policy(registry, parse_level_name(decode_segment(name)))
 
     @put(_PATHS, operation_class=openapi_body(PolicyChange), responses=_WRITING)
     async def set_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
         # PUT /api/policies/{name}
         """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
         wanted = await read_body(request, PolicyChange)
-        return await change(
-            registry, level_named(decode_segment(name)), wanted, actor=caller_name(request), via="native"
+        return await change_policy(
+            registry, parse_level_name(decode_segment(name)), wanted, actor=caller_name(request), via="native"
         )
 
     @delete(_PATHS, status_code=200, responses=_WRITING)
     async def clear_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
         # DELETE /api/policies/{name}
         """Leave policy and ruleset of a level to the level above; answers what is in force then."""
-        return await change(
-            registry, level_named(decode_segment(name)), PolicyChange(), actor=caller_name(request), via="native"
+        return await change_policy(
+            registry, parse_level_name(decode_segment(name)), PolicyChange(), actor=caller_name(request), via="native"
         )
 
     return [show_policy, set_policy, clear_policy]

@@ -16,9 +16,10 @@ from stele.apis.http.openapi import openapi_body
 from stele.apis.http.requests import caller_name
 from stele.apis.native.faults import ERRORS, ErrorOut
 from stele.core.rulesets import join_ruleset
+from stele.service import rulesets as service
 from stele.service.registry import Registry
-from stele.service.ruleset_impact import ReportPage, ReportRequest, report
-from stele.service.rulesets import RulesetInfo, adopt, adopted, found, listed
+from stele.service.ruleset_impact import ReportPage, ReportRequest, make_report
+from stele.service.rulesets import RulesetInfo
 
 FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]
 RulesetName = Annotated[str, PathParameter(name="ruleset", description="bare name of a ruleset, `confluent`")]
@@ -45,13 +46,13 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def list_rulesets() -> RulesetsOut:
         # GET /api/rulesets
         """List the rulesets of every format with their versions, and which version is in force."""
-        return RulesetsOut(await asyncio.to_thread(listed, await adopted(registry)))
+        return RulesetsOut(await asyncio.to_thread(service.list_rulesets, await service.adopted_versions(registry)))
 
     @post("/api/rulesets/report", status_code=200, operation_class=openapi_body(ReportRequest), responses=ERRORS)
     async def report_differences(request: Request[Any, Any, Any]) -> ReportPage:
         # POST /api/rulesets/report
         """Report which registered versions another ruleset or version would judge differently, page by page."""
-        return await report(registry, await read_body(request, ReportRequest))
+        return await make_report(registry, await read_body(request, ReportRequest))
 
     @put("/api/rulesets/{format:str}/{ruleset:str}", operation_class=openapi_body(Adoption), responses=_REFUSED)
     async def adopt_ruleset(request: Request[Any, Any, Any], format_name: FormatName, name: RulesetName) -> RulesetInfo:
@@ -59,7 +60,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         """Judge schemas of a format by a version of a ruleset from now on."""
         version = (await read_body(request, Adoption)).version
         wanted = name if version is None else join_ruleset(name, version)
-        await adopt(registry, format_name, wanted, actor=caller_name(request), via="native")
-        return found(format_name, name, await adopted(registry))
+        await service.adopt_ruleset(registry, format_name, wanted, actor=caller_name(request), via="native")
+        return service.get_ruleset(format_name, name, await service.adopted_versions(registry))
 
     return [list_rulesets, report_differences, adopt_ruleset]

@@ -16,9 +16,9 @@ from stele.apis.http.requests import caller_name
 from stele.apis.native.faults import ERRORS, ErrorOut
 from stele.core.model import MAX_INT32, SubjectKey
 from stele.errors import InvalidName, InvalidRequest
-from stele.service.policies import level_named
+from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
-from stele.service.usage import MOST_PLACES, CensusRecord, DeletionOutlook, PlaceUsage, Usage, UsagePage
+from stele.service.usage import MOST_PLACES, CensusRecord, DeletionPreview, LocationUsage, Usage, UsagePage
 
 Place = Annotated[
     str, PathParameter(schema_extra={"minLength": 1}, description="`topic orders`, `table shop.orders`, a path …")
@@ -60,36 +60,36 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     ) -> UsagePage:
         # GET /api/usage?after&limit&space&subject
         """Show the last census of every place, by name; of a space or a subject, the places that hold its records."""
-        return await usage.page(after, _whole("limit", limit), space=space, subject=subject)
+        return await usage.list_places(after, _whole("limit", limit), space=space, subject=subject)
 
     @get("/api/usage/{place:str}", responses=_MISSING)
-    async def show_usage(place: Place) -> PlaceUsage:
+    async def show_usage(place: Place) -> LocationUsage:
         # GET /api/usage/{place}
         """Show the last census of a place."""
-        return await usage.at(decode_segment(place))
+        return await usage.get_place(decode_segment(place))
 
     @put("/api/usage/{place:str}", operation_class=openapi_body(CensusRecord), responses=ERRORS | _READ_ONLY)
-    async def record_usage(request: Request[Any, Any, Any], place: Place) -> PlaceUsage:
+    async def record_usage(request: Request[Any, Any, Any], place: Place) -> LocationUsage:
         # PUT /api/usage/{place}
         """Record a census of a place, instead of the one before."""
         census = await read_body(request, CensusRecord)
-        return await usage.record(decode_segment(place), census, actor=caller_name(request), via="native")
+        return await usage.record_census(decode_segment(place), census, actor=caller_name(request), via="native")
 
     @delete("/api/usage/{place:str}", status_code=200, responses=_MISSING | _READ_ONLY | _REFUSED)
-    async def forget_usage(request: Request[Any, Any, Any], place: Place) -> PlaceUsage:
+    async def forget_usage(request: Request[Any, Any, Any], place: Place) -> LocationUsage:
         # DELETE /api/usage/{place}
         """Forget a place; answers what was recorded of it."""
-        return await usage.forget(decode_segment(place), actor=caller_name(request), via="native")
+        return await usage.forget_place(decode_segment(place), actor=caller_name(request), via="native")
 
     @get("/api/deletions/{subject:str}", responses=_UNKNOWN | _REFUSED)
-    async def foresee_deletion(subject_name: SubjectName, version: Number = None) -> DeletionOutlook:
+    async def foresee_deletion(subject_name: SubjectName, version: Number = None) -> DeletionPreview:
         # GET /api/deletions/{subject}?version
         """Show which versions deleting a subject, or one version, would take, and where their records were seen."""
-        level = level_named(decode_segment(subject_name))
+        level = parse_level_name(decode_segment(subject_name))
         if level.namespace is None or level.subject is None:
             raise InvalidName(decode_segment(subject_name), "names no subject")
         ordinal = None if version is None else _whole("version", version)
-        return await usage.outlook(SubjectKey(level.namespace, level.subject), ordinal)
+        return await usage.preview_deletion(SubjectKey(level.namespace, level.subject), ordinal)
 
     return [list_usage, show_usage, record_usage, forget_usage, foresee_deletion]
 

@@ -13,7 +13,7 @@ from stele.apis.openschema.places import schema_id_in
 from stele.apis.openschema.translate import DIALECT, Draft
 from stele.core import queries
 from stele.core.commands import Command, Outcome
-from stele.core.decide.decision import checked_name
+from stele.core.decide.decision import check_name
 from stele.core.model import DEFAULT_NAMESPACE, Namespace, SchemaKind, Subject, SubjectKey, Version, VersionState
 from stele.core.state import State
 from stele.core.traversal import list_versions_of_entry
@@ -26,7 +26,7 @@ from stele.errors import (
     VersionNotFound,
 )
 from stele.service.registry import Registry
-from stele.service.schemas import Prepared
+from stele.service.schemas import PreparedSchema
 
 
 class Office(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ class Desk:
 
     async def subject(self, name: str) -> tuple[State, Subject]:
         """A subject. Raises `SubjectNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         return state, self.subject_in(state, name)
 
     def subject_in(self, state: State, name: str) -> Subject:
@@ -96,7 +96,7 @@ class Desk:
         def look(state: State) -> tuple[State, Version]:
             return state, live_version(state, self.subject_in(state, name), number)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     async def by_id(self, text: str) -> tuple[State, Version]:
         """The version an id stands for: the first live one, else the first there was. Raises `ContentNotFound`."""
@@ -109,16 +109,16 @@ class Desk:
                 raise ContentNotFound(text)
             return state, (live or rows)[0]
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     # --- schemas in -------------------------------------------------------------------------------------------------
 
-    async def prepared(self, state: State, draft: Draft, newest: Version | None) -> Prepared:
+    async def prepared(self, state: State, draft: Draft, newest: Version | None) -> PreparedSchema:
         """A draft as a schema; where it refers to others, to those the newest version refers to.
 
         Raises what parsing raises.
         """
-        prepare = self.registry.schemas.prepare
+        prepare = self.registry.parser.prepare_schema
         try:
             prepared = await prepare(state, draft.format, draft.text)
         except UnresolvedReference:
@@ -132,7 +132,7 @@ class Desk:
         self.require_small(given.name, given.comment, given.validator, given.serialization)
         lane: SchemaKind | None = None if newest is None else newest.kind
         draft = translate.draft_of(given, lane)
-        checked_name(draft.custom_format)
+        check_name(draft.custom_format)
         return draft
 
     def require_small(self, *texts: str | None) -> None:

@@ -68,7 +68,7 @@ async def _compare(registry: Registry, state: State, pairs: Sequence[tuple[Versi
             state.get_text(content), content.sha, lane.format, lane.type, custom_format=lane.custom_format
         )
         key = version.subject.key
-        findings, against = await registry.findings(
+        findings, against = await registry.find_incompatibilities(
             key, document, version.schema.attachments, policy=plain, version_number=other.version_number
         )
         if findings:

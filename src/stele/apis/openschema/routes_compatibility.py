@@ -41,7 +41,7 @@ async def check(
     draft = desk.draft(translate.tried_in(bytes(body.schema)), row)
     prepared = await desk.prepared(state, draft, row)
     attachments = Attachments(prepared.references)
-    findings, _ = await desk.registry.findings(
+    findings, _ = await desk.registry.find_incompatibilities(
         found.key, prepared.document, attachments, version_number=row.version_number
     )
     return api.CheckOut(not findings)

@@ -65,7 +65,7 @@ async def register(desk: AtDesk, request: Request[Any, Any, Any], subject: Subje
     # POST /subjects/{subject}/versions
     """Register a schema, with its subject where that is new; the same definition again has the id it had."""
     given = await read_body(request, api.SchemaIn)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     key = desk.key(state, decode_segment(subject))
     newest = queries.latest_version(state.find_subject(key))
     draft = desk.draft(given, newest)

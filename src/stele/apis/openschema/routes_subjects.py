@@ -37,7 +37,7 @@ _SUBJECT = "/subjects/{subject:str}"
 async def list_subjects(desk: AtDesk) -> api.Names:
     # GET /subjects
     """Names of all subjects, or of those of a tenant's namespace."""
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     return api.Names(translate.names_of(row for place in desk.spaces(state) for row in place.subjects.values()))
 
 
@@ -63,7 +63,7 @@ async def put_subject(desk: AtDesk, request: Request[Any, Any, Any], subject: Su
     desk.require_small(given.app, given.description, given.coordinate, given.status)
     key = SubjectKey(space, given.subject)
     while True:
-        state = await desk.registry.current()
+        state = await desk.registry.fresh_state()
         known = state.find_subject(key)
         try:
             await (_create(desk, key, given) if known is None else _change(desk, state, known, given))

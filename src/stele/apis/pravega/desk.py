@@ -18,7 +18,7 @@ from stele.apis.pravega.options import PravegaOptions
 from stele.apis.pravega.translate import Language
 from stele.core import queries
 from stele.core.commands import Command, Equality, Outcome
-from stele.core.decide.decision import checked_name
+from stele.core.decide.decision import check_name
 from stele.core.digests import digest_key
 from stele.core.model import NO_ATTACHMENTS, SchemaDocument, SettingsLevel, Subject, SubjectKey, Version
 from stele.core.policy import Policy
@@ -26,7 +26,7 @@ from stele.core.ports import TextForm
 from stele.core.state import State
 from stele.errors import Forbidden, FormatMismatch, InvalidRequest, SubjectNotFound, TooLarge, UnknownPolicy
 from stele.service.registry import Registry
-from stele.service.schemas import Prepared
+from stele.service.schemas import PreparedSchema
 
 MAX_SCHEMA_BYTES = 8 * 1024 * 1024
 _MAX_PROPERTIES = 100
@@ -85,7 +85,7 @@ class Desk:
 
     async def group(self, key: SubjectKey) -> tuple[State, Subject]:
         """The present state, and a group in it. Raises `SubjectNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         return state, _present(state, key)
 
     async def by_id(self, key: SubjectKey, number: int) -> tuple[State, Version]:
@@ -95,7 +95,7 @@ class Desk:
             _present(state, key)
             return state, queries.get_version(state, key, number + 1, queries.ACTIVE_OR_SOFT_DELETED)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     async def by_version(self, key: SubjectKey, format_name: str, type_name: str, number: int) -> tuple[State, Version]:
         """A version by its number within its type and format, a deleted one too. Raises as `by_id`."""
@@ -106,13 +106,13 @@ class Desk:
                 (row for row in rows if translate.is_at(row, format_name, type_name, number)), number
             )
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     # --- schemas in -------------------------------------------------------------------------------------------------
 
     def language(self, given: api.SerializationFormat) -> Language:
         """The language of a serialization format; a custom one may be that of a format installed here."""
-        return translate.takes_its_name(translate.language_in(given), self.registry.schemas.installed())
+        return translate.takes_its_name(translate.language_in(given), self.registry.parser.list_format_names())
 
     async def draft(
         self, state: State, info: api.SchemaInfo, subject: Subject | None = None, name: str | None = None
@@ -131,9 +131,9 @@ class Desk:
             raise TooLarge(f"the schema has {len(info.schema_data)} bytes, {MAX_SCHEMA_BYTES} is the most")
         check_properties(info.properties)
         for word in (info.type, language.custom_format):
-            checked_name(word)
+            check_name(word)
         name = subject.key.name if subject is not None else name
-        prepared = await self.registry.schemas.prepare(state, language.format, info.schema_data)
+        prepared = await self.registry.parser.prepare_schema(state, language.format, info.schema_data)
         described = await asyncio.to_thread(_described, prepared)
         first = prepared.document.type
         type_name = translate.type_in(info.type, described, first, name)
@@ -144,7 +144,7 @@ class Desk:
         if (
             language.format
             and translate.directional(policy)
-            and not await self.registry.schemas.compares(language.format)
+            and not await self.registry.parser.can_compare(language.format)
         ):
             name = translate.full_name(language)
             raise UnknownPolicy(f"{name} schemas cannot be compared: choose AllowAny or DenyAll")
@@ -195,7 +195,7 @@ class Desk:
 
     async def _rendered(self, state: State, version: Version, style: str) -> str | None:
         references = version.schema.attachments.references
-        fmt, parsed = await self.registry.schemas.parsed_schema(
+        fmt, parsed = await self.registry.parser.parse_registered(
             state, version.kind.format, version.content.sha, references
         )
         return await asyncio.to_thread(fmt.render, parsed, style)
@@ -265,7 +265,7 @@ def _require_format(subject: Subject, language: Language) -> None:
         raise FormatMismatch(translate.full_name(own))
 
 
-def _described(prepared: Prepared) -> list[str] | None:
+def _described(prepared: PreparedSchema) -> list[str] | None:
     """Full names of the types a schema describes; None for formats that leave the name to the author."""
     fmt, parsed = prepared.format, prepared.parsed
     match fmt.name:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stele.core.decide.compatibility import candidates
+from stele.core.decide.compatibility import list_candidates
 from stele.core.model import NO_ATTACHMENTS, SchemaDocument, Subject
 from stele.core.policy import BACKWARD, NO_VERSIONS, Policy, PolicyKind
 from stele.service.registry import Registry
@@ -17,17 +17,17 @@ async def can_read(registry: Registry, subject: Subject, document: SchemaDocumen
     if policy.kind is PolicyKind.ALLOW_ANY:
         return True
     asked = []
-    latest = next(candidates(registry.state, subject.key, document.kind, NO_ATTACHMENTS), None)
+    latest = next(list_candidates(registry.state, subject.key, document.kind, NO_ATTACHMENTS), None)
     if policy.kind is PolicyKind.DIRECTIONAL and policy.backward != NO_VERSIONS:
         asked.append(Policy(backward=policy.backward))
     if policy.kind is PolicyKind.DENY_ALL or policy.forward != NO_VERSIONS:
         if latest is None:
             return False
         asked.append(BACKWARD)
-    if not await registry.schemas.compares(document.format):
+    if not await registry.parser.can_compare(document.format):
         return latest is None or latest.content.sha == document.sha
     for wanted in asked:
-        findings, _ = await registry.findings(subject.key, document, NO_ATTACHMENTS, policy=wanted)
+        findings, _ = await registry.find_incompatibilities(subject.key, document, NO_ATTACHMENTS, policy=wanted)
         if findings:
             return False
     return True

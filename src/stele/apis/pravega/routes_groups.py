@@ -47,7 +47,7 @@ async def list_groups(desk: AtDesk, token: Token = "", limit: Limit = "100") -> 
     # GET /v1/groups
     """A page of the groups the caller may read; one without groups is the last."""
     size = limit_of(limit)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     space = state.find_namespace(desk.namespace)
     after = name_in(token) if token else None
     names = sorted(name for name in (space.subjects if space else {}) if after is None or name > after)

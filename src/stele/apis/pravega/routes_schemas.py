@@ -115,7 +115,7 @@ async def validate(desk: AtDesk, request: Request[Any, Any, Any], group: Group) 
     else:
         policy = translate.compatibility_in(body.compatibility)
     await desk.require_comparable(translate.Language(document.format, document.custom_format), policy)
-    findings, _ = await desk.registry.findings(key, document, NO_ATTACHMENTS, policy=policy)
+    findings, _ = await desk.registry.find_incompatibilities(key, document, NO_ATTACHMENTS, policy=policy)
     return api.Valid(not findings)
 
 
@@ -179,7 +179,7 @@ async def get_schema_references(desk: AtDesk, request: Request[Any, Any, Any]) -
     """Every group of the namespace that has a schema."""
     body = await read_body(request, api.SchemaInfo)
     desk.require(access.namespace_resource(desk.namespace))
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     document = await desk.draft(state, body)
     return api.AddedTo(
         {row.subject.key.name: translate.version_out(row) for row in desk.same_everywhere(state, document)}

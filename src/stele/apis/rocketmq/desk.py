@@ -49,7 +49,7 @@ from stele.errors import (
     UnresolvedReference,
 )
 from stele.service.registry import Registry
-from stele.service.schemas import Prepared
+from stele.service.schemas import PreparedSchema
 
 _EQUAL_BY = ("normalized", "rabin")
 """Digests by which a text is looked up, closest first: white space, then what makes no difference to data."""
@@ -78,7 +78,7 @@ class Desk:
 
     async def bound(self, subject: str) -> tuple[State, Version]:
         """The record a subject is bound to. Raises `SubjectNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         return state, self.bound_in(state, subject)
 
     def bound_in(self, state: State, subject: str) -> Version:
@@ -99,7 +99,7 @@ class Desk:
         def look(state: State) -> tuple[State, Version]:
             return state, queries.get_version(state, self.bound_in(state, subject).subject.key, number)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     async def by_record_id(self, subject: str, number: int) -> tuple[State, Version]:
         """A record of this tenant by its id, whatever the subject is bound to by now: data written once stay readable.
@@ -114,7 +114,7 @@ class Desk:
                 return state, self.record(state, number_of)
             return state, self.record(state, number)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     async def by_id(self, number: int) -> tuple[State, Version]:
         """A record of this tenant by its id, or the newest live one of the schema whose id it is.
@@ -130,7 +130,7 @@ class Desk:
             newest = queries.latest_version(schema) if here else None
             return state, self.record(state, newest.record_id if newest is not None else number)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     def record(self, state: State, number: int) -> Version:
         """A record of this tenant by its id, a deleted one too. Raises `ContentNotFound`."""
@@ -166,7 +166,7 @@ class Desk:
 
     async def rows(self, name: str) -> tuple[State, list[Version]]:
         """The live versions of a schema by its name, one at least. Raises `SubjectNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         rows = queries.list_versions(state.find_subject(SubjectKey(self.place.space, name)))
         if not rows:
             raise SubjectNotFound(name)
@@ -197,7 +197,7 @@ class Desk:
         """A new schema, bound to a subject. Raises `AlreadyExists`, and what parsing and the decision raise."""
         key = SubjectKey(self.place.space, _checked(name))
         self.registry.limits.check_text((desc + owner).encode())
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         if queries.latest_version(state.find_subject(key)) is not None:
             raise _exists(key)
         prepared = await self._prepared(state, key, language, text)
@@ -252,9 +252,9 @@ class Desk:
             self.registry.state, command.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED
         )
 
-    async def _prepared(self, state: State, key: SubjectKey, language: Language, text: bytes) -> Prepared:
+    async def _prepared(self, state: State, key: SubjectKey, language: Language, text: bytes) -> PreparedSchema:
         """A text as a schema; where it refers to others, to those its newest version refers to."""
-        prepare = self.registry.schemas.prepare
+        prepare = self.registry.parser.prepare_schema
         try:
             prepared = await prepare(state, language.format, text)
         except UnresolvedReference:
@@ -283,7 +283,7 @@ class Desk:
         Raises `SubjectNotFound`, `VersionNotFound`.
         """
         while True:
-            state = await self.registry.current()
+            state = await self.registry.fresh_state()
             key = self.bound_in(state, subject).subject.key
             row = queries.get_version(state, key, number)
             try:
@@ -312,7 +312,7 @@ class Desk:
     async def unbind(self, subject: str, number: int) -> None:
         """End the binding of a subject to a record. Raises `BindingNotFound` when it is not bound to that one."""
         while True:
-            state = await self.registry.current()
+            state = await self.registry.fresh_state()
             binding = state.bindings.get(translate.binding_key(self.place, subject))
             if binding is None or not _leads_to(state, binding, number):
                 raise BindingNotFound(f"'{subject}' is not bound to record {number}")
@@ -327,7 +327,7 @@ class Desk:
 
         Raises `ContentNotFound`.
         """
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         schema = queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
         ordinal = number & MOST_VERSIONS or None
         if schema is None or schema.key.namespace != self.place.space or schema.closed:

@@ -17,7 +17,7 @@ from stele.core import queries
 async def list_tenants(desk: AtDesk) -> list[str]:
     # GET /schema-registry/v1/cluster/{cluster}/tenants
     """The tenants with subjects in a cluster, sorted; what other dialects registered is in every cluster."""
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     spaces = {row.role for row in desk.bindings_in(state)}
     spaces |= {
         space.name
@@ -31,7 +31,7 @@ async def list_tenants(desk: AtDesk) -> list[str]:
 async def list_subjects(desk: AtDesk) -> list[str]:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subjects
     """The subjects of a tenant in a cluster, sorted; what other dialects registered is in every cluster."""
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     names = {row.resource for row in desk.bindings_in(state) if row.role == desk.place.space}
     space = state.find_namespace(desk.place.space)
     subjects = space.subjects.values() if space is not None else ()
@@ -42,7 +42,7 @@ async def list_subjects(desk: AtDesk) -> list[str]:
 async def list_schemas(desk: AtDesk) -> list[str]:
     # GET /schema-registry/v1/tenant/{tenant}/schemas
     """The schemas of a tenant, sorted: an extension, the store's `list` of RIP-42."""
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     space = state.find_namespace(desk.place.space)
     subjects = space.subjects.values() if space is not None else ()
     return sorted(subject.key.name for subject in subjects if queries.latest_version(subject) is not None)

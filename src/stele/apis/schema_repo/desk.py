@@ -52,7 +52,7 @@ from stele.errors import (
     UnresolvedReference,
 )
 from stele.service.registry import Registry
-from stele.service.schemas import Prepared
+from stele.service.schemas import PreparedSchema
 
 _AVRO = "avro"
 _OPAQUE = "opaque"
@@ -97,12 +97,12 @@ class Desk:
 
     async def names(self) -> list[str]:
         """The subjects there are, sorted."""
-        place = (await self.registry.current()).find_namespace(DEFAULT_NAMESPACE)
+        place = (await self.registry.fresh_state()).find_namespace(DEFAULT_NAMESPACE)
         return sorted(name for name, subject in (place.subjects if place else {}).items() if _is_shown(subject))
 
     async def subject(self, name: str) -> tuple[State, Subject]:
         """A subject. Raises `SubjectNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         return state, _shown(state, name)
 
     async def config(self, name: str) -> dict[str, str]:
@@ -139,7 +139,7 @@ class Desk:
                 raise ContentNotFound(asked)
             return state.get_text(row.content)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     async def id_of_text(self, name: str, text: bytes) -> str:
         """The id a text has in a subject. Raises `SubjectNotFound`, `ContentNotFound`, `TooLarge`."""
@@ -180,7 +180,7 @@ class Desk:
         if size > self.registry.limits.schema_bytes:
             raise TooLarge(f"the config has {size} bytes, more than a schema may have")
         policy = config_in(config, self.options)
-        ready = (await self.registry.current()).settings_at(SettingsLevel(*key))
+        ready = (await self.registry.fresh_state()).settings_at(SettingsLevel(*key))
         if VALIDATORS not in config and ready is not None and ready.policy is not None:
             policy = ready.policy  # Another dialect had one ready for a subject of this name.
         try:
@@ -239,7 +239,7 @@ class Desk:
         """
         key: SubjectKey = command.args[0]
         while True:
-            state = await self.registry.current()
+            state = await self.registry.fresh_state()
             subject = state.find_subject(key)
             prepared = await self._prepared(state, subject, text, opaque=self._custom.opaque)
             document, references, newest = prepared.document, prepared.references, queries.latest_version(subject)
@@ -264,9 +264,9 @@ class Desk:
             state = self.registry.state
             return self._id(state, queries.get_version(state, key, outcome.version_number))
 
-    async def _prepared(self, state: State, subject: Subject | None, text: bytes, *, opaque: bool) -> Prepared:
+    async def _prepared(self, state: State, subject: Subject | None, text: bytes, *, opaque: bool) -> PreparedSchema:
         """A text as a schema: of the language the subject has, else Avro; with opaque, as anything at all."""
-        newest, prepare = queries.latest_version(subject), self.registry.schemas.prepare
+        newest, prepare = queries.latest_version(subject), self.registry.parser.prepare_schema
         language = _language(subject, newest)
         parse = partial(prepare, state, language, text, strict=not opaque)
         try:

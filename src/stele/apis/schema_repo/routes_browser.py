@@ -84,7 +84,7 @@ async def status(desk: AtDesk) -> Response[str]:
     # GET /schema-repo-admin/status
     """Whether the store answers."""
     try:
-        await desk.registry.journal(desk.registry.state.seq, 1)
+        await desk.registry.read_log(desk.registry.state.seq, 1)
     except StoreError as error:
         return Response(f"ERROR : {error}", status_code=503, media_type=MediaType.TEXT)
     return Response(f"OK : Stele {__version__}", media_type=MediaType.TEXT)

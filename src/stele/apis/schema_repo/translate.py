@@ -58,9 +58,9 @@ def _spelled_out(words: Iterable[str], models: Mapping[str, tuple[str, ...]]) ->
 
 def _checker(word: str) -> str:
     kind, _, rest = word.partition(":")
-    if (kind in {validators.LINT, validators.RULESET} and rest) or word in validators.names():
+    if (kind in {validators.LINT, validators.RULESET} and rest) or word in validators.list_validators():
         return word
-    known = ", ".join((*_WORDS, *validators.names()))
+    known = ", ".join((*_WORDS, *validators.list_validators()))
     raise UnknownPolicy(f"{word!r} is neither a compatibility policy nor a validator; known: {known}")
 
 

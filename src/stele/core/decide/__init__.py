@@ -7,7 +7,7 @@ from typing import Any
 
 from stele.core import commands as cmd
 from stele.core.compatibility_requests import Verdicts
-from stele.core.decide import catalogue, lifecycle, register, rulesets, settings
+from stele.core.decide import bindings, collections, lifecycle, namespaces, register, rulesets, settings, subjects
 from stele.core.decide.decision import Decision
 from stele.core.events import EventMetadata
 from stele.core.state import State
@@ -21,18 +21,18 @@ _RULES: Mapping[type, Callable[[State, Any, EventMetadata], Decision]] = {
     cmd.ClearSettings: settings.clear_settings,
     cmd.SetMode: settings.set_mode,
     cmd.ClearMode: settings.clear_mode,
-    cmd.CreateNamespace: catalogue.create_space,
-    cmd.DeleteNamespace: catalogue.delete_space,
-    cmd.EndIncarnations: lifecycle.close_subjects,
-    cmd.CreateSubject: catalogue.create_subject,
-    cmd.ChangeSubject: catalogue.change_subject,
-    cmd.AddCodec: catalogue.add_codec,
-    cmd.AssignEncoding: catalogue.assign_encoding,
-    cmd.AddBinding: catalogue.bind,
-    cmd.RemoveBinding: catalogue.unbind,
-    cmd.ChangeBindings: catalogue.change_bindings,
-    cmd.ChangeItems: catalogue.change_items,
-    cmd.AdoptRulesets: rulesets.adopt,
+    cmd.CreateNamespace: namespaces.create_namespace,
+    cmd.DeleteNamespace: namespaces.delete_namespace,
+    cmd.EndIncarnations: lifecycle.end_incarnations,
+    cmd.CreateSubject: subjects.create_subject,
+    cmd.ChangeSubject: subjects.change_subject,
+    cmd.AddCodec: subjects.add_codec,
+    cmd.AssignEncoding: subjects.assign_encoding,
+    cmd.AddBinding: bindings.add_binding,
+    cmd.RemoveBinding: bindings.remove_binding,
+    cmd.ChangeBindings: bindings.change_bindings,
+    cmd.ChangeItems: collections.change_items,
+    cmd.AdoptRulesets: rulesets.adopt_rulesets,
 }
 
 
@@ -42,7 +42,7 @@ def decide(state: State, command: cmd.Command, stamp: EventMetadata, verdicts: V
     Raises a `SteleError` when the command is refused, `Undecided` when verdicts are missing.
     """
     if isinstance(command, cmd.RegisterSchema):
-        return register.register(state, command, stamp, verdicts)
+        return register.register_schema(state, command, stamp, verdicts)
     return _RULES[type(command)](state, command, stamp)
 
 

@@ -60,16 +60,16 @@ def find_incompatibilities(
 
     only narrows the comparison to one version, which then counts as the latest. Raises `Undecided`.
     """
-    objections = _objections(state, key, document, attachments, policy, verdicts)
+    objections = _ask_validators(state, key, document, attachments, policy, verdicts)
     if objections:
         return objections, objections[0].against
     schema_kind = document.kind
-    stranger = _of_another_type(state, key, schema_kind)
+    stranger = _find_other_type(state, key, schema_kind)
     if stranger is not None:
-        return [_type_changed(stranger, schema_kind)], stranger.version_number
+        return [_type_finding(stranger, schema_kind)], stranger.version_number
     if policy.kind is PolicyKind.ALLOW_ANY:
         return [], None
-    compared = iter([only]) if only is not None else candidates(state, key, schema_kind, attachments)
+    compared = iter([only]) if only is not None else list_candidates(state, key, schema_kind, attachments)
     if policy.kind is PolicyKind.DENY_ALL:
         newest = only if only is not None else queries.latest_version(state.find_subject(key))
         return ([_DENIED], newest.version_number) if newest is not None else ([], None)
@@ -80,7 +80,7 @@ def find_incompatibilities(
     for version, backward, forward in policy.list_comparisons(compared):
         if version.kind.format != document.format:
             if not missing:
-                return [_format_changed(version, document)], version.version_number
+                return [_format_finding(version, document)], version.version_number
             break
         other = SchemaSource(
             version.content.sha, queries.resolve_references(state, version.schema.attachments.references)
@@ -102,7 +102,7 @@ def find_incompatibilities(
     return [], None
 
 
-def _objections(
+def _ask_validators(
     state: State,
     key: SubjectKey,
     document: SchemaDocument,
@@ -138,7 +138,7 @@ def _objections(
     return [replace(finding, against=against) for finding in breaking]
 
 
-def candidates(
+def list_candidates(
     state: State, key: SubjectKey, schema_kind: SchemaKind, attachments: Attachments, *, before: int = MAX_INT32 + 1
 ) -> Iterator[Version]:
     """Live versions the policy of a subject may compare with a schema of that kind and attachments, newest first.
@@ -150,7 +150,7 @@ def candidates(
         return
     own_lane = schema_kind if subject.comparison_scope is ComparisonScope.SCHEMA_KIND else None
     group = queries.settings_for(state, SettingsLevel(*key)).group
-    wanted = None if group is None else _property(attachments, group)
+    wanted = None if group is None else _read_property(attachments, group)
     for row in reversed(subject.versions):
         if (
             row.state is not VersionState.ACTIVE
@@ -158,11 +158,11 @@ def candidates(
             or (own_lane is not None and row.kind != own_lane)
         ):
             continue
-        if group is None or _property(row.schema.attachments, group) == wanted:
+        if group is None or _read_property(row.schema.attachments, group) == wanted:
             yield row
 
 
-def _of_another_type(state: State, key: SubjectKey, schema_kind: SchemaKind) -> Version | None:
+def _find_other_type(state: State, key: SubjectKey, schema_kind: SchemaKind) -> Version | None:
     """The newest active version that has another type, in a subject that takes one type only."""
     subject = state.find_subject(key)
     if subject is None or subject.comparison_scope is not ComparisonScope.ONE_TYPE or not schema_kind.type:
@@ -171,7 +171,7 @@ def _of_another_type(state: State, key: SubjectKey, schema_kind: SchemaKind) -> 
     return next((row for row in live if row.kind.type not in {"", schema_kind.type}), None)
 
 
-def _property(attachments: Attachments, name: str) -> str | None:
+def _read_property(attachments: Attachments, name: str) -> str | None:
     metadata = attachments.metadata
     return None if metadata is None or metadata.properties is None else metadata.properties.get(name)
 
@@ -184,7 +184,7 @@ _DENIED = Finding(
 )
 
 
-def _type_changed(version: Version, schema_kind: SchemaKind) -> Finding:
+def _type_finding(version: Version, schema_kind: SchemaKind) -> Finding:
     return Finding(
         rule="TYPE_CHANGED",
         path="",
@@ -196,7 +196,7 @@ def _type_changed(version: Version, schema_kind: SchemaKind) -> Finding:
     )
 
 
-def _format_changed(version: Version, document: SchemaDocument) -> Finding:
+def _format_finding(version: Version, document: SchemaDocument) -> Finding:
     return Finding(
         rule="FORMAT_CHANGED",
         path="",

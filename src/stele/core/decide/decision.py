@@ -22,15 +22,15 @@ class Decision(NamedTuple):
     outcome: Outcome
 
 
-def writable(state: State, level: SettingsLevel) -> Mode:
+def require_writable(state: State, level: SettingsLevel) -> Mode:
     """The mode in force at a level. Raises `ReadOnly` when it forbids writes."""
     mode = mode_for(state, level)
     if mode in _CLOSED_MODES:
-        raise refused(level, "in read-only mode")
+        raise read_only_error(level, "in read-only mode")
     return mode
 
 
-def refused(level: SettingsLevel, how: str) -> ReadOnly:
+def read_only_error(level: SettingsLevel, how: str) -> ReadOnly:
     """The error of a write that the mode forbids."""
     namespace, subject = level.namespace or "", level.subject or ""
     return ReadOnly(
@@ -52,7 +52,7 @@ def require_latest(subject: Subject | None, number: int | None) -> None:
         raise PreconditionFailed(f"the latest version is {there}, not {number}")
 
 
-def bound(state: State, binding: Binding) -> tuple[Event, ...]:
+def bind_events(state: State, binding: Binding) -> tuple[Event, ...]:
     """The event of a binding, none when it is there already. Raises `InvalidRequest` for one that is frozen."""
     known = state.bindings.get(binding.key)
     if known == binding:
@@ -60,11 +60,11 @@ def bound(state: State, binding: Binding) -> tuple[Event, ...]:
     if known is not None and known.frozen:
         raise InvalidRequest(f"the binding of '{binding.resource}' is frozen")
     for part in (*binding.key, binding.resource_id):
-        checked_name(part)
+        check_name(part)
     return (BindingAdded(binding),)
 
 
-def merged_ext(
+def merge_dialect_data(
     before: Mapping[str, Any] | None, changes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]] | None:
     """What dialects keep, with changes to it member by member: None removes one."""
@@ -77,7 +77,7 @@ def merged_ext(
     return ext or None
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """The name itself.
 
     Raises `InvalidName` for control characters, which would break every list it is shown in, and for lone surrogates,
@@ -90,13 +90,13 @@ def checked_name(name: str) -> str:
     return name
 
 
-def creation(
+def creation_event(
     state: State, key: SubjectKey, stamp: EventMetadata, defaults: SubjectDefaults = CONTINUE_NUMBERING
 ) -> SubjectCreated:
     """The event that creates a subject's next incarnation, numbered after the ones before it."""
     namespace = state.find_namespace(key.namespace)
     return SubjectCreated(
-        key=SubjectKey(checked_name(key.namespace), checked_name(key.name)),
+        key=SubjectKey(check_name(key.namespace), check_name(key.name)),
         uid=stamp.uid,
         serial=state.serial + 1,
         incarnation=(namespace.incarnations.get(key.name, 0) if namespace is not None else 0) + 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stele.core import queries
 from stele.core.commands import DeletedVersions, DeleteMode, DeleteSubject, DeleteVersion, EmptyOutcome, EndIncarnations
-from stele.core.decide.decision import Decision, require_bindings, require_latest, writable
+from stele.core.decide.decision import Decision, require_bindings, require_latest, require_writable
 from stele.core.events import (
     BindingRemoved,
     Event,
@@ -29,11 +29,11 @@ def delete_version(state: State, command: DeleteVersion, stamp: EventMetadata) -
         raise AlreadySoftDeleted(key.name, version.version_number)
     if command.mode is DeleteMode.HARD and version.state is VersionState.ACTIVE:
         raise NotSoftDeleted(key.name, version.version_number)
-    writable(state, SettingsLevel(*key))
+    require_writable(state, SettingsLevel(*key))
     if command.expected_bindings is not None:
         require_bindings(queries.bindings_of(state, [key]), command.expected_bindings)
     _require_unreferred(state, key, [version], command.mode, among_itself=True)
-    return _deleted(state, version.subject, (version.version_number,), command.mode)
+    return _deletion_decision(state, version.subject, (version.version_number,), command.mode)
 
 
 def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -> Decision:
@@ -49,50 +49,52 @@ def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -
     if command.mode is DeleteMode.HARD and live:
         raise NotSoftDeleted(key.name)
     require_latest(subject, command.expected_latest)
-    writable(state, SettingsLevel(*key))
+    require_writable(state, SettingsLevel(*key))
     if command.expected_bindings is not None:
         require_bindings(queries.bindings_of(state, [key]), command.expected_bindings)
     going = live if command.mode is DeleteMode.SOFT else kept
     _require_unreferred(state, key, going, command.mode, among_itself=False)
-    return _deleted(state, subject, tuple(row.version_number for row in going), command.mode)
+    return _deletion_decision(state, subject, tuple(row.version_number for row in going), command.mode)
 
 
-def close_subjects(state: State, command: EndIncarnations, stamp: EventMetadata) -> Decision:
+def end_incarnations(state: State, command: EndIncarnations, stamp: EventMetadata) -> Decision:
     """Close every subject of a namespace; what they refer to among themselves does not keep them."""
     namespace = state.find_namespace(command.namespace)
     if namespace is None or namespace.hidden:
         raise NamespaceNotFound(f"The space '{command.namespace}' does not exist.")
     events: list[Event] = []
     for subject in namespace.subjects.values():
-        writable(state, SettingsLevel(*subject.key))
+        require_writable(state, SettingsLevel(*subject.key))
         for row in queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED):
             referrers = queries.list_referrers(state, subject.key, row.version_number, queries.ACTIVE_OR_SOFT_DELETED)
             if any(referrer.subject.key.namespace != command.namespace for referrer in referrers):
                 raise InUse(subject.key.name, row.version_number)
-        events += (IncarnationEnded(subject.key), *_unbound(state, subject.key, None))
+        events += (IncarnationEnded(subject.key), *_removed_bindings(state, subject.key, None))
     return Decision(tuple(events), EmptyOutcome())
 
 
-def _deleted(state: State, subject: Subject, version_numbers: tuple[int, ...], removal: DeleteMode) -> Decision:
+def _deletion_decision(
+    state: State, subject: Subject, version_numbers: tuple[int, ...], removal: DeleteMode
+) -> Decision:
     match removal:
         case DeleteMode.SOFT:
             events: tuple[Event, ...] = (VersionsSoftDeleted(subject.key, version_numbers),)
         case DeleteMode.HARD:
-            events = purged(state, subject, version_numbers)
+            events = purge_events(state, subject, version_numbers)
         case DeleteMode.END_INCARNATION:
-            events = (IncarnationEnded(subject.key), *_unbound(state, subject.key, None))
+            events = (IncarnationEnded(subject.key), *_removed_bindings(state, subject.key, None))
     return Decision(events, DeletedVersions(version_numbers))
 
 
-def purged(state: State, subject: Subject, version_numbers: tuple[int, ...]) -> tuple[Event, ...]:
+def purge_events(state: State, subject: Subject, version_numbers: tuple[int, ...]) -> tuple[Event, ...]:
     """The events of purging versions: whatever was bound to what is gone is bound no more."""
     all_gone = len(version_numbers) == len(subject.versions)
-    return VersionsPurged(subject.key, version_numbers), *_unbound(
+    return VersionsPurged(subject.key, version_numbers), *_removed_bindings(
         state, subject.key, None if all_gone else version_numbers
     )
 
 
-def _unbound(state: State, key: SubjectKey, version_numbers: tuple[int, ...] | None) -> tuple[Event, ...]:
+def _removed_bindings(state: State, key: SubjectKey, version_numbers: tuple[int, ...] | None) -> tuple[Event, ...]:
     """Ends of the bindings to a subject, or only of those to these versions of it."""
     ending = [
         row.key

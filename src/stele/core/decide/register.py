@@ -14,7 +14,15 @@ from stele.core import queries
 from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, Registration
 from stele.core.compatibility_requests import Verdicts
 from stele.core.decide.compatibility import require_compatible
-from stele.core.decide.decision import Decision, bound, creation, merged_ext, refused, require_latest, writable
+from stele.core.decide.decision import (
+    Decision,
+    bind_events,
+    creation_event,
+    merge_dialect_data,
+    read_only_error,
+    require_latest,
+    require_writable,
+)
 from stele.core.digests import digest_key
 from stele.core.events import Event, EventMetadata, SettingsChanged, SubjectChanged, VersionRegistered
 from stele.core.metadata import RuleSet
@@ -48,18 +56,18 @@ from stele.errors import (
 )
 
 
-def register(state: State, command: RegisterSchema, stamp: EventMetadata, verdicts: Verdicts) -> Decision:
+def register_schema(state: State, command: RegisterSchema, stamp: EventMetadata, verdicts: Verdicts) -> Decision:
     """Register a document, or find that it is registered already."""
     key = command.key
     subject = state.find_subject(key)
-    importing = _importing(state, key)
-    document, attachments = _completed(state, command, importing=importing)
-    same = _find_same(state, command, document, attachments)
+    importing = _is_importing(state, key)
+    document, attachments = _fill_from_latest(state, command, importing=importing)
+    same = _find_equal(state, command, document, attachments)
     if same is not None and importing:
-        same = _twin(subject, same, command.version_number)
-    if same is not None and _repeats(command, same, importing=importing):
-        events = (*_demanded(state, command, subject), *_described(state, command, subject))
-        return Decision(events, _told(key, same))
+        same = _same_schema_at(subject, same, command.version_number)
+    if same is not None and _is_repetition(command, same, importing=importing):
+        events = (*_policy_events(state, command, subject), *_description_events(state, command, subject))
+        return Decision(events, _existing_registration(key, same))
     if importing:
         _require_importable(state, command, document, attachments)
     else:
@@ -68,22 +76,22 @@ def register(state: State, command: RegisterSchema, stamp: EventMetadata, verdic
     queries.resolve_references(
         state, attachments.references, queries.ACTIVE_OR_SOFT_DELETED if importing else queries.ACTIVE_ONLY
     )
-    policy = command.policy if command.policy is not None else _policy(state, command, subject)
+    policy = command.policy if command.policy is not None else _effective_policy(state, command, subject)
     if not importing and command.check is CompatibilityCheck.POLICY:
         require_compatible(state, command, document, attachments, policy, verdicts)
-    return _decision(state, command, stamp, document, attachments, policy)
+    return _register_new(state, command, stamp, document, attachments, policy)
 
 
 # --- what is registered ---------------------------------------------------------------------------------------------
 
 
-def _completed(state: State, command: RegisterSchema, *, importing: bool) -> tuple[SchemaDocument, Attachments]:
+def _fill_from_latest(state: State, command: RegisterSchema, *, importing: bool) -> tuple[SchemaDocument, Attachments]:
     """The document, taken from the newest version when the command brings none, and its attachments filled in.
 
     What an import brings was completed where it comes from, so nothing is added to it.
     """
     own = Attachments(
-        command.references, command.metadata.ordered() if command.metadata else None, command.rule_set or None
+        command.references, command.metadata.in_stored_order() if command.metadata else None, command.rule_set or None
     )
     document = command.document
     if document is None:
@@ -102,11 +110,11 @@ def _completed(state: State, command: RegisterSchema, *, importing: bool) -> tup
     return document, attachments
 
 
-def _find_same(
+def _find_equal(
     state: State, command: RegisterSchema, document: SchemaDocument, attachments: Attachments
 ) -> Version | None:
     if command.origin_uri is not None:
-        return _named(state, command, document)
+        return _find_by_origin(state, command, document)
     equality, digest = command.equality, b""
     if equality is Equality.DIGEST:
         value = document.digests.get(command.equality_digest)
@@ -126,7 +134,7 @@ def _find_same(
     )
 
 
-def _named(state: State, command: RegisterSchema, document: SchemaDocument) -> Version | None:
+def _find_by_origin(state: State, command: RegisterSchema, document: SchemaDocument) -> Version | None:
     """The version that has the origin URI of the command. Raises `AlreadyExists` for one that is something else."""
     there = queries.find_version_by_origin(state, command.origin_uri or "")
     if there is None:
@@ -138,25 +146,25 @@ def _named(state: State, command: RegisterSchema, document: SchemaDocument) -> V
     return there
 
 
-def _told(key: SubjectKey, version: Version) -> Registration:
+def _existing_registration(key: SubjectKey, version: Version) -> Registration:
     return Registration(key, version.version_number, version.schema.schema_id, version.uid, created=False)
 
 
 # --- importing ------------------------------------------------------------------------------------------------------
 
 
-def _importing(state: State, key: SubjectKey) -> bool:
+def _is_importing(state: State, key: SubjectKey) -> bool:
     return queries.mode_for(state, SettingsLevel(*key)) is Mode.IMPORT
 
 
-def _repeats(command: RegisterSchema, same: Version, *, importing: bool) -> bool:
+def _is_repetition(command: RegisterSchema, same: Version, *, importing: bool) -> bool:
     """Whether a command brings nothing new: the same schema and id, in an import the same number too."""
     if command.schema_id not in (None, same.schema.schema_id):
         return False
     return not importing or command.version_number in (None, same.version_number)
 
 
-def _twin(subject: Subject | None, same: Version, version_number: int | None) -> Version:
+def _same_schema_at(subject: Subject | None, same: Version, version_number: int | None) -> Version:
     """The version of that number where it has the same schema, too: an import may have brought one several times."""
     there = find_version(subject, version_number) if subject is not None and version_number else None
     return there if there is not None and there.schema is same.schema and there.state is VersionState.ACTIVE else same
@@ -167,7 +175,7 @@ def _require_importable(
 ) -> None:
     level = SettingsLevel(*command.key)
     if command.schema_id is None:
-        raise refused(level, "not in read-write mode")
+        raise read_only_error(level, "not in read-write mode")
     if not 0 < command.schema_id <= MAX_INT32:
         raise InvalidRequest(f"id {command.schema_id} is not between 1 and {MAX_INT32}")
     if command.at is not None and not 0 <= command.at < LATEST_TIME:
@@ -189,9 +197,9 @@ def _require_importable(
 
 def _require_writable(state: State, command: RegisterSchema, subject: Subject | None) -> None:
     level = SettingsLevel(*command.key)
-    writable(state, level)
+    require_writable(state, level)
     if command.schema_id is not None or command.at is not None:
-        raise refused(level, "not in import mode")
+        raise read_only_error(level, "not in import mode")
     expected = (subject.highest_version_number if subject is not None else 0) + 1
     if command.version_number not in (None, expected):
         raise InvalidRequest(
@@ -215,7 +223,7 @@ def _require_fitting(state: State, command: RegisterSchema, subject: Subject | N
             raise FormatMismatch(f"'{command.key.name}' takes {custom_format or gate} schemas, not {there}")
 
 
-def _policy(state: State, command: RegisterSchema, subject: Subject | None) -> Policy:
+def _effective_policy(state: State, command: RegisterSchema, subject: Subject | None) -> Policy:
     """The policy in force; for a subject about to be created, its dialect's default stands below its own settings."""
     own = state.settings_at(SettingsLevel(*command.key))
     if subject is None and command.defaults.policy is not None and (own is None or own.policy is None):
@@ -223,17 +231,17 @@ def _policy(state: State, command: RegisterSchema, subject: Subject | None) -> P
     return queries.policy_for(state, command.key)
 
 
-def _demanded(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
+def _policy_events(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
     """The policy a command brings made the subject's own, where another one is in force. Raises `ReadOnly`."""
-    if command.policy is None or command.policy == _policy(state, command, subject):
+    if command.policy is None or command.policy == _effective_policy(state, command, subject):
         return ()
     level = SettingsLevel(*command.key)
-    writable(state, level)
+    require_writable(state, level)
     before = state.settings_at(level) or Settings()
     return (SettingsChanged(level, replace(before, policy=command.policy)),)
 
 
-def _described(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
+def _description_events(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
     """What a command says about its subject, where something else is said there. Raises `ReadOnly`."""
     if command.subject_update is None:
         return ()
@@ -243,18 +251,20 @@ def _described(state: State, command: RegisterSchema, subject: Subject | None) -
         event.description if command.subject_update.description is None else command.subject_update.description
     )
     after = replace(
-        event, description=description, dialect_data=merged_ext(event.dialect_data, command.subject_update.dialect_data)
+        event,
+        description=description,
+        dialect_data=merge_dialect_data(event.dialect_data, command.subject_update.dialect_data),
     )
     if after == event:
         return ()
-    writable(state, SettingsLevel(*command.key))
+    require_writable(state, SettingsLevel(*command.key))
     return (after,)
 
 
 # --- the events -----------------------------------------------------------------------------------------------------
 
 
-def _decision(
+def _register_new(
     state: State,
     command: RegisterSchema,
     stamp: EventMetadata,
@@ -265,16 +275,18 @@ def _decision(
     subject = state.find_subject(command.key)
     events: list[Event] = []
     if subject is None:
-        events.append(creation(state, command.key, stamp, command.defaults))
-    events.extend(_demanded(state, command, subject))
-    events.extend(_described(state, command, subject))
+        events.append(creation_event(state, command.key, stamp, command.defaults))
+    events.extend(_policy_events(state, command, subject))
+    events.extend(_description_events(state, command, subject))
     namespace = state.find_namespace(command.key.namespace)
     if command.schema_id is not None:
         known = None if namespace is None else namespace.schema_entries.get(command.schema_id)
     else:
         known = queries.find_schema_id(state, command.key.namespace, document.sha, document.format, attachments)
     stored = queries.find_content(state, document.sha, document.format) is not None
-    schema_id = command.schema_id or (known.schema_id if known is not None else _next_gid(state, command.key.namespace))
+    schema_id = command.schema_id or (
+        known.schema_id if known is not None else _next_schema_id(state, command.key.namespace)
+    )
     version_number = command.version_number or (subject.highest_version_number if subject is not None else 0) + 1
     registered = VersionRegistered(
         key=command.key,
@@ -292,7 +304,7 @@ def _decision(
         metadata=attachments.metadata,
         rule_set=attachments.rule_set,
         policy=policy,
-        replaces=_replaced(state, command, known, version_number),
+        replaces=_replaced_versions(state, command, known, version_number),
         description=command.description,
         labels=command.labels,
         media_type=command.media_type,
@@ -303,10 +315,10 @@ def _decision(
     )
     outcome = Registration(command.key, version_number, schema_id, uid_from_bytes(stamp.uid), created=True)
     mine = (replace(binding, subject=command.key, version_number=version_number) for binding in command.bindings)
-    return Decision((*events, registered, *(event for row in mine for event in bound(state, row))), outcome)
+    return Decision((*events, registered, *(event for row in mine for event in bind_events(state, row))), outcome)
 
 
-def _next_gid(state: State, space_name: str) -> int:
+def _next_schema_id(state: State, space_name: str) -> int:
     namespace = state.find_namespace(space_name)
     schema_id = (namespace.highest_schema_id if namespace is not None else 0) + 1
     if schema_id > MAX_INT32:
@@ -314,7 +326,9 @@ def _next_gid(state: State, space_name: str) -> int:
     return schema_id
 
 
-def _replaced(state: State, command: RegisterSchema, known: SchemaEntry | None, version_number: int) -> tuple[int, ...]:
+def _replaced_versions(
+    state: State, command: RegisterSchema, known: SchemaEntry | None, version_number: int
+) -> tuple[int, ...]:
     """Return the numbers of the versions that a registration replaces.
 
     These are the version that has its number, which only an import meets, and earlier soft-deleted versions of the same
@@ -323,7 +337,7 @@ def _replaced(state: State, command: RegisterSchema, known: SchemaEntry | None, 
     """
     subject = state.find_subject(command.key)
     own = (version_number,) if subject is not None and find_version(subject, version_number) is not None else ()
-    if known is None or command.equality is Equality.NEVER or _importing(state, command.key):
+    if known is None or command.equality is Equality.NEVER or _is_importing(state, command.key):
         return own
     if subject is None or subject.numbering is Numbering.NEVER_REUSE:
         return own
@@ -339,6 +353,6 @@ def _replaced(state: State, command: RegisterSchema, known: SchemaEntry | None, 
     return (*retired, *own)
 
 
-def document_of(text: bytes, format_name: str, type_name: str = "") -> SchemaDocument:
+def make_document(text: bytes, format_name: str, type_name: str = "") -> SchemaDocument:
     """A document whose only digest is its SHA-256."""
     return SchemaDocument(text, hashlib.sha256(text).digest(), format_name, type_name)

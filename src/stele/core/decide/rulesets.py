@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stele.core import queries
 from stele.core.commands import AdoptRulesets, EmptyOutcome
-from stele.core.decide.decision import Decision, checked_name, writable
+from stele.core.decide.decision import Decision, check_name, require_writable
 from stele.core.events import EventMetadata, RulesetAdopted
 from stele.core.model import MAX_INT32, REGISTRY_LEVEL
 from stele.core.rulesets import FIRST, split_ruleset
@@ -12,7 +12,7 @@ from stele.core.state import State
 from stele.errors import InvalidName, UnknownRuleset
 
 
-def adopt(state: State, command: AdoptRulesets, stamp: EventMetadata) -> Decision:
+def adopt_rulesets(state: State, command: AdoptRulesets, stamp: EventMetadata) -> Decision:
     """Take versions over, older ones too: going back is as deliberate. What is in force already is left out.
 
     Whether a version is installed is not asked here; who asks for one does. Raises `InvalidName`, `UnknownRuleset` for
@@ -22,12 +22,12 @@ def adopt(state: State, command: AdoptRulesets, stamp: EventMetadata) -> Decisio
         return Decision((), EmptyOutcome())
     events = []
     for format_name, name, version in command.versions:
-        if not checked_name(format_name) or not checked_name(name):
+        if not check_name(format_name) or not check_name(name):
             raise InvalidName("", "names no format or ruleset")
         if split_ruleset(name)[1] is not None or not FIRST <= version <= MAX_INT32:
             raise UnknownRuleset(f"{name!r} and {version} are no bare name and version of a ruleset")
         if queries.ruleset_version(state, format_name, name) != version:
             events.append(RulesetAdopted(format_name, name, version))
     if events:
-        writable(state, REGISTRY_LEVEL)
+        require_writable(state, REGISTRY_LEVEL)
     return Decision(tuple(events), EmptyOutcome())

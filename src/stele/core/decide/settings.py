@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from stele.core import queries
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
-from stele.core.decide.decision import Decision, checked_name, merged_ext, writable
-from stele.core.decide.lifecycle import purged
+from stele.core.decide.decision import Decision, check_name, merge_dialect_data, require_writable
+from stele.core.decide.lifecycle import purge_events
 from stele.core.events import Event, EventMetadata, ModeChanged, SettingsChanged
 from stele.core.metadata import RuleSet
 from stele.core.model import DEFAULT_NAMESPACE, Mode, Namespace, Settings, SettingsLevel, Subject, SubjectKey
@@ -23,12 +23,12 @@ from stele.errors import InUse, ModeChangeRefused, PreconditionFailed, SettingNo
 
 def change_settings(state: State, command: ChangeSettings, stamp: EventMetadata) -> Decision:
     """Merge the changes into what the level has. Raises `UnknownRuleset` for what can be no name of one."""
-    level = _checked(command.level)
-    writable(state, level)
+    level = _check_level(command.level)
+    require_writable(state, level)
     before = state.settings_at(level) or Settings()
     if command.expected is not None and _policy_at(state, level) != command.expected:
         raise PreconditionFailed("the policy has changed since it was read")
-    after = replace(before, **_merged(before, command.changes))
+    after = replace(before, **_merge_changes(before, command.changes))
     for rule_set in (after.default_rule_set, after.override_rule_set):
         if isinstance(rule_set, RuleSet):
             rule_set.validate()
@@ -49,23 +49,23 @@ def _policy_at(state: State, level: SettingsLevel) -> Policy:
 
 def clear_settings(state: State, command: ClearSettings, stamp: EventMetadata) -> Decision:
     """Remove the level's settings; the outcome is what they were. A subject without any: `SettingNotFound`."""
-    level = _checked(command.level)
+    level = _check_level(command.level)
     before = state.settings_at(level)
     if before is None and level.subject is not None:
         raise SettingNotFound(level.subject, "compatibility")
-    writable(state, level)
+    require_writable(state, level)
     events = () if before is None else (SettingsChanged(level, None),)
     return Decision(events, SettingsOutcome(before))
 
 
 def set_mode(state: State, command: SetMode, stamp: EventMetadata) -> Decision:
     """Set or remove the level's mode. Entering IMPORT needs an empty scope, or force; soft-deleted left-overs go."""
-    level = _checked(command.level)
+    level = _check_level(command.level)
     if command.mode is Mode.FORWARD and level.namespace is not None:
         raise ModeChangeRefused("FORWARD is a mode of the whole registry")
     events: list[Event] = []
     if command.mode is Mode.IMPORT and queries.mode_for(state, level) is not Mode.IMPORT and not command.force:
-        events.extend(_emptied(state, level))
+        events.extend(_purge_everything(state, level))
     if state.mode_at(level) is not command.mode:
         events.append(ModeChanged(level, command.mode))
     return Decision(tuple(events), ModeOutcome(command.mode))
@@ -73,13 +73,13 @@ def set_mode(state: State, command: SetMode, stamp: EventMetadata) -> Decision:
 
 def clear_mode(state: State, command: ClearMode, stamp: EventMetadata) -> Decision:
     """Remove the level's mode, with recursive those of the subjects below too; the outcome is what it was."""
-    level = _checked(command.level)
+    level = _check_level(command.level)
     before = state.mode_at(level)
     if before is None and level.subject is not None and not command.recursive:
         raise SettingNotFound(level.subject, "mode")
     events = [ModeChanged(level, None)] if before is not None else []
     if command.recursive and level.subject is None:
-        for namespace in _spaces(state, level):
+        for namespace in _namespaces_below(state, level):
             events.extend(
                 ModeChanged(SettingsLevel(namespace.name, name), None) for name in namespace.modes if name != OWN
             )
@@ -88,37 +88,37 @@ def clear_mode(state: State, command: ClearMode, stamp: EventMetadata) -> Decisi
     return Decision(tuple(events), ModeOutcome(before))
 
 
-def _merged(before: Settings, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merge_changes(before: Settings, changes: Mapping[str, Any]) -> Mapping[str, Any]:
     """The changes, with what a dialect keeps in `ext` merged member by member: None removes one."""
     if not changes.get("dialect_data"):
         return changes
-    return {**changes, "dialect_data": merged_ext(before.dialect_data, changes["dialect_data"])}
+    return {**changes, "dialect_data": merge_dialect_data(before.dialect_data, changes["dialect_data"])}
 
 
-def _checked(level: SettingsLevel) -> SettingsLevel:
+def _check_level(level: SettingsLevel) -> SettingsLevel:
     for name in level:
         if name is not None:
-            checked_name(name)
+            check_name(name)
     return level
 
 
-def _spaces(state: State, level: SettingsLevel) -> list[Namespace]:
+def _namespaces_below(state: State, level: SettingsLevel) -> list[Namespace]:
     if level.namespace is None:
         return list(state.namespaces.values())
     namespace = state.find_namespace(level.namespace)
     return [] if namespace is None else [namespace]
 
 
-def _subjects(state: State, level: SettingsLevel) -> list[Subject]:
+def _subjects_below(state: State, level: SettingsLevel) -> list[Subject]:
     if level.subject is None:
-        return [subject for namespace in _spaces(state, level) for subject in namespace.subjects.values()]
+        return [subject for namespace in _namespaces_below(state, level) for subject in namespace.subjects.values()]
     subject = state.find_subject(SubjectKey(level.namespace or DEFAULT_NAMESPACE, level.subject))
     return [] if subject is None else [subject]
 
 
-def _emptied(state: State, level: SettingsLevel) -> Iterator[Event]:
+def _purge_everything(state: State, level: SettingsLevel) -> Iterator[Event]:
     """Purges of everything below the level, which must all be soft-deleted and not referred to from elsewhere."""
-    subjects = [subject for subject in _subjects(state, level) if subject.versions]
+    subjects = [subject for subject in _subjects_below(state, level) if subject.versions]
     if any(queries.latest_version(subject) is not None for subject in subjects):
         raise ModeChangeRefused("Cannot import since found existing subjects")
     going = {subject.key for subject in subjects}
@@ -129,4 +129,4 @@ def _emptied(state: State, level: SettingsLevel) -> Iterator[Event]:
                 for other in queries.list_referrers(state, subject.key, row.version_number, ACTIVE_OR_SOFT_DELETED)
             ):
                 raise InUse(subject.key.name, row.version_number)
-        yield from purged(state, subject, tuple(row.version_number for row in subject.versions))
+        yield from purge_events(state, subject, tuple(row.version_number for row in subject.versions))

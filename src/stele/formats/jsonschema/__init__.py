@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from stele.formats.capabilities import OutlineLocation, OutlineNode
     from stele.formats.conversion.model import Loss, Model
     from stele.formats.jsonschema.codec import JsonCodec
-    from stele.formats.jsonschema.confluent.changes import Change
+    from stele.formats.jsonschema.confluent.changes import SchemaChange
     from stele.formats.jsonschema.confluent.rules import list_changes
     from stele.formats.jsonschema.parse import ParsedJsonSchema
 
-_EXPORTS: Final = {"Change": "confluent.changes", "ParsedJsonSchema": "parse", "list_changes": "confluent.rules"}
+_EXPORTS: Final = {"SchemaChange": "confluent.changes", "ParsedJsonSchema": "parse", "list_changes": "confluent.rules"}
 """Names of this package that load the validator, with the modules that define them."""
 
 
@@ -191,4 +191,4 @@ class JsonSchemaFormat:
 JSON_SCHEMA = JsonSchemaFormat()
 """The one instance; entry point `json` of the group `stele.formats`."""
 
-__all__ = ["JSON_SCHEMA", "Change", "JsonSchemaFormat", "ParsedJsonSchema", "list_changes"]
+__all__ = ["JSON_SCHEMA", "JsonSchemaFormat", "ParsedJsonSchema", "SchemaChange", "list_changes"]

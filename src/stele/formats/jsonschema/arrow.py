@@ -54,7 +54,7 @@ class _Typed(NamedTuple):
     mark: bytes = b""
 
     def to_field(self, name: str, *, optional: bool = False, marks: Sequence[bytes] = ()) -> pa.Field[pa.DataType]:
-        """The place as a field."""
+        """Return the place as a field."""
         import pyarrow as pa
 
         metadata: dict[bytes | str, bytes | str] = dict.fromkeys([*marks, *([self.mark] if self.mark else [])], b"")
@@ -62,7 +62,7 @@ class _Typed(NamedTuple):
 
 
 def arrow_schema(parsed: ParsedJsonSchema) -> pa.Schema:
-    """The columns of data of this schema; a schema that is no object has the one column `value`.
+    """Return the columns of data of this schema; a schema that is no object has the one column `value`.
 
     Properties that are not required are nullable. Raises `NotInstalled` without pyarrow.
     """
@@ -70,7 +70,7 @@ def arrow_schema(parsed: ParsedJsonSchema) -> pa.Schema:
 
 
 def marked_schema(parsed: ParsedJsonSchema, recursion: int = 0) -> pa.Schema:
-    """The same columns, with metadata that tells JSON texts from strings and values from objects.
+    """Return the same columns, with metadata that tells JSON texts from strings and values from objects.
 
     recursion is how often a schema inside itself is columns. Where it comes round once more, the place is marked
     `DEEPER`; without recursion, it is JSON text.
@@ -104,7 +104,7 @@ class _ColumnBuilder:
         self._columns = 0
 
     def build_column(self, schema: Json, above: tuple[int, ...]) -> _Typed:
-        """The type of one place."""
+        """Return the type of one place."""
         self._columns += 1
         schema = self._links.follow_references(schema)
         if above.count(id(schema)) > self._recursion > 0:
@@ -161,7 +161,7 @@ class _ColumnBuilder:
         return _Typed(self._pa.list_(item.to_field("item")), nullable)
 
     def _choice_column(self, branches: list[Json], inside: tuple[int, ...]) -> _Typed:
-        """One branch beside null is that branch, nullable; anything else has no one type."""
+        """Return the column of the one branch beside null, nullable; JSON text for any other list of branches."""
         others = [branch for branch in branches if not self._is_null(branch)]
         if len(others) != 1:
             return self._json_column()
@@ -173,7 +173,7 @@ class _ColumnBuilder:
         return isinstance(schema, dict) and (schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None])
 
     def _merge_object(self, schema: dict[str, Json]) -> _Object:
-        """Properties of a schema and of the members of its `allOf`, references followed."""
+        """Return the properties of a schema and of the members of its `allOf`, references followed."""
         properties: dict[str, Json] = {}
         required: set[str] = set()
         rest: Json = None
@@ -197,7 +197,7 @@ class _ColumnBuilder:
 
 
 def _type_words(schema: dict[str, Json]) -> tuple[list[str], bool]:
-    """The types besides null, and whether null is among them; taken from `enum` and `const` where `type` is missing."""
+    """Return the types besides null, and whether null is one; taken from `enum` and `const` without `type`."""
     names = schema.get("type")
     if names is None and ("enum" in schema or "const" in schema):
         values = schema.get("enum", [schema.get("const")])

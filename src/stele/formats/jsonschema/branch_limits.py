@@ -1,6 +1,6 @@
-"""How often a schema makes a validator look at one and the same value.
+"""Limits on how many schemas a validator applies to one and the same value.
 
-Branches that share definitions multiply: thirty levels of `anyOf: [a, a]` are a billion looks at a single number. No
+Branches that share definitions multiply: thirty levels of `anyOf: [a, a]` check a single number a billion times. No
 validator can be interrupted, so such a schema is refused before one is built.
 """
 
@@ -42,7 +42,7 @@ def refuse_branch_explosion(root: Json, links: Links) -> None:
 
 
 def has_reference_loops(links: Links) -> bool:
-    """Whether some schema applies itself to the very value it is applied to.
+    """Return whether some schema applies itself to the very value it is applied to.
 
     What such a schema means is left open by every draft, and validators decide it by where they come in.
     """
@@ -66,7 +66,7 @@ def has_reference_loops(links: Links) -> bool:
 
 
 def _same_value_schemas(schema: Json, links: Links) -> Iterator[Json]:
-    """The schemas applied to the same value as this one."""
+    """Yield the schemas that this one applies to the same value."""
     if not isinstance(schema, dict):
         return
     if id(schema) in links.targets:

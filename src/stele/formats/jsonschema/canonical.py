@@ -17,7 +17,7 @@ _IDENTITY = frozenset(("id", "$id", "$schema", "$anchor", "$dynamicAnchor", "$re
 
 
 def print_schema(parsed: ParsedJsonSchema, form: TextForm) -> bytes:
-    """A schema as text.
+    """Return a schema as text.
 
     PRINTED keeps the order of members and the spelling of numbers; NORMALIZED sorts members by name; CANONICAL also
     leaves out `title`, `description`, `$comment` and `examples`, which say nothing about data.
@@ -35,7 +35,7 @@ def compute_fingerprints(parsed: ParsedJsonSchema) -> Mapping[str, bytes]:
 
 
 def _without_annotations(root: Json) -> Json:
-    """A copy without annotations, looking only where schemas are: a property named `title` stays."""
+    """Return a copy without annotations, looking only where schemas are: a property named `title` stays."""
     holder = {"": root}
     stack: list[tuple[Json, str | int]] = [(holder, "")]
     while stack:
@@ -57,7 +57,7 @@ def _without_annotations(root: Json) -> Json:
 
 
 def bundle_references(parsed: ParsedJsonSchema) -> str:
-    """The schema as one document: reference texts in its definitions, every `$ref` a pointer into it."""
+    """Return the schema as one document: reference texts in its definitions, every `$ref` a pointer into it."""
     used = parsed.links.used
     if not used or not isinstance(parsed.root, dict):
         return parsed.printed.decode()
@@ -83,7 +83,7 @@ def _free_name(label: str, taken: set[str]) -> str:
 
 
 def _pointers_by_identity(root: Json, path: tuple[str | int, ...]) -> Iterator[tuple[int, str]]:
-    """The pointer of every object below root, by identity."""
+    """Yield the pointer of every object below root, by identity."""
     stack = [(root, path)]
     while stack:
         value, here = stack.pop()
@@ -95,7 +95,7 @@ def _pointers_by_identity(root: Json, path: tuple[str | int, ...]) -> Iterator[t
 
 
 def _rewrite_references(parsed: ParsedJsonSchema, root: Json, places: dict[int, str], *, keep_identity: bool) -> Json:
-    """A copy of root with its references turned into pointers; only the outermost may keep its own id."""
+    """Return a copy of root with its references turned into pointers; only the outermost may keep its own id."""
     holder: dict[str, Json] = {"": root}
     stack: list[tuple[Json, str | int]] = [(holder, "")]
     while stack:

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple, NoReturn
 import jsonschema_rs
 
 from stele.errors import DecodeError, EncodeError
-from stele.formats.jsonschema.json_text import MAX_DEPTH, Json, SpelledNumber, json_pointer, to_builtin, write_json
+from stele.formats.jsonschema.json_text import (
+    MAX_DEPTH,
+    Json,
+    SpelledNumber,
+    json_pointer,
+    shorten_message,
+    to_builtin,
+    write_json,
+)
 from stele.formats.jsonschema.parse import ParsedJsonSchema
 
 EXAMPLE_DEPTH = 12
@@ -73,7 +81,7 @@ class _ExampleMaker:
         self._nodes = 0
 
     def make_value(self, schema: Json, depth: int) -> Any:
-        """A value for one schema."""
+        """Return a value for one schema."""
         self._nodes += 1
         schema = self._merge_schema(schema)
         for keyword in ("const", "default"):
@@ -95,7 +103,7 @@ class _ExampleMaker:
         return kind == "boolean" or None
 
     def _merge_schema(self, schema: Json) -> dict[str, Json]:
-        """A schema with references followed, factors of products added and one branch of sums taken."""
+        """Return a schema with references followed, factors of products added and one branch of sums taken."""
         merged: dict[str, Json] = {}
         pending, seen = [schema], set()
         while pending:
@@ -181,7 +189,7 @@ def _type_word(schema: dict[str, Json]) -> str:
 
 
 def _make_number(schema: dict[str, Json], *, whole: bool) -> int | float:
-    """A number inside the bounds: a multiple where asked for, the bound itself or one beyond an exclusive one."""
+    """Return a number inside the bounds, a multiple of `multipleOf` where there is one."""
     lowest, highest = _decimal_limit(schema, "minimum"), _decimal_limit(schema, "maximum")
     above, below = _decimal_limit(schema, "exclusiveMinimum"), _decimal_limit(schema, "exclusiveMaximum")
     step = _decimal_limit(schema, "multipleOf")
@@ -218,7 +226,6 @@ def _size_limit(value: Json, default: int = 0) -> int:
 MAX_MESSAGES = 50
 """Faults of one datum that are told; more are counted only."""
 
-_MESSAGE_LIMIT = 300
 _MAY_OVERFLOW = re.compile(r"[eE]\+?[0-9]{3}|[0-9]{309}")
 """Found in every text that holds a number beyond the largest float, which would be read as infinity."""
 
@@ -249,7 +256,7 @@ class JsonCodec:
             raise EncodeError(f"the datum is no JSON value: {error}") from None
 
     def decode(self, data: bytes) -> Any:
-        """One JSON value that fits the reader's schema. Raises `DecodeError`."""
+        """Return one JSON value that fits the reader's schema. Raises `DecodeError`."""
         try:
             source = data.decode()
             datum = json.loads(source, parse_constant=_refuse_constant)
@@ -266,14 +273,14 @@ class JsonCodec:
         return datum
 
     def validate(self, datum: Any) -> list[str]:
-        """Why a datum is no JSON value, or does not fit the writer's schema: `#/path: reason`.
+        """Return why a datum is no JSON value, or does not fit the writer's schema: `#/path: reason`.
 
         At most `MAX_MESSAGES` are told. What JSON has no word for is refused even where the schema allows anything.
         """
         return _find_foreign_value(datum) or _find_faults(self._writer, datum)
 
     def example(self) -> Any:
-        """A small datum that was seen to fit the writer's schema. Raises `EncodeError` when none is found."""
+        """Return a small datum that was seen to fit the writer's schema. Raises `EncodeError` when none is found."""
         for candidate in make_candidates(self._writer):
             if not self.validate(candidate):
                 return candidate
@@ -289,16 +296,16 @@ def _find_faults(parsed: ParsedJsonSchema, datum: Any) -> list[str]:
         for count, error in enumerate(validator.iter_errors(datum)):
             if count == MAX_MESSAGES:
                 return [*faults, "and more"]
-            faults.append(f"{json_pointer(error.instance_path)}: {_shorten(error.message)}")
+            faults.append(f"{json_pointer(error.instance_path)}: {shorten_message(error.message)}")
         return faults
     except jsonschema_rs.ValidationError as error:
-        return [f"#: {_shorten(error.message)}"]
+        return [f"#: {shorten_message(error.message)}"]
     except (ValueError, TypeError, RecursionError) as error:
-        return [f"#: {_shorten(str(error))}"]
+        return [f"#: {shorten_message(str(error))}"]
 
 
 def _find_foreign_value(datum: Any) -> list[str]:
-    """The first thing in a datum that JSON has no word for, as a sentence with its path; empty when there is none."""
+    """Return a sentence about the first value in a datum that is no JSON value; an empty list when all are."""
     found = _search_foreign(datum, 0)
     return [f"{json_pointer(reversed(found.path))}: {found.why}"] if found else []
 
@@ -323,7 +330,7 @@ def _search_foreign(value: Any, depth: int) -> _Foreign | None:
     if isinstance(value, dict):
         for name, member in value.items():
             if not isinstance(name, str):
-                return _Foreign(f"the member name {_shorten(repr(name))} is no string", [])
+                return _Foreign(f"the member name {shorten_message(repr(name))} is no string", [])
             if not name.isascii() and not _is_encodable(name):
                 return _Foreign("half a surrogate pair is no text", [])
             if found := _search_foreign(member, depth + 1):
@@ -348,7 +355,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def spell_numbers(datum: Any, depth: int = 0) -> Any:
-    """A datum with its Decimals and long integers spelled out, for the printer. Raises `EncodeError` when too deep."""
+    """Return a datum with Decimals and long integers as `SpelledNumber`. Raises `EncodeError` when it is too deep."""
     if depth > MAX_DEPTH:
         raise EncodeError(f"the datum is nested deeper than {MAX_DEPTH} levels")
     if isinstance(datum, Decimal):
@@ -364,7 +371,3 @@ def spell_numbers(datum: Any, depth: int = 0) -> Any:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-def _shorten(message: str) -> str:
-    return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"

@@ -83,7 +83,7 @@ ANNOTATIONS = frozenset(["title", "description", "$comment", "examples"])
 
 
 def detect_draft(schema: Json) -> Draft:
-    """The draft a schema asks for in `$schema`; `DEFAULT_DRAFT` when it says nothing known."""
+    """Return the draft that `$schema` names; `DEFAULT_DRAFT` without a known one."""
     uri = schema.get("$schema") if isinstance(schema, dict) else None
     if not isinstance(uri, str):
         return DEFAULT_DRAFT
@@ -91,7 +91,7 @@ def detect_draft(schema: Json) -> Draft:
 
 
 def list_subschemas(schema: dict[str, Json]) -> Iterator[tuple[tuple[str | int, ...], Json]]:
-    """The schemas directly inside a schema as (path from it, schema), in the order written."""
+    """Yield the schemas directly inside a schema as (path from it, schema), in the order written."""
     for keyword, value in schema.items():
         if isinstance(value, dict):
             if keyword in SCHEMA_MAP_KEYWORDS:

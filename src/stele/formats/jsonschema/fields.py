@@ -17,7 +17,7 @@ _BRANCHES = ("allOf", "anyOf", "oneOf")
 
 
 def list_fields(parsed: ParsedJsonSchema) -> list[Field]:
-    """All properties depth first: `a.b`, `[]` for the items of an array, `{}` for unnamed members of an object.
+    """Return all properties depth first: `a.b`, `[]` for the items of an array, `{}` for unnamed members of an object.
 
     Branches of combinations are listed together; a schema inside itself is not entered again.
     """
@@ -39,7 +39,7 @@ def list_fields(parsed: ParsedJsonSchema) -> list[Field]:
 
 
 def _inner_schemas(schema: dict[str, Json], path: str) -> Iterator[tuple[str, Json, bool]]:
-    """What is inside one schema as (path, schema, whether it is a field of its own)."""
+    """Yield what is inside one schema as (path, schema, whether it is a field of its own)."""
     dot = f"{path}." if path else ""
     properties = schema.get("properties")
     if isinstance(properties, dict):

@@ -39,9 +39,9 @@ class SpelledNumber(Decimal):
         try:
             number = super().__new__(cls, text)
         except InvalidOperation:
-            raise MalformedSchema(f"the number {_shorten(text)} is out of range") from None
+            raise MalformedSchema(f"the number {_quote_short(text)} is out of range") from None
         if not -100_000 < number.adjusted() < 100_000:
-            raise MalformedSchema(f"the number {_shorten(text)} is out of range")
+            raise MalformedSchema(f"the number {_quote_short(text)} is out of range")
         number.text = text
         return number
 
@@ -50,7 +50,7 @@ class SpelledNumber(Decimal):
 
 
 def parse_json(text: bytes, *, strict: bool = True) -> Json:
-    """One JSON document from UTF-8 bytes.
+    """Return one JSON document from UTF-8 bytes.
 
     strict refuses what older registries let pass: a byte order mark and repeated member names (the last one wins).
     Raises `MalformedSchema` with line and column.
@@ -99,7 +99,7 @@ def write_json(value: Json, *, order: Literal["sorted"] | None = None) -> bytes:
 
 
 def to_builtin(value: Json) -> Json:
-    """The same value of builtin types only (Decimal for what is no short integer), for the validator."""
+    """Return the value in builtin types for the validator; numbers other than short integers become Decimal."""
     return _PLAIN.decode(write_json(value).decode())
 
 
@@ -109,7 +109,7 @@ def json_pointer(parts: Iterable[str | int]) -> str:
 
 
 def escape_token(part: str) -> str:
-    """One reference token of a JSON Pointer."""
+    """Return one reference token of a JSON Pointer."""
     return part.replace("~", "~0").replace("/", "~1")
 
 
@@ -119,7 +119,7 @@ def is_equal(left: Json, right: Json) -> bool:
 
 
 def to_hashable(value: Json) -> Any:
-    """A hashable stand-in for a JSON value, equal exactly when the values are."""
+    """Return a hashable stand-in for a JSON value, equal exactly when the values are."""
     if isinstance(value, bool) or value is None:
         return (type(value).__name__, value)
     if isinstance(value, dict):
@@ -196,9 +196,14 @@ def _unique_members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise MalformedSchema(f"the member {_shorten(name)} is there twice in one object")
+                raise MalformedSchema(f"the member {_quote_short(name)} is there twice in one object")
             seen.add(name)
     return members
+
+
+def shorten_message(message: str, limit: int = 300) -> str:
+    """Return the first characters of a message of the validator, with an ellipsis where it was longer."""
+    return message if len(message) <= limit else message[:limit] + "…"
 
 
 def _refuse_lone_surrogates(value: Json) -> None:
@@ -208,5 +213,5 @@ def _refuse_lone_surrogates(value: Json) -> None:
         raise MalformedSchema("a string holds half a surrogate pair", expected="Unicode text") from None
 
 
-def _shorten(text: str) -> str:
+def _quote_short(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "…")

@@ -1,4 +1,4 @@
-"""The words each draft of JSON Schema knows: keywords and formats, and what a stranger among them probably meant."""
+"""The keywords and formats that each draft of JSON Schema knows, and advice on unknown ones."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ WORDS: Final = (*_SINCE, *_ANNOTATING)
 
 
 def is_asserting(word: str) -> bool:
-    """Whether some draft refuses documents by that keyword."""
+    """Return whether some draft refuses documents by that keyword."""
     return word in _SINCE
 
 
 def is_known_keyword(word: str, draft: Draft) -> bool:
-    """Whether the draft knows the keyword, or it is some tool's own: `x-…`, or with a dot or colon in it."""
+    """Return whether the draft knows the keyword, or it is some tool's own: `x-…`, or with a dot or colon in it."""
     if word in _ANNOTATING or word.startswith("x-") or "." in word or ":" in word:
         return True
     span = _SINCE.get(word)
@@ -74,7 +74,7 @@ def is_known_keyword(word: str, draft: Draft) -> bool:
 
 
 def explain_unknown_keyword(word: str, draft: Draft, near: str | None) -> tuple[str, str]:
-    """Why a keyword that is not known says nothing, and what to do; near is what it may have been meant to be."""
+    """Return why an unknown keyword has no effect and what to do; near is a known keyword of a similar name."""
     span = _SINCE.get(word)
     if span is not None:
         newer = _ORDER[span[0]] > _ORDER[draft]
@@ -89,12 +89,12 @@ def explain_unknown_keyword(word: str, draft: Draft, near: str | None) -> tuple[
 
 
 def is_known_format(name: str, draft: Draft) -> bool:
-    """Whether the draft defines the format."""
+    """Return whether the draft defines the format."""
     return name in FORMATS and _ORDER[FORMATS[name]] <= _ORDER[draft]
 
 
 def explain_unknown_format(name: str, draft: Draft, near: str | None) -> tuple[str, str]:
-    """Why a format says nothing, and what to do."""
+    """Return why an unknown format has no effect, and what to do."""
     if name in FORMATS:
         why = f"The format {name!r} says nothing in {draft_name(draft)}: it came with {draft_name(FORMATS[name])}."
         return why, "Take that draft, or a pattern."
@@ -103,11 +103,11 @@ def explain_unknown_format(name: str, draft: Draft, near: str | None) -> tuple[s
 
 
 def draft_name(draft: Draft) -> str:
-    """A draft as people call it: `draft-07`, `2020-12`."""
+    """Return the common name of a draft: `draft-07`, `2020-12`."""
     return draft.value.removeprefix("json-schema.org/").removeprefix("draft/").removesuffix("/schema")
 
 
 def is_anchored_at_end(pattern: str) -> bool:
-    """Whether the pattern ends in an anchor, not in a dollar sign."""
+    """Return whether the pattern ends in an anchor, not in a dollar sign."""
     body = pattern.removesuffix("$")
     return body != pattern and (len(body) - len(body.rstrip("\\"))) % 2 == 0

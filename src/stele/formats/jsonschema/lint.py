@@ -27,7 +27,7 @@ MAX_OBJECTS = 20_000
 
 
 def reachable_schemas(parsed: ParsedJsonSchema) -> set[int]:
-    """The schemas (by identity) that say something about data: all but definitions nobody refers to."""
+    """Return the schemas (by identity) that say something about data: all but definitions nobody refers to."""
     found: set[int] = set()
     waiting = [parsed.root]
     while waiting:
@@ -39,7 +39,7 @@ def reachable_schemas(parsed: ParsedJsonSchema) -> set[int]:
 
 
 def find_recursion(parsed: ParsedJsonSchema, schemas: Sequence[dict[str, Json]]) -> Iterator[tuple[str, list[int]]]:
-    """Groups of schemas inside each other, by identity, with the rule they break."""
+    """Yield the groups of schemas that contain each other, by identity, with the rule they break."""
     known = {id(schema): schema for schema in schemas}
 
     def list_applied(key: int) -> list[int]:
@@ -62,7 +62,7 @@ def _identities(known: dict[int, dict[str, Json]], schemas: Iterator[Json]) -> l
 
 
 def _applied_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Json]:
-    """What a schema applies to a value or to what is in it."""
+    """Yield the schemas that a schema applies to a value or its parts."""
     if id(schema) in parsed.links.targets:
         yield parsed.links.targets[id(schema)]
         if parsed.draft.ref_hides_siblings:
@@ -71,7 +71,7 @@ def _applied_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Itera
 
 
 def _required_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Json]:
-    """What every valid value must hold: the value itself, required properties, items there must be."""
+    """Yield the schemas that apply to what every valid value holds: itself, required properties and items."""
     if id(schema) in parsed.links.targets:
         yield parsed.links.targets[id(schema)]
         if parsed.draft.ref_hides_siblings:
@@ -87,7 +87,7 @@ def _required_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iter
 
 
 def list_objects(parsed: ParsedJsonSchema) -> Iterator[tuple[str, frozenset[str], dict[str, Json]]]:
-    """Path, required names and properties of every object that is no choice; the same path is the same object."""
+    """Yield path, required names and properties of every object that is no choice; the same path is the same object."""
     waiting: list[tuple[str, Json]] = [("#", parsed.root)]
     seen = 0
     while waiting and seen < MAX_OBJECTS:
@@ -155,7 +155,7 @@ class _LintedSchema(NamedTuple):
 
 
 def lint(parsed: ParsedJsonSchema, before: ParsedJsonSchema | None) -> list[Finding]:
-    """What the rules object to, in the order of the document."""
+    """Return what the rules object to, in the order of the document."""
     notes = LintReport()
     places: dict[int, _LintedSchema] = {}
     if isinstance(parsed.root, dict):
@@ -173,7 +173,7 @@ def lint(parsed: ParsedJsonSchema, before: ParsedJsonSchema | None) -> list[Find
 
 
 def _walk_schemas(parsed: ParsedJsonSchema) -> Iterator[_LintedSchema]:
-    """The schemas of the document that are objects, outer ones first."""
+    """Yield the schemas of the document that are objects, outer ones first."""
     hides = parsed.draft.ref_hides_siblings
     seen: set[int] = set()
     waiting = [_LintedSchema(parsed.root, "#", frozenset(), False, "", "")]

@@ -51,7 +51,7 @@ class _Site(NamedTuple):
 
 
 def build_outline(parsed: ParsedJsonSchema) -> list[OutlineNode]:
-    """The schema and all schemas written inside it, parents first, in the order of the text."""
+    """Return the schema and all schemas written inside it, parents first, in the order of the text."""
     made = OutlineBuilder()
     sites, whole = _walk_sites(parsed.root)
     places = _pointers_by_identity(sites)
@@ -73,7 +73,7 @@ def build_outline(parsed: ParsedJsonSchema) -> list[OutlineNode]:
 
 
 def _walk_sites(root: Json) -> tuple[list[_Site], bool]:
-    """The schemas of a document in the order of the text, as many as an outline takes; and whether these are all."""
+    """Return the schemas of a document in the order of the text, within an outline's limits, and whether all are."""
     sites: list[_Site] = []
     stack = [_Site(root, (), ROOT, None)]
     room = MAX_CHARACTERS
@@ -95,7 +95,7 @@ def _walk_sites(root: Json) -> tuple[list[_Site], bool]:
 
 
 def build_locator(parsed: ParsedJsonSchema) -> Callable[[str], OutlineLocation | None]:
-    """Follows JSON Pointers of findings, through references as well; leads nowhere after `MAX_STEPS`."""
+    """Return a function that follows JSON Pointers of findings through references; it gives up after `MAX_STEPS`."""
     sites, _ = _walk_sites(parsed.root)
     known = _pointers_by_identity(sites)
     paths = frozenset(site.path for site in sites)
@@ -128,7 +128,7 @@ def build_locator(parsed: ParsedJsonSchema) -> Callable[[str], OutlineLocation |
 
 
 def _pointers_by_identity(sites: Iterable[_Site]) -> dict[int, str]:
-    """The pointer of every schema object, by identity."""
+    """Return the pointer of every schema object, by identity."""
     return {id(site.schema): site.path for site in sites if isinstance(site.schema, dict)}
 
 
@@ -149,7 +149,7 @@ def _used_paths(parsed: ParsedJsonSchema, schema: Json, places: dict[int, str]) 
 
 
 def _schema_attributes(schema: Json) -> dict[str, str]:
-    """Everything a schema says by itself; what the schemas inside it say is theirs."""
+    """Return everything a schema says by itself; what the schemas inside it say is theirs."""
     if not isinstance(schema, dict):
         return {"schema": _json_text(schema)}
     found: dict[str, str] = {}
@@ -165,7 +165,7 @@ def _schema_attributes(schema: Json) -> dict[str, str]:
 
 
 def _names_text(value: Json) -> str:
-    """The value of a keyword that is a name or a set of names, without the quotes of JSON where it is well formed."""
+    """Return the value of a keyword that takes one name or several: the names joined by commas, or else JSON."""
     names = value if isinstance(value, list) else [value]
     plain = all(isinstance(name, str) and name.isidentifier() for name in names)
     return ", ".join(sorted(names)) if names and plain else _json_text(value)
@@ -176,7 +176,7 @@ def _json_text(value: Json) -> str:
 
 
 def _branch_marks(schema: dict[str, Json]) -> dict[_Step, str]:
-    """What tells the branches of a choice apart better than their position: a reference, a title, a type."""
+    """Return what tells the branches of a choice apart better than their position: a reference, a title, a type."""
     marks: dict[_Step, str] = {}
     for keyword in _BRANCHES.intersection(schema):
         branches = schema[keyword]

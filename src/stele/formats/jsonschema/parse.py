@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 import jsonschema_rs
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.jsonschema import json_text as jsontext
 from stele.formats.jsonschema.branch_limits import refuse_branch_explosion
 from stele.formats.jsonschema.drafts import Draft, detect_draft
-from stele.formats.jsonschema.json_text import Json, write_json
+from stele.formats.jsonschema.json_text import Json, json_pointer, parse_json, shorten_message, to_builtin, write_json
 from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join_uri
 
 BACKTRACK_LIMIT = 200_000
@@ -44,7 +43,6 @@ _EXPECTED_INSIDE = {
     **dict.fromkeys(("properties", "patternProperties", "definitions", "$defs", "dependentSchemas"), "a schema"),
     **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), "a schema"),
 }
-_MESSAGE_LIMIT = 300
 _MAX_FORGIVEN = 100
 
 
@@ -73,7 +71,7 @@ class ParsedJsonSchema:
         self.draft = draft
         self.links = links
         self.references = references
-        self.printed = jsontext.write_json(root)
+        self.printed = write_json(root)
         self._validator = validator
         self._asserting: jsonschema_rs.Validator | None = None
         self._base = base
@@ -122,7 +120,7 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
 
 
 def _choose_draft(root: Json, known: Mapping[str, Json]) -> Draft:
-    """The draft of a schema, through meta-schemas among its references."""
+    """Return the draft of a schema, through meta-schemas among its references."""
     seen: set[str] = set()
     while isinstance(root, dict) and isinstance(uri := root.get("$schema"), str) and uri in known and uri not in seen:
         seen.add(uri)
@@ -148,7 +146,7 @@ def _assemble_schema(root: Json, known: dict[str, Json], draft: Draft, *, name: 
 def _read_schema(text: bytes, *, strict: bool) -> Json:
     if not text.strip():
         raise MalformedSchema("the text is empty", line=1, column=1, expected="a JSON Schema")
-    root = jsontext.parse_json(text, strict=strict)
+    root = parse_json(text, strict=strict)
     if not isinstance(root, dict | bool):
         raise MalformedSchema("the document is no schema", path="#", expected="an object, true or false")
     return root
@@ -170,13 +168,13 @@ def _read_reference(label: str, text: bytes, *, strict: bool) -> Json:
 def compile_schema(
     root: Json, links: Links, draft: Draft, *, base: str, formats: bool = False
 ) -> jsonschema_rs.Validator:
-    """A validator for root that reads its references from links and never from the network.
+    """Return a validator for root that reads its references from links and never from the network.
 
     One policy for all drafts: `format` is an annotation, not an assertion, unless formats asks for the other reading.
     Raises `MalformedSchema`.
     """
     refuse_branch_explosion(root, links)
-    document = jsontext.to_builtin(root)
+    document = to_builtin(root)
     for _ in range(_MAX_FORGIVEN):
         try:
             return draft.validator(
@@ -190,12 +188,12 @@ def compile_schema(
             if not _forgive_fault(document, error, draft):
                 raise _explain_error(error, draft) from None
         except (ValueError, jsonschema_rs.ReferencingError) as error:
-            raise MalformedSchema(_shorten(str(error)), path="#") from None
+            raise MalformedSchema(shorten_message(str(error)), path="#") from None
     raise MalformedSchema("the schema has too many faults", path="#")
 
 
 def _forgive_fault(document: Json, error: jsonschema_rs.ValidationError, draft: Draft) -> bool:
-    """Take out what the meta-schema minds but every validator ignores; True when something was.
+    """Remove a fault that the meta-schema refuses and every validator ignores; return whether there was one.
 
     That is an empty `$dynamicAnchor`, and in draft-04 an exclusive bound without the bound.
     """
@@ -224,13 +222,13 @@ def _build_retriever(links: Links, draft: Draft) -> Callable[[str], Json]:
                 "$schema": f"http://{draft.value}#" if draft.ref_hides_siblings else f"https://{draft.value}",
                 **document,
             }
-        return jsontext.to_builtin(document)
+        return to_builtin(document)
 
     return retrieve_document
 
 
 def _deepest_error(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
-    """The fault behind a failed choice of the meta-schema: the one that got furthest into the schema."""
+    """Return the fault behind a failed choice of the meta-schema: the one deepest in the schema."""
     while isinstance(error.kind, jsonschema_rs.ValidationErrorKind.AnyOf):
         inner = [fault for branch in error.kind.context for fault in branch]
         best = max(inner, key=lambda fault: len(fault.instance_path), default=error)
@@ -243,9 +241,9 @@ def _deepest_error(error: jsonschema_rs.ValidationError) -> jsonschema_rs.Valida
 def _explain_error(error: jsonschema_rs.ValidationError, draft: Draft) -> MalformedSchema:
     kinds = jsonschema_rs.ValidationErrorKind
     error = _deepest_error(error)
-    path = jsontext.json_pointer(error.instance_path)
+    path = json_pointer(error.instance_path)
     if isinstance(error.kind, kinds.Referencing):
-        return UnresolvedReference(_shorten(error.message), path=path)
+        return UnresolvedReference(shorten_message(error.message), path=path)
     keyword = next((part for part in reversed(error.instance_path) if isinstance(part, str)), "")
     expected = _EXPECTED.get(keyword)
     if isinstance(error.kind, kinds.Type):
@@ -261,19 +259,15 @@ def _explain_error(error: jsonschema_rs.ValidationError, draft: Draft) -> Malfor
         expected = _EXPECTED_INSIDE.get(parent)
     message = error.message
     if isinstance(error.kind, kinds.AnyOf):
-        message = f"{_shorten(str(jsontext.write_json(error.instance), 'utf-8'))} is not allowed here"
-    return MalformedSchema(_shorten(message), path=path, expected=expected or f"what {draft.value} allows here")
-
-
-def _shorten(message: str) -> str:
-    return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"
+        message = f"{shorten_message(str(write_json(error.instance), 'utf-8'))} is not allowed here"
+    return MalformedSchema(shorten_message(message), path=path, expected=expected or f"what {draft.value} allows here")
 
 
 _TEXT_LIMIT = 80
 
 
 def excerpt_at(parsed: ParsedJsonSchema, path: Iterable[str | int]) -> str:
-    """What a schema has at a path, references on the way followed, shortened; '' where it has nothing."""
+    """Return what a schema has at a path, references on the way followed, shortened; '' where it has nothing."""
     value: Json = parsed.root
     for step in path:
         value = parsed.links.follow_references(value)

@@ -1,4 +1,4 @@
-"""Where every `$ref` points: inside the document, or into the texts handed in with it. Nothing is ever fetched.
+"""Resolution of `$ref`: inside the document, or into the texts handed in with it. Nothing is ever fetched.
 
 A target is found by RFC 3986 resolution against the nearest `$id`, by anchor or JSON Pointer, or, as registries allow,
 by being written exactly like the name of a reference.
@@ -67,7 +67,7 @@ class Links:
         self._resolve_all(main, strict=strict)
 
     def follow_references(self, schema: Json) -> Json:
-        """The schema a chain of references ends in; True (no constraint) for a chain that bites its tail or breaks."""
+        """Return the schema at the end of a chain of references; True (no constraint) for a circular chain."""
         seen: set[int] = set()
         while isinstance(schema, dict) and id(schema) in self.targets:
             if id(schema) in seen:
@@ -83,7 +83,7 @@ class Links:
         return document
 
     def _walk_document(self, document: _Document, root: Json, base: str, path: tuple[str | int, ...]) -> None:
-        """Note ids, anchors and references below root; iterative, each schema once."""
+        """Index ids, anchors and references below root, each schema once."""
         stack = [(root, base, path)]
         while stack:
             schema, base, path = stack.pop()
@@ -100,7 +100,7 @@ class Links:
             stack.extend(reversed(inner))
 
     def _register_names(self, document: _Document, schema: dict[str, Json], base: str) -> str:
-        """Register the ids and anchors of one schema; the base URI that holds below it."""
+        """Register the ids and anchors of one schema and return the base URI that holds below it."""
         uri = schema.get(document.draft.id_keyword)
         if isinstance(uri, str):
             if uri.startswith("#"):

@@ -46,18 +46,18 @@ class MessageIndex(NamedTuple):
     entries: dict[str, DescriptorProto]
 
     def is_map(self, field: FieldDescriptorProto) -> bool:
-        """Whether a field of it is a map."""
+        """Return whether a field of it is a map."""
         return field.type_name.rsplit(".", 1)[-1] in self.entries and bool(field.type_name)
 
     def type_of(self, field: FieldDescriptorProto) -> str:
-        """The type of a field of it, names in full: `int32`, `.pkg.Item`, `map<string, .pkg.Item>`."""
+        """Return the type of a field of it, names in full: `int32`, `.pkg.Item`, `map<string, .pkg.Item>`."""
         if self.is_map(field):
             key, value = self.entries[field.type_name.rsplit(".", 1)[-1]].field
             return f"map<{_type_text(key)}, {_type_text(value)}>"
         return _type_text(field)
 
     def format_field(self, field: FieldDescriptorProto) -> str:
-        """A field as a finding shows it."""
+        """Return a field as a finding shows it."""
         label = "" if self.is_map(field) else _LABELS.get(field.label, "")
         return f"{label}{self.type_of(field)} {field.name} = {field.number}"
 
@@ -84,19 +84,19 @@ class FileIndex:
         }
 
     def full_name(self, path: str) -> str:
-        """A path with the package before it."""
+        """Return a path with the package before it."""
         return f"{self.package}.{path}" if self.package else path
 
 
 def format_signature(method: MethodDescriptorProto) -> str:
-    """What a method takes and returns."""
+    """Return what a method takes and returns."""
     sent = "stream " if method.client_streaming else ""
     answered = "stream " if method.server_streaming else ""
     return f"({sent}{method.input_type}) returns ({answered}{method.output_type})"
 
 
 def _walk_messages(file: FileDescriptorProto) -> Iterator[tuple[str, DescriptorProto]]:
-    """Messages with their paths, outer before inner, in the order of the text; map entries are none."""
+    """Yield messages with their paths, outer before inner, in the order of the text; map entries are none."""
     todo = [(message.name, message) for message in reversed(file.message_type)]
     while todo:
         path, message = todo.pop()
@@ -112,7 +112,7 @@ _HIGHEST = 536_870_911
 
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
-    """Why the reader's schema may not follow the writer's; empty when it may."""
+    """Return why the reader's schema may not follow the writer's; empty when it may."""
     new, old = FileIndex(reader.proto), FileIndex(writer.proto)
     proto2 = writer.proto.syntax in {"", "proto2"}
     return [*_check_messages(new, old, proto2=proto2), *_check_enums(new, old), *_check_services(new, old)]

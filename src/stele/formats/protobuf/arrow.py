@@ -53,7 +53,7 @@ _SCALARS = {
 
 
 def arrow_schema(schema: ProtobufSchema, full_name: str = "") -> pa.Schema:
-    """The columns of a message ('' is the first one of the file).
+    """Return the columns of a message ('' is the first one of the file).
 
     Raises `NotInstalled` without pyarrow, `InvalidRequest` for an unknown message, `Invalid` when the message contains
     itself or has too many columns.
@@ -71,7 +71,7 @@ class _ColumnBuilder:
         self._left = MAX_COLUMNS
 
     def build_columns(self, message: Descriptor, above: tuple[str, ...]) -> list[pa.Field[Any]]:
-        """The fields of a struct; above are the names of the messages around it."""
+        """Return the fields of a struct; above are the names of the messages around it."""
         if message.full_name in above:
             way = " > ".join((*above[above.index(message.full_name) :], message.full_name))
             raise Invalid(f"message {message.full_name} contains itself ({way}): it has no finite table shape")
@@ -96,7 +96,7 @@ class _ColumnBuilder:
         return pa.field(field.name, kind, nullable=nullable)
 
     def _arrow_type(self, field: FieldDescriptor, above: tuple[str, ...]) -> pa.DataType:
-        """The type of one value of the field."""
+        """Return the type of one value of the field."""
         import pyarrow as pa
 
         message = field.message_type

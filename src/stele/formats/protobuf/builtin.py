@@ -35,7 +35,7 @@ def builtin_sources() -> Mapping[str, bytes]:
 
 
 def compiler_folder() -> Path:
-    """Where the package with the compiler lives. Raises `NotInstalled`."""
+    """Return where the package with the compiler lives. Raises `NotInstalled`."""
     return _package_folder("grpc_tools", "grpcio-tools")
 
 

@@ -48,14 +48,14 @@ class ProtobufCodec:
             self._reader = reader.message_class(name if name in reader.message_positions else "")
 
     def encode(self, datum: Any) -> bytes:
-        """Bytes of one datum; equal data of one schema give equal bytes. Raises `EncodeError`."""
+        """Return bytes of one datum; equal data of one schema give equal bytes. Raises `EncodeError`."""
         message, problems = self._fill_message(datum)
         if problems:
             raise EncodeError("; ".join(problems))
         return message.SerializeToString(deterministic=True)
 
     def decode(self, data: bytes) -> Any:
-        """One datum as a dict; fields the reader does not know are left out.
+        """Return one datum as a dict; fields the reader does not know are left out.
 
         Raises `DecodeError`, also for missing required fields. A Protobuf message has no end of its own, so left-over
         bytes cannot be told from further fields.
@@ -63,7 +63,7 @@ class ProtobufCodec:
         return message_to_python(self.decode_message(data))
 
     def decode_message(self, data: bytes) -> Message:
-        """One datum as a message of the reader's class, which keeps fields it does not know. Raises `DecodeError`."""
+        """Return one datum as a message of the reader's class, unknown fields included. Raises `DecodeError`."""
         message = self._reader()
         try:
             message.ParseFromString(bytes(data))
@@ -74,11 +74,11 @@ class ProtobufCodec:
         return message
 
     def validate(self, datum: Any) -> list[str]:
-        """Why the datum does not fit, one sentence each with its path; empty when it fits."""
+        """Return why the datum does not fit, one sentence each with its path; empty when it fits."""
         return self._fill_message(datum)[1]
 
     def example(self) -> Any:
-        """A small datum that fits: every field set, one member of each oneof, one element in each list and map."""
+        """Return a small datum that fits: every field set, one member per oneof, one element per list and map."""
         return _ExampleBuilder().build_message(descriptor_of(self._class()), ())
 
     def _fill_message(self, datum: Any) -> tuple[Message, list[str]]:
@@ -104,7 +104,7 @@ class _ExampleBuilder:
         self._left = 1000
 
     def build_message(self, descriptor: Descriptor, above: tuple[str, ...]) -> Any:
-        """A datum for a message inside those of above."""
+        """Return a datum for a message inside those of above."""
         made: dict[str, Any] = {}
         for field in descriptor.fields:
             oneof = field.containing_oneof
@@ -116,7 +116,7 @@ class _ExampleBuilder:
         return made
 
     def _can_set(self, field: FieldDescriptor, above: tuple[str, ...]) -> bool:
-        """Whether to set a field: messages only as long as the example stays small and does not go in circles."""
+        """Return whether to set a field: a message only while the example is small and not inside itself."""
         value = map_parts(field)[1] if is_map(field) else field
         if value.message_type is None or field.is_required:
             return len(above) < MAX_DEPTH

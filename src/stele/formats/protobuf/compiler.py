@@ -79,14 +79,14 @@ class _CompilerProcess:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def close_pipes(self) -> None:
-        """Close this side of the pipes, without touching the process: after a fork it belongs to the parent."""
+        """Close this side of the pipes without touching the process: after a fork it belongs to the parent."""
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 self._require_stream(stream).close()
         self._process.returncode = self._process.returncode or 0  # keeps Popen from warning about a running child
 
 
-class Compiler:
+class CompilerPool:
     """Runs compile jobs in a bounded number of processes. Safe to share between threads, and across a fork."""
 
     def __init__(self, processes: int = PROCESSES) -> None:

@@ -45,7 +45,7 @@ _FAMILIES = {
 
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
-    """Why data of writer cannot be read with reader; empty when it can."""
+    """Return why data of writer cannot be read with reader; empty when it can."""
     return _Comparison(reader, writer).compare_schemas()
 
 
@@ -75,7 +75,7 @@ class _Comparison:
         self._todo: list[_Pair] = []
 
     def compare_schemas(self) -> list[Finding]:
-        """All findings: those of the file first, then message by message in the order they were met."""
+        """Return all findings: those of the file first, then message by message in the order they were met."""
         findings = list(self._compare_package())
         findings += self._match_messages(self._reader.list_messages(), self._writer.list_messages())
         while self._todo:
@@ -101,7 +101,7 @@ class _Comparison:
     # --- messages ---------------------------------------------------------------------------------------------------
 
     def _match_messages(self, new: Sequence[Descriptor], old: Sequence[Descriptor]) -> Iterator[Finding]:
-        """Messages of one scope by name; those in both are put on the list."""
+        """Yield messages of one scope by name; those in both are put on the list."""
         by_name = {message.name: message for message in new}
         pairs = []
         for message in old:
@@ -190,7 +190,7 @@ class _Comparison:
     def _compare_oneofs(
         self, pair: _Pair, new: Mapping[int, FieldDescriptor], old: Mapping[int, FieldDescriptor]
     ) -> Iterator[Finding]:
-        """What changed in the membership of oneofs."""
+        """Yield what changed in the membership of oneofs."""
         was = {number: oneof for number, field in old.items() if (oneof := self._writer.oneof_name(field))}
         now = {number: oneof for number, field in new.items() if (oneof := self._reader.oneof_name(field))}
         alive = set(now.values()) | {oneof for number, oneof in was.items() if number in new}
@@ -250,7 +250,7 @@ def _change_finding(rule: str, new: FieldDescriptor, old: FieldDescriptor, why: 
 
 
 def _declared_messages(message: Descriptor) -> list[Descriptor]:
-    """The nested messages that were declared as such: no map entries and no groups, which belong to their fields."""
+    """Return the nested messages without map entries and groups, which belong to their fields."""
     groups = {message_of(field).name for field in message.fields if field.type == F.TYPE_GROUP}
     return [nested for nested in message.nested_types if nested.name not in groups and not is_map_entry(nested)]
 
@@ -266,10 +266,10 @@ def _field_kind(field: FieldDescriptor) -> str:
 
 
 def _local_name(message: Descriptor) -> str:
-    """The name of a message below the package of its file."""
+    """Return the name of a message below the package of its file."""
     return message.full_name.removeprefix(f"{message.file.package}.")
 
 
 def _format_field(field: FieldDescriptor) -> str:
-    """A field as text, with its number: `repeated pkg.Item items = 3`."""
+    """Return a field as text, with its number: `repeated pkg.Item items = 3`."""
     return f"{type_text(field)} {field.name} = {field.number}"

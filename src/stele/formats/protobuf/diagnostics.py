@@ -1,4 +1,4 @@
-"""Turns what the compiler prints into one error with a place."""
+"""Turns the messages of the compiler into one error with a position. No other module reads them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Diagnostic(NamedTuple):
 
 
 def error_from_messages(messages: str, main: str, text: bytes = b"") -> MalformedSchema:
-    """The first error among the compiler's messages, for a document whose own import path is main.
+    """Return the first error among the compiler's messages, for a document whose own import path is main.
 
     Where the compiler names no place, text is searched for it.
     """
@@ -66,7 +66,7 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
 
 
 def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
-    """Line and column of what a message without a place is about, where that can be guessed."""
+    """Return line and column of what a message without a place is about, where that can be guessed."""
     about: re.Match[bytes] | None = None
     if "numbers 19000 through 19999" in why:
         about = re.search(rb"(?<==)\s*(?P<it>19\d{3})\b", text)
@@ -87,7 +87,7 @@ def _unresolved_import(path: str, found: list[_Diagnostic], main: str) -> Unreso
 
 
 def _expected_hint(text: str) -> str | None:
-    """What would have been right, where the compiler does not say so itself."""
+    """Return what would have been right, where the compiler does not say so itself."""
     return next((wanted for pattern, wanted in _EXPECTED if pattern.search(text)), None)
 
 

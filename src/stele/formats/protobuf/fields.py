@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from stele.core.ports import Field
-from stele.formats.protobuf.layout import Layout, Path
+from stele.formats.protobuf.layout import Path, SourceLayout
 from stele.formats.protobuf.type_names import WELL_KNOWN, enum_of, is_map, map_parts, type_text
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MAX_DEPTH = 32
 
 
 def list_fields(schema: ProtobufSchema) -> list[Field]:
-    """All fields, depth first.
+    """Return all fields, depth first.
 
     Paths start in the first message of the file. Top-level messages that no earlier one uses follow, their paths
     beginning with the message's name. `[]` enters the elements of a repeated field, `{}` the values of a map. A message
@@ -43,12 +43,12 @@ class _Lister:
     """Walks messages; `seen` holds the full names of those it has entered."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
-        self._layout = Layout(schema)
+        self._layout = SourceLayout(schema)
         self._schema = schema
         self.seen: set[str] = set()
 
     def walk_message(self, message: Descriptor, prefix: str, above: tuple[str, ...]) -> Iterator[Field]:
-        """The fields of message and below, their paths after prefix; above are the messages around it."""
+        """Yield the fields of message and below, their paths after prefix; above are the messages around it."""
         self.seen.add(message.full_name)
         place = self._message_path(message)
         for field in message.fields:
@@ -64,13 +64,13 @@ class _Lister:
             yield from self.walk_message(inner, f"{path}{mark}.", entered)
 
     def _message_path(self, message: Descriptor) -> Path:
-        """Where the message is in the file; () for a message of another file, which has no comments here."""
+        """Return where the message is in the file; () for a message of another file, which has no comments here."""
         path = self._schema.message_positions.get(message.full_name, ())
         return (4, path[0], *(step for index in path[1:] for step in (3, index))) if path else ()
 
 
 def _default_text(field: FieldDescriptor) -> str | None:
-    """The default the author wrote, as JSON text."""
+    """Return the default the author wrote, as JSON text."""
     if not field.has_default_value:
         return None
     value = field.default_value

@@ -91,7 +91,7 @@ MAP_KEY_KINDS: Final = frozenset(SCALAR_WORDS) - {
 }
 """What the keys of a map may be."""
 TYPE_WORDS: Final = frozenset({*SCALAR_WORDS.values(), *(kind.value for kind in ScalarKind)})
-"""Words for types, which say too little as names of fields."""
+"""Words for types; a field with such a name gets a suffix."""
 NO_CONSTRAINTS: Final[Mapping[str, Any]] = MappingProxyType({})
 """No constraints."""
 _DECIMAL: Final = "confluent.type.Decimal"
@@ -128,7 +128,7 @@ IMPORTED_MESSAGES: Final[dict[str, tuple[TypeRef, dict[str, int]]]] = {
 
 
 def scalar_type_ref(kind: Scalar, path: str, constraints: Mapping[str, Any]) -> tuple[TypeRef, list[Loss]]:
-    """The type of a scalar, and what it does not say; constraints are those of the field."""
+    """Return the type for a scalar, and the losses; constraints are those of the field."""
     word = SCALAR_WORDS.get(kind.kind, "")
     match kind.kind:
         case ScalarKind.ANY:
@@ -152,7 +152,7 @@ def scalar_type_ref(kind: Scalar, path: str, constraints: Mapping[str, Any]) -> 
 
 
 def decimal_type_ref(kind: Decimal) -> TypeRef:
-    """A decimal, with precision and scale as an option of the field."""
+    """Return a decimal, with precision and scale as an option of the field."""
     params = {"precision": kind.precision, "scale": kind.scale} if kind.precision or kind.scale else {}
     shown = ", ".join(f'{{key: "{name}", value: "{value}"}}' for name, value in params.items() if value is not None)
     if not shown:
@@ -162,7 +162,7 @@ def decimal_type_ref(kind: Decimal) -> TypeRef:
 
 
 def branch_name(kind: Type) -> str:
-    """What a branch of a union is called that has no name of its own."""
+    """Return a name for a branch of a union that has none."""
     match kind:
         case TypeReference():
             return kind.name.rpartition(".")[2]
@@ -198,7 +198,7 @@ class ProtoFileBuilder:
         self._calendar_message: ProtoMessage | None = None
 
     def build_text(self, doc: str) -> str:
-        """The file."""
+        """Return the file."""
         places = self._nesting
         places.declare_types(self._reserve_names)
         for name, message in places.messages.items():
@@ -215,7 +215,7 @@ class ProtoFileBuilder:
     # --- names and numbers ------------------------------------------------------------------------------------------
 
     def _reserve_names(self, record: RecordType, message: ProtoMessage) -> None:
-        """Claim the names of fields and oneofs, and what the compiler derives from them."""
+        """Claim the names of fields and oneofs, and the names the compiler derives from them."""
         groups: dict[str, str] = {}
         for group, members in record.at_most_one.items():
             groups |= {member: group for member in members if member not in groups}
@@ -235,7 +235,7 @@ class ProtoFileBuilder:
         self._groups[record.name] = {name: oneofs[groups[name]] for name in names if name in groups}
 
     def _field_numbers(self, record: RecordType, path: str) -> list[int]:
-        """The numbers of the fields: their own, or the next free one in their order."""
+        """Return the numbers of the fields: their own, or the next free one in order."""
         used: set[int] = set()
         own: list[int | None] = []
         for field in record.fields:
@@ -272,7 +272,7 @@ class ProtoFileBuilder:
             self._add_field_losses(field, path + field.name)
 
     def _json_names(self, record: RecordType, path: str) -> list[str]:
-        """The `json_name` of each field, '' where it needs none: so JSON keeps the names of the model."""
+        """Return the `json_name` of each field, '' where it needs none: so JSON keeps the names of the model."""
         names = self._names[record.name]
         found = json_names([(names[field.name], field.name) for field in record.fields])
         for field, json_name in zip(record.fields, found, strict=True):
@@ -283,7 +283,7 @@ class ProtoFileBuilder:
         return found
 
     def _add_field_losses(self, field: RecordField, path: str) -> None:
-        """What no field of proto3 says."""
+        """Report what no field of proto3 can express."""
         if field.aliases:
             self._add_loss(path, "ALIAS", f"Earlier names of the field are left out: {', '.join(field.aliases[:5])}.")
         if field.constraints:
@@ -294,7 +294,7 @@ class ProtoFileBuilder:
         self._add_loss(path, "DEFAULT", why)
 
     def _is_zero(self, field: RecordField) -> bool:
-        """Whether the default is what a field without presence reads as anyway."""
+        """Return whether the default is the value that a field without presence reads as."""
         return (
             not field.nullable
             and field.default is not ABSENT
@@ -324,7 +324,7 @@ class ProtoFileBuilder:
     # --- fields -----------------------------------------------------------------------------------------------------
 
     def _build_field(self, field: RecordField, message: ProtoMessage, path: str, oneof: str) -> ProtoField:
-        """A field without its name and number."""
+        """Return a field without its name and number."""
         if not oneof and isinstance(field.type, Array | Map):
             if field.nullable:
                 self._add_loss(path, "NULLABLE", "Null cannot be told from an empty list or map.", data=True)
@@ -338,7 +338,7 @@ class ProtoFileBuilder:
         return ProtoField("", 0, target, "" if oneof or plain else "optional", oneof=oneof)
 
     def _build_repeated(self, kind: Array | Map, message: ProtoMessage, path: str, hint: str) -> ProtoField:
-        """A repeated or a map field."""
+        """Return a repeated or a map field."""
         if isinstance(kind, Array):
             item = self._single_type(kind.items, message, f"{path}[]", f"{hint}_item", nullable=kind.nullable)
             return ProtoField("", 0, item, "repeated")
@@ -405,7 +405,7 @@ class ProtoFileBuilder:
         return around.type_ref
 
     def _add_helper_message(self, message: ProtoMessage, hint: str, doc: str = "") -> ProtoMessage:
-        """A new message inside another one."""
+        """Return a new message inside another one."""
         name = message.names.claim_name(to_pascal_case(hint))
         made = message.inner[name] = ProtoMessage((*message.path, name), doc)
         return made
@@ -413,7 +413,7 @@ class ProtoFileBuilder:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _plain_type(self, kind: Type, path: str, constraints: Mapping[str, Any]) -> TypeRef:
-        """The type of a value that is single by itself."""
+        """Return the type of a value that is single by itself."""
         match kind:
             case Scalar():
                 return self._scalar_type(kind, path, constraints)
@@ -444,7 +444,7 @@ class ProtoFileBuilder:
         return target
 
     def _calendar_duration(self, path: str) -> TypeRef:
-        """One message for all spans of months, days and milliseconds, declared when it is first needed."""
+        """Return one message for all spans of months, days and milliseconds, declared when it is first needed."""
         self._add_loss(path, "DURATION", "Spans with months are no type of Protobuf, but a message of three integers.")
         if self._calendar_message is None:
             self._calendar_message = self._add_helper_message(
@@ -462,17 +462,17 @@ def _is_usable_number(number: int) -> bool:
 
 
 def _is_same_value(default: Any, zero: Any) -> bool:
-    """Whether two JSON values are equal, false not being 0, and -0.0 not 0."""
+    """Return whether two JSON values are equal, false not being 0, and -0.0 not 0."""
     return default == zero and isinstance(default, bool) == isinstance(zero, bool) and not str(default).startswith("-")
 
 
 def constraint_loss(path: str, constraints: Mapping[str, Any]) -> Loss:
-    """No constraint is checked by Protobuf."""
+    """Return the loss of constraints, which Protobuf never checks."""
     return Loss(path, "CONSTRAINT", f"Nothing checks {', '.join(sorted(constraints))}.")
 
 
 def from_model(model: Model) -> tuple[bytes, list[Loss]]:
-    """A proto3 file whose first message is the root, and what it does not say.
+    """Return a proto3 file whose first message is the root, and what it does not say.
 
     A root that is no record becomes the field `value` of a message `Value`. Raises `TooLarge` past the limits of
     `places` and `parse`, `CannotConvert` for a model with a type that is not there.

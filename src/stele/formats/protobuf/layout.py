@@ -1,4 +1,4 @@
-"""What only the source text knows: the order of declarations, how the author spelled type names, comments."""
+"""What only the source text tells: the order of declarations, the author's spelling of type names, comments."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NO_POSITION: tuple[int, ...] = (1 << 31,)
 """The place of what has none: behind everything."""
 
 
-class Layout:
-    """Answers by path of field numbers and indexes into the FileDescriptorProto; empty for a schema without source."""
+class SourceLayout:
+    """Positions and spellings by path in the FileDescriptorProto; empty for a schema without source."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
         locations = schema.source.location
@@ -58,26 +58,26 @@ class Layout:
         return self._text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
 
     def start_position(self, path: Path) -> tuple[int, ...]:
-        """Where the element starts, for sorting; elements without a place come last."""
+        """Return where the element starts, for sorting; elements without a position come last."""
         return self._span_by_path.get(path, NO_POSITION)
 
     def comment_at(self, path: Path) -> str:
-        """The comment before the element, else the one behind it, without stars and surrounding white space."""
+        """Return the comment before the element, else the one behind it, without stars and outer white space."""
         lines = (line.strip() for line in self._comment_by_path.get(path, "").strip().splitlines())
         return "\n".join(line.removeprefix("*").strip() if line.startswith("*") else line for line in lines)
 
     def type_spelling(self, path: Path) -> str:
-        """The type name at path as the author wrote it; '' when that cannot be told."""
+        """Return the type name at path as the author wrote it; '' when the source does not show it."""
         text = self._source_slice(path).decode("ascii", "replace")
         return text if _NAME.fullmatch(text) else ""
 
     def map_value_spelling(self, path: Path) -> str:
-        """The value type of the map field at path as the author wrote it; '' when that cannot be told."""
+        """Return the value type of the map field at path as the author wrote it, '' where the source has none."""
         match = _MAP_VALUE.match(self._source_slice(path))
         return match[1].decode() if match else ""
 
     def _source_slice(self, path: Path) -> bytes:
-        """The source of an element as far as its first line goes."""
+        """Return the part of an element's source that is on its first line."""
         span = self._span_by_path.get(path)
         if not self._text or span is None:
             return b""
@@ -88,12 +88,12 @@ class Layout:
 
 
 def _decode_comment(text: str | bytes) -> str:
-    """A comment as text: the library gives bytes where they are no UTF-8, against its own type hints."""
+    """Return a comment as text: the library gives bytes where they are no UTF-8, against its own type hints."""
     return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
 def _byte_offset(line: bytes, column: int) -> int:
-    """Index of the byte at a column; the end of the line when finding it would take long."""
+    """Return the index of the byte at a column, or the end of a line too long to count through."""
     if len(line) > _TABBED:
         return len(line) if b"\t" in line[:column] else column
     at = 0

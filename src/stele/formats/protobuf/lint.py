@@ -22,7 +22,7 @@ from stele.core.findings import Finding
 from stele.formats import lint as common
 from stele.formats.graph import strongly_connected
 from stele.formats.lint import LintReport
-from stele.formats.protobuf.layout import MAX_LOCATIONS, Layout, Path
+from stele.formats.protobuf.layout import MAX_LOCATIONS, Path, SourceLayout
 from stele.formats.protobuf.model import ProtobufSchema
 from stele.formats.protobuf.number_ranges import Ranges, format_ranges
 
@@ -44,7 +44,7 @@ class _NumberScope(NamedTuple):
 def check_changes(
     notes: LintReport, schema: ProtobufSchema, before: ProtobufSchema, ignored: Mapping[str, frozenset[str]]
 ) -> None:
-    """Note numbers that were used again and deletions that leave nothing reserved; ignored is by full name."""
+    """Report numbers that were used again and deletions that leave nothing reserved; ignored is by full name."""
     old = _number_scopes(before)
     for name, scope in _number_scopes(schema).items():
         if name in old and scope.word == old[name].word:
@@ -103,7 +103,7 @@ def _check_deletions(
 
 
 def _number_scopes(schema: ProtobufSchema) -> dict[str, _NumberScope]:
-    """Messages and enums of the file at any depth by full name."""
+    """Return messages and enums of the file at any depth by full name."""
     found: dict[str, _NumberScope] = {}
     waiting: list[tuple[str, DescriptorProto]] = []
 
@@ -164,7 +164,7 @@ class _LintedType(NamedTuple):
 
 
 def lint(schema: ProtobufSchema, before: ProtobufSchema | None) -> list[Finding]:
-    """What the rules object to: the file, then its messages, enums, extensions and services."""
+    """Return what the rules object to: the file, then its messages, enums, extensions and services."""
     return _Linter(schema).run_rules(before)
 
 
@@ -172,7 +172,7 @@ class _Linter:
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
         self.notes = LintReport()
-        self.layout = Layout(schema)
+        self.layout = SourceLayout(schema)
         self.documented = 0 < len(schema.source.location) <= MAX_LOCATIONS
         self.messages: dict[str, tuple[_LintedType, DescriptorProto]] = {}
 
@@ -215,7 +215,7 @@ class _Linter:
     def _walk_types(
         self, proto: FileDescriptorProto, quiet: frozenset[str]
     ) -> Iterator[tuple[_LintedType, DescriptorProto | EnumDescriptorProto]]:
-        """Messages and enums at any depth, outer ones first; entries of maps are none."""
+        """Yield messages and enums at any depth, outer ones first; entries of maps are none."""
         waiting: list[tuple[str, Path, frozenset[str], DescriptorProto | EnumDescriptorProto]] = []
 
         def push_types(scope: str, at: Path, tags: tuple[int, int], quiet: frozenset[str], inside: _Types) -> None:
@@ -328,7 +328,7 @@ class _Linter:
                 common.report_recursion(self.notes, rule, place.name, group, place.ignored)
 
     def _field_messages(self, name: str, *, required: bool) -> Iterator[str]:
-        """Messages in the fields of one, the values of its maps included."""
+        """Yield messages in the fields of one, the values of its maps included."""
         message = self.messages[name][1]
         entries = {f".{name}.{each.name}": each for each in message.nested_type if each.options.map_entry}
         for field in message.field:
@@ -346,7 +346,7 @@ def _is_required(field: FieldDescriptorProto) -> bool:
 
 
 def _find_unused_imports(schema: ProtobufSchema) -> Iterator[str]:
-    """Imports none of whose types is named; one that defines options, or is public, may be used in other ways."""
+    """Yield imports none of whose types is used; public imports and those with extensions count as used."""
     proto = schema.proto
     files = {file.name: file for file in schema.files}
     public = {proto.dependency[index] for index in proto.public_dependency}
@@ -367,7 +367,7 @@ def _find_unused_imports(schema: ProtobufSchema) -> Iterator[str]:
 
 
 def _used_type_names(proto: FileDescriptorProto) -> Iterator[str]:
-    """Every type the file names, in full."""
+    """Yield every type the file names, in full."""
     waiting = list(proto.message_type)
     fields = list(proto.extension)
     while waiting:

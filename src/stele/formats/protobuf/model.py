@@ -56,11 +56,11 @@ class ProtobufSchema:
         return self.full_name(self.proto.message_type[0].name) if self.proto.message_type else ""
 
     def full_name(self, name: str) -> str:
-        """A top-level name with the file's package before it."""
+        """Return a top-level name with the file's package before it."""
         return f"{self.proto.package}.{name}" if self.proto.package else name
 
     def field_label(self, field: FieldDescriptor) -> str:
-        """The label a field of this schema was declared with: optional, required, repeated, or '' for none."""
+        """Return the label a field of this schema was declared with: optional, required, repeated, or '' for none."""
         if field.is_repeated:
             return "repeated"
         if field.is_required:
@@ -90,11 +90,11 @@ class ProtobufSchema:
         return frozenset(found)
 
     def list_messages(self) -> list[Descriptor]:
-        """The file's top-level messages, in the order of the file."""
+        """Return the file's top-level messages, in the order of the file."""
         return [self.get_message(self.full_name(message.name)) for message in self.proto.message_type]
 
     def get_message(self, full_name: str = "") -> Descriptor:
-        """A message of the file or its imports; '' is the first one of the file. Raises `InvalidRequest`."""
+        """Return a message of the file or its imports; '' is the first one of the file. Raises `InvalidRequest`."""
         wanted = (full_name or self.type_name).removeprefix(".")
         if not wanted:
             raise InvalidRequest("the schema declares no message")
@@ -116,11 +116,11 @@ class ProtobufSchema:
         return MappingProxyType(found)
 
     def message_class(self, full_name: str = "") -> type[Message]:
-        """The generated class of a message; the same class for every call. Raises `InvalidRequest`."""
+        """Return the generated class of a message; the same class for every call. Raises `InvalidRequest`."""
         return self.class_of(self.get_message(full_name))
 
     def class_of(self, descriptor: Descriptor) -> type[Message]:
-        """The generated class of a message of the schema's pool.
+        """Return the generated class of a message of the schema's pool.
 
         The library's own factory recurses from message to message and forgets the types of extensions; this makes the
         classes of all that can be reached, one by one.
@@ -139,17 +139,17 @@ class ProtobufSchema:
 
 
 def file_descriptor_set(schema: ProtobufSchema) -> FileDescriptorSet:
-    """A copy of the schema's file with everything it imports, imports first, without source positions."""
+    """Return a copy of the schema's file with everything it imports, imports first, without source positions."""
     return FileDescriptorSet(file=schema.files)
 
 
 def message_class(schema: ProtobufSchema, full_name: str = "") -> type[Message]:
-    """The generated class of a message of the schema; '' is the first message. Raises `InvalidRequest`."""
+    """Return the generated class of a message of the schema; '' is the first message. Raises `InvalidRequest`."""
     return schema.message_class(full_name)
 
 
 def message_by_indexes(schema: ProtobufSchema, indexes: Sequence[int]) -> str:
-    """Full name of the message at a path of positions, as Confluent frames carry it.
+    """Return full name of the message at a path of positions, as Confluent frames carry it.
 
     `[1, 0]` is the first message inside the second one; empty means `[0]`. Positions count the descriptor's nested
     types, which include map entries and groups. Raises `InvalidRequest`.
@@ -164,7 +164,7 @@ def message_by_indexes(schema: ProtobufSchema, indexes: Sequence[int]) -> str:
 
 
 def indexes_of(schema: ProtobufSchema, full_name: str) -> list[int]:
-    """The path of positions that `message_by_indexes` resolves to full_name. Raises `InvalidRequest`."""
+    """Return the path of positions that `message_by_indexes` resolves to full_name. Raises `InvalidRequest`."""
     descriptor = schema.get_message(full_name)
     path = schema.message_positions.get(descriptor.full_name)
     if path is None:

@@ -1,4 +1,4 @@
-"""Puts everything whose order has no meaning into one order."""
+"""Sorts everything whose order has no meaning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def normalize_file(file: FileDescriptorProto) -> FileDescriptorProto:
-    """A copy of file with members sorted.
+    """Return a copy of file with members sorted.
 
     Sorted are imports, enums and services by name, methods by name, fields by number (the members of a oneof stay
     together, at the place of the lowest), extensions by what they extend and number, reserved and extension ranges.
@@ -43,7 +43,7 @@ def normalize_file(file: FileDescriptorProto) -> FileDescriptorProto:
 
 
 def descriptor_bytes(schema: ProtobufSchema) -> bytes:
-    """The schema's file and its imports, normalized, as one serialized FileDescriptorSet that is stable.
+    """Return the schema's file and its imports, normalized, as one serialized FileDescriptorSet that is stable.
 
     Options are read with the schema's own extensions first, since one option can be written in several ways. The file's
     own name is left out: it says where the schema is kept, not what it is.

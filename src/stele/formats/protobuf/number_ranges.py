@@ -29,7 +29,7 @@ class Ranges:
         return at < len(self.ranges) and self.ranges[at][0] <= number
 
     def difference(self, other: Ranges) -> list[Range]:
-        """What is in this set and not in the other, in order; in time that grows with the number of ranges."""
+        """Return the ranges of numbers in this set and not in the other, in order; linear in the number of ranges."""
         left: list[Range] = []
         at = 0
         for first, end in self.ranges:
@@ -48,7 +48,7 @@ class Ranges:
 
 
 def format_ranges(ranges: Sequence[Range], highest: int) -> str:
-    """Ranges as the language writes them, the first few of many."""
+    """Return ranges as `.proto` text, the first few of many."""
     words = [str(a) if a == b else f"{a} to {'max' if b >= highest else b}" for a, b in ranges[:_SHOWN]]
     more = len(ranges) - len(words)
     return ", ".join(words) + (f" and {more} more" if more else "")

@@ -28,19 +28,19 @@ _ESCAPES = {
 
 
 def quote_text(text: str | bytes) -> str:
-    """A string literal; characters beyond ASCII stay readable. The library hands over bytes for what is no UTF-8."""
+    """Return a string literal with characters beyond ASCII as they are; bytes stand for text that is not UTF-8."""
     if not isinstance(text, str):
         return quote_bytes(text)
     return '"' + "".join(_ESCAPES.get(ord(char), char) if ord(char) < 128 else char for char in text) + '"'
 
 
 def quote_bytes(data: bytes) -> str:
-    """A string literal whose value is data, in ASCII."""
+    """Return a string literal whose value is data, in ASCII."""
     return '"' + "".join(_ESCAPES.get(byte, chr(byte)) for byte in data) + '"'
 
 
 def scalar_literal(field: FieldDescriptor, value: Any) -> str:
-    """The literal of one value of a field that is no message."""
+    """Return the literal of one value of a field that is no message."""
     if field.type == F.TYPE_ENUM:
         known = enum_of(field).values_by_number.get(value)
         return known.name if known else str(value)
@@ -71,7 +71,7 @@ def _is_same_float32(text: str, value: float) -> bool:
 
 
 def message_literal(message: Message) -> str:
-    """A message value on one line: `{ name: value [pkg.ext]: value }`. The parser's limit bounds its depth."""
+    """Return a message value on one line: `{ name: value [pkg.ext]: value }`. The parser's limit bounds its depth."""
     parts = []
     for field, value in set_fields(message):
         name = f"[{field.full_name}]" if field.is_extension else _field_name(field)
@@ -89,7 +89,7 @@ def _field_name(field: FieldDescriptor) -> str:
 
 
 def list_values(field: FieldDescriptor, value: Any) -> list[Any]:
-    """The single values of a set field: one, or the elements of a list, or map entries as messages in key order."""
+    """Return the values of a set field: one, the elements of a list, or map entries as messages in key order."""
     if not field.is_repeated:
         return [value]
     if not is_map(field):
@@ -106,7 +106,7 @@ def list_values(field: FieldDescriptor, value: Any) -> list[Any]:
     return made
 
 
-class Option(NamedTuple):
+class OptionText(NamedTuple):
     """One option: its name as written (`(pkg.ext)` when custom), its value, and the number of its top field."""
 
     name: str
@@ -121,8 +121,8 @@ class Option(NamedTuple):
 
 def list_options(
     options: Message, schema: ProtobufSchema, *, by_name: bool, place: Callable[[int], tuple[int, ...]]
-) -> list[Option]:
-    """All options that are set, each element of a repeated one by itself.
+) -> list[OptionText]:
+    """Return all options that are set, each element of a repeated one by itself.
 
     They come by name, or in the order of place (the position in the source of the option with that field number).
     """
@@ -134,8 +134,8 @@ def list_options(
     return sorted(found, key=lambda option: place(option.number))
 
 
-def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[Option]]:
-    """The options by field; read with the schema's own declarations, which alone know its extensions."""
+def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[OptionText]]:
+    """Return the options by field; read with the schema's own declarations, which alone know its extensions."""
     options = _reparse_options(options, schema)
     found = []
     for field, value in set_fields(options):
@@ -150,7 +150,7 @@ def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[Opt
                 if field.message_type is not None
                 else lambda item, field=field: scalar_literal(field, item)
             )
-            found.append([Option(name, show(item), field.number) for item in list_values(field, value)])
+            found.append([OptionText(name, show(item), field.number) for item in list_values(field, value)])
     return found
 
 
@@ -162,19 +162,19 @@ def _reparse_options(options: Message, schema: ProtobufSchema) -> Message:
         return options
 
 
-def _feature_options(features: Message, prefix: str, number: int) -> list[Option]:
+def _feature_options(features: Message, prefix: str, number: int) -> list[OptionText]:
     """Editions features, one option each: `features.field_presence`, `features.(pb.cpp).string_type`."""
     found = []
     for field, value in set_fields(features):
         if field.is_extension and field.message_type is not None:
             found += _feature_options(value, f"{prefix}({field.full_name}).", number)
         else:
-            found.append(Option(prefix + field.name, scalar_literal(field, value), number))
+            found.append(OptionText(prefix + field.name, scalar_literal(field, value), number))
     return found
 
 
-def _uninterpreted_option(option: UninterpretedOption) -> Option:
-    """An option that a descriptor carries unread."""
+def _uninterpreted_option(option: UninterpretedOption) -> OptionText:
+    """Return an option that a descriptor carries unread."""
     name = ".".join(f"({part.name_part})" if part.is_extension else part.name_part for part in option.name)
     if option.HasField("identifier_value"):
         value = option.identifier_value
@@ -186,4 +186,4 @@ def _uninterpreted_option(option: UninterpretedOption) -> Option:
         value = repr(option.double_value)
     else:
         value = str(option.positive_int_value or option.negative_int_value)
-    return Option(name, value, 999)
+    return OptionText(name, value, 999)

@@ -16,14 +16,13 @@ from google.protobuf.descriptor_pb2 import (
     EnumDescriptorProto,
     FieldDescriptorProto,
     MethodDescriptorProto,
-    SymbolVisibility,
 )
 
 from stele.formats.capabilities import OutlineNode
 from stele.formats.outline_builder import OutlineBuilder
-from stele.formats.protobuf.layout import NO_POSITION, Layout, Path
+from stele.formats.protobuf.layout import NO_POSITION, Path, SourceLayout
 from stele.formats.protobuf.options import list_options
-from stele.formats.protobuf.printer import default_json_name
+from stele.formats.protobuf.printer import default_json_name, format_range, visibility_word
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -39,7 +38,7 @@ _HIGHEST: Final = {True: 536870911, False: 2147483647}
 
 
 def outline(schema: ProtobufSchema) -> list[OutlineNode]:
-    """The file, its imports, then messages with all that is inside them, enums, extensions and services."""
+    """Return the file, its imports, then messages with all that is inside them, enums, extensions and services."""
     return _Outliner(schema).build_outline()
 
 
@@ -48,7 +47,7 @@ class _Outliner:
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
-        self.layout = Layout(schema)
+        self.layout = SourceLayout(schema)
         self.outline = OutlineBuilder()
 
     def build_outline(self) -> list[OutlineNode]:
@@ -86,7 +85,7 @@ class _Outliner:
             ),
             "reserved names": ", ".join(sorted(message.reserved_name)),
             "extensions": self._extension_ranges(message),
-            "visibility": _visibility_word(message),
+            "visibility": visibility_word(message),
             **self._option_attributes(message.options),
             "comment": self._comment_at(place),
         }
@@ -108,7 +107,7 @@ class _Outliner:
     def _extension_ranges(self, message: DescriptorProto) -> str:
         spans = sorted(message.extension_range, key=lambda span: span.start)
         return ", ".join(
-            _format_range(span.start, span.end - 1, field=True)
+            format_range(span.start, span.end - 1, _HIGHEST[True])
             + "".join(f" [{name} = {value}]" for name, value in self._option_attributes(span.options).items())
             for span in spans
         )
@@ -154,14 +153,14 @@ class _Outliner:
         )
 
     def _label_text(self, field: FieldDescriptorProto) -> str:
-        """The label as written; in proto3 and editions only what means something."""
+        """Return the label as written; in proto3 and editions only what means something."""
         if field.label != _F.LABEL_OPTIONAL:
             return "repeated" if field.label == _F.LABEL_REPEATED else "required"
         plain = (self.schema.proto.syntax or "proto2") == "proto2" and not field.HasField("oneof_index")
         return "optional" if field.proto3_optional or plain else ""
 
     def _common_attributes(self, field: FieldDescriptorProto, place: Path) -> dict[str, str]:
-        """What fields and extensions have in common."""
+        """Return what fields and extensions have in common."""
         return {
             "number": str(field.number),
             "default": field.default_value if field.HasField("default_value") else "",
@@ -195,7 +194,7 @@ class _Outliner:
         attributes = {
             "reserved numbers": _format_ranges(((span.start, span.end) for span in enum.reserved_range), field=False),
             "reserved names": ", ".join(sorted(enum.reserved_name)),
-            "visibility": _visibility_word(enum),
+            "visibility": visibility_word(enum),
             **self._option_attributes(enum.options),
             "comment": self._comment_at(place),
         }
@@ -241,7 +240,7 @@ class _Outliner:
     # --- texts ------------------------------------------------------------------------------------------------------
 
     def _option_attributes(self, options: Message) -> dict[str, str]:
-        """Options by `option name`; the elements of a repeated one side by side."""
+        """Return options by `option name`; the elements of a repeated one side by side."""
         found: dict[str, str] = {}
         for option in list_options(options, self.schema, by_name=True, place=lambda _: NO_POSITION):
             word = f"option {option.name}"
@@ -259,25 +258,12 @@ class _Outliner:
         )
 
     def _short_name(self, full_name: str) -> str:
-        """The name of a type, without the package when it is the file's own: that is said once, of the file."""
+        """Return the name of a type, without the package when it is the file's own: that is said once, of the file."""
         return full_name.removeprefix(f".{self.schema.proto.package}.").removeprefix(".")
 
     def _comment_at(self, place: Path) -> str:
         return self.layout.comment_at(place)
 
 
-def _visibility_word(item: DescriptorProto | EnumDescriptorProto) -> str:
-    """The word of edition 2024 that exports or hides a type."""
-    if item.visibility == SymbolVisibility.VISIBILITY_UNSET:
-        return ""
-    return "export" if item.visibility == SymbolVisibility.VISIBILITY_EXPORT else "local"
-
-
 def _format_ranges(spans: Iterable[tuple[int, int]], *, field: bool) -> str:
-    return ", ".join(_format_range(start, end, field=field) for start, end in sorted(spans))
-
-
-def _format_range(start: int, end: int, *, field: bool) -> str:
-    if start == end:
-        return str(start)
-    return f"{start} to {'max' if end == _HIGHEST[field] else end}"
+    return ", ".join(format_range(start, end, _HIGHEST[field]) for start, end in sorted(spans))

@@ -6,14 +6,16 @@ import base64
 import binascii
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
+from cachetools import LRUCache
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from stele.errors import MalformedSchema
-from stele.formats.protobuf.compiler import Compiler
+from stele.formats.protobuf.compiler import CompilerPool
 from stele.formats.protobuf.compiler_worker import PROCESSOR_LIMIT
 from stele.formats.protobuf.diagnostics import error_from_messages
 from stele.formats.protobuf.model import ProtobufSchema
@@ -23,7 +25,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 def read_descriptors(document: bytes) -> Sequence[FileDescriptorProto]:
-    """The descriptors in a document, the schema's own last; empty when the document is source text.
+    """Return the descriptors in a document, the schema's own last; empty when the document is source text.
 
     Descriptors come as a FileDescriptorProto or a FileDescriptorSet, serialized, in base64 or as plain bytes. No source
     text can be mistaken for either: base64 has no semicolon and no brace, and every descriptor with a declaration has
@@ -53,7 +55,7 @@ def _read_file(data: bytes) -> list[FileDescriptorProto]:
 
 
 def _read_set(data: bytes) -> list[FileDescriptorProto]:
-    """The set's files, the one that no other file imports last (the last such one, as compilers write it)."""
+    """Return the set's files, the one that no other file imports last (the last such one, as compilers write it)."""
     files = list(FileDescriptorSet.FromString(data).file)
     imported = {name for file in files for name in file.dependency}
     roots = [file for file in files if file.name not in imported]
@@ -91,38 +93,36 @@ _SAFE_NAME = re.compile(r"(?!.*(^|/)\.{0,2}(/|$))[^\x00-\x1f\x7f\\:]{1,512}")
 _Key = tuple[bytes, str, tuple[tuple[str, bytes], ...]]
 
 
-class _Cache:
-    """Schemas by their sources, the least recently used ones given up beyond a number of bytes."""
+class _CachedSchema(NamedTuple):
+    """A schema with about how many bytes of memory it and its sources take."""
+
+    schema: ProtobufSchema
+    size: int
+
+
+class SchemaCache:
+    """Schemas by their sources; gives up the least recently used ones beyond a number of bytes. Thread-safe."""
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._size = 0
-        self._held: OrderedDict[_Key, ProtobufSchema] = OrderedDict()
+        self._schemas: LRUCache[_Key, _CachedSchema] = LRUCache(capacity, getsizeof=lambda cached: cached.size)
         self._lock = threading.Lock()
 
-    def get(self, key: _Key) -> ProtobufSchema | None:
+    def find_schema(self, key: _Key) -> ProtobufSchema | None:
+        """Return the schema of some sources, None when it is not cached."""
         with self._lock:
-            schema = self._held.get(key)
-            if schema is not None:
-                self._held.move_to_end(key)
-            return schema
+            cached = self._schemas.get(key)
+        return None if cached is None else cached.schema
 
-    def put(self, key: _Key, schema: ProtobufSchema) -> None:
-        with self._lock:
-            if key not in self._held:
-                self._held[key] = schema
-                self._size += self._cost(key, schema)
-            while self._size > self._capacity:
-                self._size -= self._cost(*self._held.popitem(last=False))
-
-    @staticmethod
-    def _cost(key: _Key, schema: ProtobufSchema) -> int:
+    def store_schema(self, key: _Key, schema: ProtobufSchema) -> None:
+        """Keep a schema unless it alone is larger than the cache."""
         texts = len(key[0]) + sum(len(text) for _, text in key[2])
-        return _SCHEMA_BYTES + texts + _BYTES_PER_BYTE * schema.size
+        size = _SCHEMA_BYTES + texts + _BYTES_PER_BYTE * schema.size
+        with self._lock, suppress(ValueError):
+            self._schemas[key] = _CachedSchema(schema, size)
 
 
-_CACHE = _Cache(CACHE_BYTES)
-_COMPILER = Compiler()
+_CACHE = SchemaCache(CACHE_BYTES)
+_COMPILER = CompilerPool()
 
 
 def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> ProtobufSchema:
@@ -135,10 +135,10 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> Pr
     among the references.
     """
     key = (text, name, tuple(references.items()))
-    schema = _CACHE.get(key)
+    schema = _CACHE.find_schema(key)
     if schema is None:
         schema = _parse_document(text, references, name)
-        _CACHE.put(key, schema)
+        _CACHE.store_schema(key, schema)
     return schema
 
 
@@ -165,7 +165,7 @@ def _parse_document(text: bytes, references: Mapping[str, bytes], name: str) -> 
 
 
 def _check_limits(files: Sequence[FileDescriptorProto]) -> None:
-    """Refuse what would take long to print and compare."""
+    """Refuse files that would take long to print and compare. Raises `MalformedSchema`."""
     left = MAX_ALL_DECLARATIONS
     for file in reversed(files):
         count = _count_declarations(file, left)
@@ -177,7 +177,7 @@ def _check_limits(files: Sequence[FileDescriptorProto]) -> None:
 
 
 def _count_declarations(file: FileDescriptorProto, most: int) -> int:
-    """How many things a file declares, at any depth; counting ends soon after most."""
+    """Return how many things a file declares, at any depth; counting ends soon after most."""
     count = len(file.extension) + sum(1 + len(service.method) for service in file.service)
     enums = list(file.enum_type)
     messages = list(file.message_type)
@@ -191,7 +191,7 @@ def _count_declarations(file: FileDescriptorProto, most: int) -> int:
 
 
 def _own_name(name: str, descriptors: Sequence[FileDescriptorProto]) -> str:
-    """The import path of the document; never one that the compiler could take for an option or an argument file."""
+    """Return the import path of the document, never one that looks like an option or argument file of the compiler."""
     candidates = (name, descriptors[-1].name if descriptors else "")
     return next((c for c in candidates if _SAFE_NAME.fullmatch(c) and (c[0].isalnum() or c[0] == "_")), DEFAULT_NAME)
 

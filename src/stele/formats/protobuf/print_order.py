@@ -45,7 +45,7 @@ class DeclarationScope:
         return {message.name: index for index, message in enumerate(self.messages)}
 
     def own_message(self, item: FieldDescriptorProto) -> int | None:
-        """Index of the map entry or group body that a field or extension of this scope declares by itself."""
+        """Return index of the map entry or group body that a field or extension of this scope declares by itself."""
         if item.type not in {FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_GROUP}:
             return None
         index = self._index_by_name.get(item.type_name.rsplit(".", 1)[-1])
@@ -54,12 +54,12 @@ class DeclarationScope:
         return index if self.messages[index].options.map_entry else None
 
     def member_path(self, member: Declaration) -> Path:
-        """Where a nested message or enum is."""
+        """Return where a nested message or enum is."""
         return (*self.path, self.tags[0 if member.kind == "message" else 1], member.indexes[0])
 
 
 def order_declarations(scope: DeclarationScope, place: Callable[[Path], tuple[int, ...]]) -> list[Declaration]:
-    """All declarations of the scope; place tells where the author put a nested type."""
+    """Return all declarations of the scope; place tells where the author put a nested type."""
     fields = _field_declarations(scope)
     extends = _extension_declarations(scope)
     owned = {index for member in (*fields, *extends) for index in member.messages}
@@ -87,7 +87,7 @@ def _field_declarations(scope: DeclarationScope) -> list[Declaration]:
 
 
 def _extension_declarations(scope: DeclarationScope) -> list[Declaration]:
-    """One member for each run of extensions of the same message that no other message interrupts."""
+    """Return one member for each run of extensions of the same message that no other message interrupts."""
     members: list[Declaration] = []
     for index, item in enumerate(scope.extensions):
         own = _own_messages(scope, item)
@@ -109,7 +109,7 @@ def _own_messages(scope: DeclarationScope, item: FieldDescriptorProto) -> list[i
 
 
 def _merge_declarations(sequences: Sequence[Sequence[Declaration]]) -> Iterator[Declaration]:
-    """The sequences one after the other, except where a message has to come earlier to keep the order of messages."""
+    """Yield the sequences in order, except where a message has to come earlier to keep the order of messages."""
     queue_of = {index: number for number, members in enumerate(sequences) for m in members for index in m.messages}
     heads = [0] * len(sequences)
     emitted: set[int] = set()

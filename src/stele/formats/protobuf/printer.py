@@ -20,9 +20,9 @@ from google.protobuf.descriptor_pb2 import (
     SymbolVisibility,
 )
 
-from stele.formats.protobuf.layout import NO_POSITION, Layout, Path
+from stele.formats.protobuf.layout import NO_POSITION, Path, SourceLayout
 from stele.formats.protobuf.normalize import normalize_file
-from stele.formats.protobuf.options import Option, list_options, quote_text
+from stele.formats.protobuf.options import OptionText, list_options, quote_text
 from stele.formats.protobuf.print_order import Declaration, DeclarationScope, order_declarations
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _Lines = list[str]
 
 
 def print_schema(schema: ProtobufSchema, *, normal: bool = False, extensions: bool = True) -> str:
-    """The schema as text.
+    """Return the schema as text.
 
     normal sorts all that may be sorted and writes full type names; otherwise order and type names are the author's.
     extensions=False leaves out custom options and `extend` blocks.
@@ -55,13 +55,13 @@ def print_schema(schema: ProtobufSchema, *, normal: bool = False, extensions: bo
         return schema.normal_text
     if normal:
         return _Printer(schema, None, extensions=False).print_file(normalize_file(schema.proto))
-    return _Printer(schema, Layout(schema), extensions=extensions).print_file(schema.proto)
+    return _Printer(schema, SourceLayout(schema), extensions=extensions).print_file(schema.proto)
 
 
 class _Printer:
     """Prints the parts of one file; each method returns lines without the indentation of what surrounds them."""
 
-    def __init__(self, schema: ProtobufSchema, layout: Layout | None, *, extensions: bool) -> None:
+    def __init__(self, schema: ProtobufSchema, layout: SourceLayout | None, *, extensions: bool) -> None:
         self._schema = schema
         self._layout = layout
         self._extensions = extensions
@@ -81,7 +81,7 @@ class _Printer:
         return "\n".join(lines) + "\n"
 
     def _print_message(self, message: DescriptorProto, path: Path, head: str) -> _Lines:
-        """A message or, with another head, the body of a group. Messages nest at most 32 deep."""
+        """Return a message or, with another head, the body of a group. Messages nest at most 32 deep."""
         scope = DeclarationScope(
             path, message.field, message.nested_type, message.enum_type, message.extension, (3, 4, 6)
         )
@@ -103,10 +103,10 @@ class _Printer:
             kind = "type" if member.kind in {"message", "enum"} else member.kind
             sections += [(kind, block) for block in blocks]
         sections.append(("range", extensible))
-        return _print_block(visibility_word(message) + head, _join_blocks(sections))
+        return _print_block(f"{visibility_word(message)} {head}".lstrip(), _join_blocks(sections))
 
     def _print_declaration(self, member: Declaration, scope: DeclarationScope) -> list[_Lines]:
-        """One declaration of a scope, as no or one block."""
+        """Return one declaration of a scope, as no or one block."""
         if member.kind == "field":
             return [self._print_field(scope.fields[member.indexes[0]], scope, (*scope.path, 2, member.indexes[0]))]
         if member.kind == "extend":
@@ -159,7 +159,7 @@ class _Printer:
         return _with_options(f"{head} {field.name} = {field.number}", pairs, ";")
 
     def _label_text(self, field: FieldDescriptorProto) -> str:
-        """What stands before the type: nothing where the syntax has no word for it."""
+        """Return what stands before the type: nothing where the syntax has no word for it."""
         if field.label == _F.LABEL_REPEATED or field.proto3_optional:
             return _LABELS[field.label]
         if self._syntax != "proto2" or field.HasField("oneof_index"):
@@ -174,7 +174,7 @@ class _Printer:
         return spelled or self._type_text(value, ())
 
     def _type_name(self, full_name: str, path: Path) -> str:
-        """A type name as the author spelled it, else in full with its leading dot, which means the same everywhere."""
+        """Return a type name as the author spelled it, else in full with its leading dot."""
         return (self._layout.type_spelling(path) if self._layout else "") or full_name
 
     # --- enums and services -----------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class _Printer:
             pairs = _option_pairs(self._list_options(value.options, (*path, 2, index, 3)))
             body += _with_options(f"{value.name} = {value.number}", pairs, ";")
         reserved = _print_reserved(enum, self._syntax, _MAX_ENUM, exclusive=False)
-        return _print_block(f"{visibility_word(enum)}enum {enum.name}", _join_sections([reserved, body]))
+        return _print_block(f"{visibility_word(enum)} enum {enum.name}".lstrip(), _join_sections([reserved, body]))
 
     def _print_service(self, service: ServiceDescriptorProto, path: Path) -> _Lines:
         methods: _Lines = []
@@ -204,7 +204,7 @@ class _Printer:
 
     # --- options ----------------------------------------------------------------------------------------------------
 
-    def _list_options(self, options: Message, path: Path) -> list[Option]:
+    def _list_options(self, options: Message, path: Path) -> list[OptionText]:
         found = list_options(
             options,
             self._schema,
@@ -237,14 +237,14 @@ def _print_imports(file: FileDescriptorProto) -> _Lines:
 
 
 def visibility_word(item: DescriptorProto | EnumDescriptorProto) -> str:
-    """The word of edition 2024 that exports or hides a type."""
+    """Return the word of edition 2024 that exports or hides a type: `export`, `local` or ''."""
     if item.visibility == SymbolVisibility.VISIBILITY_UNSET:
         return ""
-    return "export " if item.visibility == SymbolVisibility.VISIBILITY_EXPORT else "local "
+    return "export" if item.visibility == SymbolVisibility.VISIBILITY_EXPORT else "local"
 
 
 def _own_pairs(field: FieldDescriptorProto) -> list[str]:
-    """What is written like an option and kept elsewhere: the default, and a JSON name that is not the usual one."""
+    """Return what is written like an option and stored elsewhere: the default, and a JSON name of the author's."""
     pairs = []
     if field.HasField("default_value"):
         value = field.default_value
@@ -259,7 +259,7 @@ def _own_pairs(field: FieldDescriptorProto) -> list[str]:
 
 
 def default_json_name(name: str) -> str:
-    """The JSON name of a field that declares none: each underscore removed and the letter after it in upper case."""
+    """Return the JSON name of a field that declares none: underscores removed, the letters after them in upper case."""
     made, upper = [], False
     for char in name:
         if char == "_":
@@ -289,7 +289,7 @@ def format_range(start: int, end: int, highest: int) -> str:
 # --- lines ----------------------------------------------------------------------------------------------------------
 
 
-def _option_pairs(options: Iterable[Option]) -> list[str]:
+def _option_pairs(options: Iterable[OptionText]) -> list[str]:
     return [f"{option.name} = {option.value}" for option in options]
 
 
@@ -298,7 +298,7 @@ def _inline_options(pairs: Sequence[str]) -> str:
 
 
 def _with_options(head: str, pairs: Sequence[str], end: str) -> _Lines:
-    """A declaration with its options in brackets: one stays on the line, several get a line each."""
+    """Return a declaration with its options in brackets: one stays on the line, several get a line each."""
     if len(pairs) < 2:
         return [head + _inline_options(pairs) + end]
     return [head + " [", *(f"  {pair}," for pair in pairs[:-1]), f"  {pairs[-1]}", "]" + end]
@@ -311,12 +311,12 @@ def _print_block(head: str, body: Sequence[str]) -> _Lines:
 
 
 def _join_sections(sections: Iterable[Sequence[str]]) -> _Lines:
-    """The sections that have lines, with an empty line between them."""
+    """Return the sections that have lines, with an empty line between them."""
     return _join_blocks((str(number), section) for number, section in enumerate(sections))
 
 
 def _join_blocks(sections: Iterable[tuple[str, Sequence[str]]]) -> _Lines:
-    """Blocks of lines by kind, with an empty line where the kind changes."""
+    """Return blocks of lines by kind, with an empty line where the kind changes."""
     lines: _Lines = []
     last = ""
     for kind, section in sections:

@@ -1,4 +1,4 @@
-"""A `.proto` file in the making: names claimed so that the compiler finds no two alike, and its text at the end.
+"""Builds and writes a `.proto` file: claims names so that the compiler finds no two alike, and prints the text.
 
 Messages, enums, fields, oneofs and enum values of one message (or of the file) share one space of names, and so do what
 the compiler adds by itself: a message for the entries of each map, a oneof for each `optional` field.
@@ -32,7 +32,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 def to_identifier(name: str) -> str:
-    """The name with everything that no identifier has replaced by underscores; never empty."""
+    """Return the name with everything that no identifier has replaced by underscores; never empty."""
     made = re.sub(r"[^A-Za-z0-9_]", "_", name[:LONGEST_NAME]) or "_"
     return f"_{made}" if made[0].isdigit() else made
 
@@ -44,7 +44,7 @@ def to_pascal_case(name: str) -> str:
 
 
 def map_entry_name(name: str) -> str:
-    """The message the compiler makes for the entries of a map field."""
+    """Return the message the compiler makes for the entries of a map field."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
 
 
@@ -64,7 +64,7 @@ def to_snake_case(name: str) -> str:
 
 
 class NameScope:
-    """The names one scope has already."""
+    """The names that one scope uses already."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -72,11 +72,11 @@ class NameScope:
         self._counts: dict[str, int] = {}
 
     def is_free(self, *names: str) -> bool:
-        """Whether all of the names can be claimed."""
+        """Return whether all of the names can be claimed."""
         return self._taken.isdisjoint(names)
 
     def claim_name(self, wanted: str) -> str:
-        """A name like the wanted one that nobody has."""
+        """Claim and return a name like the wanted one that is free."""
         made = wanted
         while not self.is_free(made):
             made = self._next_name(wanted)
@@ -84,7 +84,7 @@ class NameScope:
         return made
 
     def claim_field(self, wanted: str, *, has_entries: bool = False) -> str:
-        """The same for a field: its usual JSON name has to be free too, and the name of the entries of a map."""
+        """Claim a field's name: its usual JSON name, and the name of the entries of a map, have to be free too."""
         if has_entries and not wanted.strip("_")[:1].isalpha():
             wanted = f"x{wanted}"  # the name of the entries begins with what follows the underscores
         made = wanted
@@ -178,7 +178,7 @@ class ProtoWriter:
         self._hides_homes = bool(IMPORTED_PACKAGES & {*package.split(".")[1:], *_type_names(root)})
 
     def write_text(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         body: list[str] = []
         for item in self._root.inner.values():
             body += ["", *self._write_type(item, [self._root])]
@@ -187,7 +187,7 @@ class ProtoWriter:
         return "\n".join([*head, *(["", *imports] if imports else []), *body]) + "\n"
 
     def _write_type(self, item: ProtoMessage | ProtoEnum, around: Sequence[ProtoMessage]) -> list[str]:
-        """The lines of a message or enum; around are the messages it lies in. The draft nests them 20 deep at most."""
+        """Return the lines of a message or enum; around are the messages it lies in, 20 at most."""
         body: list[str] = []
         if isinstance(item, ProtoEnum):
             if len({number for _, number, _ in item.values}) < len(item.values):
@@ -224,7 +224,7 @@ class ProtoWriter:
         return [*comment_lines(slot.doc), f"{kind} {slot.name} = {slot.number}{shown};"]
 
     def _shortest_name(self, target: TypeRef, scope: Sequence[ProtoMessage]) -> str:
-        """The shortest name that the compiler resolves to the target from inside the innermost message of scope."""
+        """Return the shortest name that resolves to the target from inside the innermost message of scope."""
         if target.word:
             return f".{target.word}" if "." in target.word and self._hides_homes else target.word
         path, within = target.path, scope[-1].path
@@ -238,13 +238,13 @@ class ProtoWriter:
 
 
 def comment_lines(doc: str) -> list[str]:
-    """The lines of a comment with the documentation; none for an empty one."""
+    """Return the lines of a comment with the documentation; none for an empty one."""
     lines = _CONTROL.sub(" ", doc.strip().replace("\r\n", "\n").replace("\r", "\n")).split("\n") if doc.strip() else []
     return [f"// {line}".rstrip() for line in lines]
 
 
 def json_names(fields: Sequence[tuple[str, str]]) -> list[str]:
-    """The `json_name` of fields by (name, name in the model), '' for the usual one; no two fields have the same.
+    """Return the `json_name` of fields by (name, name in the model), '' for the usual one; no two fields have the same.
 
     A field whose name had to change keeps its own in JSON, when the compiler takes it.
     """
@@ -265,12 +265,12 @@ def json_names(fields: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _is_valid_json_name(name: str) -> bool:
-    """Whether the compiler takes the text as a `json_name`."""
+    """Return whether the compiler takes the text as a `json_name`."""
     return not _CONTROL.search(name) and not (name.startswith("[") and name.endswith("]")) and 0 < len(name) < 1000
 
 
 def enum_value_key(enum: str, value: str) -> str:
-    """What the compiler compares the values of an enum by: camel case, without the enum's name at the front."""
+    """Return what the compiler compares the values of an enum by: camel case, without the enum's name in front."""
     wanted, at = enum.replace("_", "").lower(), 0
     rest = value
     for index, char in enumerate(value):
@@ -294,7 +294,7 @@ def enum_value_key(enum: str, value: str) -> str:
 
 
 def enum_value_name(name: str) -> str:
-    """A name an enum value may have."""
+    """Return a name an enum value may have."""
     made = to_identifier(name)
     return f"{made}_" if made in _STATEMENTS else made
 

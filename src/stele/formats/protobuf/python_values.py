@@ -68,7 +68,7 @@ EXAMPLE_VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def fields_from_value(message: str, value: Any) -> dict[str, Any] | None:
-    """The fields of a message of that full name for a whole value; None when it is no such value.
+    """Return the fields of a message of that full name for a whole value; None when it is no such value.
 
     Nanoseconds count from midnight, or from 1970. Raises ValueError for what the message cannot hold.
     """
@@ -114,7 +114,7 @@ _FLOAT_MAX = 3.4028235677973366e38
 
 
 def message_to_python(message: Message) -> Any:
-    """The message as plain data; its depth is bounded by the parser."""
+    """Return the message as plain data; its depth is bounded by the parser."""
     name = message.DESCRIPTOR.full_name
     if name in WRAPPERS:
         return message.value  # type: ignore[attr-defined]  # every wrapper has it
@@ -174,7 +174,7 @@ class MessageFiller:
             self._fill_from_value(message, datum, path, depth)
 
     def _fill_from_value(self, message: Message, datum: Any, path: str, depth: int) -> None:
-        """A message from a value of another type that it stands for."""
+        """Fill a message from a Python value that it stands for, such as a date."""
         name = message.DESCRIPTOR.full_name
         try:
             fields = fields_from_value(name, datum)
@@ -245,7 +245,7 @@ class MessageFiller:
             setattr(message, field.name, scalar)
 
     def _convert_scalar(self, field: FieldDescriptor, value: Any, path: str) -> Any:
-        """The value as the field holds it, or None after noting why it does not fit."""
+        """Return the value as the field holds it, or None after noting why it does not fit."""
         made: Any = None
         if field.type in _RANGES:
             made = _to_integer(value, _RANGES[field.type])
@@ -289,7 +289,7 @@ class MessageFiller:
 
 
 def _find_field(descriptor: Descriptor, name: Any) -> FieldDescriptor | None:
-    """A field by its name, its JSON name, or an extension by its full name in brackets."""
+    """Return a field by its name, its JSON name, or an extension by its full name in brackets."""
     if not isinstance(name, str):
         return None
     found = descriptor.fields_by_name.get(name) or descriptor.fields_by_camelcase_name.get(name)
@@ -304,7 +304,7 @@ def _find_field(descriptor: Descriptor, name: Any) -> FieldDescriptor | None:
 
 
 def _can_be_null(field: FieldDescriptor) -> bool:
-    """Whether None is a value of the field; for all others it means unset."""
+    """Return whether None is a value of the field; for all others it means unset."""
     message = field.message_type
     return message is not None and message.full_name == "google.protobuf.Value" and not field.is_repeated
 
@@ -372,7 +372,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def _describe_value(value: Any) -> str:
-    """A value in an error message: short, and never a page long."""
+    """Return a value in an error message: short, and never a page long."""
     shown = repr(value) if isinstance(value, (str, int, float, bool, bytes)) else type(value).__name__
     return shown if len(shown) <= 40 else shown[:37] + "..."
 

@@ -52,7 +52,7 @@ from stele.formats.conversion.model import (
     Type,
     TypeReference,
 )
-from stele.formats.protobuf.layout import Layout, Path
+from stele.formats.protobuf.layout import Path, SourceLayout
 from stele.formats.protobuf.options import list_options, scalar_literal
 from stele.formats.protobuf.printer import default_json_name
 from stele.formats.protobuf.type_names import (
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 _MODELLED_OPTIONS: Final = frozenset(
     {"map_entry", "allow_alias", "features.field_presence", "features.message_encoding"}
 )
-"""Options whose meaning the model has, or has lost under another word."""
+"""Options that the model expresses, or whose loss is reported elsewhere."""
 _CLOSED: Final = frozenset({"features.enum_type"})
 _META: Final = "(confluent.field_meta)"
 
@@ -90,11 +90,11 @@ class LossCollector:
         self.losses: list[Loss] = []
 
     def add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
-        """One loss more."""
+        """Add a loss."""
         self.losses.append(Loss(path, what, why, data))
 
     def add_message_losses(self, proto: DescriptorProto, path: str) -> None:
-        """Options, reserved numbers and names, extension ranges, and extensions declared inside."""
+        """Report options, reserved numbers and names, extension ranges, and extensions declared inside."""
         at = path.rstrip(".")
         self._add_option_losses(proto.options, at, f"message {proto.name}")
         for oneof in proto.oneof_decl:
@@ -108,7 +108,7 @@ class LossCollector:
     def add_field_losses(
         self, proto: FieldDescriptorProto, field: FieldDescriptor, path: str
     ) -> tuple[str, dict[str, str]]:
-        """Options and the JSON name; documentation and parameters of Confluent's field metadata."""
+        """Report options and the JSON name; return documentation and parameters of Confluent's field metadata."""
         doc, params = "", {}
         if field.json_name != default_json_name(field.name):
             self.add_loss(path, "NAME", f"In JSON the field is {field.json_name!r}; the model knows its name only.")
@@ -120,7 +120,7 @@ class LossCollector:
         return doc, params
 
     def add_enum_losses(self, proto: EnumDescriptorProto, path: str, *, is_open: bool) -> None:
-        """Options, reserved numbers and names, and numbers without a name."""
+        """Report options, reserved numbers and names, and numbers without a name."""
         self._add_option_losses(proto.options, path, f"enum {proto.name}", but=_CLOSED)
         for value in proto.value:
             self._add_option_losses(value.options, path, f"enum value {value.name}")
@@ -131,7 +131,7 @@ class LossCollector:
             self.add_loss(path, "OPEN_ENUM", why, data=True)
 
     def add_file_losses(self, types: Mapping[str, NamedType]) -> None:
-        """What belongs to no message: file options, services, extensions, and types that are not reached."""
+        """Report what belongs to no message: file options, services, extensions, and types that are not reached."""
         file = self._schema.proto
         self._add_option_losses(file.options, "", "file", but=_CLOSED)
         for service in file.service:
@@ -155,7 +155,7 @@ class LossCollector:
             self.add_loss(path, "OPTION", f"Options of the {owner} are left out: {', '.join(names)}.")
 
     def _field_meta(self, options: Message) -> Any:
-        """Confluent's metadata of a field, read with the schema's own declarations; None when there is none."""
+        """Return Confluent's metadata of a field, None when there is none."""
         if not options.ByteSize():
             return None
         try:
@@ -219,7 +219,7 @@ _LONGEST_PATH: Final = 500
 
 
 def to_model(schema: ProtobufSchema, message: str = "") -> tuple[Model, list[Loss]]:
-    """The model of a message, by its full name ('' is the first one of the file), and what the model cannot say.
+    """Return the model of a message, by its full name ('' is the first one of the file), and what the model cannot say.
 
     Raises `InvalidRequest` when there is no such message, `CannotConvert` when the file has none.
     """
@@ -233,7 +233,7 @@ class _ModelBuilder:
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema
-        self._layout = Layout(schema)
+        self._layout = SourceLayout(schema)
         self._losses = LossCollector(schema)
         self._records: dict[str, NamedType] = {}
         self._enums: dict[str, NamedType] = {}
@@ -277,14 +277,14 @@ class _ModelBuilder:
         return self._layout.comment_at(place) if place else ""
 
     def _message_path(self, message: Descriptor) -> Path:
-        """Where the message is in the file; () for a message of another file."""
+        """Return where the message is in the file; () for a message of another file."""
         path = self._schema.message_positions.get(message.full_name, ())
         return (4, path[0], *(step for index in path[1:] for step in (3, index))) if path else ()
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
     def _build_field(self, field: FieldDescriptor, path: str, params: dict[str, str], *, in_oneof: bool) -> Any:
-        """A function from the documentation to the field."""
+        """Return a function from the documentation to the field."""
         kind: Type
         default: Any = None
         nullable = required = False
@@ -320,7 +320,7 @@ class _ModelBuilder:
             self._losses.add_loss(path, "ENCODING", why)
 
     def _value_type(self, field: FieldDescriptor, path: str, params: dict[str, str]) -> Type:
-        """The type of one value of the field."""
+        """Return the type of one value of the field."""
         if field.type == F.TYPE_ENUM:
             return self._enum_type(enum_of(field), path)
         message = field.message_type
@@ -370,7 +370,7 @@ class _ModelBuilder:
         return TypeReference(enum.full_name)
 
     def _enum_path(self, enum: EnumDescriptor) -> Path:
-        """Where the enum is in the file; () for one of another file."""
+        """Return where the enum is in the file; () for one of another file."""
         if enum.file.name != self._schema.proto.name:
             return ()
         around = enum.containing_type
@@ -386,7 +386,7 @@ class _ModelBuilder:
 
     @staticmethod
     def _declared_default(field: FieldDescriptor) -> Any:
-        """The default the author wrote, as a JSON value."""
+        """Return the default the author wrote, as a JSON value."""
         value = field.default_value
         if field.type == F.TYPE_ENUM:
             return enum_of(field).values_by_number[value].name
@@ -399,14 +399,14 @@ class _ModelBuilder:
 
     @staticmethod
     def _zero_default(field: FieldDescriptor) -> Any:
-        """What a field without presence reads as when it is not in the data."""
+        """Return what a field without presence reads as when it is not in the data."""
         if field.type == F.TYPE_ENUM:
             return enum_of(field).values[0].name
         return "" if field.type == F.TYPE_BYTES else field.default_value
 
 
 def _decimal_from_params(params: dict[str, str]) -> Decimal:
-    """The decimal that the field's parameters describe; free when they describe none."""
+    """Return the decimal that the field's parameters describe; free when they describe none."""
     precision, scale = (_parse_digits(params.get(name)) for name in ("precision", "scale"))
     return Decimal(precision or None, scale or 0)
 

@@ -30,38 +30,38 @@ JSON_VALUES = frozenset({"google.protobuf.Struct", "google.protobuf.Value", "goo
 """The messages that hold any JSON."""
 FIELD_MASK = "google.protobuf.FieldMask"
 WELL_KNOWN = frozenset({*WRAPPERS, TIMESTAMP, DURATION, FIELD_MASK, *JSON_VALUES})
-"""Messages that are one value to whoever reads data, and are not looked into."""
+"""Messages that readers of data see as one value, so that their fields are not listed."""
 
 
 def descriptor_of(message: Message) -> Descriptor:
-    """The type of a message (its attribute is typed as a union of two implementations)."""
+    """Return the type of a message (its attribute is typed as a union of two implementations)."""
     return cast("Descriptor", message.DESCRIPTOR)
 
 
 def set_fields(message: Message) -> list[tuple[FieldDescriptor, Any]]:
-    """The fields that are set, extensions included, by number, with their values."""
+    """Return the fields that are set, extensions included, by number, with their values."""
     return cast("list[tuple[FieldDescriptor, Any]]", message.ListFields())
 
 
 def message_of(field: FieldDescriptor) -> Descriptor:
-    """The message type of a field that has one."""
+    """Return the message type of a field that has one."""
     assert field.message_type is not None
     return field.message_type
 
 
 def enum_of(field: FieldDescriptor) -> EnumDescriptor:
-    """The enum type of a field that has one."""
+    """Return the enum type of a field that has one."""
     assert field.enum_type is not None
     return field.enum_type
 
 
 def is_map_entry(message: Descriptor) -> bool:
-    """Whether the message only stands for the entries of a map field."""
+    """Return whether the message only stands for the entries of a map field."""
     return message.has_options and bool(message.GetOptions().map_entry)
 
 
 def is_map(field: FieldDescriptor) -> bool:
-    """Whether the field is a map."""
+    """Return whether the field is a map."""
     return field.message_type is not None and is_map_entry(field.message_type)
 
 
@@ -72,7 +72,7 @@ def map_parts(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]
 
 
 def type_text(field: FieldDescriptor) -> str:
-    """The type of a field with its label, names in full: `repeated pkg.Item`, `map<string, int32>`."""
+    """Return the type of a field with its label, names in full: `repeated pkg.Item`, `map<string, int32>`."""
     if is_map(field):
         key, value = map_parts(field)
         return f"map<{type_text(key)}, {type_text(value)}>"

@@ -1,4 +1,4 @@
-"""Where the named types of a model go in a `.proto` file: package, nesting, and names that are free."""
+"""Chooses where the named types of a model go in a `.proto` file: package, nesting and free names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _INT32: Final = range(-(1 << 31), 1 << 31)
 
 
 class TypeNesting:
-    """The draft of a file with all types declared and no fields yet.
+    """A `.proto` file with all types declared and no fields yet.
 
     Raises `TooLarge` past a limit, `CannotConvert` for a name that no type of the model has.
     """
@@ -97,7 +97,7 @@ class TypeNesting:
             self._declare_values(enumeration, choices, around)
 
     def _enclosing_message(self, parts: tuple[str, ...]) -> ProtoMessage:
-        """The message that holds a nested type: a declared one, or one that is only there to hold it."""
+        """Return the message that holds a nested type: a declared one, or an empty one made to hold it."""
         known = self._messages_by_path.get(parts)
         if known is None:
             outer = self._enclosing_message(parts[:-1])
@@ -135,7 +135,7 @@ class TypeNesting:
         return ".".join(made)
 
     def _choose_path(self, name: str, root: str) -> tuple[str, ...]:
-        """Where a type wants to be: nested as its name says when what is around it can be a message, else on top."""
+        """Return the path for a type: nested as named where the names around it can be messages, else top-level."""
         *around, last = name.removeprefix(self._start).split(".")
         inside = [f"{self._start}{'.'.join(around[: n + 1])}" for n in range(min(len(around), _DEEPEST))]
         nests = name.startswith(self._start) and len(around) < _DEEPEST and name != root
@@ -149,7 +149,7 @@ class TypeNesting:
         return (last,)
 
     def _can_hold_types(self, name: str) -> bool:
-        """Whether a name stands for a message, or can: types begin with a capital, packages with a small letter."""
+        """Return whether a name is or can be a message: types begin with a capital, packages with a small letter."""
         if name in self.types:
             return isinstance(self.types[name], RecordType)
         return name.rpartition(".")[2][:1].isupper()
@@ -192,7 +192,7 @@ class TypeNesting:
             )
 
     def _number_symbols(self, item: Enumeration) -> list[tuple[EnumSymbol, int]]:
-        """The symbols with their numbers; those without one get the next free, from 1 on."""
+        """Return the symbols with their numbers; those without one get the next free, from 1 on."""
         used = {symbol.number for symbol in item.symbols if symbol.number is not None and symbol.number in _INT32}
         unnumbered = all(symbol.number is None for symbol in item.symbols)
         following = iter(number for number in range(1 << 31) if number not in used)
@@ -214,7 +214,7 @@ class TypeNesting:
 
 
 def _are_distinct(enum: str, names: list[str], numbered: list[tuple[EnumSymbol, int]]) -> bool:
-    """Whether the compiler tells the names apart."""
+    """Return whether the compiler tells the names apart."""
     keys: dict[str, int] = {}
     if len(set(names)) < len(names):
         return False
@@ -226,7 +226,7 @@ def _are_distinct(enum: str, names: list[str], numbered: list[tuple[EnumSymbol, 
 
 
 def _reachable_types(types: Mapping[str, NamedType], root: RecordType) -> dict[str, str]:
-    """The names of all types the root leads to, breadth first, with the path to each."""
+    """Return the names of all types the root leads to, breadth first, with the path to each."""
     found = {root.name: ""}
     todo: deque[tuple[RecordType, str]] = deque([(root, "")])
     size = 0
@@ -254,7 +254,7 @@ def _reachable_types(types: Mapping[str, NamedType], root: RecordType) -> dict[s
 
 
 def named_types_in(kind: Type, path: str) -> Iterator[tuple[str, str]]:
-    """The named types inside a type, with their paths. Raises `TooLarge`."""
+    """Yield the named types inside a type, with their paths. Raises `TooLarge`."""
     todo = [(kind, path, 0)]
     while todo:
         current, at, depth = todo.pop()

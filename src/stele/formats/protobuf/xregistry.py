@@ -42,7 +42,7 @@ _ONE_OR_MANY = {F.TYPE_STRING, F.TYPE_BYTES, F.TYPE_MESSAGE}
 
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
-    """Why the reader's schema may not follow the writer's; empty when it may."""
+    """Return why the reader's schema may not follow the writer's; empty when it may."""
     return list(_Comparison(reader, writer).compare_schemas())
 
 
@@ -55,7 +55,7 @@ class _Comparison:
         self._met: set[tuple[str, str]] = set()
 
     def compare_schemas(self) -> Iterator[Finding]:
-        """All findings: package, enums, messages and services of the file, then message by message."""
+        """Yield all findings: package, enums, messages and services of the file, then message by message."""
         new, old = self._new.proto.package, self._old.proto.package
         if new != old:
             yield _removal_finding("PACKAGE_CHANGED", old or new, new, old, "the package")

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stele.core.findings import Finding
-from stele.formats.thrift.canonical import resolve_names
+from stele.formats.thrift.constants import resolve_names
 from stele.formats.thrift.finding_texts import make_finding
-from stele.formats.thrift.printer import format_type, format_value
+from stele.formats.thrift.printer import describe_field, format_type, format_value
 from stele.formats.thrift.schema import ThriftSchema, ThriftUnit, is_required
 from stele.formats.thrift.syntax import (
     BaseType,
@@ -191,12 +191,6 @@ def _simple_name(name: str) -> str:
 
 def _namespaces_of(unit: ThriftUnit) -> dict[str, str]:
     return {header.scope: header.name for header in unit.document.headers if isinstance(header, ThriftNamespace)}
-
-
-def describe_field(field: ThriftField) -> str:
-    """A field in a few words."""
-    words = [f"{field.id}:", field.requiredness.value, format_type(field.type), field.name]
-    return " ".join(word for word in words if word)
 
 
 def _describe_value(value: Value | None) -> str:

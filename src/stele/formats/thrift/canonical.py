@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from stele.core.ports import TextForm
-from stele.formats.thrift.constants import follow_names
+from stele.formats.thrift.constants import resolve_names
 from stele.formats.thrift.printer import format_value, print_document
 from stele.formats.thrift.schema import ThriftSchema, ThriftUnit
 from stele.formats.thrift.syntax import (
@@ -231,14 +231,3 @@ class _CanonicalBuilder:
 
     def _use_name(self, name: str) -> None:
         self.used.add(name.rpartition(".")[0])
-
-
-def resolve_names(unit: ThriftUnit, value: Value) -> Value:
-    """A value without names: constants by their values, enum values by their numbers."""
-    unit, value = follow_names(unit, value)
-    match value:
-        case ListValue():
-            return ListValue(tuple(resolve_names(unit, item) for item in value.items))
-        case MapValue():
-            return MapValue(tuple((resolve_names(unit, key), resolve_names(unit, item)) for key, item in value.items))
-    return value

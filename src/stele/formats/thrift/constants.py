@@ -44,6 +44,17 @@ def follow_names(unit: ThriftUnit, value: Value) -> tuple[ThriftUnit, Value]:
     return unit, value
 
 
+def resolve_names(unit: ThriftUnit, value: Value) -> Value:
+    """Return the value without names: constants by their values, enum values by their numbers."""
+    unit, value = follow_names(unit, value)
+    match value:
+        case ListValue():
+            return ListValue(tuple(resolve_names(unit, item) for item in value.items))
+        case MapValue():
+            return MapValue(tuple((resolve_names(unit, key), resolve_names(unit, item)) for key, item in value.items))
+    return value
+
+
 def require_fit(unit: ThriftUnit, value: Value, kind: ResolvedType, at: int) -> None:
     """Raise `MalformedSchema` when a value of the unit does not fit a type; at is the place to name."""
     if isinstance(value, ValueName):

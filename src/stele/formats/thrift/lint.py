@@ -15,7 +15,7 @@ from stele.formats import lint as common
 from stele.formats.graph import strongly_connected
 from stele.formats.lint import LintReport
 from stele.formats.thrift.lexer import TokenKind, tokenize
-from stele.formats.thrift.printer import format_type
+from stele.formats.thrift.printer import describe_field, format_type
 from stele.formats.thrift.schema import ThriftSchema, ThriftUnit
 from stele.formats.thrift.syntax import (
     Const,
@@ -117,12 +117,12 @@ class _Linter:
         if field.requiredness is Requiredness.REQUIRED:
             why = f"{field.name} is required: no writer may ever leave it out, and no reader may drop it."
             fix = "Make it optional, and check it where the data is used."
-            self.notes.add_finding("REQUIRED_FIELD", path, why, fix, shown=_describe_field(field), ignored=ignored)
+            self.notes.add_finding("REQUIRED_FIELD", path, why, fix, shown=describe_field(field), ignored=ignored)
         elif field.requiredness is Requiredness.DEFAULT and kind == "struct":
             why = f"{field.name} is neither optional nor required: every language treats that in another way."
             fix = "Write `optional`."
             self.notes.add_finding(
-                "REQUIREDNESS_DECLARED", path, why, fix, shown=_describe_field(field), ignored=ignored
+                "REQUIREDNESS_DECLARED", path, why, fix, shown=describe_field(field), ignored=ignored
             )
 
     def lint_field_id(self, path: str, field: ThriftField, ignored: frozenset[str]) -> None:
@@ -130,7 +130,7 @@ class _Linter:
         if field.implicit:
             why = f"{field.name} has no id and is counted as {field.id}: moving it changes what data means."
             self.notes.add_finding(
-                "FIELD_ID_EXPLICIT", path, why, "Write an id before it.", shown=_describe_field(field), ignored=ignored
+                "FIELD_ID_EXPLICIT", path, why, "Write an id before it.", shown=describe_field(field), ignored=ignored
             )
 
     def lint_enum(self, node: ThriftEnum) -> None:
@@ -242,8 +242,3 @@ class _Linter:
 
 def _qualify_kind(kind: TokenKind, text: str) -> bool:
     return kind is TokenKind.NAME and "." in text
-
-
-def _describe_field(field: ThriftField) -> str:
-    words = (f"{field.id}:", field.requiredness.value, format_type(field.type), field.name)
-    return " ".join(word for word in words if word)

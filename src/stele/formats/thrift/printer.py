@@ -179,3 +179,9 @@ def format_value(value: Value) -> str:
             return quote_text(text)
         case LiteralValue(number):
             return repr(number)
+
+
+def describe_field(field: ThriftField) -> str:
+    """Return a field in a few words, without annotations and default: `1: required i32 id`."""
+    words = [f"{field.id}:", field.requiredness.value, format_type(field.type), field.name]
+    return " ".join(word for word in words if word)

@@ -14,9 +14,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from stele.core.findings import Finding
-from stele.formats.thrift.audit import describe_field
 from stele.formats.thrift.finding_texts import make_finding
-from stele.formats.thrift.printer import format_type
+from stele.formats.thrift.printer import describe_field, format_type
 from stele.formats.thrift.schema import ResolvedType, ThriftSchema, ThriftUnit, is_required
 from stele.formats.thrift.syntax import ContainerType, Requiredness, ThriftEnum, ThriftField, ThriftStruct, TypeName
 

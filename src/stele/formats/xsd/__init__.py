@@ -65,7 +65,7 @@ class XsdFormat:
         return _parse.parse(text, references, name=name)
 
     def canonical(self, parsed: ParsedXsd, form: TextForm) -> bytes:
-        """The document in Canonical XML; see `stele.formats.xsd.canonical`."""
+        """Return the document in Canonical XML; see `stele.formats.xsd.canonical`."""
         return canonicalize(parsed, form)
 
     def render(self, parsed: ParsedXsd, style: str) -> str | None:
@@ -81,25 +81,25 @@ class XsdFormat:
         }
 
     def check(self, reader: ParsedXsd, writer: ParsedXsd, ruleset: str = "") -> list[Finding]:
-        """Why documents of writer may be invalid for reader; see `compat`. Raises `UnknownRuleset`."""
+        """Return why documents of writer may be invalid for reader; see `compat`. Raises `UnknownRuleset`."""
         return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ParsedXsd) -> list[Field]:
-        """Elements and attributes at any depth; see `stele.formats.xsd.fields`."""
+        """Return elements and attributes at any depth; see `stele.formats.xsd.fields`."""
         from stele.formats.xsd.fields import list_fields
 
         return list_fields(parsed)
 
     def outline(self, parsed: ParsedXsd) -> list[OutlineNode]:
-        """The document with all it declares; see `stele.formats.xsd.outline`."""
+        """Return the document with all it declares; see `stele.formats.xsd.outline`."""
         return _outline.build_outline(parsed)
 
     def locator(self, parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
-        """Where in the outline a finding's path leads, through types and groups."""
+        """Return where in the outline a finding's path leads, through types and groups."""
         return _outline.build_locator(parsed)
 
     def arrow_schema(self, parsed: ParsedXsd) -> pa.Schema:
-        """The columns of documents with the first global element as root; see `stele.formats.xsd.arrow`."""
+        """Return the columns of documents with the first global element as root; see `stele.formats.xsd.arrow`."""
         from stele.formats.xsd.arrow import arrow_schema
 
         return arrow_schema(parsed)
@@ -111,7 +111,7 @@ class XsdFormat:
         return XsdCodec(writer, reader)
 
     def to_model(self, parsed: ParsedXsd, element: str = "") -> tuple[Model, list[Loss]]:
-        """Documents of a root element ('' is the first) in neutral words; see `stele.formats.xsd.to_model`."""
+        """Return documents of a root element ('' is the first) in neutral words; see `stele.formats.xsd.to_model`."""
         from stele.formats.xsd.to_model import to_model
 
         return to_model(parsed, element)

@@ -16,10 +16,10 @@ from xmlschema.validators import XsdSimpleType
 from stele.errors import Invalid, NotInstalled
 from stele.formats.xsd.content import SchemaSide, list_leaves
 from stele.formats.xsd.fields import repeated_names
-from stele.formats.xsd.findings import local_name
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.simple_type import shape_of, value_interval
 from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term, sequence_items
+from stele.formats.xsd.xmlschema_adapter import local_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +38,7 @@ _RANGES: Final = tuple(
 
 
 def arrow_schema(parsed: ParsedXsd) -> pa.Schema:
-    """Columns of the root's attributes and children; a root of simple type has the one column `$`.
+    """Return columns of the root's attributes and children; a root of simple type has the one column `$`.
 
     Raises `NotInstalled` without pyarrow, `Invalid` for a schema without a global element.
     """
@@ -64,7 +64,7 @@ class _ColumnBuilder:
         self._columns = 0
 
     def column_type(self, kind: Any, above: tuple[int, ...]) -> pa.DataType:
-        """The column type of a type; above holds the types it lies in."""
+        """Return the column type of a type; above holds the types it lies in."""
         import pyarrow as pa
 
         self._columns += 1
@@ -143,7 +143,7 @@ class _ColumnBuilder:
 
 
 def _is_always_there(term: Term, name: str | None) -> bool:
-    """Whether every word of a content model has an element of that name."""
+    """Return whether every word of a content model has an element of that name."""
     match term.kind:
         case "leaf":
             return bool(term.label.name == name)

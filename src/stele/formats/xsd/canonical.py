@@ -24,7 +24,7 @@ _PROSE: Final = (_XS + "documentation", _XS + "appinfo")
 
 
 def canonicalize(parsed: ParsedXsd, form: TextForm) -> bytes:
-    """The document in one of its stable texts."""
+    """Return the document in one of its stable texts."""
     from lxml import etree
 
     root = copy.deepcopy(parsed.root)

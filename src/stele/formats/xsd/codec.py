@@ -14,14 +14,14 @@ from stele.formats.xsd.content import SchemaSide
 from stele.formats.xsd.instances import DocumentBuilder, ElementContent, InstanceStyle, NoDocument
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.terms import Algebra, BudgetExceeded
-from stele.formats.xsd.xml_reader import MalformedXml, read_document
+from stele.formats.xsd.xml_reader import MalformedXml, read_document, shorten_message
 
 MAX_FAULTS = 50
 """Faults of one document that are told; more are counted only."""
 
 
 def find_faults(parsed: ParsedXsd, text: bytes) -> list[str]:
-    """Why a document does not fit: `/path: reason`, at most `MAX_FAULTS`; empty when it fits."""
+    """Return why a document does not fit: `/path: reason`, at most `MAX_FAULTS`; empty when it fits."""
     try:
         return list(_iterate_faults(parsed, text))
     except MalformedXml as error:
@@ -55,17 +55,11 @@ def _iterate_faults(parsed: ParsedXsd, text: bytes) -> Iterator[str]:
 
 
 def is_valid(parsed: ParsedXsd, text: bytes) -> bool:
-    """Whether a document fits."""
+    """Return whether a document fits."""
     try:
         return next(_iterate_faults(parsed, text), None) is None
     except MalformedXml:
         return False
-
-
-def shorten_message(message: str) -> str:
-    """A message of the library, bounded and on one line."""
-    message = " ".join(message.split())
-    return message if len(message) <= 300 else message[:300] + "…"
 
 
 _FAULTS: Final = (
@@ -99,7 +93,7 @@ class XsdCodec:
         self._reader = reader or writer
 
     def encode(self, datum: Any) -> bytes:
-        """The valid document of a datum. Raises `EncodeError`."""
+        """Return the valid document of a datum. Raises `EncodeError`."""
         text = self._to_document(datum)
         found = find_faults(self._writer, text)
         if found:
@@ -107,7 +101,7 @@ class XsdCodec:
         return text
 
     def decode(self, data: bytes) -> Any:
-        """The dict of a valid document. Raises `DecodeError`."""
+        """Return the dict of a valid document. Raises `DecodeError`."""
         found = find_faults(self._reader, data)
         if found:
             raise DecodeError("; ".join(found))
@@ -123,14 +117,14 @@ class XsdCodec:
             raise DecodeError(shorten_message(str(error))) from None
 
     def validate(self, datum: Any) -> list[str]:
-        """Why a datum does not fit the writer's schema: `/path: reason`, some fifty at most."""
+        """Return why a datum does not fit the writer's schema: `/path: reason`, some fifty at most."""
         try:
             return find_faults(self._writer, self._to_document(datum))
         except EncodeError as error:
             return [f"/: {error}"]
 
     def example(self) -> Any:
-        """A small valid document as text. Raises `EncodeError` when none is found."""
+        """Return a small valid document as text. Raises `EncodeError` when none is found."""
         side = SchemaSide(self._writer.model, Algebra(), strict=False)
         builder = DocumentBuilder(side)
         with self._writer.lock:
@@ -149,7 +143,7 @@ class XsdCodec:
         raise EncodeError("no small document was found that fits the schema")
 
     def _to_document(self, datum: Any) -> bytes:
-        """The document of a datum, not yet known to be valid. Raises `EncodeError`."""
+        """Return the document of a datum, not yet known to be valid. Raises `EncodeError`."""
         if isinstance(datum, str):
             return datum.encode("utf-8", "replace")
         if isinstance(datum, bytes | bytearray | memoryview):
@@ -194,7 +188,7 @@ def _expand_name(name: str, namespaces: dict[str, str]) -> str:
 
 
 def _is_deeper_than(datum: Any, limit: int) -> bool:
-    """Whether containers are nested deeper than limit, without recursion; also True for cycles."""
+    """Return whether containers are nested deeper than limit, without recursion; also True for cycles."""
     level: list[Any] = [datum]
     for _ in range(limit + 1):
         below: list[Any] = []

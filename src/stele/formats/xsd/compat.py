@@ -1,12 +1,13 @@
 """Ruleset `containment`: whether every document valid under the writer's schema is valid under the reader's.
 
-A worklist of pairs of elements (see `witness.Node`), each looked at once, so recursive types end: what is still being
-compared counts as contained. An element's content is compared as a language over names (`content`, `terms`), its text
-and attributes as sets of texts (`simple`). A difference becomes an error when a rule is exact or a document proves it,
-and a finding of level UNKNOWN when neither is possible; nothing undecided passes in silence.
+A worklist holds pairs of elements (see `findings.ElementPair`), each compared once, so recursive types end: a pair that
+is being compared counts as contained. An element's content is compared as a language over names (`content`, `terms`),
+its text and attributes as sets of texts (`simple_inclusion`). A difference is an error when a rule is exact or a
+document proves it, else a finding of level UNKNOWN: nothing undecided passes in silence.
 
-`xsi:type` counts where it names a complex type derived from the declared one. A document that names the declared type
-itself, or a simple type, says nothing new; types of the writer whose names the reader lacks give a warning.
+`xsi:type` counts where it names a complex type derived from the declared one. Documents that name the declared type
+itself, or a simple type, need no comparison of their own. Types of the writer whose names the reader lacks give a
+warning.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import Any, Final
 from xmlschema.validators import XsdSimpleType
 
 from stele.core.findings import Finding, Severity
-from stele.formats.xsd.content import Leaf, NameSampler, SchemaSide, ShapeProver
+from stele.formats.xsd.content import NameSampler, Particle, SchemaSide, ShapeProver
 from stele.formats.xsd.declarations import AttributeChecker, DeclarationChecker
-from stele.formats.xsd.findings import ElementPair, FindingCollector, local_name, type_name
+from stele.formats.xsd.findings import ElementPair, FindingCollector
 from stele.formats.xsd.instances import ElementContent, simple_content
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.terms import Algebra, BudgetExceeded, MissingWord, find_missing_word
 from stele.formats.xsd.type_texts import valid_samples
 from stele.formats.xsd.value_constraints import ValueConstraintChecker
-from stele.formats.xsd.xmlschema_adapter import accepts_text
+from stele.formats.xsd.xmlschema_adapter import accepts_text, local_name, type_name
 
 MAX_NODES: Final = 20_000
 """Pairs of elements looked at in one check."""
@@ -36,14 +37,14 @@ MAX_STEPS: Final = 400_000
 
 
 def check_containment(reader: ParsedXsd, writer: ParsedXsd) -> list[Finding]:
-    """Findings, in the order documents lead to them; none of level ERROR or UNKNOWN means contained."""
+    """Return findings, in the order documents lead to them; none of level ERROR or UNKNOWN means contained."""
     with writer.lock, reader.lock:
         checker = _Checker(reader, writer)
         try:
             checker.compare_schemas()
         except (BudgetExceeded, RecursionError):
             checker.report_too_complex()
-        return [*checker.court.findings.values(), *checker.warn_of_lost_names()]
+        return [*checker.collector.findings.values(), *checker.warn_of_lost_names()]
 
 
 class _Checker:
@@ -52,23 +53,23 @@ class _Checker:
     def __init__(self, reader: ParsedXsd, writer: ParsedXsd) -> None:
         algebra = Algebra(steps=MAX_STEPS)
         self.algebra = algebra
-        self.mine = SchemaSide(writer.model, algebra, strict=False)
-        self.theirs = SchemaSide(reader.model, algebra, strict=True)
-        self.court = FindingCollector(writer, reader, self.mine)
-        self.names = NameSampler(self.mine, self.theirs)
+        self.writer_side = SchemaSide(writer.model, algebra, strict=False)
+        self.reader_side = SchemaSide(reader.model, algebra, strict=True)
+        self.collector = FindingCollector(writer, reader, self.writer_side)
+        self.names = NameSampler(self.writer_side, self.reader_side)
         self.cover = ShapeProver(algebra)
-        self.texts = ValueConstraintChecker(self.court)
-        self.attributes = AttributeChecker(self.mine, self.theirs, self.names, self.court, self.texts)
-        self.declarations = DeclarationChecker(self.mine, self.theirs, self.court, self.texts)
+        self.texts = ValueConstraintChecker(self.collector)
+        self.attributes = AttributeChecker(self.writer_side, self.reader_side, self.names, self.collector, self.texts)
+        self.declarations = DeclarationChecker(self.writer_side, self.reader_side, self.collector, self.texts)
         self.seen: set[tuple[int, int, int, int, bool]] = set()
         self.waiting: list[ElementPair] = []
 
     def compare_schemas(self) -> None:
         """Look at every pair documents can reach."""
-        for name, element in self.mine.elements.items():
+        for name, element in self.writer_side.elements.items():
             if element.abstract:
                 continue
-            other = self.theirs.find_element(name)
+            other = self.reader_side.find_element(name)
             if other is not None and not other.abstract:
                 self.add_pair(ElementPair(name, element, element.type, other, other.type, None, None))
             else:
@@ -79,14 +80,14 @@ class _Checker:
 
     def _next_pairs(self) -> Iterator[ElementPair]:
         done = 0
-        while done < len(self.waiting) and not self.court.is_full:
+        while done < len(self.waiting) and not self.collector.is_full:
             if done >= MAX_NODES:
                 raise BudgetExceeded
             yield self.waiting[done]
             done += 1
 
     def add_pair(self, node: ElementPair) -> None:
-        """Put a pair on the list, once."""
+        """Queue a pair, once."""
         if node.key not in self.seen:
             self.seen.add(node.key)
             self.waiting.append(node)
@@ -95,9 +96,9 @@ class _Checker:
         """Compare one pair."""
         for derived in self.declarations.compare_declarations(node):
             self.add_pair(derived)
-        if node.writer.abstract and node.mine is not None:
+        if node.writer_type.abstract and node.writer_declaration is not None:
             return  # only types derived from it occur, and they were put on the list
-        if node.reader.abstract and node.theirs is not None:
+        if node.reader_type.abstract and node.reader_declaration is not None:
             self.report_abstract(node)
             return
         self.attributes.compare_attributes(node)
@@ -105,57 +106,61 @@ class _Checker:
 
     def compare_content(self, node: ElementPair) -> None:
         """Compare text and children."""
-        mine, theirs = simple_content(node.writer), simple_content(node.reader)
-        if mine is not None and theirs is not None:
-            self.texts.compare_text(node, mine, theirs)
-        elif mine is not None:
-            self.compare_text_with_elements(node, mine)
-        elif theirs is not None:
-            self.compare_elements_with_text(node, theirs)
+        writer_text, reader_text = simple_content(node.writer_type), simple_content(node.reader_type)
+        if writer_text is not None and reader_text is not None:
+            self.texts.compare_text(node, writer_text, reader_text)
+        elif writer_text is not None:
+            self.compare_text_with_elements(node, writer_text)
+        elif reader_text is not None:
+            self.compare_elements_with_text(node, reader_text)
         else:
-            if node.writer.mixed and not node.reader.mixed:
+            if node.writer_type.mixed and not node.reader_type.mixed:
                 self.report_refused_text(node, ["text"])
             self.compare_children(node)
 
     def compare_text_with_elements(self, node: ElementPair, kind: Any) -> None:
-        """Text on the writer's side, elements on the reader's."""
-        if not node.reader.mixed:
+        """Compare text on the writer's side with elements on the reader's."""
+        if not node.reader_type.mixed:
             self.report_refused_text(node, [text for text in islice(valid_samples(kind), 20) if text.strip()] or [""])
             return
         self.compare_models(node)
 
     def compare_elements_with_text(self, node: ElementPair, kind: Any) -> None:
-        """Elements on the writer's side, text on the reader's."""
-        term = self.mine.content_term(node.writer)
+        """Compare elements on the writer's side with text on the reader's."""
+        term = self.writer_side.content_term(node.writer_type)
         first = next(iter(self.algebra.first_steps(term)), None)
         if first is not None:
             self.report_refused_child(
                 node, MissingWord(((first[0], self._sample_name(first[0])),), first[1], False, ())
             )
-        elif node.writer.mixed:
+        elif node.writer_type.mixed:
             self.texts.compare_text(
-                node, self.theirs.model.maps.types["{http://www.w3.org/2001/XMLSchema}string"], kind
+                node, self.reader_side.model.maps.types["{http://www.w3.org/2001/XMLSchema}string"], kind
             )
-        elif not (self.texts.has_default(node.theirs) or accepts_text(kind, "")):
+        elif not (self.texts.has_default(node.reader_declaration) or accepts_text(kind, "")):
             self.report_refused_text(node, [""])
 
-    def _sample_name(self, leaf: Leaf) -> str:
+    def _sample_name(self, leaf: Particle) -> str:
         return leaf.name or next(iter(self.names.list_names(leaf, (), free=False)), "x-any")
 
     # --- children -----------------------------------------------------------------------------------------------------
 
     def compare_children(self, node: ElementPair) -> None:
         """Compare content models."""
-        if _is_any_type(node.writer) and _is_any_type(node.reader) and node.free is False:
+        if _is_any_type(node.writer_type) and _is_any_type(node.reader_type) and node.free is False:
             self.add_global_pairs(node)
             return
         self.compare_models(node)
 
     def compare_models(self, node: ElementPair) -> None:
-        """Compare two content models; the particles that meet are put on the list."""
-        mine = self.algebra.empty if isinstance(node.writer, XsdSimpleType) else self.mine.content_term(node.writer)
-        theirs = self.theirs.content_term(node.reader)
-        met: dict[tuple[Leaf, str, Leaf], None] = {}
+        """Compare two content models and queue the particles that meet."""
+        writer_term = (
+            self.algebra.empty
+            if isinstance(node.writer_type, XsdSimpleType)
+            else self.writer_side.content_term(node.writer_type)
+        )
+        reader_term = self.reader_side.content_term(node.reader_type)
+        met: dict[tuple[Particle, str, Particle], None] = {}
 
         def is_covered(other: Any, term: Any) -> bool:
             found = self.cover.prove_meetings(other, term)
@@ -166,8 +171,8 @@ class _Checker:
 
         miss = find_missing_word(
             self.algebra,
-            mine,
-            theirs,
+            writer_term,
+            reader_term,
             lambda label, others: self._split_names(label, others, free=node.free),
             met=lambda *meeting: met.setdefault(meeting, None),
             covered=is_covered,
@@ -177,7 +182,7 @@ class _Checker:
         if miss is not None:
             self.report_refused_child(node, miss)
 
-    def _split_names(self, label: Leaf, others: Any, *, free: bool) -> list[tuple[str, list[Leaf]]]:
+    def _split_names(self, label: Particle, others: Any, *, free: bool) -> list[tuple[str, list[Particle]]]:
         pieces = []
         for name in self.names.list_names(label, others, free=free):
             matching = [other for other in others if other.matches(name)]
@@ -185,39 +190,45 @@ class _Checker:
             pieces.append((name, declared or matching))
         return pieces
 
-    def add_particle_pair(self, node: ElementPair, leaf: Leaf, name: str, other: Leaf) -> None:
-        """An element the writer's particle lets in meets the reader's particle."""
+    def add_particle_pair(self, node: ElementPair, leaf: Particle, name: str, other: Particle) -> None:
+        """Queue the pair of an element that the writer's particle and the reader's both match."""
         if other.name is None and other.declaration.process_contents == "skip":
             return
         free = node.free or (leaf.name is None and leaf.declaration.process_contents == "skip")
-        mine = leaf.declaration if leaf.name is not None else None if free else self.mine.find_element(name)
-        theirs = other.declaration if other.name is not None else self.theirs.find_element(name)
-        if theirs is None and other.declaration.process_contents == "strict":
+        writer_declaration = (
+            leaf.declaration if leaf.name is not None else None if free else self.writer_side.find_element(name)
+        )
+        reader_declaration = other.declaration if other.name is not None else self.reader_side.find_element(name)
+        if reader_declaration is None and other.declaration.process_contents == "strict":
             self.report_refused_child(
                 node, MissingWord(((leaf, name),), self.algebra.empty, False, (other,)), alone=True
             )
             return
-        writer = self.mine.any_type if mine is None else mine.type
-        reader = self.theirs.any_type if theirs is None else theirs.type
-        self.add_pair(ElementPair(name, mine, writer, theirs, reader, node, leaf, free=free))
+        writer = self.writer_side.any_type if writer_declaration is None else writer_declaration.type
+        reader = self.reader_side.any_type if reader_declaration is None else reader_declaration.type
+        self.add_pair(ElementPair(name, writer_declaration, writer, reader_declaration, reader, node, leaf, free=free))
 
     def add_global_pairs(self, node: ElementPair) -> None:
-        """Below two `anyType`s every global element may come up, looked at where it is declared."""
-        term = self.mine.content_term(node.writer)
+        """Queue all global elements, which may occur below two `anyType`s."""
+        term = self.writer_side.content_term(node.writer_type)
         for leaf, _ in self.algebra.first_steps(term):
-            for name, theirs in self.theirs.elements.items():
+            for name, reader_declaration in self.reader_side.elements.items():
                 if leaf.matches(name):
-                    mine = self.mine.find_element(name)
-                    kind = self.mine.any_type if mine is None else mine.type
-                    self.add_pair(ElementPair(name, mine, kind, theirs, theirs.type, node, leaf))
+                    writer_declaration = self.writer_side.find_element(name)
+                    kind = self.writer_side.any_type if writer_declaration is None else writer_declaration.type
+                    self.add_pair(
+                        ElementPair(
+                            name, writer_declaration, kind, reader_declaration, reader_declaration.type, node, leaf
+                        )
+                    )
 
     # --- findings -----------------------------------------------------------------------------------------------------
 
     def report_missing_root(self, name: str, element: Any) -> None:
-        """A global element of the writer the reader has not."""
-        node = ElementPair(name, element, element.type, None, self.theirs.any_type, None, None)
-        kind = self.court.builder.concrete_type(element.type)
-        self.court.report_finding(
+        """Report a global element of the writer that the reader lacks."""
+        node = ElementPair(name, element, element.type, None, self.reader_side.any_type, None, None)
+        kind = self.collector.builder.concrete_type(element.type)
+        self.collector.report_finding(
             "ROOT_ELEMENT_REMOVED",
             node,
             iter(())
@@ -232,17 +243,17 @@ class _Checker:
         )
 
     def _root_documents(self, node: ElementPair) -> Iterator[Any]:
-        yield self.court.builder.build_element(node.name, node.mine, node.writer)
+        yield self.collector.builder.build_element(node.name, node.writer_declaration, node.writer_type)
 
     def report_abstract(self, node: ElementPair) -> None:
-        """The reader's type became abstract."""
-        self.court.report_finding(
+        """Report that the reader's type became abstract."""
+        self.collector.report_finding(
             "TYPE_ABSTRACT",
             node,
-            self.court.documents_in_styles(node),
+            self.collector.documents_in_styles(node),
             exact=True,
-            reader=type_name(node.reader),
-            writer=type_name(node.writer),
+            reader=type_name(node.reader_type),
+            writer=type_name(node.writer_type),
             why=(
                 f"The reader's type of {local_name(node.name)!r} is abstract, so elements without xsi:type are refused."
             ),
@@ -250,20 +261,20 @@ class _Checker:
         )
 
     def report_refused_text(self, node: ElementPair, texts: list[str]) -> None:
-        """Text where the reader takes none."""
-        self.court.report_finding(
+        """Report text where the reader takes none."""
+        self.collector.report_finding(
             "TEXT_NOT_ALLOWED",
             node,
-            self.court.documents_with_content(node, (ElementContent(text=text) for text in texts)),
+            self.collector.documents_with_content(node, (ElementContent(text=text) for text in texts)),
             exact=True,
-            reader=type_name(node.reader),
-            writer=type_name(node.writer),
+            reader=type_name(node.reader_type),
+            writer=type_name(node.writer_type),
             why=f"{local_name(node.name)!r} may {'hold text' if texts[0] else 'be empty'} for the writer only.",
             fix="Keep the content mixed, or of a type with text." if texts[0] else "Let the text be empty.",
         )
 
     def report_refused_child(self, node: ElementPair, miss: MissingWord, *, alone: bool = False) -> None:
-        """A sequence of children the reader's content model has not."""
+        """Report a sequence of children that the reader's content model does not allow."""
         wanted = ", ".join(dict.fromkeys(_particle_label(leaf) for leaf in miss.wanted)) or "nothing"
         if miss.early:
             rule, writer = "CHILD_REQUIRED", " ".join(local_name(name) for _, name in miss.word[-4:]) or "(empty)"
@@ -281,26 +292,26 @@ class _Checker:
         refused = (
             self._single_child_documents(node, miss.word[0])
             if alone
-            else self.court.documents_with_children(node, miss.word, miss.rest)
+            else self.collector.documents_with_children(node, miss.word, miss.rest)
         )
         path = "" if miss.early else f"/{writer}"
-        self.court.report_finding(
+        self.collector.report_finding(
             rule, node, refused, exact=True, path=path, reader=wanted, writer=writer, why=why, fix=fix
         )
 
-    def _single_child_documents(self, node: ElementPair, symbol: tuple[Leaf, str]) -> Iterator[Any]:
+    def _single_child_documents(self, node: ElementPair, symbol: tuple[Particle, str]) -> Iterator[Any]:
         leaf = symbol[0]
-        before, after = self.court.builder.particles_around(node.writer, leaf)
+        before, after = self.collector.builder.particles_around(node.writer_type, leaf)
         word = (
             [(one, self._sample_name(one)) for one in before]
             + [symbol]
             + [(one, self._sample_name(one)) for one in after]
         )
-        yield from self.court.documents_with_children(node, word, self.algebra.empty)
+        yield from self.collector.documents_with_children(node, word, self.algebra.empty)
 
     def report_too_complex(self) -> None:
-        """A limit was reached: say so."""
-        self.court.findings["TOO_COMPLEX", "/", ""] = Finding(
+        """Report that a limit of the comparison was reached."""
+        self.collector.findings["TOO_COMPLEX", "/", ""] = Finding(
             "TOO_COMPLEX",
             "/",
             why="The two schemas are too large, or their content models too entangled, to be compared in bounded time.",
@@ -309,9 +320,9 @@ class _Checker:
         )
 
     def warn_of_lost_names(self) -> Iterator[Finding]:
-        """Warnings for named types that documents could name in xsi:type."""
-        known = self.court.findings.values()
-        gone = [name for name in self.mine.types if name not in self.theirs.types]
+        """Yield warnings for missing types that documents could name in xsi:type."""
+        known = self.collector.findings.values()
+        gone = [name for name in self.writer_side.types if name not in self.reader_side.types]
         for name in sorted(gone)[:20]:
             if any(finding.rule == "SUBTYPE_REMOVED" and finding.writer == local_name(name) for finding in known):
                 continue
@@ -325,7 +336,7 @@ class _Checker:
             )
 
 
-def _particle_label(leaf: Leaf) -> str:
+def _particle_label(leaf: Particle) -> str:
     return local_name(leaf.name) if leaf.name is not None else "any element"
 
 

@@ -1,4 +1,4 @@
-"""Content models as terms over element names, and how the names of two schemas meet."""
+"""Content models as terms over element names, and the names that tell two schemas apart."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _XML: Final = "http://www.w3.org/XML/1998/namespace"
 
 
 def _in_namespaces(components: Any, namespaces: set[str]) -> dict[str, Any]:
-    """Those of some namespaces: xmlschema keeps the ones of the schema for schemas in the same map."""
+    """Return the components of some namespaces; the library keeps those of the schema for schemas in the same map."""
     return {name: one for name, one in components.items() if name.rpartition("}")[0].lstrip("{") in namespaces}
 
 
-class Leaf:
+class Particle:
     """A particle: the declaration of one element, or a wildcard.
 
     name         `{namespace}local` of the element, None for a wildcard
@@ -39,15 +39,17 @@ class Leaf:
         self.hidden = hidden
 
     def matches(self, name: str) -> bool:
-        """Whether an element of that name may stand here."""
+        """Return whether an element of that name may stand here."""
         if self.name is not None:
             return self.name == name
         return name not in self.hidden and bool(self.declaration.is_matching(name, group=self.group))
 
 
 class SchemaSide:
-    """One schema as seen by a comparison. strict: open content leaves declared names alone, which allows
-    less; without, more."""
+    """One schema as seen by a comparison.
+
+    With strict, open content does not match declared names, so content models allow less; without it, they allow more.
+    """
 
     def __init__(self, model: Any, algebra: Algebra, *, strict: bool) -> None:
         self.model = model
@@ -64,14 +66,14 @@ class SchemaSide:
         self.namespaces = frozenset(own)
         """Namespaces the schema declares something in."""
         self._terms: dict[int, Term] = {}
-        self._leaves: dict[tuple[int, str], Leaf] = {}
+        self._leaves: dict[tuple[int, str], Particle] = {}
 
     def find_element(self, name: str) -> Any | None:
-        """The global element of that name, None when there is none."""
+        """Return the global element of that name, None when there is none."""
         return self.elements.get(name)
 
     def content_term(self, kind: Any) -> Term:
-        """The content model of a complex type. Raises `TooMuch`."""
+        """Return the content model of a complex type. Raises `TooMuch`."""
         known = self._terms.get(id(kind))
         if known is None:
             known = self._terms[id(kind)] = self._content_term(kind)
@@ -86,7 +88,9 @@ class SchemaSide:
         if opened is None or opened.mode == "none" or opened.any_element is None:
             return term
         names = frozenset(leaf.name for leaf in list_leaves(term) if leaf.name is not None)
-        between = self.algebra.make_leaf(Leaf(None, opened.any_element, content, names if self.strict else frozenset()))
+        between = self.algebra.make_leaf(
+            Particle(None, opened.any_element, content, names if self.strict else frozenset())
+        )
         if opened.mode == "suffix":
             return self.algebra.make_sequence(term, self.algebra.make_repeat(between, 0, None))
         return self.algebra.make_open(term, between)
@@ -104,7 +108,7 @@ class SchemaSide:
         return algebra.make_repeat(term, group.min_occurs, group.max_occurs) if group is top else term
 
     def _particle_term(self, item: Any, top: Any, depth: int) -> Term:
-        """One particle without its occurrences."""
+        """Return the term of one particle without its occurrences."""
         if isinstance(item, XsdGroup):
             return self._group_term(item, top, depth + 1)
         if isinstance(item, XsdAnyElement):
@@ -119,12 +123,12 @@ class SchemaSide:
             for name, declaration in options.items()
         )
 
-    def _intern_leaf(self, key: str, name: str | None, declaration: Any, top: Any) -> Leaf:
-        return self._leaves.setdefault((id(declaration), key), Leaf(name, declaration, top))
+    def _intern_leaf(self, key: str, name: str | None, declaration: Any, top: Any) -> Particle:
+        return self._leaves.setdefault((id(declaration), key), Particle(name, declaration, top))
 
 
 def is_substitutable(head: XsdElement, member: XsdElement) -> bool:
-    """Whether the head's block lets a member of its substitution group stand in for it."""
+    """Return whether the head's `block` allows a member of its substitution group in its place."""
     blocked = set(head.block.split()) | set(getattr(head.type, "block", "").split())
     current: Any = member.type
     while current is not None and current is not head.type:
@@ -134,8 +138,8 @@ def is_substitutable(head: XsdElement, member: XsdElement) -> bool:
     return True
 
 
-def list_leaves(term: Term) -> Iterator[Leaf]:
-    """All particles of a term, each once."""
+def list_leaves(term: Term) -> Iterator[Particle]:
+    """Yield all particles of a term, each once."""
     seen: set[Term] = set()
     waiting = [term]
     while waiting:
@@ -149,7 +153,7 @@ def list_leaves(term: Term) -> Iterator[Leaf]:
 
 
 class NameSampler:
-    """The names that tell two schemas apart: symbols for wildcards, which match more names than can be walked."""
+    """Names that tell two schemas apart: samples for wildcards, which match more names than can be walked."""
 
     def __init__(self, writer: SchemaSide, reader: SchemaSide) -> None:
         self._writer = writer
@@ -160,8 +164,8 @@ class NameSampler:
         fresh = "x-any"
         self._fresh = [f"{{{space}}}{fresh}" if space else fresh for space in sorted(spaces)]
 
-    def list_names(self, leaf: Leaf, others: Iterable[Leaf], *, free: bool) -> list[str]:
-        """Names a writer's particle stands for, as far as the reader's particles could tell them apart.
+    def list_names(self, leaf: Particle, others: Iterable[Particle], *, free: bool) -> list[str]:
+        """Return names that a writer's particle matches, as many as the reader's particles tell apart.
 
         free: the writer looks at nothing below, so a strict wildcard needs no declaration.
         """
@@ -181,8 +185,8 @@ class NameSampler:
         return [name for name in names if not _is_abstract(self._writer.find_element(name))] if strict else names
 
     @staticmethod
-    def _namespace_samples(leaf: Leaf) -> list[str]:
-        """Fresh names of the namespaces a wildcard lists."""
+    def _namespace_samples(leaf: Particle) -> list[str]:
+        """Return fresh names of the namespaces a wildcard lists."""
         if leaf.name is not None:
             return []
         spaces = [*leaf.declaration.namespace, *leaf.declaration.not_namespace]
@@ -196,19 +200,19 @@ def _is_abstract(declaration: Any | None) -> bool:
 # --- proofs by shape ------------------------------------------------------------------------------------------------
 
 
-Meetings = frozenset[tuple[Leaf, str, Leaf]]
+Meetings = frozenset[tuple[Particle, str, Particle]]
 """Particles that meet: the writer's, a name, the reader's."""
 
 
 class ShapeProver:
-    """Inclusion proved by comparing the shapes of two terms, which huge counters do not slow down."""
+    """Proves inclusion by comparing the shapes of two terms, which huge counters do not slow down."""
 
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
         self._known: dict[tuple[Term, Term], Meetings | None] = {}
 
     def prove_meetings(self, reader: Term, writer: Term) -> Meetings | None:
-        """The particles that meet when the shapes prove inclusion, else None. Raises `TooMuch`."""
+        """Return the particles that meet when the shapes prove inclusion, else None. Raises `TooMuch`."""
         key = (reader, writer)
         if key not in self._known:
             self._algebra.budget.spend_steps(4)

@@ -11,9 +11,9 @@ from xmlschema.validators import XsdElement, XsdSimpleType
 
 from stele.core.ports import Field
 from stele.formats.xsd.content import SchemaSide, list_leaves
-from stele.formats.xsd.findings import local_name
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.terms import Algebra, BudgetExceeded
+from stele.formats.xsd.xmlschema_adapter import local_name
 
 MAX_FIELDS: Final = 10_000
 """Most fields that are listed."""
@@ -23,7 +23,7 @@ _JSON_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")
 
 
 def list_fields(parsed: ParsedXsd) -> list[Field]:
-    """Elements and attributes depth first, the root's name being the first part of a path.
+    """Return elements and attributes depth first, the root's name being the first part of a path.
 
     Repeated elements end in `[]`, attributes start with `@`; a type inside itself is not entered again.
     """
@@ -74,7 +74,7 @@ def _default_json(component: Any) -> str | None:
 
 
 def repeated_names(term: Any) -> set[str]:
-    """Names of the elements of a content model that may occur more than once (or seem to)."""
+    """Return names of the elements of a content model that may occur more than once (or seem to)."""
     counts: dict[str, int] = {}
     waiting = [(term, 1)]
     steps = 0
@@ -90,7 +90,7 @@ def repeated_names(term: Any) -> set[str]:
 
 
 def type_word(kind: Any) -> str:
-    """The name of a type, or what an anonymous one is."""
+    """Return the name of a type, or what an anonymous one is."""
     if kind.name:
         return local_name(kind.name)
     if isinstance(kind, XsdSimpleType):
@@ -102,7 +102,7 @@ def type_word(kind: Any) -> str:
 
 
 def documentation_text(component: Any) -> str:
-    """The text of a component's documentation, or ''."""
+    """Return the text of a component's documentation, or ''."""
     note = component.annotation
     if note is None:
         return ""

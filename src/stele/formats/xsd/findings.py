@@ -1,4 +1,4 @@
-"""From a place where two schemas differ to a finding, with a document as proof wherever one can be made."""
+"""Collects findings where two schemas differ, with a document as proof wherever one can be made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from lxml import etree
 
 from stele.core.findings import Finding, Severity
 from stele.formats.xsd.codec import is_valid
-from stele.formats.xsd.content import Leaf, SchemaSide
+from stele.formats.xsd.content import Particle, SchemaSide
 from stele.formats.xsd.instances import MINIMAL, DocumentBuilder, ElementContent, InstanceStyle, NoDocument
 from stele.formats.xsd.parse import ParsedXsd
+from stele.formats.xsd.xmlschema_adapter import local_name
 
 MAX_DOCUMENTS: Final = 400
 """Documents made and validated in one check."""
@@ -23,35 +24,49 @@ MAX_FINDINGS: Final = 100
 class ElementPair:
     """A pair of elements to compare, and how a document gets there.
 
-    name         of the element
-    mine, theirs declarations of writer and reader, None for elements only a wildcard let in
-    writer       the writer's type in force, reader the reader's
-    parent, leaf the pair above, and the writer's particle of its content that leads here
-    free         the writer looks at nothing here (`skip`)
-    path         names from the root
+    Attributes:
+        name: Name of the element, as `{namespace}local`.
+        writer_declaration: The writer's declaration, None for an element that only a wildcard lets in.
+        writer_type: The type that holds for the writer: the declared one, one derived from it, or an alternative.
+        reader_declaration: The reader's declaration, None for an element that only a wildcard lets in.
+        reader_type: The type that holds for the reader.
+        parent: The pair of elements around this one, None for a root.
+        particle: The particle of the parent's content, in the writer's schema, that leads here.
+        free: Whether the writer's schema validates nothing here (`processContents="skip"`).
+        path: Local names from the root, each after a slash.
     """
 
-    __slots__ = ("free", "leaf", "mine", "name", "parent", "path", "reader", "theirs", "writer")
+    __slots__ = (
+        "free",
+        "name",
+        "parent",
+        "particle",
+        "path",
+        "reader_declaration",
+        "reader_type",
+        "writer_declaration",
+        "writer_type",
+    )
 
     def __init__(
         self,
         name: str,
-        mine: Any | None,
-        writer: Any,
-        theirs: Any | None,
-        reader: Any,
+        writer_declaration: Any | None,
+        writer_type: Any,
+        reader_declaration: Any | None,
+        reader_type: Any,
         parent: ElementPair | None,
-        leaf: Leaf | None,
+        particle: Particle | None,
         *,
         free: bool = False,
     ) -> None:
         self.name = name
-        self.mine = mine
-        self.writer = writer
-        self.theirs = theirs
-        self.reader = reader
+        self.writer_declaration = writer_declaration
+        self.writer_type = writer_type
+        self.reader_declaration = reader_declaration
+        self.reader_type = reader_type
         self.parent = parent
-        self.leaf = leaf
+        self.particle = particle
         self.free = free
         self.path: str = f"{parent.path if parent else ''}/{local_name(name)}"
 
@@ -65,31 +80,25 @@ class ElementPair:
 
     @property
     def key(self) -> tuple[int, int, int, int, bool]:
-        """What makes a comparison the same as another."""
-        return id(self.mine), id(self.writer), id(self.theirs), id(self.reader), self.free
-
-
-def local_name(name: str) -> str:
-    """A name without its namespace."""
-    return name.rpartition("}")[2]
-
-
-def type_name(kind: Any) -> str:
-    """A type in a word."""
-    if kind is None:
-        return ""
-    return local_name(kind.name) if kind.name else "anonymous type"
+        """Identity of the comparison: two pairs with the same key need comparing once."""
+        return (
+            id(self.writer_declaration),
+            id(self.writer_type),
+            id(self.reader_declaration),
+            id(self.reader_type),
+            self.free,
+        )
 
 
 class FindingCollector:
-    """Collects findings and tries documents as their proofs."""
+    """Collects findings and tries documents as proofs of them."""
 
-    def __init__(self, writer: ParsedXsd, reader: ParsedXsd, mine: SchemaSide) -> None:
+    def __init__(self, writer: ParsedXsd, reader: ParsedXsd, writer_side: SchemaSide) -> None:
         self._writer = writer
         self._reader = reader
-        self._mine = mine
+        self._writer_side = writer_side
         self._tried = 0
-        self.builder = DocumentBuilder(mine)
+        self.builder = DocumentBuilder(writer_side)
         self.findings: dict[tuple[str, str, str], Finding] = {}
 
     @property
@@ -110,16 +119,27 @@ class FindingCollector:
         reader: str = "",
         writer: str = "",
     ) -> bool:
-        """Keep a finding; True when it breaks, or is kept already.
+        """Add a finding; return True when it is an error, or is there already.
 
-        exact: the rule decides by itself. Otherwise only a document that the writer's schema allows and the reader's
-        refuses makes it an error. A type without any document breaks nothing.
+        A type without any document breaks nothing, so nothing is added for it.
+
+        Args:
+            rule: Identifier of the rule.
+            node: The pair of elements where the schemas differ.
+            documents: Documents that may prove the difference, best first.
+            exact: Whether the rule decides by itself. Otherwise only a document that the writer's schema allows and
+                the reader's refuses makes the finding an error.
+            why: What breaks, as a sentence.
+            fix: What the author can do, as a sentence.
+            path: Path below the pair, such as `/@name`.
+            reader: What the reader's schema has there.
+            writer: What the writer's schema has there.
         """
         where = node.path + path
         key = (rule, where, writer)
         if key in self.findings or self.is_full:
             return True
-        if not self.builder.is_inhabited(node.writer):
+        if not self.builder.is_inhabited(node.writer_type):
             return False
         try:
             witness, accepted = self._find_witness(documents)
@@ -132,7 +152,7 @@ class FindingCollector:
         return level is Severity.ERROR
 
     def _find_witness(self, documents: Iterator[etree._Element]) -> tuple[str | None, bool]:
-        """The first document that only the writer's schema allows; else whether both allowed one."""
+        """Return the first document that only the writer's schema allows, and else whether both allowed one."""
         accepted = False
         for document in documents:
             if self._tried >= MAX_DOCUMENTS:
@@ -148,23 +168,27 @@ class FindingCollector:
     # --- documents ----------------------------------------------------------------------------------------------------
 
     def build_document(self, node: ElementPair, element: etree._Element) -> etree._Element:
-        """A document around an element for a node. Raises `NoInstance`."""
+        """Return a document around an element for a node. Raises `NoInstance`."""
         while node.parent is not None:
-            assert node.leaf is not None
-            before, after = self.builder.particles_around(node.parent.writer, node.leaf)
+            assert node.particle is not None
+            before, after = self.builder.particles_around(node.parent.writer_type, node.particle)
             children = [self.builder.build_child(leaf) for leaf in before]
             children += [element, *(self.builder.build_child(leaf) for leaf in after)]
             node = node.parent
-            element = self.builder.build_element(node.name, node.mine, node.writer, ElementContent(children=children))
+            element = self.builder.build_element(
+                node.name, node.writer_declaration, node.writer_type, ElementContent(children=children)
+            )
         return element
 
     def documents_with_content(self, node: ElementPair, contents: Iterable[ElementContent]) -> Iterator[etree._Element]:
-        """Documents in which the node's element has some content."""
+        """Yield documents in which the pair's element has each of some contents."""
         for content in contents:
-            yield self.build_document(node, self.builder.build_element(node.name, node.mine, node.writer, content))
+            yield self.build_document(
+                node, self.builder.build_element(node.name, node.writer_declaration, node.writer_type, content)
+            )
 
     def documents_in_styles(self, node: ElementPair) -> Iterator[etree._Element]:
-        """Documents in which the node's element is poor or rich."""
+        """Yield documents in which the pair's element has few or many optional parts."""
         for style in (
             MINIMAL,
             InstanceStyle(0, True),
@@ -174,23 +198,29 @@ class FindingCollector:
             InstanceStyle(1, False),
         ):
             yield self.build_document(
-                node, self.builder.build_element(node.name, node.mine, node.writer, ElementContent(), style)
+                node,
+                self.builder.build_element(
+                    node.name, node.writer_declaration, node.writer_type, ElementContent(), style
+                ),
             )
 
     def documents_with_children(
-        self, node: ElementPair, word: Iterable[tuple[Leaf, str]], rest: Any
+        self, node: ElementPair, word: Iterable[tuple[Particle, str]], rest: Any
     ) -> Iterator[etree._Element]:
-        """Documents in which the node's element has children of those names, then a short rest."""
+        """Yield a document in which the pair's element has children of those names, then a short rest."""
         children = []
         for leaf, name in word:
             if leaf.name is not None:
                 children.append(self.builder.build_child(leaf))
                 continue
-            declaration = self._mine.find_element(name)
+            declaration = self._writer_side.find_element(name)
             plain = declaration is None or leaf.declaration.process_contents == "skip"
-            one = Leaf(name, declaration, leaf.group)
+            one = Particle(name, declaration, leaf.group)
             children.append(etree.Element(name) if plain else self.builder.build_child(one))
         children += [self.builder.build_child(leaf) for leaf in self.builder.shortest_rest(rest)]
         yield self.build_document(
-            node, self.builder.build_element(node.name, node.mine, node.writer, ElementContent(children=children))
+            node,
+            self.builder.build_element(
+                node.name, node.writer_declaration, node.writer_type, ElementContent(children=children)
+            ),
         )

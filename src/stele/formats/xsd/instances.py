@@ -1,4 +1,4 @@
-"""Small documents of a schema: to show an author what breaks, and as examples."""
+"""Makes small documents of a schema: to show an author what breaks, and as examples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from lxml import etree
 from xmlschema.validators import XsdSimpleType
 
-from stele.formats.xsd.content import FOREIGN, Leaf, SchemaSide, list_leaves
+from stele.formats.xsd.content import FOREIGN, Particle, SchemaSide, list_leaves
 from stele.formats.xsd.terms import Term, sequence_items
 from stele.formats.xsd.type_texts import valid_samples
 from stele.formats.xsd.xmlschema_adapter import accepts_text
@@ -39,7 +39,7 @@ _MOST_TYPES: Final = 2_000
 
 
 class ElementContent(NamedTuple):
-    """What one element of a document must be like; None leaves it to the builder.
+    """What one element of a document must contain; None leaves it to the builder.
 
     children  elements in order
     text      character data; before the first child where there are children
@@ -73,7 +73,7 @@ class DocumentBuilder:
         content: ElementContent = ANY_CONTENT,
         style: InstanceStyle = MINIMAL,
     ) -> etree._Element:
-        """An element of a type. Raises `NoInstance`."""
+        """Return an element of a type. Raises `NoInstance`."""
         self._size = 0
         depth = next((depth for depth in range(MAX_DEPTH) if self._can_build(kind, depth)), None)
         if depth is None and content.children is None:
@@ -132,7 +132,7 @@ class DocumentBuilder:
         return value
 
     def sample_value(self, kind: Any) -> str | None:
-        """A valid text of a simple type, another one each time for identifiers; None when none was found."""
+        """Return a valid text of a simple type, another one each time for identifiers; None when none was found."""
         if getattr(kind, "is_key", lambda: False)() and accepts_text(kind, "id0"):
             self._ids += 1
             return f"id{self._ids}"
@@ -140,15 +140,15 @@ class DocumentBuilder:
             self._values[id(kind)] = next(islice(valid_samples(kind), 1), None)
         return self._values[id(kind)]
 
-    def build_child(self, leaf: Leaf, style: InstanceStyle = MINIMAL) -> etree._Element:
-        """An element for a particle. Raises `NoInstance`."""
+    def build_child(self, leaf: Particle, style: InstanceStyle = MINIMAL) -> etree._Element:
+        """Return an element for a particle. Raises `NoInstance`."""
         depth = next((depth for depth in range(MAX_DEPTH) if self._can_leaf(leaf, depth)), None)
         if depth is None:
             raise NoDocument
         self._size = 0
         return self._build_child(leaf, style, depth - 1, 0)
 
-    def _build_child(self, leaf: Leaf, style: InstanceStyle, depth: int, level: int) -> etree._Element:
+    def _build_child(self, leaf: Particle, style: InstanceStyle, depth: int, level: int) -> etree._Element:
         name, declaration = self._choose_declaration(leaf)
         if declaration is None:
             return etree.Element(name)
@@ -157,7 +157,7 @@ class DocumentBuilder:
             raise NoDocument
         return self._build_element(name, declaration, kind, ElementContent(), style, max(depth, 0), level)
 
-    def _choose_declaration(self, leaf: Leaf) -> tuple[str, Any | None]:
+    def _choose_declaration(self, leaf: Particle) -> tuple[str, Any | None]:
         if leaf.name is not None:
             return leaf.name, leaf.declaration
         if leaf.declaration.process_contents != "strict":
@@ -174,7 +174,7 @@ class DocumentBuilder:
         raise NoDocument
 
     def concrete_type(self, kind: Any) -> Any | None:
-        """The type itself, or one derived from it that is not abstract, or None."""
+        """Return the type itself, or one derived from it that is not abstract, or None."""
         if not kind.abstract:
             return kind
         return next(
@@ -187,7 +187,7 @@ class DocumentBuilder:
         )
 
     def is_inhabited(self, kind: Any) -> bool:
-        """False when every document of the type would be infinite: nothing can be lost then."""
+        """Return whether the type has documents at all; a type whose documents would all be infinite has none."""
         reached = {id(kind): kind}
         waiting = [kind]
         while waiting and len(reached) < _MOST_TYPES:
@@ -199,7 +199,7 @@ class DocumentBuilder:
             return True
         possible: set[int] = set()
 
-        def can_build(leaf: Leaf) -> bool:
+        def can_build(leaf: Particle) -> bool:
             return leaf.name is None or id(leaf.declaration.type) in possible
 
         grown = True
@@ -218,13 +218,13 @@ class DocumentBuilder:
             grown = bool(new)
         return id(kind) in possible
 
-    def _element_leaves(self, kind: Any) -> list[Leaf]:
+    def _element_leaves(self, kind: Any) -> list[Particle]:
         return [] if simple_content(kind) is not None else list(list_leaves(self._side.content_term(kind)))
 
     # --- which words there are --------------------------------------------------------------------------------------
 
     def _can_build(self, kind: Any, depth: int) -> bool:
-        """Whether elements of the type can be made with at most depth levels below."""
+        """Return whether elements of the type can be made with at most depth levels below."""
         if simple_content(kind) is not None:
             return True
         key = (id(kind), depth)
@@ -233,7 +233,7 @@ class DocumentBuilder:
             self._productive[key] = _has_word(self._side.content_term(kind), lambda leaf: self._can_leaf(leaf, depth))
         return self._productive[key]
 
-    def _can_leaf(self, leaf: Leaf, depth: int) -> bool:
+    def _can_leaf(self, leaf: Particle, depth: int) -> bool:
         if depth <= 0:
             return False
         try:
@@ -245,26 +245,26 @@ class DocumentBuilder:
         kind = self.concrete_type(declaration.type)
         return kind is not None and self._can_build(kind, depth - 1)
 
-    def _choose_word(self, kind: Any, style: InstanceStyle, depth: int) -> list[Leaf]:
+    def _choose_word(self, kind: Any, style: InstanceStyle, depth: int) -> list[Particle]:
         return _Words(lambda leaf: self._can_leaf(leaf, depth), style.copies).shortest_word(
             self._side.content_term(kind)
         )
 
-    def particles_around(self, kind: Any, target: Leaf) -> tuple[list[Leaf], list[Leaf]]:
-        """Particles before and after target in a short word of the type. Raises `NoInstance`."""
+    def particles_around(self, kind: Any, target: Particle) -> tuple[list[Particle], list[Particle]]:
+        """Return particles before and after target in a short word of the type. Raises `NoInstance`."""
         words = _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0)
         found = words.word_through(self._side.content_term(kind), target)
         if found is None:
             raise NoDocument
         return found
 
-    def shortest_rest(self, term: Term) -> list[Leaf]:
-        """A short word of a term. Raises `NoInstance`."""
+    def shortest_rest(self, term: Term) -> list[Particle]:
+        """Return a short word of a term. Raises `NoInstance`."""
         return _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0).shortest_word(term)
 
 
 def _element_with_type(name: str, kind: Any) -> etree._Element:
-    """An element with `xsi:type`."""
+    """Return an element with `xsi:type`."""
     space, _, local = kind.name.rpartition("}")
     prefixes = {"xsi": XSI, **({"t": space.lstrip("{")} if space else {})}
     made = etree.Element(name, nsmap=prefixes)
@@ -273,7 +273,7 @@ def _element_with_type(name: str, kind: Any) -> etree._Element:
 
 
 def simple_content(kind: Any) -> Any | None:
-    """The simple type of the content, None for element content."""
+    """Return the simple type of the content, None for element content."""
     if isinstance(kind, XsdSimpleType):
         return kind
     return kind.content if isinstance(kind.content, XsdSimpleType) else None
@@ -283,7 +283,7 @@ def _attributes_of(kind: Any) -> Any:
     return {} if isinstance(kind, XsdSimpleType) else kind.attributes
 
 
-def _has_word(term: Term, can: Callable[[Leaf], bool]) -> bool:
+def _has_word(term: Term, can: Callable[[Particle], bool]) -> bool:
     match term.kind:
         case "empty":
             return True
@@ -306,12 +306,12 @@ def _has_word(term: Term, can: Callable[[Leaf], bool]) -> bool:
 class _Words:
     """Short words of content models over the particles that can be made."""
 
-    def __init__(self, can: Callable[[Leaf], bool], copies: int) -> None:
+    def __init__(self, can: Callable[[Particle], bool], copies: int) -> None:
         self._can = can
         self._copies = copies
 
-    def shortest_word(self, term: Term) -> list[Leaf]:
-        """One of the shortest words, or a richer one when copies are asked for. Raises `NoInstance`."""
+    def shortest_word(self, term: Term) -> list[Particle]:
+        """Return one of the shortest words, or a richer one when copies are asked for. Raises `NoInstance`."""
         match term.kind:
             case "leaf":
                 return [term.label]
@@ -329,7 +329,7 @@ class _Words:
                 return self.shortest_word(term.parts[0])
         return []
 
-    def _repeat_word(self, body: Term, low: int, high: int | None) -> list[Leaf]:
+    def _repeat_word(self, body: Term, low: int, high: int | None) -> list[Particle]:
         count = max(low, self._copies) if high is None else min(max(low, self._copies), high)
         if not count or not _has_word(body, self._can):
             return []
@@ -338,8 +338,8 @@ class _Words:
             raise NoDocument
         return word * count
 
-    def word_through(self, term: Term, target: Leaf) -> tuple[list[Leaf], list[Leaf]] | None:
-        """What stands before and after target."""
+    def word_through(self, term: Term, target: Particle) -> tuple[list[Particle], list[Particle]] | None:
+        """Return the particles before and after target, None where target is not in the term."""
         match term.kind:
             case "leaf":
                 return ([], []) if term.label is target else None
@@ -362,8 +362,8 @@ class _Words:
                 return self.word_through(term.parts[0], target)
         return None
 
-    def _word_through_sequence(self, term: Term, target: Leaf) -> tuple[list[Leaf], list[Leaf]] | None:
-        before: list[Leaf] = []
+    def _word_through_sequence(self, term: Term, target: Particle) -> tuple[list[Particle], list[Particle]] | None:
+        before: list[Particle] = []
         while term.kind == "seq":
             head, tail = term.parts
             found = self.word_through(head, target)
@@ -374,7 +374,7 @@ class _Words:
         found = self.word_through(term, target)
         return None if found is None else (before + found[0], found[1])
 
-    def _word_through_all(self, term: Term, target: Leaf) -> tuple[list[Leaf], list[Leaf]] | None:
+    def _word_through_all(self, term: Term, target: Particle) -> tuple[list[Particle], list[Particle]] | None:
         members = list(zip(term.parts, term.bounds, strict=True))
         for index, (part, (low, _)) in enumerate(members):
             found = self.word_through(part, target)

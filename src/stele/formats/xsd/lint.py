@@ -43,7 +43,7 @@ class _LintedDeclaration(NamedTuple):
 
 
 def lint(parsed: ParsedXsd, before: ParsedXsd | None) -> list[Finding]:
-    """What the rules object to, in the order of the document."""
+    """Return what the rules object to, in the order of the document."""
     notes = LintReport()
     root = parsed.root
     quiet = _ignored_rules(root)
@@ -80,7 +80,7 @@ def _local_elements(root: etree._Element) -> Iterator[etree._Element]:
 
 
 def _walk_declarations(root: etree._Element, quiet: frozenset[str]) -> Iterator[_LintedDeclaration]:
-    """Declarations and wildcards in the order of the document."""
+    """Yield declarations and wildcards in the order of the document."""
     waiting = [
         _LintedDeclaration(child, "", quiet, (_symbol_space(child), child.get("name", "")))
         for child in _child_elements(root)
@@ -134,7 +134,7 @@ def _check_wildcard(notes: LintReport, place: _LintedDeclaration) -> None:
 
 
 def _annotation_text(node: etree._Element, kind: str) -> str:
-    """The text of a declaration's own documentation or appinfo."""
+    """Return the text of a declaration's own documentation or appinfo."""
     parts = (part for note in node.findall(_XS + "annotation") for part in note.findall(_XS + kind))
     return "\n".join("".join(map(str, part.itertext())) for part in parts).strip()
 
@@ -169,13 +169,13 @@ def _check_recursion(
 
 
 def _symbol_space(node: etree._Element) -> str:
-    """The symbol space of a declaration: types of both kinds share one."""
+    """Return the symbol space of a declaration: types of both kinds share one."""
     kind = str(node.tag).rpartition("}")[2]
     return "type" if kind in ("complexType", "simpleType") else kind
 
 
 def _list_references(node: etree._Element, *, demanded: bool) -> Iterator[tuple[str, str]]:
-    """What a declaration refers to; demanded: only what every content must have."""
+    """Yield what a declaration refers to; demanded: only what every content must have."""
     waiting = [node]
     while waiting:
         at = waiting.pop()

@@ -50,7 +50,7 @@ _USUAL: Final = {
 
 
 def build_outline(parsed: ParsedXsd) -> list[OutlineNode]:
-    """The document, then its declarations with all that is inside them, in the order of the text."""
+    """Return the document, then its declarations with all that is inside them, in the order of the text."""
     made = _Outliner()
     with parsed.lock:
         made.add_schema(parsed.root)
@@ -58,7 +58,7 @@ def build_outline(parsed: ParsedXsd) -> list[OutlineNode]:
 
 
 def build_locator(parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
-    """Follows the paths of documents, in which the names of types and groups do not show."""
+    """Return a function that follows paths of documents, which do not show the names of types and groups."""
     uses: dict[str, tuple[str, ...]] = {}
     for node in build_outline(parsed):
         uses[node.path] = node.uses
@@ -78,7 +78,7 @@ def build_locator(parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
 
 
 def _find_below(path: str, step: str, uses: dict[str, tuple[str, ...]]) -> str | None:
-    """The declaration of that name inside a declaration, or inside its type, base types and groups."""
+    """Return the declaration of that name inside a declaration, or inside its type, base types and groups."""
     waiting, seen = deque([path]), {path}
     while waiting:
         current = waiting.popleft()
@@ -93,7 +93,7 @@ def _find_below(path: str, step: str, uses: dict[str, tuple[str, ...]]) -> str |
 
 
 class _Declaration:
-    """What is gathered about one declaration before it becomes a node: the parts of an anonymous type as well."""
+    """What is gathered about one declaration before it becomes a node, the parts of an anonymous type included."""
 
     def __init__(self, element: etree._Element) -> None:
         self.attributes: dict[str, str] = {}
@@ -119,7 +119,7 @@ class _Declaration:
         self.attributes[word] = text if known is None else f"{known} | {text}"
 
     def _readable_name(self, element: etree._Element, name: str) -> str:
-        """A name without its prefix: that of another namespace in braces, those of XML Schema as `xs:`."""
+        """Return a name without its prefix: that of another namespace in braces, those of XML Schema as `xs:`."""
         prefix, colon, local = name.rpartition(":")
         space = element.nsmap.get(prefix if colon else None, "")
         if space == _NAMESPACE:
@@ -242,7 +242,7 @@ def _element_kind(element: etree._Element) -> str:
 
 
 def _path_step(element: etree._Element, kind: str, name: str, counts: defaultdict[str, int]) -> str:
-    """The last part of a declaration's path."""
+    """Return the last part of a declaration's path."""
     if kind == "element" and name:
         return name
     if kind == "attribute" and name:
@@ -260,7 +260,7 @@ def _path_step(element: etree._Element, kind: str, name: str, counts: defaultdic
 
 
 def _used_path(word: str, element: etree._Element, name: str) -> str:
-    """Path of what a name refers to, if it is of this document."""
+    """Return path of what a name refers to, if it is of this document."""
     if word in ("ref", "substitutionGroup"):
         kind = _element_kind(element)
         return f"/{name}" if kind == "element" else f"/@{name}" if kind == "attribute" else f"/{kind}({name})"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import MalformedSchema, NotInstalled, UnresolvedReference
-from stele.formats.xsd.xml_reader import SourcePositions, read_schema
+from stele.formats.xsd.xml_reader import SourcePositions, read_schema, shorten_message
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -141,22 +141,17 @@ def _build_parsed(
         AssertionError,
     ) as error:
         # Faults of the library on schemas it does not expect: still the schema's fault, so still a clear refusal.
-        raise MalformedSchema(f"the schema cannot be understood: {_shorten(str(error))}") from None
+        raise MalformedSchema(f"the schema cannot be understood: {shorten_message(str(error))}") from None
 
 
 def _explain_error(error: Any, places: SourcePositions) -> MalformedSchema:
     from stele.formats.xsd.xmlschema_adapter import rephrase_message
 
     element = getattr(error, "elem", None)
-    message = _shorten((getattr(error, "message", None) or str(error)).partition("Schema component:")[0])
+    message = shorten_message((getattr(error, "message", None) or str(error)).partition("Schema component:")[0])
     twin = None if element is None else places.find_twin(getattr(error, "source", None), element)
     why, expected = rephrase_message(message)
     return MalformedSchema(why, expected=expected) if twin is None else places.build_fault(twin, why, expected)
-
-
-def _shorten(message: str) -> str:
-    message = " ".join(message.split())
-    return message if len(message) <= 300 else message[:300] + "…"
 
 
 # --- limits that must be known before a model is built ----------------------------------------------------------------
@@ -183,7 +178,7 @@ def _check_limits(roots: list[etree._Element], places: SourcePositions) -> int:
 
 
 def _component_weight(element: etree._Element) -> int:
-    """How much of `MAX_SIZE` an element takes."""
+    """Return how much of `MAX_SIZE` an element takes."""
     if element.tag == _XS + "pattern":
         return 10 + len(element.get("value") or "") // 10
     return 1 + len((element.get("memberTypes") or "").split())
@@ -260,7 +255,7 @@ class _ContentSizes:
         return self._known[key]
 
     def _definition_size(self, element: etree._Element, above: tuple[tuple[str, str], ...]) -> tuple[int, int]:
-        """Particles and depth inside one definition; elements are counted but not entered."""
+        """Return particles and depth inside one definition; elements are counted but not entered."""
         size, depth = 0, 0
         pending = list(element)
         while pending:

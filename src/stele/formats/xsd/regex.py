@@ -64,7 +64,7 @@ class CharSet:
         return self & other.complement()
 
     def complement(self) -> CharSet:
-        """Every other code point."""
+        """Return every other code point."""
         found, start = [], 0
         for low, high in self.ranges:
             if start < low:
@@ -75,7 +75,7 @@ class CharSet:
         return CharSet(tuple(found))
 
     def sample_char(self) -> str:
-        """One character of it, the plainest there is."""
+        """Return the plainest character of the set."""
         for low, high in _PLAIN:
             for mine, last in self.ranges:
                 if max(low, mine) <= min(high, last):
@@ -88,7 +88,7 @@ _PLAIN: Final = ((0x61, 0x7A), (0x41, 0x5A), (0x30, 0x39), (0x2D, 0x2E), (0x21, 
 
 
 def charset_of(ranges: Iterable[tuple[int, int]]) -> CharSet:
-    """The set of some ranges in any order."""
+    """Return the set of some ranges in any order."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -99,7 +99,7 @@ def charset_of(ranges: Iterable[tuple[int, int]]) -> CharSet:
 
 
 def charset_of_text(text: str) -> CharSet:
-    """The characters of a text."""
+    """Return the characters of a text."""
     return charset_of((ord(char), ord(char)) for char in text)
 
 
@@ -120,13 +120,13 @@ _NAME: Final = _NAME_START | charset_of([(0x2D, 0x2E), (0x30, 0x39), (0xB7, 0xB7
 
 
 def _from_codepoints(points: Sequence[int | tuple[int, int]]) -> CharSet:
-    """elementpath keeps single code points and half-open ranges."""
+    """Return the set of code points of elementpath, which keeps single ones and half-open ranges."""
     return charset_of((point, point) if isinstance(point, int) else (point[0], point[1] - 1) for point in points)
 
 
 @cache
 def escape_set(letter: str) -> CharSet:
-    """The set of a multi-character escape: s, d, w, i or c, negated when upper case."""
+    """Return the set of a multi-character escape: s, d, w, i or c, negated when upper case."""
     if letter.isupper():
         return XML_CHARS - escape_set(letter.lower())
     if letter == "s":
@@ -143,7 +143,7 @@ def escape_set(letter: str) -> CharSet:
 
 @cache
 def property_set(name: str) -> CharSet:
-    """The set of a Unicode category (`Lu`) or block (`IsGreek`). Raises KeyError when there is none."""
+    """Return the set of a Unicode category (`Lu`) or block (`IsGreek`). Raises KeyError when there is none."""
     try:
         found = unicode_subset(name) if name.startswith("Is") else unicode_category(name)
     except (RegexError, KeyError):
@@ -175,7 +175,7 @@ class PatternError(ValueError):
 
 
 def intersect_charsets(one: CharSet, other: CharSet) -> CharSet | None:
-    """Characters of both sets, None when there are none."""
+    """Return characters of both sets, None when there are none."""
     return (one & other) or None
 
 
@@ -345,7 +345,7 @@ class _Parser:
 
 
 def parse_pattern(algebra: Algebra, text: str, *, version: str = "1.0") -> Term:
-    """The term of a pattern; its labels are `CharSet`s. Raises `PatternError`, and `TooMuch`: length counts."""
+    """Return the term of a pattern; its labels are `CharSet`s. Raises `PatternError`, and `TooMuch`: length counts."""
     algebra.budget.spend_steps(_CHAR_STEPS * len(text))
     return _Parser(algebra, text, version=version).parse_all()
 
@@ -393,7 +393,7 @@ class Pattern:
 
 
 def split_sets(label: CharSet, others: Sequence[CharSet]) -> list[tuple[CharSet, list[CharSet]]]:
-    """A set cut along the borders of others, each piece with those of them it lies in."""
+    """Return a set cut along the borders of others, each piece with those of them it lies in."""
     pieces: list[tuple[CharSet, list[CharSet]]] = [(label, [])]
     for other in others:
         cut = []

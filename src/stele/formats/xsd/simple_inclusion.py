@@ -1,6 +1,6 @@
-"""Whether every text of one simple type is a text of another.
+"""Inclusion of simple types: whether every text of one type is a text of another.
 
-The answer is a proof or nothing: facets are compared as values where both types count the same way, and as languages
+The answer is a proof or nothing: facets are compared as values where both types count alike, and as languages
 where they restrict texts. What cannot be proved is left to a search for a counterexample (`stele.formats.xsd.compat`).
 """
 
@@ -44,24 +44,24 @@ class InclusionProof(NamedTuple):
 
 
 class SimpleTypeBudget:
-    """What one check may still spend on simple types, and what it knows of pairs of them."""
+    """The budget of one check for simple types, and the verdicts on pairs known so far."""
 
     def __init__(self) -> None:
         self.left = MAX_UNITS
         self.known: dict[tuple[int, int, frozenset[tuple[str, ...]]], InclusionProof] = {}
 
     def try_spend(self, units: int) -> bool:
-        """Take units away; False when there are none left: what follows stays unproved."""
+        """Spend units; False when none is left, so that what follows stays unproved."""
         self.left -= units
         return self.left > 0
 
     def accepts_text(self, kind: Any, text: str) -> bool:
-        """Whether a type takes a text; also no when the effort is spent."""
+        """Return whether a type takes a text; also False when the budget is spent."""
         return self.try_spend(_TEXT_UNITS) and accepts_text(kind, text)
 
     @contextmanager
     def paid_algebra(self) -> Iterator[Algebra]:
-        """An algebra over characters whose steps are paid for."""
+        """Yield an algebra over characters whose steps are paid from the budget."""
         steps = max(0, min(MAX_STEPS, self.left * _STEPS_IN_UNIT))
         made = Algebra(intersect_charsets, steps=steps)
         try:
@@ -96,25 +96,25 @@ _NO: Final = InclusionProof(False)
 def compare_simple_types(
     writer: Any,
     reader: Any,
-    effort: SimpleTypeBudget,
+    budget: SimpleTypeBudget,
     *,
     steps: frozenset[tuple[str, ...]] = frozenset(),
     depth: int = 0,
 ) -> InclusionProof:
-    """Whether the writer's simple type is proved to lie inside the reader's.
+    """Return whether the writer's simple type is proved to lie inside the reader's.
 
     steps are pattern facets of enclosing unions that hold for the writer's texts too.
     """
-    if depth > _MAX_DEPTH or not effort.try_spend(1):
+    if depth > _MAX_DEPTH or not budget.try_spend(1):
         return _NO
     key = (id(writer), id(reader), steps)
-    if key not in effort.known:
-        effort.known[key] = _compare_shapes(writer, reader, effort, steps, depth)
-    return effort.known[key]
+    if key not in budget.known:
+        budget.known[key] = _compare_shapes(writer, reader, budget, steps, depth)
+    return budget.known[key]
 
 
 def _compare_shapes(
-    writer: Any, reader: Any, effort: SimpleTypeBudget, steps: frozenset[tuple[str, ...]], depth: int
+    writer: Any, reader: Any, budget: SimpleTypeBudget, steps: frozenset[tuple[str, ...]], depth: int
 ) -> InclusionProof:
     mine, theirs = shape_of(writer), shape_of(reader)
     if theirs.variety == "any":
@@ -126,10 +126,10 @@ def _compare_shapes(
     if texts is not None:
         listed = _enumerated_texts(theirs)
         if listed is None:
-            wrong = tuple(text for text in texts if not effort.accepts_text(reader, text))
+            wrong = tuple(text for text in texts if not budget.accepts_text(reader, text))
         else:
             wrong = tuple(text for text in texts if normalize_space(text, theirs.white) not in listed)
-        if effort.left <= 0:
+        if budget.left <= 0:
             return _NO
         if wrong or not _is_padding_significant(mine, theirs):
             return InclusionProof(not wrong, wrong)
@@ -137,18 +137,18 @@ def _compare_shapes(
             return InclusionProof(False, tuple(f" {text} " for text in texts[:3]))
     if mine.variety == "union":
         return _combine_proofs(
-            compare_simple_types(part, reader, effort, steps=steps, depth=depth + 1) for part in mine.parts
+            compare_simple_types(part, reader, budget, steps=steps, depth=depth + 1) for part in mine.parts
         )
     if theirs.variety == "union":
         if not _has_known_facets(mine, theirs, steps):
             return _NO
-        proofs = [compare_simple_types(writer, part, effort, steps=steps, depth=depth + 1) for part in theirs.parts]
+        proofs = [compare_simple_types(writer, part, budget, steps=steps, depth=depth + 1) for part in theirs.parts]
         return _YES if any(proof.holds for proof in proofs) else _combine_proofs(iter(proofs))
     if theirs.variety == "list":
-        return _compare_with_list(writer, mine, theirs, effort, steps, depth)
+        return _compare_with_list(writer, mine, theirs, budget, steps, depth)
     if mine.variety == "list":
         return InclusionProof(theirs.base in _FREE and theirs.is_plain)
-    return _compare_atomic(mine, theirs, effort, steps)
+    return _compare_atomic(mine, theirs, budget, steps)
 
 
 def _combine_proofs(proofs: Any) -> InclusionProof:
@@ -161,7 +161,7 @@ def _combine_proofs(proofs: Any) -> InclusionProof:
 
 
 def listed_texts(kind: Any) -> tuple[str, ...] | None:
-    """All texts of a type that has few, exactly; None otherwise (a decimal 1 can be written in many ways)."""
+    """Return all texts of a type that has few, None for other types (a decimal can be written in many ways)."""
     shape = shape_of(kind)
     if shape.enumeration is not None and shape.is_textual:
         only = _has_only_enumeration(shape)
@@ -172,7 +172,7 @@ def listed_texts(kind: Any) -> tuple[str, ...] | None:
 
 
 def _enumerated_texts(shape: SimpleTypeShape) -> frozenset[str] | None:
-    """All (normalized) texts of a type that nothing but a list of them restricts; None for other types."""
+    """Return all (normalized) texts of a type restricted by an enumeration alone; None for other types."""
     if shape.enumeration is None or not shape.is_textual or not _has_only_enumeration(shape):
         return None
     return frozenset(normalize_space(text, shape.white) for text in shape.enumeration)
@@ -183,14 +183,14 @@ def _has_only_enumeration(shape: SimpleTypeShape) -> bool:
 
 
 def _is_padding_significant(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
-    """Whether white space the writer's type ignores is seen by facets of the reader's."""
+    """Return whether facets of the reader's type see white space that the writer's type ignores."""
     if reader.variety == "union":
         return any(_is_padding_significant(writer, shape_of(part)) for part in reader.parts)
     return _ORDER[writer.white] > _ORDER[reader.white] and not (reader.is_plain and reader.variety == "atomic")
 
 
 def _has_known_facets(writer: SimpleTypeShape, reader: SimpleTypeShape, steps: frozenset[tuple[str, ...]]) -> bool:
-    """Whether facets of a list or union hold for the writer because it has the very same."""
+    """Return whether the writer has all facets of the reader's list or union itself."""
     return reader.enumeration is None and set(reader.patterns) <= steps and reader.tests <= writer.tests
 
 
@@ -198,7 +198,7 @@ def _compare_with_list(
     writer: Any,
     mine: SimpleTypeShape,
     theirs: SimpleTypeShape,
-    effort: SimpleTypeBudget,
+    budget: SimpleTypeBudget,
     steps: frozenset[tuple[str, ...]],
     depth: int,
 ) -> InclusionProof:
@@ -211,11 +211,11 @@ def _compare_with_list(
     if mine.variety == "list":
         if not _is_within(mine.lengths, theirs.lengths):
             return _NO
-        return compare_simple_types(mine.parts[0], theirs.parts[0], effort, depth=depth + 1)
+        return compare_simple_types(mine.parts[0], theirs.parts[0], budget, depth=depth + 1)
     single = mine.variety == "atomic" and mine.base not in _FREE | {"anyURI", "hexBinary", "base64Binary"}
     if not single or (least or 0) > 1 or (most is not None and most < 1):
         return _NO
-    return compare_simple_types(writer, theirs.parts[0], effort, depth=depth + 1)
+    return compare_simple_types(writer, theirs.parts[0], budget, depth=depth + 1)
 
 
 def _is_within(inner: tuple[int | None, int | None], outer: tuple[int | None, int | None]) -> bool:
@@ -224,22 +224,22 @@ def _is_within(inner: tuple[int | None, int | None], outer: tuple[int | None, in
 
 
 def _compare_atomic(
-    writer: SimpleTypeShape, reader: SimpleTypeShape, effort: SimpleTypeBudget, steps: frozenset[tuple[str, ...]]
+    writer: SimpleTypeShape, reader: SimpleTypeShape, budget: SimpleTypeBudget, steps: frozenset[tuple[str, ...]]
 ) -> InclusionProof:
     if writer.variety == "any":
         return InclusionProof(reader.base == "string" and reader.is_plain)
     try:
-        with effort.paid_algebra() as algebra:
+        with budget.paid_algebra() as algebra:
             proof = _compare_lexically(algebra, writer, reader, steps)
     except BudgetExceeded:
         proof = _NO
     if not proof.holds:
         return proof
-    return InclusionProof(_is_value_subset(writer, reader) or _has_small_integers(writer, reader, effort))
+    return InclusionProof(_is_value_subset(writer, reader) or _has_small_integers(writer, reader, budget))
 
 
-def _has_small_integers(writer: SimpleTypeShape, reader: SimpleTypeShape, effort: SimpleTypeBudget) -> bool:
-    """Whether texts are integers of so few digits that each lies in the reader's range."""
+def _has_small_integers(writer: SimpleTypeShape, reader: SimpleTypeShape, budget: SimpleTypeBudget) -> bool:
+    """Return whether all texts are integers with fewer digits than the ends of the reader's range."""
     if (
         not writer.is_textual
         or not reader.is_integral
@@ -251,7 +251,7 @@ def _has_small_integers(writer: SimpleTypeShape, reader: SimpleTypeShape, effort
     if reader.tests or any(end is not None and len(str(abs(end.value))) > _MAX_DIGITS for end in (low, high)):
         return False
     try:
-        with effort.paid_algebra() as algebra:
+        with budget.paid_algebra() as algebra:
             small = _small_integers(algebra, low, high)
             return find_missing_word(algebra, text_language(algebra, writer), small, split_sets) is None
     except BudgetExceeded:
@@ -259,7 +259,7 @@ def _has_small_integers(writer: SimpleTypeShape, reader: SimpleTypeShape, effort
 
 
 def _small_integers(algebra: Algebra, low: IntervalEnd | None, high: IntervalEnd | None) -> Term:
-    """Spellings of integers of fewer digits than both ends have."""
+    """Return the spellings of integers with fewer digits than both ends."""
     spelled = []
     for sign, end in (("\\+?", high), ("-", None if low is None else IntervalEnd(-low.value, 0))):
         digits = "[0-9]+" if end is None else f"0*[0-9]{{1,{len(str(end.value + 1)) - 1}}}"
@@ -319,7 +319,7 @@ def _shortest_completion(algebra: Algebra, term: Term) -> str:
 
 
 def _is_lexically_below(writer: str, reader: str) -> bool:
-    """Whether every lexical form of one built-in type is one of the other's by definition."""
+    """Return whether every lexical form of one built-in type is one of the other's by definition."""
     if writer == reader or reader in _FREE or writer in _BELOW.get(reader, frozenset()):
         return True
     if reader in _FLOATS:
@@ -350,7 +350,7 @@ def _is_value_subset(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
 
 
 def _is_end_implied(writer: SimpleTypeShape, facet: str, text: str) -> bool:
-    """Whether an end of an interval of times or durations follows from one of the writer's.
+    """Return whether an end of an interval of times or durations follows from one of the writer's.
 
     The order is partial, but transitive; ends with and without a time zone are not compared.
     """
@@ -371,7 +371,7 @@ def _has_zone(text: str) -> bool:
 
 
 def _is_enumeration_subset(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
-    """Of values that are no texts: the same spelling is the same value in the same built-in type."""
+    """Compare enumerations of values other than texts by their spellings, which one built-in type reads alike."""
     if reader.enumeration is None:
         return True
     if writer.enumeration is None or writer.base != reader.base or reader.base in ("QName", "NOTATION"):

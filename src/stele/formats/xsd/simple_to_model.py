@@ -48,8 +48,8 @@ from stele.formats.conversion.model import (
     Union,
     UnionOption,
 )
-from stele.formats.xsd.findings import local_name
 from stele.formats.xsd.simple_type import INTEGERS, TEXTUAL, SimpleTypeShape, shape_of, value_interval
+from stele.formats.xsd.xmlschema_adapter import local_name
 
 MAX_DEPTH: Final = 16
 """Lists and unions inside each other; what lies deeper is text."""
@@ -84,7 +84,7 @@ _BINARY: Final = frozenset({"hexBinary", "base64Binary"})
 _BIGGEST: Final = 400
 """Digits of a bound that is kept as a constraint."""
 _FOREIGN: Final = re.compile(r"\\[iIcCpP]|-\[|[\^$]")
-"""What a pattern says in words, or with a meaning, that the regular expressions of JSON Schema do not share."""
+"""Parts of a pattern that the regular expressions of JSON Schema lack or read otherwise."""
 
 
 class SimpleTypeConverter:
@@ -97,7 +97,7 @@ class SimpleTypeConverter:
         self._known: dict[int, str] = {}
 
     def convert_type(self, kind: Any, path: str, name: str, depth: int = 0) -> Type:
-        """The type of a simple type; name is the one it wants if it has to be declared."""
+        """Return the type of a simple type; name is the one it wants if it has to be declared."""
         shape = shape_of(kind)
         if shape.variety == "any" or depth > MAX_DEPTH:
             self._add_loss(path, "ANY", "Any text may stand here.")
@@ -114,7 +114,7 @@ class SimpleTypeConverter:
         self._losses.append(Loss(path, what, why, data))
 
     def _named_type(self, kind: Any, shape: SimpleTypeShape, name: str) -> Type | None:
-        """An enumeration of texts, or bytes of one length."""
+        """Return an enumeration of texts, or bytes of one length."""
         low, high = shape.lengths
         listed = shape.enumeration if shape.base in TEXTUAL else None
         one_length = shape.base in _BINARY and low is not None and low == high
@@ -184,7 +184,7 @@ class SimpleTypeConverter:
     # --- facets -----------------------------------------------------------------------------------------------------
 
     def _report_unchecked_facets(self, shape: SimpleTypeShape, path: str) -> None:
-        """Report the facets that `constraints` has no word for."""
+        """Report the facets that JSON Schema has no keyword for."""
         lost = [f"the assertion {test[:60]!r}" for test in sorted(shape.tests) if not test.startswith("timezone")]
         patterns = [text for step in shape.patterns for text in step]
         if patterns and _json_pattern(shape) is None:
@@ -202,7 +202,7 @@ class SimpleTypeConverter:
             self._add_loss(path, "CONSTRAINT", f"Nothing checks {', '.join(lost[:5])}.")
 
     def json_constraints(self, kind: Any) -> dict[str, Any]:
-        """The facets of a simple type that JSON Schema has a word for."""
+        """Return the facets of a simple type as keywords of JSON Schema."""
         shape = shape_of(kind)
         made: dict[str, Any] = {}
         low, high = shape.lengths
@@ -219,7 +219,7 @@ class SimpleTypeConverter:
         return {word: value for word, value in made.items() if value is not None}
 
     def json_value(self, kind: Any, text: str) -> Any:
-        """A text of a simple type as a JSON value; ABSENT where it has none."""
+        """Return a text of a simple type as a JSON value; ABSENT where it has none."""
         shape = shape_of(kind)
         text = text if shape.white == "preserve" else " ".join(text.split())
         try:
@@ -242,7 +242,7 @@ class SimpleTypeConverter:
 
 
 def _bound_constraints(shape: SimpleTypeShape) -> dict[str, Any]:
-    """Least and greatest value, beyond what the width of the type says."""
+    """Return least and greatest value, beyond what the width of the type says."""
     made: dict[str, Any] = {}
     own = INTEGERS.get(shape.base, (None, None))
     ends = value_interval(shape._replace(digits=(None, None)) if shape.base == "decimal" else shape)
@@ -257,7 +257,7 @@ def _bound_constraints(shape: SimpleTypeShape) -> dict[str, Any]:
 
 
 def _json_number(value: Number) -> int | float | None:
-    """A bound as JSON; None when no JSON number is equal to it."""
+    """Return a bound as a JSON number; None when none is equal to it."""
     try:
         if value == value.to_integral_value():
             return int(value)
@@ -268,7 +268,7 @@ def _json_number(value: Number) -> int | float | None:
 
 
 def _json_pattern(shape: SimpleTypeShape) -> str | None:
-    """One pattern in the dialect of JSON Schema; None where there is none, or it cannot be told the same way."""
+    """Return the pattern in the dialect of JSON Schema; None without one, or where the dialects differ."""
     if len(shape.patterns) != 1 or any(_FOREIGN.search(text) for text in shape.patterns[0]):
         return None
     return f"^(?:{'|'.join(shape.patterns[0])})$"

@@ -91,7 +91,7 @@ class SimpleTypeShape(NamedTuple):
 
 
 def shape_of(kind: XsdSimpleType) -> SimpleTypeShape:
-    """The shape of a simple type."""
+    """Return the shape of a simple type."""
     gathered = _FacetCollector()
     current: Any = kind
     while isinstance(current, XsdAtomicRestriction):
@@ -188,7 +188,7 @@ class _FacetCollector:
 
 
 def value_interval(shape: SimpleTypeShape) -> tuple[IntervalEnd | None, IntervalEnd | None]:
-    """Least and greatest value of a numeric shape, built-in ranges and digits included."""
+    """Return least and greatest value of a numeric shape, built-in ranges and digits included."""
     low, high = (
         None if bound is None else IntervalEnd(Decimal(bound), 0) for bound in INTEGERS.get(shape.base, (None, None))
     )
@@ -215,7 +215,7 @@ def value_interval(shape: SimpleTypeShape) -> tuple[IntervalEnd | None, Interval
 
 
 def _round_to_whole(limit: IntervalEnd, *, up: bool, shape: SimpleTypeShape) -> IntervalEnd:
-    """An end of an interval of integers lies on an integer."""
+    """Round the end of an interval of integers to an integer inside it."""
     if not shape.is_integral:
         return limit
     whole = int(limit.value.to_integral_value(rounding="ROUND_CEILING" if up else "ROUND_FLOOR"))

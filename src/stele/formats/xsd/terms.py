@@ -85,7 +85,7 @@ class Algebra:
         return self._intern_term(("leaf", label), Term("leaf", label))
 
     def make_sequence(self, *items: Term) -> Term:
-        """One after the other."""
+        """Return one after the other."""
         result = self.empty
         for item in reversed(items):
             result = self._sequence_of_two(item, result)
@@ -110,7 +110,7 @@ class Algebra:
         return tail
 
     def make_choice(self, items: Iterable[Term]) -> Term:
-        """One of them; none at all matches nothing."""
+        """Return one of them; none at all matches nothing."""
         flat: dict[Term, None] = {}
         for item in items:
             for part in item.parts if item.kind == "choice" else (item,):
@@ -139,7 +139,7 @@ class Algebra:
         return self._intern_term(("repeat", body, low, high), term)
 
     def make_all(self, members: Iterable[tuple[Term, int, int | None]]) -> Term:
-        """Each member as often as it may, in any order."""
+        """Return each member as often as it may, in any order."""
         kept = [(part, 0 if part.nullable else low, high) for part, low, high in members if high != 0]
         kept = [member for member in kept if member[0] is not self.empty]
         if any(part is self.never and low for part, low, _ in kept):
@@ -163,7 +163,7 @@ class Algebra:
         return self._intern_term(("open", body, between), Term("open", parts=(body, between), nullable=body.nullable))
 
     def make_intersection(self, one: Term, other: Term) -> Term:
-        """What both match; needs meet."""
+        """Return what both match; needs meet."""
         if one is self.never or other is self.never:
             return self.never
         if one is other:
@@ -173,7 +173,7 @@ class Algebra:
         )
 
     def first_steps(self, term: Term) -> Steps:
-        """The linear form. Raises `TooMuch`."""
+        """Return the linear form. Raises `TooMuch`."""
         known = self._steps.get(term)
         if known is None:
             found = dict.fromkeys(self._find_steps(term))
@@ -234,7 +234,7 @@ class Algebra:
 
 
 def sequence_items(term: Term) -> Iterator[Term]:
-    """The items of a seq, or the one other term."""
+    """Yield the items of a seq, or the one other term."""
     while term.kind == "seq":
         yield term.parts[0]
         term = term.parts[1]
@@ -242,7 +242,7 @@ def sequence_items(term: Term) -> Iterator[Term]:
 
 
 class MissingWord(NamedTuple):
-    """A word of the writer's term that the reader's has not.
+    """A word of the writer's term that the reader's term does not match.
 
     word    labels and symbols so far, the last being what does not fit unless the word only stops too soon
     rest    what the writer's term still needs after the word
@@ -269,7 +269,7 @@ def find_missing_word(
     met: Callable[[Any, Any, Any], None] = lambda _label, _symbol, _other: None,
     covered: Callable[[Term, Term], bool] = lambda _reader, _writer: False,
 ) -> MissingWord | None:
-    """A shortest word of writer that is none of reader, or None: writer is contained.
+    """Return a shortest word of writer that is none of reader; None when writer is contained in reader.
 
     met(writer's label, symbol, reader's label) hears which labels meet. covered(reader, writer) may end a branch when
     it can prove inclusion without walking. Raises `TooMuch`.

@@ -41,10 +41,9 @@ from stele.formats.conversion.model import (
 )
 from stele.formats.xsd.content import is_substitutable
 from stele.formats.xsd.fields import documentation_text
-from stele.formats.xsd.findings import local_name
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.simple_to_model import SimpleTypeConverter
-from stele.formats.xsd.xmlschema_adapter import XS
+from stele.formats.xsd.xmlschema_adapter import XS, local_name
 
 MAX_DEPTH: Final = 100
 """Groups inside each other; the parser takes fewer."""
@@ -68,13 +67,13 @@ class Occurrence(NamedTuple):
 
 
 class OccurrenceLister:
-    """Lists what content models hold and reports what the list does not say."""
+    """Lists the elements of content models and reports what the list loses."""
 
     def __init__(self, losses: list[Loss]) -> None:
         self._losses = losses
 
     def list_occurrences(self, kind: Any, path: str) -> list[Occurrence]:
-        """The elements of a complex type, each name once."""
+        """Return the elements of a complex type, each name once."""
         if isinstance(kind.content, XsdSimpleType):
             return []
         walk = _ContentWalk()
@@ -100,8 +99,15 @@ class OccurrenceLister:
 
 
 class _ContentWalk:
-    """One content model. any: it has wildcards; repeated: a group of several occurs more than once; loose: a branch of
-    a choice is a group."""
+    """A walk through one content model.
+
+    Attributes:
+        found: The elements met.
+        heads: Names of elements with a substitution group.
+        any: Whether there are wildcards.
+        repeated: Whether a group of several elements may occur more than once.
+        loose: Whether a branch of a choice is a group.
+    """
 
     def __init__(self) -> None:
         self.found: list[Occurrence] = []
@@ -164,7 +170,7 @@ class _ContentWalk:
 
 
 def _substitution_options(item: Any) -> dict[str, Any]:
-    """The elements that may stand where a particle is: its own, or those of its substitution group."""
+    """Return the elements that may stand where a particle is: its own, or those of its substitution group."""
     if item.ref is None:
         return {item.name: item}
     options = {item.name: item.ref} if not item.ref.abstract else {}
@@ -175,7 +181,7 @@ def _substitution_options(item: Any) -> dict[str, Any]:
 
 
 def _merge_occurrences(found: list[Occurrence]) -> list[Occurrence]:
-    """Each name once: what stands in several places occurs more than once, or in one of several branches."""
+    """Return each name once; an element in several places may occur more than once."""
     merged: dict[str, Occurrence] = {}
     for one in found:
         other = merged.get(one.name)
@@ -195,7 +201,7 @@ _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9_]+")
 
 
 def to_model(parsed: ParsedXsd, element: str = "") -> tuple[Model, list[Loss]]:
-    """The model of documents whose root is a global element, by name, with or without its `{namespace}`.
+    """Return the model of documents whose root is a global element, by name, with or without its `{namespace}`.
 
     '' is the first one of the document. Raises `InvalidRequest` when there is none of that name, `CannotConvert` when
     there is none at all, `TooLarge` past the limits.
@@ -246,7 +252,7 @@ class _ModelBuilder:
         self._losses.append(Loss(path, what, why, data))
 
     def _free_name(self, wanted: str) -> str:
-        """A full name nobody has."""
+        """Return a full name that is free, and claim it."""
         made = wanted
         while made in self._taken:
             self._counts[wanted] = self._counts.get(wanted, 1) + 1
@@ -257,7 +263,7 @@ class _ModelBuilder:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _convert_type(self, kind: Any, path: str, hint: str) -> Type:
-        """The type of an element; hint is the name of an anonymous one."""
+        """Return the type of an element; hint is the name of an anonymous one."""
         if isinstance(kind, XsdSimpleType):
             return self._simple.convert_type(kind, path, self._full_name(kind, hint))
         if kind.name == f"{XS}anyType":
@@ -279,7 +285,7 @@ class _ModelBuilder:
         return TypeReference(known)
 
     def _full_name(self, kind: Any, hint: str) -> str:
-        """The full name a type wants: its own, or that of the place where it is declared."""
+        """Return the full name for a type: its own, or that of the place where it is declared."""
         if not kind.name:
             return hint if "." in hint or not self._space else f"{self._space}.{hint}"
         space = _package_name(kind.name[1:].partition("}")[0]) if kind.name.startswith("{") else ""
@@ -376,7 +382,7 @@ class _ModelBuilder:
         return constraints if declaration.fixed is None or default is ABSENT else {**constraints, "const": default}
 
     def _default_value(self, declaration: Any, path: str) -> Any:
-        """The default or fixed value as a JSON value."""
+        """Return the default or fixed value as a JSON value."""
         text = declaration.default if declaration.default is not None else declaration.fixed
         if text is None:
             return ABSENT
@@ -396,7 +402,7 @@ class _ModelBuilder:
         return made
 
     def _add_declaration_losses(self, element: Any, path: str) -> None:
-        """What a declaration says beside its type."""
+        """Report what a declaration says beside its type."""
         for one in element.identities:
             self._add_loss(path, "IDENTITY", f"The constraint {local_name(one.name)!r} is not checked.")
         if getattr(element, "alternatives", ()):
@@ -406,7 +412,7 @@ class _ModelBuilder:
 
 
 def _package_name(namespace: str) -> str:
-    """A namespace as a dotted name: the host turned round, then the path; '' for none."""
+    """Return a namespace as a dotted name: the host turned round, then the path; '' for none."""
     parsed = urlsplit(namespace) if "://" in namespace else None
     host = ""
     if parsed is None:

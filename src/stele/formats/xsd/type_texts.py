@@ -57,18 +57,18 @@ EXACT: Final = frozenset(
 
 
 def lexical_space(algebra: Algebra, base: str) -> Term:
-    """The lexical space of a built-in type, after white space is normalized."""
+    """Return the lexical space of a built-in type, after white space is normalized."""
     pattern = LEXICAL.get(base)
     return any_text(algebra) if pattern is None else parse_pattern(algebra, pattern)
 
 
 def any_text(algebra: Algebra, least: int = 0, most: int | None = None) -> Term:
-    """Every text of some length."""
+    """Return every text of some length."""
     return algebra.make_repeat(algebra.make_leaf(regex.XML_CHARS), least, most)
 
 
 def pattern_alternatives(algebra: Algebra, patterns: tuple[str, ...], version: str) -> Term:
-    """One step of patterns. Raises `TooMuch` for what was never a pattern."""
+    """Return one step of patterns. Raises `TooMuch` for what was never a pattern."""
     try:
         return algebra.make_choice(parse_pattern(algebra, text, version=version) for text in patterns)
     except PatternError:
@@ -76,12 +76,12 @@ def pattern_alternatives(algebra: Algebra, patterns: tuple[str, ...], version: s
 
 
 def literal_text(algebra: Algebra, text: str) -> Term:
-    """One text."""
+    """Return one text."""
     return algebra.make_sequence(*(algebra.make_leaf(regex.charset_of_text(char)) for char in text))
 
 
 def normalize_space(text: str, white: str) -> str:
-    """A text after its white space was replaced or collapsed."""
+    """Return a text after its white space was replaced or collapsed."""
     if white == "preserve":
         return text
     if white == "replace":
@@ -90,7 +90,7 @@ def normalize_space(text: str, white: str) -> str:
 
 
 def text_language(algebra: Algebra, shape: SimpleTypeShape) -> Term:
-    """All (normalized) texts of an atomic type, or more. Raises `TooMuch`."""
+    """Return all (normalized) texts of an atomic type, or more. Raises `TooMuch`."""
     if shape.enumeration is not None and shape.is_textual:
         return algebra.make_choice(
             literal_text(algebra, normalize_space(text, shape.white)) for text in shape.enumeration
@@ -159,7 +159,7 @@ _TEXT: Final = (
 
 
 def list_samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:
-    """Texts the type might allow, hints first; nobody checked them."""
+    """Yield texts that the type might allow, hints first; they are not validated."""
     seen: set[str] = set()
     for text in islice(_make_candidates(shape_of(kind), hints), 4 * MAX_TRIED):
         if text not in seen and len(text) <= _LONGEST:
@@ -170,7 +170,7 @@ def list_samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def valid_samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:
-    """Texts that are valid for the type."""
+    """Return texts that are valid for the type."""
     return (text for text in list_samples(kind, hints=hints) if accepts_text(kind, text))
 
 
@@ -246,7 +246,7 @@ def _length_samples(shape: SimpleTypeShape) -> Iterator[str]:
 
 
 def _pattern_samples(shape: SimpleTypeShape) -> Iterator[str]:
-    """Short words of the language of the facets."""
+    """Yield short words of the language of the facets."""
     algebra = Algebra(meet=lambda one, other: (one & other) or None, steps=60_000)
     try:
         yield from islice(list_words(algebra, text_language(algebra, shape)), 24)
@@ -255,7 +255,7 @@ def _pattern_samples(shape: SimpleTypeShape) -> Iterator[str]:
 
 
 def list_words(algebra: Algebra, start: Term, *, width: int = 400) -> Iterator[str]:
-    """Words of a term over characters, shortest first, not all of them. Raises `TooMuch`."""
+    """Yield words of a term over characters, shortest first, not all of them. Raises `TooMuch`."""
     budget = StepBudget(3_000)
     layer: dict[Term, str] = {start: ""}
     while layer:

@@ -1,4 +1,4 @@
-"""Values of elements and attributes: types, fixed values and defaults."""
+"""Compares the values of elements and attributes: types, fixed values and defaults."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from stele.formats.xsd.findings import ElementPair, FindingCollector, local_name, type_name
+from stele.formats.xsd.findings import ElementPair, FindingCollector
 from stele.formats.xsd.instances import ElementContent
 from stele.formats.xsd.simple_inclusion import SimpleTypeBudget, compare_simple_types, listed_texts
 from stele.formats.xsd.simple_type import shape_of
 from stele.formats.xsd.type_texts import list_samples, valid_samples
-from stele.formats.xsd.xmlschema_adapter import accepts_text
+from stele.formats.xsd.xmlschema_adapter import accepts_text, local_name, type_name
 
 _TRIED: Final = 6
 _SAMPLES_UNITS: Final = 100
@@ -19,16 +19,16 @@ _SAMPLE_UNITS: Final = 4
 
 
 class ValueConstraintChecker:
-    """Compares what texts two places allow; remembers what matters elsewhere.
+    """Compares what texts two places allow, and notes what other checks need.
 
     retyped   a value compares differently for the reader, so identity constraints may come out differently
     ids_gone  identifiers of the writer are none for the reader
     refers    references to identifiers meet such
     """
 
-    def __init__(self, court: FindingCollector) -> None:
-        self._court = court
-        self._effort = SimpleTypeBudget()
+    def __init__(self, collector: FindingCollector) -> None:
+        self._collector = collector
+        self._budget = SimpleTypeBudget()
         self._known: dict[tuple[int, int], tuple[bool, tuple[str, ...]]] = {}
         self.retyped = False
         self.ids_gone = False
@@ -36,24 +36,28 @@ class ValueConstraintChecker:
 
     @staticmethod
     def has_default(declaration: Any | None) -> bool:
-        """Whether an empty element takes a value from its declaration."""
+        """Return whether an empty element takes a value from its declaration."""
         return declaration is not None and (declaration.default is not None or declaration.fixed is not None)
 
-    def compare_text(self, node: ElementPair, mine: Any, theirs: Any) -> None:
+    def compare_text(self, node: ElementPair, writer: Any, reader: Any) -> None:
         """Compare the text of two elements of simple content."""
 
         def make_documents(texts: Iterator[str]) -> Iterator[Any]:
-            return self._court.documents_with_content(node, (ElementContent(text=text) for text in texts))
+            return self._collector.documents_with_content(node, (ElementContent(text=text) for text in texts))
 
-        self.compare_values(node, "", node.mine, mine, node.theirs, theirs, make_documents)
-        if self.has_default(node.mine) and not self.has_default(node.theirs) and not accepts_text(theirs, ""):
-            self._court.report_finding(
+        self.compare_values(node, "", node.writer_declaration, writer, node.reader_declaration, reader, make_documents)
+        if (
+            self.has_default(node.writer_declaration)
+            and not self.has_default(node.reader_declaration)
+            and not accepts_text(reader, "")
+        ):
+            self._collector.report_finding(
                 "DEFAULT_REMOVED",
                 node,
                 make_documents(iter([""])),
                 exact=True,
-                reader=type_name(theirs),
-                writer=str(node.mine.default if node.mine is not None else ""),
+                reader=type_name(reader),
+                writer=str(node.writer_declaration.default if node.writer_declaration is not None else ""),
                 why=(
                     f"An empty {local_name(node.name)!r} takes the writer's default; "
                     "the reader has none and refuses it."
@@ -65,24 +69,24 @@ class ValueConstraintChecker:
         self,
         node: ElementPair,
         path: str,
-        mine: Any | None,
+        writer_declaration: Any | None,
         writer: Any,
-        theirs: Any | None,
+        reader_declaration: Any | None,
         reader: Any,
         documents: Callable[[Iterator[str]], Iterator[Any]],
     ) -> None:
-        """Compare two places that hold a text; mine and theirs are the declarations with their fixed values."""
+        """Compare the texts that two places allow, their declarations' fixed values included."""
         self._note_retyping(writer, reader)
-        fixed = None if mine is None else mine.fixed
+        fixed = None if writer_declaration is None else writer_declaration.fixed
         holds, found = self.prove_inclusion(writer, reader)
         if not holds and fixed is not None:
             holds, found = self._fixed_inside(fixed, writer, reader)
         if not holds:
             exact = bool(found)
-            self._court.report_finding(
+            self._collector.report_finding(
                 "VALUE_NOT_ALLOWED",
                 node,
-                documents(iter(found[:_TRIED])) if exact else self._court.documents_in_styles(node.root),
+                documents(iter(found[:_TRIED])) if exact else self._collector.documents_in_styles(node.root),
                 exact=exact,
                 path=path,
                 reader=_describe_type(reader),
@@ -90,10 +94,10 @@ class ValueConstraintChecker:
                 why=_explain_refusal(found, writer, reader),
                 fix="Allow every value that was allowed before.",
             )
-        wanted = None if theirs is None else theirs.fixed
+        wanted = None if reader_declaration is None else reader_declaration.fixed
         if wanted is not None and not _has_only_value(fixed, writer, wanted, reader):
             others = [text for text in islice(valid_samples(writer), 20) if text.strip() != wanted.strip()]
-            self._court.report_finding(
+            self._collector.report_finding(
                 "FIXED_VALUE",
                 node,
                 documents(iter(([fixed] if fixed is not None else others)[:_TRIED])),
@@ -106,12 +110,12 @@ class ValueConstraintChecker:
             )
 
     def prove_inclusion(self, writer: Any, reader: Any) -> tuple[bool, tuple[str, ...]]:
-        """Whether inclusion is proved, else texts that only the writer's type allows."""
+        """Return whether inclusion is proved, else texts that only the writer's type allows."""
         key = (id(writer), id(reader))
         if key not in self._known:
-            proof = compare_simple_types(writer, reader, self._effort)
+            proof = compare_simple_types(writer, reader, self._budget)
             found = (
-                () if proof.holds else tuple(islice(_refused_texts(writer, reader, proof.hints, self._effort), _TRIED))
+                () if proof.holds else tuple(islice(_refused_texts(writer, reader, proof.hints, self._budget), _TRIED))
             )
             self._known[key] = proof.holds, found
         return self._known[key]
@@ -120,36 +124,44 @@ class ValueConstraintChecker:
     def _fixed_inside(fixed: str, writer: Any, reader: Any) -> tuple[bool, tuple[str, ...]]:
         if not accepts_text(reader, fixed):
             return False, (fixed,)
-        mine, theirs = shape_of(writer), shape_of(reader)
-        return (mine.is_textual and mine.white == theirs.white) or (not theirs.is_textual and not theirs.patterns), ()
+        writer_shape, reader_shape = shape_of(writer), shape_of(reader)
+        return (writer_shape.is_textual and writer_shape.white == reader_shape.white) or (
+            not reader_shape.is_textual and not reader_shape.patterns
+        ), ()
 
     def _note_retyping(self, writer: Any, reader: Any) -> None:
-        mine, theirs = shape_of(writer), shape_of(reader)
-        if mine.variety != theirs.variety or mine.white != theirs.white:
+        writer_shape, reader_shape = shape_of(writer), shape_of(reader)
+        if writer_shape.variety != reader_shape.variety or writer_shape.white != reader_shape.white:
             self.retyped = True
-        elif mine.base != theirs.base and not (mine.is_textual and theirs.is_textual):
-            exact = (mine.base == "decimal" or mine.is_integral) and (theirs.base == "decimal" or theirs.is_integral)
+        elif writer_shape.base != reader_shape.base and not (writer_shape.is_textual and reader_shape.is_textual):
+            exact = (writer_shape.base == "decimal" or writer_shape.is_integral) and (
+                reader_shape.base == "decimal" or reader_shape.is_integral
+            )
             self.retyped = self.retyped or not exact
-        self.ids_gone = self.ids_gone or (mine.base == "ID" and theirs.base != "ID")
-        inner = [shape_of(part).base for part in theirs.parts] if theirs.variety == "list" else [theirs.base]
+        self.ids_gone = self.ids_gone or (writer_shape.base == "ID" and reader_shape.base != "ID")
+        inner = (
+            [shape_of(part).base for part in reader_shape.parts]
+            if reader_shape.variety == "list"
+            else [reader_shape.base]
+        )
         self.refers = self.refers or "IDREF" in inner
 
 
-def _refused_texts(writer: Any, reader: Any, hints: tuple[str, ...], effort: SimpleTypeBudget) -> Iterator[str]:
-    """Texts that only the writer's type allows, as far as the effort goes."""
-    if not effort.try_spend(_SAMPLES_UNITS):
+def _refused_texts(writer: Any, reader: Any, hints: tuple[str, ...], budget: SimpleTypeBudget) -> Iterator[str]:
+    """Yield texts that only the writer's type allows, until the budget is spent."""
+    if not budget.try_spend(_SAMPLES_UNITS):
         return
     collapsed = shape_of(writer).white == "collapse" and shape_of(reader).white != "collapse"
     for text in [*list_samples(writer, hints=hints), *list_samples(reader)]:
         for spelling in (text, f" {text} ", f"{text}{' ' * 300}") if collapsed else (text,):
-            if not effort.try_spend(_SAMPLE_UNITS):
+            if not budget.try_spend(_SAMPLE_UNITS):
                 return
             if accepts_text(writer, spelling) and not accepts_text(reader, spelling):
                 yield spelling
 
 
 def _has_only_value(fixed: str | None, writer: Any, wanted: str, reader: Any) -> bool:
-    """Whether the writer's values are all equal to the one the reader wants."""
+    """Return whether the writer's values are all equal to the one that the reader requires."""
     texts = (fixed,) if fixed is not None else listed_texts(writer)
     if texts is None or not accepts_text(reader, wanted):
         return False
@@ -165,7 +177,7 @@ def _explain_refusal(found: tuple[str, ...], writer: Any, reader: Any) -> str:
 
 
 def _describe_type(kind: Any) -> str:
-    """A simple type in a few words."""
+    """Return a simple type in a few words."""
     shape = shape_of(kind)
     base = shape.base or shape.variety
     facets = [f"pattern {' | '.join(step)[:60]}" for step in shape.patterns[:2]]

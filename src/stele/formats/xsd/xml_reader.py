@@ -1,4 +1,4 @@
-"""Reading XML that nobody vouches for: no document type, no entity, no file, no network, bounded in every direction."""
+"""Reads untrusted XML: no document type, no entity, no file, no network, bounded in every direction."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MalformedXml(ValueError):
 
 
 class _SafetyScan:
-    """One pass of expat, which has places for everything and opens nothing: refuses before a tree is built."""
+    """One pass of expat, which knows positions and opens no file: refuses documents before a tree is built."""
 
     def __init__(self, text: bytes, *, stop: int | None = None) -> None:
         self._parser = expat.ParserCreate()
@@ -55,7 +55,7 @@ class _SafetyScan:
             raise error if isinstance(error, MalformedXml) else MalformedXml(f"not readable: {error}", 1, 1) from None
 
     def _explain_error(self, code: int) -> str:
-        """What is wrong, and in which element."""
+        """Return what is wrong, and in which element."""
         reason = expat.ErrorString(code).removeprefix("not well-formed ").strip("()")
         inside = f" inside <{self._open[-1][:100]}>" if self._open else ""
         if reason == "mismatched tag":
@@ -91,7 +91,7 @@ class _SafetyScan:
 
 
 def read_document(text: bytes) -> etree._Element:
-    """The root element of a document, with comments. Raises `NotXml`, `NotInstalled`."""
+    """Return the root element of a document, with comments. Raises `NotXml`, `NotInstalled`."""
     try:
         from lxml import etree
     except ImportError:
@@ -115,13 +115,13 @@ def read_document(text: bytes) -> etree._Element:
 
 
 def _strip_leading_blanks(text: bytes) -> bytes:
-    """The text without blanks before its XML declaration, which pasted documents often have."""
+    """Return the text without blanks before its XML declaration, which pasted documents often have."""
     bare = text.lstrip(b" \t\r\n")
     return bare if bare.startswith(b"<?xml") else text
 
 
 def read_schema(text: bytes) -> etree._Element:
-    """The root of a schema document. Raises `MalformedSchema` with line and column."""
+    """Return the root of a schema document. Raises `MalformedSchema` with line and column."""
     try:
         root = read_document(text)
     except MalformedXml as error:
@@ -141,15 +141,21 @@ def _source_line(element: etree._Element) -> int | None:
     return line if isinstance(line, int) else None
 
 
+def shorten_message(message: str) -> str:
+    """Return a message of the library, bounded and on one line."""
+    message = " ".join(message.split())
+    return message if len(message) <= 300 else message[:300] + "…"
+
+
 class SourcePositions:
-    """Where elements of several documents start, found only when somebody asks."""
+    """Where elements of several documents start, computed on demand."""
 
     def __init__(self, documents: Iterable[tuple[etree._Element, bytes]]) -> None:
         self._texts = {id(root): text for root, text in documents}
         self._roots: dict[str, etree._Element] = {}
 
     def document_text(self, root: etree._Element) -> str:
-        """A document as the library reads it: its own trees do not mix with lxml's."""
+        """Return a document as text for the library, whose trees do not mix with lxml's."""
         from lxml import etree
 
         for known, other in self._roots.items():
@@ -160,7 +166,7 @@ class SourcePositions:
         return text
 
     def find_twin(self, resource: Any, element: Any) -> etree._Element | None:
-        """The element of ours for one of the library's resource."""
+        """Return the lxml element for an element of the library's resource."""
         root = self._roots.get(resource.source) if isinstance(getattr(resource, "source", None), str) else None
         if root is None:
             return None
@@ -169,7 +175,7 @@ class SourcePositions:
         return next((one for one, other in zip(mine, theirs, strict=False) if other is element), None)
 
     def find_position(self, element: etree._Element) -> tuple[int | None, int | None]:
-        """Line and column, from 1; None for an element of no known document."""
+        """Return line and column, from 1; None for an element of no known document."""
         root = element.getroottree().getroot()
         text = self._texts.get(id(root))
         if text is None:
@@ -180,13 +186,13 @@ class SourcePositions:
         return _source_line(element), None
 
     def build_fault(self, element: etree._Element, why: str, expected: str | None = None) -> MalformedSchema:
-        """The refusal of an element."""
+        """Return the error that refuses an element."""
         line, column = self.find_position(element)
         path = element.getroottree().getpath(element)
         return MalformedSchema(why, line=line, column=column, path=path, expected=expected)
 
     def build_unresolved(self, element: etree._Element, why: str) -> UnresolvedReference:
-        """The refusal of a reference that leads nowhere."""
+        """Return the error for a reference that leads nowhere."""
         line, column = self.find_position(element)
         expected = "a reference named by that schemaLocation or by its namespace"
         return UnresolvedReference(why, line=line, column=column, expected=expected)

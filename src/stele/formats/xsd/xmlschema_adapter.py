@@ -85,7 +85,7 @@ _RULES: Final = tuple(
 
 
 def rephrase_message(message: str) -> Rephrased:
-    """A message of the library in other words; the message itself where there are none."""
+    """Return a message of the library in words for authors; the message itself where no rule matches."""
     for pattern, words in _RULES:
         match = pattern.fullmatch(message)
         if match is not None:
@@ -192,7 +192,7 @@ class OfflineLoader(SchemaLoader):
             found.override = schema
 
     def load_namespace(self, namespace: str, build: bool = True) -> bool:
-        """Whether the namespace is loaded already: nothing is ever looked for while data is read."""
+        """Return whether the namespace is loaded already; nothing is loaded while data is read."""
         return namespace in self.namespaces
 
 
@@ -218,7 +218,7 @@ class Schema11(XMLSchema11):
 
 
 def build_schema(root: Tree, roots: ReferenceTrees, places: SourcePositions, *, name: str, version: str) -> Any:
-    """The model of a document. Raises what xmlschema raises, and `UnresolvedReference`."""
+    """Return the model of a document. Raises what xmlschema raises, and `UnresolvedReference`."""
     loader = type("Loader", (OfflineLoader,), {"roots": roots, "own_name": name, "own_root": root, "places": places})
     kind: Callable[..., Any] = Schema11 if version == "1.1" else Schema10
     return kind(places.document_text(root), loader_class=loader, use_fallback=False, allow="none")
@@ -237,7 +237,7 @@ _LOOP: Final = re.compile(r"\b(?:for|some|every)\s+\$")
 
 
 def explain_unsafe_test(test: str) -> str | None:
-    """What in an assertion or alternative could run for long or reach outside; None when it is harmless.
+    """Return what in an assertion or alternative could run for long or reach outside; None when it is harmless.
 
     Only such XPath is evaluated: no regular expressions, no ranges, no documents, one loop at most.
     """
@@ -262,3 +262,15 @@ def accepts_text(kind: Any, text: str) -> bool:
         return bool(kind.is_valid(text))
     except (ValueError, TypeError, ArithmeticError, KeyError, AttributeError):
         return False
+
+
+def local_name(name: str) -> str:
+    """Return a name without its namespace: `{urn:a}b` is `b`."""
+    return name.rpartition("}")[2]
+
+
+def type_name(kind: Any) -> str:
+    """Return the local name of a type, `anonymous type` where it has none, '' for no type."""
+    if kind is None:
+        return ""
+    return local_name(kind.name) if kind.name else "anonymous type"

@@ -15,10 +15,10 @@ from stele.errors import StoreError
 __all__ = [
     "APPLICATION_ID",
     "SCHEMA_VERSION",
-    "connect",
     "lock_path",
-    "prepare",
-    "resolve",
+    "open_connection",
+    "prepare_file",
+    "resolve_path",
     "store_error",
     "transaction",
 ]
@@ -67,7 +67,7 @@ def store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
     return StoreError(f"The log {path} {_WHY.get(family, 'cannot be used')} ({error})")
 
 
-def resolve(path: str | Path) -> Path:
+def resolve_path(path: str | Path) -> Path:
     """The absolute path without symbolic links. Raises `StoreError`."""
     try:
         return Path(path).resolve()
@@ -83,7 +83,7 @@ def lock_path(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
-def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
+def open_connection(path: Path, busy_timeout: float) -> sqlite3.Connection:
     """A connection in autocommit mode that may be handed to another thread. Raises `StoreError`."""
     try:
         connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
@@ -94,18 +94,18 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
     return connection
 
 
-def prepare(path: Path, busy_timeout: float) -> None:
+def prepare_file(path: Path, busy_timeout: float) -> None:
     """Make the file if there is none; make sure that it is a log of ours. Raises `StoreError`.
 
     Safe against other processes doing the same: the making is done under the lock file.
     """
     try:
         _make_folder(path.parent)
-        with closing(connect(path, busy_timeout)) as connection:
+        with closing(open_connection(path, busy_timeout)) as connection:
             if not _is_stamped(path, connection):
-                with _locked(lock_path(path)):
+                with _hold_lock(lock_path(path)):
                     if not _is_stamped(path, connection):
-                        _lay_out(path, connection, busy_timeout)
+                        _create_layout(path, connection, busy_timeout)
             _ensure_wal(path, connection, busy_timeout)
     except (sqlite3.Error, OSError) as error:
         raise store_error(path, error) from error
@@ -130,8 +130,10 @@ def _is_stamped(path: Path, connection: sqlite3.Connection) -> bool:
     # One transaction, or another process could lay the file out between two of the questions.
     connection.execute("BEGIN")
     try:
-        application, version = (_value(connection, f"PRAGMA {name}") for name in ("application_id", "user_version"))
-        tables = _value(connection, "SELECT count(*) FROM sqlite_master")
+        application, version = (
+            _query_value(connection, f"PRAGMA {name}") for name in ("application_id", "user_version")
+        )
+        tables = _query_value(connection, "SELECT count(*) FROM sqlite_master")
     finally:
         connection.execute("ROLLBACK")
     if application == APPLICATION_ID:
@@ -145,7 +147,7 @@ def _is_stamped(path: Path, connection: sqlite3.Connection) -> bool:
     return False
 
 
-def _lay_out(path: Path, connection: sqlite3.Connection, busy_timeout: float) -> None:
+def _create_layout(path: Path, connection: sqlite3.Connection, busy_timeout: float) -> None:
     _ensure_wal(path, connection, busy_timeout)
     with transaction(connection):
         for statement in _LAYOUT:
@@ -157,7 +159,7 @@ def _ensure_wal(path: Path, connection: sqlite3.Connection, busy_timeout: float)
     deadline = time.monotonic() + busy_timeout
     while True:
         try:
-            mode = _value(connection, "PRAGMA journal_mode = WAL")
+            mode = _query_value(connection, "PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
@@ -168,13 +170,13 @@ def _ensure_wal(path: Path, connection: sqlite3.Connection, busy_timeout: float)
         return
 
 
-def _value(connection: sqlite3.Connection, query: str) -> int | str:
+def _query_value(connection: sqlite3.Connection, query: str) -> int | str:
     value: int | str = connection.execute(query).fetchall()[0][0]
     return value
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _hold_lock(path: Path) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -19,7 +19,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from stele.core.ports import LogEntry
 from stele.errors import StoreError
-from stele.storage.sqlite.file import connect, lock_path, prepare, resolve, store_error, transaction
+from stele.storage.sqlite.file import lock_path, open_connection, prepare_file, resolve_path, store_error, transaction
 from stele.storage.sqlite.turn import FileTurn
 
 __all__ = ["SqliteLog"]
@@ -47,9 +47,9 @@ class SqliteLog:
     """
 
     def __init__(self, path: Path, busy_timeout: float, patience: float) -> None:
-        """Opens a file that `prepare` has made sure of; callers use `open`."""
+        """Opens a file that `prepare_schema` has made sure of; callers use `open`."""
         self._path = path
-        self._hint = connect(path, busy_timeout)
+        self._hint = open_connection(path, busy_timeout)
         self._writer = _Worker(path, busy_timeout, "stele-log-writer")
         self._reader = _Worker(path, busy_timeout, "stele-log-reader")
         self._turn = FileTurn(lock_path(path), patience)
@@ -68,63 +68,63 @@ class SqliteLog:
 
         def start() -> SqliteLog:
             # Resolved: a later chdir must not move the log, and whoever comes by a symbolic link shares the lock file.
-            place = resolve(path)
-            prepare(place, busy_timeout)
+            place = resolve_path(path)
+            prepare_file(place, busy_timeout)
             return SqliteLog(place, busy_timeout, patience)
 
         return await asyncio.to_thread(start)
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head."""
-        self._live()
-        return await self._writer.run(_append, expected, records)
+        self._require_open()
+        return await self._writer.run_job(_append_records, expected, records)
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         """At most limit entries with seq > after, in order, dense. Raises `StoreError` when records are missing."""
         after, limit = max(after, 0), max(limit, 0)
-        expected = min(self._ask(_HEAD) - after, limit)
+        expected = min(self._query_number(_HEAD) - after, limit)
         if expected <= 0:
             return []
         if expected > _INLINE:
-            return await self._reader.run(_tail, self._path, after, limit)
+            return await self._reader.run_job(_read_tail, self._path, after, limit)
         try:
-            return _tail(self._hint, self._path, after, limit)
+            return _read_tail(self._hint, self._path, after, limit)
         except sqlite3.Error as error:
             raise store_error(self._path, error) from error
 
     async def head(self) -> int:
         """Sequence number of the last committed record, 0 when empty. Sees every append finished before the call."""
-        return self._ask(_HEAD)
+        return self._query_number(_HEAD)
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether any connection committed since the last call: True on the first call and after own writes, too."""
         # https://sqlite.org/pragma.html#pragma_data_version
-        seen, self._seen = self._seen, self._ask("PRAGMA data_version")
+        seen, self._seen = self._seen, self._query_number("PRAGMA data_version")
         return seen != self._seen
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """One writer at a time among all processes of the file; given up waiting for after `patience` seconds."""
-        self._live()
-        return self._turn.hold()
+        self._require_open()
+        return self._turn.hold_turn()
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
         """Return once the head is past `after`, seen within 50 ms of the commit, or when timeout seconds have gone."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout
         pause, longest = _POLL
-        while self._ask(_HEAD) <= after and (left := deadline - clock()) > 0:
+        while self._query_number(_HEAD) <= after and (left := deadline - clock()) > 0:
             await asyncio.sleep(min(pause, left))
             pause = min(pause * 1.5, longest)
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
         """Keep the snapshot and drop older ones, in one transaction; nothing happens when a later one is there."""
-        self._live()
-        await self._writer.run(_save_snapshot, seq, data)
+        self._require_open()
+        await self._writer.run_job(_save_snapshot, seq, data)
 
     async def load_snapshot(self) -> tuple[int, bytes] | None:
         """The newest snapshot as (seq, data); None when there is none or its checksum is wrong: the log has it all."""
-        self._live()
-        return await self._reader.run(_load_snapshot, self._path)
+        self._require_open()
+        return await self._reader.run_job(_load_snapshot, self._path)
 
     async def erase(self, seq: int, record: bytes) -> None:
         """Overwrite the record at seq and scrub its old bytes from the database and its write-ahead log.
@@ -132,22 +132,22 @@ class SqliteLog:
         Raises `StoreError` when there is no such record, and when a reader elsewhere keeps the old bytes in the
         write-ahead log; the record is overwritten then, and erasing again finishes the scrubbing.
         """
-        self._live()
-        await self._writer.run(_erase, self._path, seq, record)
+        self._require_open()
+        await self._writer.run_job(_erase_record, self._path, seq, record)
 
     async def close(self) -> None:
         """Finish what is under way and release files and threads. Closing twice is fine."""
         if self._closed:
             return
-        self._live()
+        self._require_open()
         self._closed = True
         self._hint.close()
         await self._reader.close()
         await self._writer.close()  # last: closing the last connection folds the write-ahead log into the database
 
-    def _ask(self, question: str) -> int:
+    def _query_number(self, question: str) -> int:
         """One number, on the event loop."""
-        self._live()
+        self._require_open()
         try:
             # fetchall, not fetchone: an unfinished statement would pin the connection to an old view of the log.
             answer: int = self._hint.execute(question).fetchall()[0][0]
@@ -155,7 +155,7 @@ class SqliteLog:
             raise store_error(self._path, error) from error
         return answer
 
-    def _live(self) -> None:
+    def _require_open(self) -> None:
         if self._closed:
             raise StoreError(f"The log {self._path} is closed")
         if self._owner != os.getpid():
@@ -167,10 +167,12 @@ class _Worker:
 
     def __init__(self, path: Path, busy_timeout: float, name: str) -> None:
         self._path = path
-        self._connection = connect(path, busy_timeout)
+        self._connection = open_connection(path, busy_timeout)
         self._thread = ThreadPoolExecutor(1, name)
 
-    async def run(self, job: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_job(
+        self, job: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         try:
             return await asyncio.wrap_future(self._thread.submit(job, self._connection, *args, **kwargs))
         except sqlite3.Error as error:
@@ -182,24 +184,24 @@ class _Worker:
         await asyncio.shield(asyncio.wrap_future(done))
 
 
-def _append(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
+def _append_records(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
     # A first look without the write lock: a loser need not queue behind the winner's fsync.
-    if _head(connection) != expected:
+    if _read_head(connection) != expected:
         return False
     if records:
         with transaction(connection):
-            if _head(connection) != expected:
+            if _read_head(connection) != expected:
                 return False
             connection.executemany("INSERT INTO log (seq, record) VALUES (?, ?)", enumerate(records, expected + 1))
     return True
 
 
-def _head(connection: sqlite3.Connection) -> int:
+def _read_head(connection: sqlite3.Connection) -> int:
     head: int = connection.execute(_HEAD).fetchall()[0][0]
     return head
 
 
-def _tail(connection: sqlite3.Connection, path: Path, after: int, limit: int) -> list[LogEntry]:
+def _read_tail(connection: sqlite3.Connection, path: Path, after: int, limit: int) -> list[LogEntry]:
     entries = [LogEntry(*row) for row in connection.execute(_TAIL, (after, limit)).fetchall()]
     # seq ascends strictly, so the two ends prove that all between is there.
     if entries and (entries[0].seq != after + 1 or entries[-1].seq != after + len(entries)):
@@ -207,7 +209,7 @@ def _tail(connection: sqlite3.Connection, path: Path, after: int, limit: int) ->
     return entries
 
 
-def _digest(seq: int, data: bytes) -> bytes:
+def _snapshot_digest(seq: int, data: bytes) -> bytes:
     return blake2b(data, digest_size=16, salt=seq.to_bytes(8, "big")).digest()
 
 
@@ -216,19 +218,21 @@ def _save_snapshot(connection: sqlite3.Connection, seq: int, data: bytes) -> Non
         if connection.execute("SELECT 1 FROM snapshot WHERE seq > ?", (seq,)).fetchall():
             return
         connection.execute("DELETE FROM snapshot")
-        connection.execute("INSERT INTO snapshot (seq, digest, data) VALUES (?, ?, ?)", (seq, _digest(seq, data), data))
+        connection.execute(
+            "INSERT INTO snapshot (seq, digest, data) VALUES (?, ?, ?)", (seq, _snapshot_digest(seq, data), data)
+        )
 
 
 def _load_snapshot(connection: sqlite3.Connection, path: Path) -> tuple[int, bytes] | None:
     rows = connection.execute("SELECT seq, digest, data FROM snapshot ORDER BY seq DESC LIMIT 1").fetchall()
     for seq, digest, data in rows:
-        if digest == _digest(seq, data):
+        if digest == _snapshot_digest(seq, data):
             return seq, data
         _LOGGER.warning("the snapshot after record %d in %s is damaged; replaying the whole log instead", seq, path)
     return None
 
 
-def _erase(connection: sqlite3.Connection, path: Path, seq: int, record: bytes) -> None:
+def _erase_record(connection: sqlite3.Connection, path: Path, seq: int, record: bytes) -> None:
     with transaction(connection):
         if connection.execute("UPDATE log SET record = ? WHERE seq = ?", (record, seq)).rowcount != 1:
             raise StoreError(f"The log {path} has no record {seq} to erase")

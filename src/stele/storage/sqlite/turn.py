@@ -36,17 +36,17 @@ class FileTurn:
         self._overdue = False
 
     @asynccontextmanager
-    async def hold(self) -> AsyncIterator[None]:
+    async def hold_turn(self) -> AsyncIterator[None]:
         """Wait for the turn, at most `patience` seconds, and keep it for the block. Not re-entrant."""
         async with self._queue:
-            lock = await self._take()
+            lock = await self._take_lock()
             try:
                 yield
             finally:
                 if lock is not None:
-                    _release(lock)
+                    _release_lock(lock)
 
-    async def _take(self) -> FileIO | None:
+    async def _take_lock(self) -> FileIO | None:
         """The locked file, or None to go on without a turn."""
         try:
             lock = FileIO(self._path, "a")
@@ -55,32 +55,32 @@ class FileTurn:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return await self._wait(lock)
+            return await self._wait_for_lock(lock)
         except OSError as error:
             lock.close()
             raise StoreError(f"The lock file {self._path} cannot be locked ({error.strerror})") from error
         return lock
 
-    async def _wait(self, lock: FileIO) -> FileIO | None:
+    async def _wait_for_lock(self, lock: FileIO) -> FileIO | None:
         loop = asyncio.get_running_loop()
         if self._asking:
             lock.close()
         else:
             self._asking = True
-            threading.Thread(target=self._ask, args=(loop, lock), name="stele-turn", daemon=True).start()
+            threading.Thread(target=self._lock_in_thread, args=(loop, lock), name="stele-turn", daemon=True).start()
         if self._overdue:
             return None
         self._heir = heir = loop.create_future()
         try:
             async with asyncio.timeout(self._patience):
-                return await _claim(heir)
+                return await _pass_lock(heir)
         except TimeoutError:
             self._overdue = True
             return None
         finally:
             self._heir = None
 
-    def _ask(self, loop: asyncio.AbstractEventLoop, lock: FileIO) -> None:
+    def _lock_in_thread(self, loop: asyncio.AbstractEventLoop, lock: FileIO) -> None:
         """In the thread: block until the lock is granted, then tell the loop."""
         granted: FileIO | None = lock
         try:
@@ -89,28 +89,28 @@ class FileTurn:
             lock.close()
             granted = None
         try:
-            loop.call_soon_threadsafe(self._granted, granted)
+            loop.call_soon_threadsafe(self._lock_granted, granted)
         except RuntimeError:  # the loop has been closed meanwhile
             lock.close()
 
-    def _granted(self, lock: FileIO | None) -> None:
+    def _lock_granted(self, lock: FileIO | None) -> None:
         self._asking = self._overdue = False
         if self._heir is not None and not self._heir.done():
             self._heir.set_result(lock)
         elif lock is not None:
-            _release(lock)
+            _release_lock(lock)
 
 
-async def _claim(heir: asyncio.Future[FileIO | None]) -> FileIO | None:
+async def _pass_lock(heir: asyncio.Future[FileIO | None]) -> FileIO | None:
     try:
         return await heir
     except asyncio.CancelledError:
         if heir.done() and not heir.cancelled() and (lock := heir.result()) is not None:
-            _release(lock)  # granted in the very moment of the cancellation
+            _release_lock(lock)  # granted in the very moment of the cancellation
         raise
 
 
-def _release(lock: FileIO) -> None:
+def _release_lock(lock: FileIO) -> None:
     # Unlocking explicitly: a forked child may hold a copy of the descriptor, and closing alone would leave its lock.
     try:
         fcntl.flock(lock, fcntl.LOCK_UN)

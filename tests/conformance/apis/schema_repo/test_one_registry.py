@@ -78,13 +78,13 @@ async def test_the_default_of_a_new_subject_is_written_down(client: httpx.AsyncC
     await post(client, INT)
     await client.put("/schema-repo/t", data={"repo.validators": "full"})
     created = [
-        event for _, row in await node.journal(0, 99) for event in row.events if isinstance(event, ev.SubjectCreated)
+        event for _, row in await node.read_log(0, 99) for event in row.events if isinstance(event, ev.SubjectCreated)
     ]
     assert [(event.key.name, event.default_policy, event.numbering.value) for event in created] == [
         ("s", ALLOW_ANY, "never_reuse"),
         ("t", policy_of(["full"], {}), "never_reuse"),
     ]
-    told = [(row.metadata.via, type(row.events[-1]).__name__) for _, row in await node.journal(0, 99)]
+    told = [(row.metadata.via, type(row.events[-1]).__name__) for _, row in await node.read_log(0, 99)]
     assert told[-2:] == [("avro1124", "Registered"), ("schema-repo", "SubjectCreated")]
 
 
@@ -110,7 +110,7 @@ async def test_a_policy_set_here_holds_there(
     assert (await put(client, STRING)).status_code == 403
     assert (await post(client, STRING)).status_code == 403
     shown = (await plain.get("/config/s?defaultToGlobal=true")).json()["compatibilityLevel"]
-    assert shown == queries.policy_for(await node.current(), S).nearest_name
+    assert shown == queries.policy_for(await node.fresh_state(), S).nearest_name
 
 
 async def test_a_policy_set_there_holds_here(client: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:
@@ -183,7 +183,7 @@ async def test_a_model_named_here_replaces_the_one_set_there(
     await level(plain, "FULL")
     assert (await post(client, INT, compatibility_model="backward")).text == "1"
     assert (await plain.get("/config/s")).json() == {"compatibilityLevel": "BACKWARD"}
-    assert queries.policy_for(await node.current(), S) == BACKWARD
+    assert queries.policy_for(await node.fresh_state(), S) == BACKWARD
     await plain.put("/config/t", json={"compatibility": "FULL"})
     await client.put("/schema-repo/t", data={"repo.validators": "forward"})
     assert (await plain.get("/config/t")).json() == {"compatibilityLevel": "FORWARD"}
@@ -262,7 +262,7 @@ async def test_a_language_nobody_knows_stays_what_it_is(client: httpx.AsyncClien
         RegisterSchema(S, first, defaults=SubjectDefaults(comparison_scope=ComparisonScope.ONE_TYPE, policy=ALLOW_ANY))
     )
     assert (await put(client, INT)).text == "1"
-    newest = queries.latest_version((await node.current()).find_subject(S))
+    newest = queries.latest_version((await node.fresh_state()).find_subject(S))
     assert newest is not None
     assert (newest.kind.format, newest.kind.custom_format) == ("opaque", "cobol")
     assert (await client.get("/schema-repo/s/id/0")).content == b"\xffodd"

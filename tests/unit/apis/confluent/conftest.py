@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from stele.core.commands import CompatibilityCheck, RegisterSchema, Registration
-from stele.core.decide.register import document_of
+from stele.core.decide.register import make_document
 from stele.core.metadata import Metadata, RuleSet
 from stele.core.model import Reference, SubjectKey
 from stele.service.registry import Registry
@@ -39,7 +39,7 @@ def put(registry: Registry) -> Put:
         space, _, subject = name.rpartition(":")
         command = RegisterSchema(
             key=SubjectKey(space, subject),
-            document=document_of(text.encode(), "avro"),
+            document=make_document(text.encode(), "avro"),
             references=references,
             metadata=metadata,
             rule_set=rule_set,

@@ -14,7 +14,7 @@ async def test_same_as_the_endpoint(registry: Registry, put: Put) -> None:
     """Status, headers and body, byte for byte, in every profile, the first time and from the cache."""
     for number in range(5):
         await put("a", f'{{"type":"fixed","name":"ä{number}","size":1}}')
-    await registry.current()
+    await registry.fresh_state()
     for options in (ConfluentOptions(), ConfluentOptions(profile="7.9")):
         hot = HotSchemas(registry, options)
         transport = httpx.ASGITransport(application(registry, options))
@@ -32,7 +32,7 @@ async def test_only_what_is_surely_there(registry: Registry, put: Put) -> None:
     """Other paths, unknown ids, and anything while the node is behind are left to the endpoint."""
     hot = HotSchemas(registry, ConfluentOptions())
     await put("a", '"int"')
-    await registry.current()
+    await registry.fresh_state()
     odd = (
         "",
         "/schemas/ids/",
@@ -53,11 +53,11 @@ async def test_purged_ids_are_forgotten(registry: Registry, put: Put) -> None:
     """A purge empties the cache before the next answer."""
     hot = HotSchemas(registry, ConfluentOptions())
     await put("a", '"int"')
-    await registry.current()
+    await registry.fresh_state()
     assert hot.get("/schemas/ids/1") is not None
     for removal in (DeleteMode.SOFT, DeleteMode.HARD):
         await registry.execute(DeleteSubject(SubjectKey("", "a"), removal))
-    await registry.current()
+    await registry.fresh_state()
     assert hot.get("/schemas/ids/1") is None
 
 
@@ -66,7 +66,7 @@ async def test_cache_is_bounded(registry: Registry, put: Put) -> None:
     for number in range(20):
         await put("a", f'{{"type":"fixed","name":"N{number}","size":1}}')
     await put("a", '{"type":"fixed","name":"N","size":1,"doc":"' + "x" * 5000 + '"}')
-    await registry.current()
+    await registry.fresh_state()
     hot = HotSchemas(registry, ConfluentOptions(), max_bytes=8000)
     for gid in range(1, 22):
         assert hot.get(f"/schemas/ids/{gid}") is not None

@@ -17,11 +17,11 @@ from stele.core import events as ev
 from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Binding, Reference, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD
-from stele.server.dialects import build_front
+from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings as ServerSettings
+from stele.server.settings import ServerSettings
 from stele.service import journal
-from stele.service.collections import Changes, Items, edit
+from stele.service.collections import Changes, Items, edit_collection
 from stele.service.registry import Registry
 from stele.storage.memory import MemoryLog, MemoryStore
 
@@ -75,7 +75,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def node() -> AsyncIterator[tuple[Registry, httpx.AsyncClient]]:
     """One node and a client of the whole server over it."""
     registry = await Registry.open(MemoryLog())
-    async with client_of(build_front(registry, ServerSettings(), Metrics())) as client:
+    async with client_of(build_dispatcher(registry, ServerSettings(), Metrics())) as client:
         yield registry, client
     await registry.close()
 
@@ -112,14 +112,14 @@ async def test_every_event_can_be_read() -> None:
     """The list of this test has each kind of event there is, and each gives one row or more."""
     assert {type(event) for event in EVENTS} == set(get_args(ev.Event))
     for event in EVENTS:
-        rows = journal.entries_of(5, ev.LogRecord(ev.EventMetadata(b"u" * 16, 9, "ada", "native"), (event,)))
+        rows = journal.list_entries(5, ev.LogRecord(ev.EventMetadata(b"u" * 16, 9, "ada", "native"), (event,)))
         assert rows
         assert [(row.seq, row.at, row.actor, row.via) for row in rows] == [(5, 9, "ada", "native")] * len(rows)
 
 
 async def test_nothing_secret_is_told() -> None:
     """Texts, free words, properties, rules, documents and addresses of any event stay out of the rows."""
-    rows = journal.entries_of(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), tuple(EVENTS)))
+    rows = journal.list_entries(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), tuple(EVENTS)))
     told = msgspec.json.encode(rows)
     assert SECRET.encode() not in told
     assert base64.b64encode(SECRET.encode()) not in told
@@ -128,7 +128,7 @@ async def test_nothing_secret_is_told() -> None:
 
 async def test_one_row_for_each_version() -> None:
     """Retired, purged and replaced versions have a row each; a subject that goes without versions has one, too."""
-    rows = journal.entries_of(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), (EVENTS[6], EVENTS[7], EVENTS[8])))
+    rows = journal.list_entries(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), (EVENTS[6], EVENTS[7], EVENTS[8])))
     assert [(row.kind, row.version, row.gid) for row in rows] == [
         ("registered", 3, 7),
         ("purged", 1, None),
@@ -203,8 +203,8 @@ async def test_what_another_node_wrote_is_there() -> None:
     store = MemoryStore()
     nodes = [await Registry.open(MemoryLog(store)) for _ in range(2)]
     for number in range(20):
-        await edit(nodes[number % 2], "numbers", _one_more)
-        page = await journal.page(nodes[(number + 1) % 2], 0, 1000)
+        await edit_collection(nodes[number % 2], "numbers", _one_more)
+        page = await journal.read_page(nodes[(number + 1) % 2], 0, 1000)
         changed = [entry for entry in page.entries if entry.kind == "item_changed"]
         assert len(changed) == number + 1
         assert page.next == page.end

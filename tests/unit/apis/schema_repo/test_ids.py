@@ -18,7 +18,7 @@ from stele.apis.schema_repo.ids import IdIndex, id_of, named_once, new_id
 from stele.apis.schema_repo.strategies import SEQUENTIAL, installed, strategy
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.decide.register import document_of
+from stele.core.decide.register import make_document
 from stele.core.model import SchemaDocument
 from stele.errors import InvalidRequest, SteleError
 
@@ -33,7 +33,7 @@ def avro(text: str) -> SchemaDocument:
 def test_ids_of_a_document_are_those_of_its_version() -> None:
     """What a document would be called is what it is called once registered; numbers are not known before."""
     box = Box()
-    for document in (avro("a b 1"), document_of(b"no avro", "opaque")):
+    for document in (avro("a b 1"), make_document(b"no avro", "opaque")):
         outcome = box.do(cmd.RegisterSchema(S, document, check=cmd.CompatibilityCheck.SKIP))
         assert isinstance(outcome, cmd.Registration)
         row = queries.get_version(box.state, S, outcome.version_number)
@@ -42,7 +42,7 @@ def test_ids_of_a_document_are_those_of_its_version() -> None:
             assert new_id(kind, document) == id_of(kind, 0, box.state, row)
     assert new_id("md5", avro("a b 1")) == hashlib.md5(b"ab1").hexdigest()
     assert new_id("crc-64-avro", avro("a b 1")) == hashlib.md5(b"ab").hexdigest()[:16]
-    assert new_id("crc-64-avro", document_of(b"no avro", "opaque")) == hashlib.md5(b"noavro").hexdigest()
+    assert new_id("crc-64-avro", make_document(b"no avro", "opaque")) == hashlib.md5(b"noavro").hexdigest()
 
 
 steps = st.lists(
@@ -133,7 +133,7 @@ def test_ids_that_cannot_be(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(second_word=second_word))
     plug_in(monkeypatch, word=f"{__name__}:second_word")
     with pytest.raises(InvalidRequest, match="the strategy 'word' says"):
-        new_id("word", document_of(f"x {told}".encode(), "opaque"))
+        new_id("word", make_document(f"x {told}".encode(), "opaque"))
 
 
 def test_a_strategy_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from stele.errors import NotInstalled
 from stele.formats.protobuf import builtin, compiler
-from stele.formats.protobuf.compiler import Compiler
+from stele.formats.protobuf.compiler import CompilerPool
 
 GOOD = b'syntax = "proto3"; message A {}'
 CRASH = (
@@ -23,7 +23,7 @@ SLOW = b'syntax = "proto3"; message A { ' + b"int32 a = 1; " * 100_000 + b"}"
 
 def test_a_crash_is_survived() -> None:
     """Input that kills the compiler process answers None, and the next job runs in a new process."""
-    pool = Compiler(1)
+    pool = CompilerPool(1)
     try:
         assert pool.compile_file("a", [("a", CRASH)]) is None
         outcome = pool.compile_file("a", [("a", GOOD)])
@@ -36,7 +36,7 @@ def test_a_crash_is_survived() -> None:
 def test_the_deadline_ends_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that takes too long is killed."""
     monkeypatch.setattr(compiler, "DEADLINE", 1.0)
-    pool = Compiler(1)
+    pool = CompilerPool(1)
     try:
         assert pool.compile_file("a", [("a", SLOW)]) is None
         assert pool.compile_file("a", [("a", GOOD)]) is not None
@@ -46,7 +46,7 @@ def test_the_deadline_ends_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_messages_are_kept_apart_between_jobs_and_threads() -> None:
     """Many threads share few processes, and each gets the messages of its own text."""
-    pool = Compiler(2)
+    pool = CompilerPool(2)
 
     def job(number: int) -> bool:
         bad = number % 2
@@ -65,7 +65,7 @@ def test_messages_are_kept_apart_between_jobs_and_threads() -> None:
 
 def test_compiler_messages_do_not_reach_the_server(capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing the compiler prints appears on the standard streams of this process."""
-    pool = Compiler(1)
+    pool = CompilerPool(1)
     try:
         outcome = pool.compile_file("a", [("a", b"rubbish")])
     finally:
@@ -80,7 +80,7 @@ def test_compiler_messages_do_not_reach_the_server(capfd: pytest.CaptureFixture[
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_uses_processes_of_its_own() -> None:
     """After a fork the child starts its own compiler, and the parent's keeps working."""
-    pool = Compiler(1)
+    pool = CompilerPool(1)
     try:
         assert pool.compile_file("a", [("a", GOOD)]) is not None
         child = os.fork()

@@ -7,7 +7,7 @@ import pytest
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats.protobuf import PROTOBUF
-from stele.formats.protobuf.parse import MAX_DECLARATIONS, _Cache
+from stele.formats.protobuf.parse import MAX_DECLARATIONS, SchemaCache
 
 
 def test_comments_that_are_no_text() -> None:
@@ -45,13 +45,13 @@ def test_many_declarations_in_imports() -> None:
 
 def test_the_cache_counts_what_schemas_take() -> None:
     """A small schema takes tens of kilobytes of memory, and the cache counts them: it holds no more than it may."""
-    cache = _Cache(1 << 20)
+    cache = SchemaCache(1 << 20)
     schema = PROTOBUF.parse(b'syntax="proto3"; message M { string a = 1; }', {})
     for number in range(200):
-        cache.put((b"%d" % number, "", ()), schema)
-    held = sum(cache.get((b"%d" % number, "", ())) is not None for number in range(200))
+        cache.store_schema((b"%d" % number, "", ()), schema)
+    held = sum(cache.find_schema((b"%d" % number, "", ())) is not None for number in range(200))
     assert 10 < held < 64
-    assert cache.get((b"199", "", ())) is schema
+    assert cache.find_schema((b"199", "", ())) is schema
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ whenever it is compared, multiples are compared without their fractions, and a l
 Source: docs/protocols/json-schema.md#confluents-rules.
 """
 
-from stele.formats.jsonschema.confluent.changes import ALL, LENIENT, RULESETS, STRICT, Change, build_findings
+from stele.formats.jsonschema.confluent.changes import ALL, LENIENT, RULESETS, STRICT, SchemaChange, build_findings
 from stele.formats.jsonschema.confluent.rules import list_changes
 
-__all__ = ["ALL", "LENIENT", "RULESETS", "STRICT", "Change", "build_findings", "list_changes"]
+__all__ = ["ALL", "LENIENT", "RULESETS", "STRICT", "SchemaChange", "build_findings", "list_changes"]

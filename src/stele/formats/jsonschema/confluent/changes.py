@@ -11,7 +11,7 @@ from stele.core.findings import Finding
 from stele.formats.jsonschema.parse import ParsedJsonSchema, excerpt_at
 
 
-class Change(NamedTuple):
+class SchemaChange(NamedTuple):
     """One difference between two schemas.
 
     type  name of the kind of change, upper case
@@ -176,14 +176,14 @@ _BY_ENDING = {
 
 
 def build_findings(
-    changes: list[Change], allowed: frozenset[str], reader: ParsedJsonSchema, writer: ParsedJsonSchema
+    changes: list[SchemaChange], allowed: frozenset[str], reader: ParsedJsonSchema, writer: ParsedJsonSchema
 ) -> list[Finding]:
-    """One finding for each change that is not allowed, once for each place."""
+    """Return one finding for each change that is not allowed, once for each place."""
     return [_build_finding(change, reader, writer) for change in dict.fromkeys(changes) if change.type not in allowed]
 
 
 def change_advice(change: str) -> tuple[str, str]:
-    """Why a type of change matters and what to do about it: two sentences, empty for types nothing speaks against."""
+    """Return why a type of change matters and what to do about it; ('', '') for types that every policy allows."""
     if change in STRICT:
         return "", ""
     if change in _EXACT:
@@ -192,7 +192,7 @@ def change_advice(change: str) -> tuple[str, str]:
     return found or _EXACT["TYPE_CHANGED"]
 
 
-def _build_finding(change: Change, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Finding:
+def _build_finding(change: SchemaChange, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Finding:
     why, fix = change_advice(change.type)
     return Finding(
         rule=change.type,
@@ -205,7 +205,7 @@ def _build_finding(change: Change, reader: ParsedJsonSchema, writer: ParsedJsonS
 
 
 def _excerpt_at(parsed: ParsedJsonSchema, path: str) -> str:
-    """What a schema has at a path of a change; '' where the path is none of the text."""
+    """Return what a schema has at the path of a change, '' where the text has no such path."""
     tokens = path.removeprefix("#/").split("/") if path != "#/" else ()
     return excerpt_at(parsed, (token.replace("~1", "/").replace("~0", "~") for token in tokens))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from stele.formats.jsonschema.confluent.engine import CombinationBranch, Comparison, InnerPair, LocalChange
-from stele.formats.jsonschema.confluent.shapes import Criterion, Member, ReferencePart, Shape
+from stele.formats.jsonschema.confluent.engine import CombinationBranch, InnerPair, LocalChange, SchemaDiff
+from stele.formats.jsonschema.confluent.shapes import Criterion, Member, ReferencePart, SchemaShape
 from stele.formats.jsonschema.json_text import write_json
 
 
-def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
-    """A plain schema became a combination: fine when one branch of a sum, or the only branch, reads it."""
+def into_combination(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
+    """Compare a plain schema with a combination: one branch of a sum, or the only branch, has to read it."""
     if len(new.members) > 1 and new.criterion is Criterion.ALL:
         return
     for index in range(len(new.members)):
@@ -23,8 +23,8 @@ def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator
             return
 
 
-def out_of_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
-    """A combination became a plain schema: fine when that reads one factor of a product, or the only branch."""
+def out_of_combination(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
+    """Compare a combination with a plain schema, which has to read one factor of a product, or the only branch."""
     if len(old.members) > 1 and old.criterion is not Criterion.ALL:
         return
     for index in range(len(old.members)):
@@ -36,8 +36,10 @@ def out_of_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterat
             return
 
 
-def compare_combinations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
-    """Two combinations: their criteria, their sizes, and as many branches paired off as can be."""
+def compare_combinations(
+    comparison: SchemaDiff, old: SchemaShape, new: SchemaShape
+) -> Iterator[LocalChange | InnerPair]:
+    """Compare two combinations: their criteria, their sizes, and their branches, paired off."""
     if old.criterion is not new.criterion:
         if not _criterion_may_change(old, new):
             yield LocalChange("COMBINED_TYPE_CHANGED")
@@ -55,14 +57,14 @@ def compare_combinations(comparison: Comparison, old: Shape, new: Shape) -> Iter
         yield LocalChange("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
 
 
-def compare_negations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
-    """`not` turns around: it may only come to forbid less, or (which is not told apart) as much as before."""
+def compare_negations(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
+    """Compare two negations: the new one may forbid less than the old one, or as much."""
     before, after = old.model.get_shape(old.source["not"]), new.model.get_shape(new.source["not"])
     yield LocalChange("NOT_TYPE_NARROWED" if comparison.is_compatible(after, before) else "NOT_TYPE_EXTENDED", ("not",))
 
 
-def _criterion_may_change(old: Shape, new: Shape) -> bool:
-    """Towards anyOf always; else from a singleton to oneOf, or to a singleton from a product or another singleton."""
+def _criterion_may_change(old: SchemaShape, new: SchemaShape) -> bool:
+    """Return whether one criterion may replace another: anyOf always, others only for a single member."""
     if new.criterion is Criterion.ANY:
         return True
     if len(new.members) == 1:
@@ -70,8 +72,8 @@ def _criterion_may_change(old: Shape, new: Shape) -> bool:
     return new.criterion is Criterion.ONE and len(old.members) == 1
 
 
-def _distinct_branches(comparison: Comparison, combination: Shape) -> list[CombinationBranch]:
-    """The members without repetitions; the parts of a split schema go by their kind and all its keywords."""
+def _distinct_branches(comparison: SchemaDiff, combination: SchemaShape) -> list[CombinationBranch]:
+    """Return the members without repetitions; parts of a split schema are equal when kind and keywords are."""
     known = comparison.branches.get(combination)
     if known is None:
         found: dict[bytes, int] = {}
@@ -83,7 +85,7 @@ def _distinct_branches(comparison: Comparison, combination: Shape) -> list[Combi
 
 
 def _member_text(member: Member) -> bytes:
-    if isinstance(member, Shape):
+    if isinstance(member, SchemaShape):
         kind = f"{member.kind.value} {member.criterion.value} {member.integer} "
         return kind.encode() + write_json(member.source, order="sorted")
     if isinstance(member, ReferencePart):
@@ -92,9 +94,9 @@ def _member_text(member: Member) -> bytes:
 
 
 def _pair_off(
-    comparison: Comparison, old: list[CombinationBranch], new: list[CombinationBranch]
+    comparison: SchemaDiff, old: list[CombinationBranch], new: list[CombinationBranch]
 ) -> list[tuple[int, int]]:
-    """A maximum matching of old branches with new ones that read them, as (old, new) in order.
+    """Return a maximum matching of old branches with new ones that read them, as (old, new) in order.
 
     Equal branches are paired first, so that long lists with few changes need few comparisons.
     """
@@ -137,7 +139,7 @@ def maximum_matching(
 def _augmenting_path(
     first: int, partners: Callable[[int], list[int]], left_of: dict[int, int]
 ) -> tuple[int | None, dict[int, int]]:
-    """The free right node a shortest path from a free left node ends in (None: there is none), and the way back."""
+    """Return the free right node where a shortest augmenting path ends (None without one), and the way back."""
     came_from: dict[int, int] = {}
     queue = deque([first])
     while queue:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stele.formats.jsonschema.confluent.content import ContentModel, Rest, compare_rest, compare_unevaluated, parse_rest
-from stele.formats.jsonschema.confluent.engine import Comparison, InnerPair, LocalChange
+from stele.formats.jsonschema.confluent.engine import InnerPair, LocalChange, SchemaDiff
 from stele.formats.jsonschema.confluent.scalars import compare_bound, compare_limits, has_default
-from stele.formats.jsonschema.confluent.shapes import Shape
+from stele.formats.jsonschema.confluent.shapes import SchemaShape
 from stele.formats.jsonschema.json_text import Json
 
 
-def compare_objects(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
-    """All that two objects can differ in; `patternProperties` count for what they cover, `propertyNames` not at all."""
+def compare_objects(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
+    """Compare two objects; `patternProperties` count for what they cover, `propertyNames` not at all."""
     yield from _compare_required(old, new)
     before, after = _object_content(old), _object_content(new)
     yield from _compare_properties(comparison, before, after)
@@ -23,14 +23,14 @@ def compare_objects(comparison: Comparison, old: Shape, new: Shape) -> Iterator[
     yield from compare_bound(old, new, "minProperties", "MIN_PROPERTIES")
 
 
-def _object_content(shape: Shape) -> ContentModel:
+def _object_content(shape: SchemaShape) -> ContentModel:
     patterns = tuple(shape.named_schemas("patternProperties").items())
     unevaluated = shape.source.get("unevaluatedProperties") if shape.model.later else None
     return ContentModel(shape, patterns, parse_rest(shape.source.get("additionalProperties")), unevaluated)
 
 
-def _compare_required(old: Shape, new: Shape) -> Iterator[LocalChange]:
-    """Properties both know that became required or free; names that are in no `properties` are not looked at."""
+def _compare_required(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare what is required; names that are in no `properties` are ignored."""
     before, after = _string_set(old.source.get("required")), _string_set(new.source.get("required"))
     if before == after:
         return
@@ -46,42 +46,52 @@ def _compare_required(old: Shape, new: Shape) -> Iterator[LocalChange]:
 
 
 def _compare_properties(
-    comparison: Comparison, old: ContentModel, new: ContentModel
+    comparison: SchemaDiff, old: ContentModel, new: ContentModel
 ) -> Iterator[LocalChange | InnerPair]:
     before, after = old.shape.named_schemas("properties"), new.shape.named_schemas("properties")
     for name in {**before, **after}:
         path = ("properties", name)
         if name not in after:
-            yield from _find_removed_property(comparison, old.shape, before[name], new, path)
+            yield from _find_removed_member(comparison, old.shape, before[name], new, path, name=name)
         elif name not in before:
             yield from _find_added_property(comparison, old, new.shape, after[name], path)
         else:
             yield InnerPair(old.shape.model.get_shape(before[name]), new.shape.model.get_shape(after[name]), path)
 
 
-def _find_removed_property(
-    comparison: Comparison, old: Shape, gone: Json, content: ContentModel, path: tuple[str, str]
+def _find_removed_member(
+    comparison: SchemaDiff,
+    old: SchemaShape,
+    gone: Json,
+    content: ContentModel,
+    path: tuple[str, ...],
+    *,
+    name: str = "",
 ) -> Iterator[LocalChange | InnerPair]:
-    """Only the content model of the reader counts: what does it make of a member it no longer names?"""
+    """Yield the change for a member that the reader no longer names: only the reader's content model counts.
+
+    name is the name of a property; '' stands for an item of a tuple.
+    """
+    kind = "PROPERTY" if path[0] == "properties" else "ITEM"
     if content.is_open:
-        yield LocalChange("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
+        yield LocalChange(f"{kind}_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
         return
-    cover = content.covering_schema(path[1])
+    cover = content.covering_schema(name)
     if cover is not None:
         shape = old.model.get_shape(gone)
         covered = "IS" if comparison.is_compatible(shape, cover) else "NOT"
         yield InnerPair(shape, cover, path)
-        yield LocalChange(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+        yield LocalChange(f"{kind}_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
     elif gone is False:
-        yield LocalChange("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+        yield LocalChange(f"{kind}_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
     else:
-        yield LocalChange("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+        yield LocalChange(f"{kind}_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
 def _find_added_property(
-    comparison: Comparison, content: ContentModel, new: Shape, added: Json, path: tuple[str, str]
+    comparison: SchemaDiff, content: ContentModel, new: SchemaShape, added: Json, path: tuple[str, str]
 ) -> Iterator[LocalChange | InnerPair]:
-    """Only the content model of the writer counts: what may it have put there already?"""
+    """Yield the changes for a property that the writer did not name: only the writer's content model counts."""
     required = "OPTIONAL_PROPERTY"
     if path[1] in _string_set(new.source.get("required")):
         required = "REQUIRED_PROPERTY_WITH_DEFAULT" if _has_default(new, path[1]) else "REQUIRED_PROPERTY"
@@ -91,15 +101,21 @@ def _find_added_property(
         return
     cover = content.covering_schema(path[1])
     if cover is not None:
-        shape = new.model.get_shape(added)
-        covered = "IS" if comparison.is_compatible(cover, shape) else "NOT"
-        yield InnerPair(cover, shape, path)
-        yield LocalChange(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+        yield from _compare_with_cover(comparison, cover, new.model.get_shape(added), path, "PROPERTY")
     yield LocalChange(f"{required}_ADDED_TO_UNOPEN_CONTENT_MODEL", path)
 
 
-def _compare_dependencies(old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
-    """First what a property brings with it as names, then what it brings as schemas."""
+def _compare_with_cover(
+    comparison: SchemaDiff, cover: SchemaShape, shape: SchemaShape, path: tuple[str, ...], kind: str
+) -> Iterator[LocalChange | InnerPair]:
+    """Compare an added member with the schema that covered it before."""
+    covered = "IS" if comparison.is_compatible(cover, shape) else "NOT"
+    yield InnerPair(cover, shape, path)
+    yield LocalChange(f"{kind}_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+
+
+def _compare_dependencies(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
+    """Compare dependencies: first those that name properties, then those that are schemas."""
     before, after = (
         {
             name: found
@@ -134,8 +150,8 @@ def _set_change(was: set[str] | None, now: set[str] | None) -> str:
     return "EXTENDED" if was < now else "NARROWED" if was > now else "CHANGED"
 
 
-def _dependency_map(shape: Shape, keyword: str) -> dict[str, Json]:
-    """One half of what was `dependencies` up to draft-07."""
+def _dependency_map(shape: SchemaShape, keyword: str) -> dict[str, Json]:
+    """Return one half of what was `dependencies` up to draft-07."""
     return shape.named_schemas(keyword if shape.model.later else "dependencies")
 
 
@@ -143,14 +159,14 @@ def _string_set(value: Json) -> set[str]:
     return {name for name in value if isinstance(name, str)} if isinstance(value, list) else set()
 
 
-def _has_default(shape: Shape, name: str) -> bool:
-    """Whether a property has a default, written beside its reference if it is one."""
+def _has_default(shape: SchemaShape, name: str) -> bool:
+    """Return whether a property has a default, written beside its reference if it is one."""
     schema = shape.named_schemas("properties").get(name)
     return isinstance(schema, dict) and has_default(schema, shape.model)
 
 
-def compare_arrays(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
-    """All that two arrays can differ in; of `contains` only its bounds are looked at."""
+def compare_arrays(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
+    """Compare two arrays; of `contains` only the bounds count."""
     yield from _compare_item_schemas(old, new)
     before, after = _array_content(old), _array_content(new)
     yield from _compare_positions(comparison, before, after)
@@ -165,8 +181,8 @@ def compare_arrays(comparison: Comparison, old: Shape, new: Shape) -> Iterator[L
         yield from compare_limits(_contains_bound(old, keyword), _contains_bound(new, keyword), keyword, stem)
 
 
-def _contains_bound(shape: Shape, keyword: str) -> Json:
-    """A bound of `contains`: since 2019-09 it needs one beside it, and is one or more when nothing else is said."""
+def _contains_bound(shape: SchemaShape, keyword: str) -> Json:
+    """Return a bound of `contains`; since 2019-09 the lower one is 1 where `contains` stands alone."""
     if not shape.model.later:
         return shape.source.get(keyword) if shape.whole else None
     if "contains" not in shape.source:
@@ -174,8 +190,8 @@ def _contains_bound(shape: Shape, keyword: str) -> Json:
     return shape.source.get(keyword, 1 if keyword == "minContains" else None)
 
 
-def _compare_item_schemas(old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
-    """The schema of all items, where there is one."""
+def _compare_item_schemas(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
+    """Compare the schemas of all items, where there are any."""
     before, after = _item_schema(old), _item_schema(new)
     if before is not None and after is not None:
         yield InnerPair(old.model.get_shape(before), new.model.get_shape(after), ("items",))
@@ -184,40 +200,23 @@ def _compare_item_schemas(old: Shape, new: Shape) -> Iterator[LocalChange | Inne
 
 
 def _compare_positions(
-    comparison: Comparison, old: ContentModel, new: ContentModel
+    comparison: SchemaDiff, old: ContentModel, new: ContentModel
 ) -> Iterator[LocalChange | InnerPair]:
     before, after = _tuple_schemas(old.shape), _tuple_schemas(new.shape)
     for index in range(max(len(before), len(after))):
         path = ("items", str(index))
         if index >= len(after):
-            yield from _find_removed_item(comparison, old.shape, before[index], new, path)
+            yield from _find_removed_member(comparison, old.shape, before[index], new, path)
         elif index >= len(before):
             yield from _find_added_item(comparison, old, new.shape, after[index], path)
         else:
             yield InnerPair(old.shape.model.get_shape(before[index]), new.shape.model.get_shape(after[index]), path)
 
 
-def _find_removed_item(
-    comparison: Comparison, old: Shape, gone: Json, content: ContentModel, path: tuple[str, ...]
-) -> Iterator[LocalChange | InnerPair]:
-    if content.is_open:
-        yield LocalChange("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
-        return
-    cover = content.covering_schema("")
-    if cover is not None:
-        item = old.model.get_shape(gone)
-        covered = "IS" if comparison.is_compatible(item, cover) else "NOT"
-        yield InnerPair(item, cover, path)
-        yield LocalChange(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
-    elif gone is False:
-        yield LocalChange("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
-    else:
-        yield LocalChange("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
-
-
 def _find_added_item(
-    comparison: Comparison, content: ContentModel, new: Shape, added: Json, path: tuple[str, ...]
+    comparison: SchemaDiff, content: ContentModel, new: SchemaShape, added: Json, path: tuple[str, ...]
 ) -> Iterator[LocalChange | InnerPair]:
+    """Yield the changes for a position of a tuple that the writer did not have."""
     if content.is_open:
         item = "ITEM_WITH_EMPTY_SCHEMA" if new.model.allows_anything(added) else "ITEM"
         yield LocalChange(f"{item}_ADDED_TO_OPEN_CONTENT_MODEL", path)
@@ -226,14 +225,11 @@ def _find_added_item(
     if cover is None:
         yield LocalChange("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", path)
         return
-    shape = new.model.get_shape(added)
-    covered = "IS" if comparison.is_compatible(cover, shape) else "NOT"
-    yield InnerPair(cover, shape, path)
-    yield LocalChange(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    yield from _compare_with_cover(comparison, cover, new.model.get_shape(added), path, "ITEM")
 
 
-def _tuple_schemas(shape: Shape) -> list[Json]:
-    """The schemas of a tuple: `prefixItems`, before 2020-12 a list in `items`."""
+def _tuple_schemas(shape: SchemaShape) -> list[Json]:
+    """Return the schemas of a tuple: `prefixItems`, before 2020-12 a list in `items`."""
     for keyword in ("prefixItems", "items") if shape.model.later else ("items",):
         schemas = shape.source.get(keyword)
         if isinstance(schemas, list):
@@ -241,15 +237,15 @@ def _tuple_schemas(shape: Shape) -> list[Json]:
     return []
 
 
-def _item_schema(shape: Shape) -> Json:
-    """`items` as one schema for everything; since 2019-09 a boolean there says as little or as much as for the rest."""
+def _item_schema(shape: SchemaShape) -> Json:
+    """Return `items` as one schema for all items, None where it is none; since 2019-09 a boolean counts as none."""
     schema = shape.source.get("items")
     if shape.model.later:
         return schema if isinstance(schema, dict) and not _tuple_schemas(shape) else None
     return schema if isinstance(schema, dict | bool) else None
 
 
-def _array_content(shape: Shape) -> ContentModel:
+def _array_content(shape: SchemaShape) -> ContentModel:
     if not shape.model.later:
         return ContentModel(shape, (), _additional_items(shape), None)
     items = shape.source.get("items")
@@ -260,7 +256,7 @@ def _array_content(shape: Shape) -> ContentModel:
     return ContentModel(shape, (), parse_rest(items), shape.source.get("unevaluatedItems"))
 
 
-def _additional_items(shape: Shape) -> Rest:
-    """`additionalItems` up to draft-07: it forbids nothing beside one schema for all items."""
+def _additional_items(shape: SchemaShape) -> Rest:
+    """Return `additionalItems` up to draft-07, which has no effect beside one schema for all items."""
     value = shape.source.get("additionalItems")
     return parse_rest(None if value is False and _item_schema(shape) is not None else value)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jsonschema_rs
 
 from stele.formats.jsonschema.confluent.engine import InnerPair, LocalChange
-from stele.formats.jsonschema.confluent.shapes import Shape
+from stele.formats.jsonschema.confluent.shapes import SchemaShape
 from stele.formats.jsonschema.json_text import Json
 from stele.formats.jsonschema.parse import PATTERN_LIMITS
 
@@ -31,7 +31,7 @@ class Rest(NamedTuple):
 
 
 def parse_rest(value: Json) -> Rest:
-    """Read the value of such a keyword; None stands for an absent one."""
+    """Return the value of such a keyword as a `Rest`; None stands for an absent keyword."""
     return Rest(permitted=value is not False, schema=value if isinstance(value, dict) else None)
 
 
@@ -43,7 +43,7 @@ class ContentModel(NamedTuple):
     unevaluated  the value of `unevaluatedProperties` and its kin, None where there is none
     """
 
-    shape: Shape
+    shape: SchemaShape
     patterns: tuple[tuple[str, Json], ...]
     rest: Rest
     unevaluated: Json
@@ -55,8 +55,8 @@ class ContentModel(NamedTuple):
             return False
         return self.unevaluated is None or self.shape.model.allows_anything(self.unevaluated)
 
-    def covering_schema(self, name: str) -> Shape | None:
-        """The schema that an unnamed member has to meet; None when no schema is there for it."""
+    def covering_schema(self, name: str) -> SchemaShape | None:
+        """Return the schema that an unnamed member has to meet; None when no schema is there for it."""
         for pattern, schema in self.patterns:
             if pattern_matches(pattern, name):
                 return self.shape.model.get_shape(schema)
@@ -70,7 +70,7 @@ class ContentModel(NamedTuple):
 
 
 def compare_rest(old: ContentModel, new: ContentModel, keyword: str, stem: str) -> Iterator[LocalChange | InnerPair]:
-    """Changes of `additionalProperties` or its kin."""
+    """Compare `additionalProperties` or its counterpart for items."""
     before, after = old.rest, new.rest
     if before.permitted != after.permitted:
         yield LocalChange(f"{stem}_ADDED" if after.permitted else f"{stem}_REMOVED", (keyword,))
@@ -85,7 +85,7 @@ def compare_rest(old: ContentModel, new: ContentModel, keyword: str, stem: str) 
 def compare_unevaluated(
     old: ContentModel, new: ContentModel, keyword: str, stem: str
 ) -> Iterator[LocalChange | InnerPair]:
-    """Changes of `unevaluatedProperties` or its kin; to write `true` where nothing was counts as narrowing."""
+    """Compare `unevaluatedProperties` or its counterpart; writing `true` where nothing was counts as narrowing."""
     before, after = old.unevaluated, new.unevaluated
     if before is None and after is None:
         return
@@ -106,7 +106,7 @@ def compare_unevaluated(
 
 @lru_cache(maxsize=4096)
 def pattern_matches(pattern: str, name: str) -> bool:
-    """Whether an ECMA-262 pattern is found in a name; False for patterns that are wrong, too big or too slow."""
+    """Return whether an ECMA-262 pattern is found in a name; False for patterns that are wrong, too big or too slow."""
     try:
         return jsonschema_rs.is_valid({"type": "string", "pattern": pattern}, name, pattern_options=PATTERN_LIMITS)
     except (ValueError, jsonschema_rs.ReferencingError):

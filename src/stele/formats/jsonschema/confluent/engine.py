@@ -1,4 +1,4 @@
-"""Running the rules over two schemas that may be recursive, huge or hostile.
+"""Runs the rules over two schemas that may be recursive, huge or hostile.
 
 A rule looks at one pair of shapes and yields what changed there and which inner pairs to look at. Whether a pair is
 compatible may depend on itself through a cycle of references: such a pair is assumed compatible until something speaks
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from stele.errors import TooLarge
-from stele.formats.jsonschema.confluent.changes import Change
-from stele.formats.jsonschema.confluent.shapes import Shape
+from stele.formats.jsonschema.confluent.changes import SchemaChange
+from stele.formats.jsonschema.confluent.shapes import SchemaShape
 from stele.formats.jsonschema.json_text import escape_token
 
 MAX_EVALUATIONS = 60_000
@@ -39,8 +39,8 @@ class LocalChange(NamedTuple):
 class InnerPair(NamedTuple):
     """A pair whose changes count as changes here, at a relative path."""
 
-    old: Shape
-    new: Shape
+    old: SchemaShape
+    new: SchemaShape
     path: Path = ()
 
 
@@ -48,14 +48,14 @@ class CombinationBranch(NamedTuple):
     """A member of a combination with a text to tell it by."""
 
     text: bytes
-    shape: Shape
+    shape: SchemaShape
 
 
-Pair: TypeAlias = tuple[Shape, Shape]
-Rule: TypeAlias = Callable[["Comparison", Shape, Shape], Iterator[LocalChange | InnerPair]]
+Pair: TypeAlias = tuple[SchemaShape, SchemaShape]
+Rule: TypeAlias = Callable[["SchemaDiff", SchemaShape, SchemaShape], Iterator[LocalChange | InnerPair]]
 
 
-class Comparison:
+class SchemaDiff:
     """One comparison under one policy.
 
     rule      what to say about one pair
@@ -66,25 +66,25 @@ class Comparison:
     def __init__(self, rule: Rule, allowed: frozenset[str]) -> None:
         self._rule = rule
         self._allowed = allowed
-        self.branches: dict[Shape, list[CombinationBranch]] = {}
+        self.branches: dict[SchemaShape, list[CombinationBranch]] = {}
         self._verdicts: dict[Pair, bool] = {}
         self._dependents: dict[Pair, set[Pair]] = {}
         self._queue: dict[Pair, None] = {}
         self._current: Pair | None = None
-        self._weights: dict[Shape, int] = {}
+        self._weights: dict[SchemaShape, int] = {}
         self._evaluations = 0
         self._questions = 0
         self._reported = 0
         self._seen: set[Pair] = set()
 
-    def list_changes(self, old: Shape, new: Shape) -> list[Change]:
-        """All changes from old to new, outer before inner. Raises `TooLarge`."""
+    def list_changes(self, old: SchemaShape, new: SchemaShape) -> list[SchemaChange]:
+        """Return all changes from old to new, outer before inner. Raises `TooLarge`."""
         self.is_compatible(old, new)
         self._settle_verdicts()
         return list(self._report_changes((old, new)))
 
-    def is_compatible(self, old: Shape, new: Shape) -> bool:
-        """Whether new reads all that old allows, as far as is known; who asked is asked again when that changes."""
+    def is_compatible(self, old: SchemaShape, new: SchemaShape) -> bool:
+        """Return whether new reads all that old allows, as far as known; a change queues the asking pair again."""
         self._questions += 1
         if self._questions > MAX_QUESTIONS:
             raise TooLarge(f"comparing the schemas takes more than {MAX_QUESTIONS} steps")
@@ -100,7 +100,7 @@ class Comparison:
         return verdict
 
     def _settle_verdicts(self) -> None:
-        """Evaluate in rounds: what a round asked for comes before what has to be asked again because of it."""
+        """Evaluate in rounds: pairs that a round asked for come before pairs to evaluate again."""
         while self._queue:
             current, self._queue = self._queue, {}
             for pair in current:
@@ -108,8 +108,8 @@ class Comparison:
                     self._verdicts[pair] = False
                     self._queue.update(dict.fromkeys(self._dependents.get(pair, ())))
 
-    def _extra_cost(self, shape: Shape) -> int:
-        """What looking at a schema with long lists costs beyond one step."""
+    def _extra_cost(self, shape: SchemaShape) -> int:
+        """Return how many steps a schema with long lists costs beyond the first."""
         known = self._weights.get(shape)
         if known is None:
             long = sum(len(value) for value in shape.source.values() if isinstance(value, list | dict))
@@ -134,7 +134,7 @@ class Comparison:
 
     def _report_changes(
         self, root: Pair, at: Path = (), around: Sequence[Pair] = (), *, again: bool = False
-    ) -> Iterator[Change]:
+    ) -> Iterator[SchemaChange]:
         """Walk the pairs again with every verdict known.
 
         A compatible pair met inside itself says nothing new; an incompatible one says once again what is wrong with it,
@@ -152,7 +152,7 @@ class Comparison:
                 continue
             here = path + step.path
             if isinstance(step, LocalChange):
-                yield Change(step.type, "#/" + "/".join(map(escape_token, here)))
+                yield SchemaChange(step.type, "#/" + "/".join(map(escape_token, here)))
                 continue
             inner = (step.old, step.new)
             self._reported += 1

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stele.formats.jsonschema.confluent import combined, containers, scalars
-from stele.formats.jsonschema.confluent.changes import STRICT, Change
-from stele.formats.jsonschema.confluent.engine import Comparison, InnerPair, LocalChange
-from stele.formats.jsonschema.confluent.shapes import Shape, ShapeKind, ShapeModel
+from stele.formats.jsonschema.confluent.changes import STRICT, SchemaChange
+from stele.formats.jsonschema.confluent.engine import InnerPair, LocalChange, SchemaDiff
+from stele.formats.jsonschema.confluent.shapes import SchemaShape, ShapeKind, ShapeModel
 from stele.formats.jsonschema.parse import ParsedJsonSchema
 
 
 def list_changes(
     reader: ParsedJsonSchema, writer: ParsedJsonSchema, *, allowed: frozenset[str] = STRICT
-) -> list[Change]:
-    """What changed from the writer's schema (the original) to the reader's (the update), harmless changes included.
+) -> list[SchemaChange]:
+    """Return the changes from the writer's schema (the original) to the reader's (the update), harmless ones included.
 
     allowed is the table of compatible types: it decides which branches of combinations belong together.
     Raises `TooLarge` when the schemas are too entangled to compare.
     """
-    return Comparison(compare_pair, allowed).list_changes(
+    return SchemaDiff(compare_pair, allowed).list_changes(
         ShapeModel(writer).get_shape(writer.root), ShapeModel(reader).get_shape(reader.root)
     )
 
 
-def compare_pair(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+def compare_pair(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
     """Changes between one pair, and the pairs inside it."""
     across: list[LocalChange | InnerPair] = []
     if new.kind is ShapeKind.COMBINED and old.kind is not ShapeKind.COMBINED:
@@ -41,7 +41,7 @@ def compare_pair(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Loc
         yield from _same_kind(comparison, old, new)
 
 
-def _same_kind(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+def _same_kind(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
     match old.kind:
         case ShapeKind.STRING:
             yield from scalars.compare_strings(old, new)
@@ -63,6 +63,6 @@ def _same_kind(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Local
             return
 
 
-def _both_bytes(old: Shape, new: Shape) -> bool:
+def _both_bytes(old: SchemaShape, new: SchemaShape) -> bool:
     """Kafka Connect's bytes may be written as string or as number: it tells them by this mark and so do the rules."""
     return all(shape.whole and shape.source.get("connect.type") == "bytes" for shape in (old, new))

@@ -7,12 +7,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 from stele.formats.jsonschema.confluent.engine import LocalChange
-from stele.formats.jsonschema.confluent.shapes import Shape, ShapeModel
+from stele.formats.jsonschema.confluent.shapes import SchemaShape, ShapeModel
 from stele.formats.jsonschema.json_text import Json, is_equal, to_hashable
 
 
-def compare_annotations(old: Shape, new: Shape) -> Iterator[LocalChange]:
-    """Names, texts and defaults: reported at the schema that has them, never a reason to refuse."""
+def compare_annotations(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare names, texts and defaults, which no policy refuses."""
     before, after = (shape.source if shape.whole else _NO_ANNOTATIONS for shape in (old, new))
     if before.get(old.model.id_keyword) != after.get(new.model.id_keyword):
         yield LocalChange("ID_CHANGED")
@@ -29,12 +29,12 @@ _NO_ANNOTATIONS: dict[str, Json] = {}
 
 
 def has_default(schema: dict[str, Json], model: ShapeModel) -> bool:
-    """Whether a schema has a default; since 2019-09 null is taken for none."""
+    """Return whether a schema has a default; since 2019-09 a default of null counts as none."""
     return "default" in schema and (schema["default"] is not None or not model.later)
 
 
-def compare_strings(old: Shape, new: Shape) -> Iterator[LocalChange]:
-    """Length and pattern; `format` is not looked at."""
+def compare_strings(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare the length and pattern of strings; `format` is ignored."""
     yield from compare_bound(old, new, "maxLength", "MAX_LENGTH")
     yield from compare_bound(old, new, "minLength", "MIN_LENGTH")
     before, after = old.source.get("pattern"), new.source.get("pattern")
@@ -43,8 +43,8 @@ def compare_strings(old: Shape, new: Shape) -> Iterator[LocalChange]:
         yield LocalChange(f"PATTERN_{change}", ("pattern",))
 
 
-def compare_numbers(old: Shape, new: Shape) -> Iterator[LocalChange]:
-    """Bounds, divisor, and integer against number."""
+def compare_numbers(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare the bounds, the divisor and the type (integer or number) of numbers."""
     yield from compare_bound(old, new, "maximum", "MAXIMUM")
     yield from compare_bound(old, new, "minimum", "MINIMUM")
     yield from compare_bound(old, new, "exclusiveMaximum", "EXCLUSIVE_MAXIMUM")
@@ -54,8 +54,8 @@ def compare_numbers(old: Shape, new: Shape) -> Iterator[LocalChange]:
         yield LocalChange("TYPE_EXTENDED" if old.integer else "TYPE_NARROWED")
 
 
-def compare_enums(old: Shape, new: Shape) -> Iterator[LocalChange]:
-    """The values of `enum`, as sets."""
+def compare_enums(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare the values of `enum`, as sets."""
     before = {to_hashable(value) for value in old.source["enum"]}
     after = {to_hashable(value) for value in new.source["enum"]}
     if before == after:
@@ -64,19 +64,19 @@ def compare_enums(old: Shape, new: Shape) -> Iterator[LocalChange]:
     yield LocalChange(f"ENUM_ARRAY_{change}", ("enum",))
 
 
-def compare_constants(old: Shape, new: Shape) -> Iterator[LocalChange]:
-    """`const` is an enumeration of one."""
+def compare_constants(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare two constants: `const` is an enum of one value."""
     if not is_equal(old.source["const"], new.source["const"]):
         yield LocalChange("ENUM_ARRAY_CHANGED", ("const",))
 
 
-def compare_bound(old: Shape, new: Shape, keyword: str, stem: str) -> Iterator[LocalChange]:
-    """A limit that is there or not, and grows or shrinks. The booleans of draft-04 are no limits of their own."""
+def compare_bound(old: SchemaShape, new: SchemaShape, keyword: str, stem: str) -> Iterator[LocalChange]:
+    """Compare a limit that may be absent; the booleans of draft-04 are no limits."""
     yield from compare_limits(old.source.get(keyword), new.source.get(keyword), keyword, stem)
 
 
 def compare_limits(old: Json, new: Json, keyword: str, stem: str) -> Iterator[LocalChange]:
-    """Two values of a keyword that sets a limit; what is no number is none."""
+    """Compare two values of a keyword that sets a limit; a value that is no number counts as absent."""
     before, after = _as_number(old), _as_number(new)
     if before is None and after is None:
         return
@@ -86,7 +86,7 @@ def compare_limits(old: Json, new: Json, keyword: str, stem: str) -> Iterator[Lo
         yield LocalChange(f"{stem}_INCREASED" if before < after else f"{stem}_DECREASED", (keyword,))
 
 
-def _compare_multiples(old: Shape, new: Shape) -> Iterator[LocalChange]:
+def _compare_multiples(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
     before, after = _as_number(old.source.get("multipleOf")), _as_number(new.source.get("multipleOf"))
     if before == after:
         return

@@ -51,7 +51,7 @@ class ReferencePart(NamedTuple):
     target: Json
 
 
-class Shape:
+class SchemaShape:
     """One schema, or one part of one. Compared by identity: a model makes each shape once.
 
     model     the document it belongs to
@@ -95,17 +95,17 @@ class Shape:
             self._ready = True
         return self._members
 
-    def get_member(self, index: int) -> Shape:
-        """One member of a combination."""
+    def get_member(self, index: int) -> SchemaShape:
+        """Return one member of a combination."""
         return self.model.get_shape(self.members[index])
 
     def named_schemas(self, keyword: str) -> dict[str, Json]:
-        """A keyword that maps names to schemas; empty when it is absent or no object."""
+        """Return a keyword that maps names to schemas; empty when it is absent or no object."""
         value = self.source.get(keyword)
         return value if isinstance(value, dict) else {}
 
 
-Member: TypeAlias = Shape | ReferencePart | Json
+Member: TypeAlias = SchemaShape | ReferencePart | Json
 """A member of a combination: a part, or a schema as written."""
 
 _CRITERIA = tuple((criterion.value, criterion) for criterion in Criterion)
@@ -123,7 +123,7 @@ _Words: TypeAlias = dict[ShapeKind, frozenset[str]]
 
 
 def _keywords_by_kind(draft: Draft) -> _Words:
-    """The keywords of a draft that are about one kind of value, in the order in which kinds are looked for."""
+    """Return the keywords of a draft that are about one kind of value, in the order in which kinds are looked for."""
     array = {"items", "additionalItems", "minItems", "maxItems", "uniqueItems"}
     members = {"properties", "required", "minProperties", "maxProperties", "patternProperties", "additionalProperties"}
     string = {"minLength", "maxLength", "pattern"}
@@ -167,15 +167,15 @@ class ShapeModel:
         self._draft = parsed.draft
         self._words = _WORDS[parsed.draft]
         self._conditional = _CONDITIONAL.get(parsed.draft, frozenset())
-        self._shapes: dict[int, Shape] = {}
-        self._nothing = Shape(self, ShapeKind.FALSE, {})
-        self._anything = Shape(self, ShapeKind.EMPTY, {})
+        self._shapes: dict[int, SchemaShape] = {}
+        self._nothing = SchemaShape(self, ShapeKind.FALSE, {})
+        self._anything = SchemaShape(self, ShapeKind.EMPTY, {})
         self.later = not parsed.draft.ref_hides_siblings
         self.id_keyword = parsed.draft.id_keyword
 
-    def get_shape(self, schema: Member) -> Shape:
-        """The shape of a schema, references followed."""
-        if isinstance(schema, Shape):
+    def get_shape(self, schema: Member) -> SchemaShape:
+        """Return the shape of a schema, references followed."""
+        if isinstance(schema, SchemaShape):
             return schema
         if isinstance(schema, ReferencePart):
             schema = schema.target
@@ -191,7 +191,7 @@ class ShapeModel:
         return known
 
     def allows_anything(self, schema: Json) -> bool:
-        """Whether a schema as written, not at the end of a reference, allows everything."""
+        """Return whether a schema as written, not at the end of a reference, allows everything."""
         return schema is True or (
             isinstance(schema, dict)
             and not self._is_reference(schema)
@@ -199,7 +199,7 @@ class ShapeModel:
         )
 
     def arrange_members(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
-        """Members of a combination with the parts of those that dissolve, combinations first."""
+        """Return members of a combination with the parts of those that dissolve, combinations first."""
         found: list[Member] = []
         for member in members:
             if (
@@ -214,8 +214,8 @@ class ShapeModel:
         return tuple(sorted(found, key=lambda member: not self._is_combination(member)))
 
     def _is_combination(self, member: Member) -> bool:
-        """Whether a member is itself a combination; what is behind a reference does not count."""
-        if isinstance(member, Shape):
+        """Return whether a member is itself a combination; what is behind a reference does not count."""
+        if isinstance(member, SchemaShape):
             return member.kind is ShapeKind.COMBINED
         return (
             isinstance(member, dict)
@@ -224,11 +224,11 @@ class ShapeModel:
         )
 
     def _is_reference(self, schema: dict[str, Json]) -> bool:
-        """Whether a schema is a reference and nothing else."""
+        """Return whether a schema is a reference and nothing else."""
         return id(schema) in self._links.targets and (not self.later or next(self._own_parts(schema), None) is None)
 
     def _follow_references(self, schema: Json) -> Json:
-        """Follow references that say all there is to say; a chain that bites its tail constrains nothing."""
+        """Follow references that stand alone; a circular chain constrains nothing (True)."""
         seen: set[int] = set()
         while isinstance(schema, dict) and id(schema) in self._links.targets:
             if id(schema) in seen:
@@ -239,55 +239,55 @@ class ShapeModel:
             schema = self._links.targets[id(schema)]
         return schema
 
-    def _build_shape(self, schema: dict[str, Json]) -> Shape:
-        parts: list[Shape | ReferencePart] = list(self._own_parts(schema))
+    def _build_shape(self, schema: dict[str, Json]) -> SchemaShape:
+        parts: list[SchemaShape | ReferencePart] = list(self._own_parts(schema))
         if id(schema) in self._links.targets and self.later:
             parts.insert(0, ReferencePart(self._links.targets[id(schema)]))
         if not parts:
-            shape = Shape(self, ShapeKind.EMPTY, schema)
-        elif len(parts) == 1 and isinstance(parts[0], Shape):
+            shape = SchemaShape(self, ShapeKind.EMPTY, schema)
+        elif len(parts) == 1 and isinstance(parts[0], SchemaShape):
             shape = parts[0]
         else:
             if self.later:
                 parts.sort(key=_Order(schema, self._words))
-            shape = Shape(self, ShapeKind.COMBINED, schema, members=tuple(parts))
+            shape = SchemaShape(self, ShapeKind.COMBINED, schema, members=tuple(parts))
             shape.split = True
         shape.whole = True
         return shape
 
-    def _own_parts(self, schema: dict[str, Json]) -> Iterator[Shape]:
-        """One part for each kind of keyword, references aside."""
+    def _own_parts(self, schema: dict[str, Json]) -> Iterator[SchemaShape]:
+        """Yield one part for each kind of keyword, references aside."""
         if isinstance(schema.get("enum"), list):
-            yield Shape(self, ShapeKind.ENUM, schema)
+            yield SchemaShape(self, ShapeKind.ENUM, schema)
         for keyword, criterion in _CRITERIA:
             members = schema.get(keyword)
             if isinstance(members, list) and members:
-                yield Shape(self, ShapeKind.COMBINED, schema, criterion=criterion, members=tuple(members))
+                yield SchemaShape(self, ShapeKind.COMBINED, schema, criterion=criterion, members=tuple(members))
         if isinstance(schema.get("not"), dict | bool):
-            yield Shape(self, ShapeKind.NOT, schema)
+            yield SchemaShape(self, ShapeKind.NOT, schema)
         if "const" in schema and self._draft is not Draft.DRAFT4:
-            yield Shape(self, ShapeKind.CONST, schema)
+            yield SchemaShape(self, ShapeKind.CONST, schema)
         yield from self._typed_parts(schema)
         if not self._conditional.isdisjoint(schema):
-            yield Shape(self, ShapeKind.CONDITIONAL, schema)
+            yield SchemaShape(self, ShapeKind.CONDITIONAL, schema)
 
-    def _typed_parts(self, schema: dict[str, Json]) -> Iterator[Shape]:
-        """The part that `type` asks for, and one for each kind it does not name but other keywords are about."""
+    def _typed_parts(self, schema: dict[str, Json]) -> Iterator[SchemaShape]:
+        """Yield the part that `type` asks for, and one for each kind it does not name but other keywords are about."""
         names = schema.get("type")
         listed = names if isinstance(names, list) else [names]
         parts = [
-            Shape(self, _BY_TYPE[name], schema, integer=name == "integer")
+            SchemaShape(self, _BY_TYPE[name], schema, integer=name == "integer")
             for name in listed
             if isinstance(name, str) and name in _BY_TYPE
         ]
         if isinstance(names, list) and parts:
-            yield Shape(self, ShapeKind.COMBINED, schema, criterion=Criterion.ANY, members=tuple(parts))
+            yield SchemaShape(self, ShapeKind.COMBINED, schema, criterion=Criterion.ANY, members=tuple(parts))
         else:
             yield from parts
         kinds = [part.kind for part in parts]
         for kind, words in self._words.items():
             if kind not in kinds and not words.isdisjoint(schema):
-                yield Shape(self, kind, schema)
+                yield SchemaShape(self, kind, schema)
 
 
 class _Order:
@@ -298,11 +298,11 @@ class _Order:
         self._places = {word: late.get(word, place) for place, word in enumerate(schema)}
         self._words = words
 
-    def __call__(self, part: Shape | ReferencePart) -> int:
+    def __call__(self, part: SchemaShape | ReferencePart) -> int:
         return min((self._places[word] for word in self._part_keywords(part) if word in self._places), default=0)
 
-    def _part_keywords(self, part: Shape | ReferencePart) -> Iterable[str]:
-        """The keywords a part may be made of."""
+    def _part_keywords(self, part: SchemaShape | ReferencePart) -> Iterable[str]:
+        """Return the keywords a part may be made of."""
         if isinstance(part, ReferencePart):
             return REF_KEYWORDS
         if part.kind is ShapeKind.COMBINED and part.criterion.value in part.source:

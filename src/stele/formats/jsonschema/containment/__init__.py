@@ -1,4 +1,4 @@
-"""The rulesets `containment` and `containment-lenient`: does the reader's schema allow all the writer's does?
+"""The rulesets `containment` and `containment-lenient`: the reader's schema allows all that the writer's allows.
 
 A pair is compatible when that is proved (by the canonical form of jsonschema-rs) and no counter-example turns up; it is
 incompatible when a document is found that the writer's schema allows and the reader's refuses, and the finding shows

@@ -29,7 +29,7 @@ _FRESH = ("other", "x", "X-1", "", "é")
 def make_objects(
     own: Parts, everything: Parts, choices: Callable[[str], list[Json]], rank: Callable[[str], int]
 ) -> Iterator[dict[str, Json]]:
-    """Objects, small ones first: with what is required, with one member more or less, with all, of border sizes.
+    """Yield objects, small ones first: with what is required, with one member more or less, with all, of border sizes.
 
     own are the schemas to fit, everything what else is said of the object; choices gives the values of a member, a
     plain one first; rank says how soon to vary it, small ones first.
@@ -70,7 +70,7 @@ class _ObjectMaker:
                 self._needs.setdefault(name, []).extend(wanted)
 
     def _choose_names(self) -> list[str]:
-        """Names worth a member: those mentioned anywhere, samples of patterns, and some nobody mentions."""
+        """Return names for members: those mentioned anywhere, samples of patterns, and some that no schema mentions."""
         found: dict[str, None] = {}
         for part in (*self._own, *self._everything):
             found.update(dict.fromkeys(part.get("required", ())))
@@ -85,7 +85,7 @@ class _ObjectMaker:
         return list(found)
 
     def make_smallest(self) -> dict[str, Json]:
-        """An object with the members it has to have."""
+        """Return an object with the members it has to have."""
         required = {name: None for part in self._own for name in part.get("required", ())}
         if len(required) > min(self._most, MAX_SIZE):
             return {}
@@ -94,7 +94,7 @@ class _ObjectMaker:
         return self.resize(small, max((whole_bound(part.get("minProperties")) or 0 for part in self._own), default=0))
 
     def make_largest(self) -> dict[str, Json]:
-        """An object with as many of the members somebody lists as are allowed."""
+        """Return an object with as many of the listed members as are allowed."""
         bounds = (whole_bound(part.get("maxProperties")) for part in self._own)
         most = min((bound for bound in bounds if bound is not None), default=MAX_SIZE)
         listed = [name for name in self.names if any(name in part.get("properties", ()) for part in self._everything)]
@@ -102,7 +102,7 @@ class _ObjectMaker:
         return {name: value[0] for name, value in list(values.items())[:most] if value}
 
     def add_needed(self, value: dict[str, Json]) -> dict[str, Json]:
-        """The object with the members its members ask for."""
+        """Return the object completed with the members that its own members require."""
         if self._needs.keys().isdisjoint(value):
             return value
         result = dict(value)
@@ -115,7 +115,7 @@ class _ObjectMaker:
         return result
 
     def resize(self, value: dict[str, Json], size: int) -> dict[str, Json]:
-        """The object cut, or filled with members nobody mentions, to a size."""
+        """Return the object cut to a size, or filled up to it with members that no schema mentions."""
         result = dict(list(value.items())[:size])
         names = iter([*self.names, *(f"m{index}" for index in range(size))])
         while len(result) < min(size, MAX_SIZE) and (name := next(names, None)) is not None:
@@ -124,7 +124,7 @@ class _ObjectMaker:
         return result
 
     def make_pairs(self, small: dict[str, Json], names: list[str]) -> Iterator[dict[str, Json]]:
-        """Objects with two or three chosen members: what conditions between members look at."""
+        """Yield objects with two chosen members, which conditions between members depend on."""
         few = list(islice((name for name in names if self._choices(name)), _PAIRED))
         for index, one in enumerate(few):
             for other in few[index + 1 :]:
@@ -135,7 +135,7 @@ class _ObjectMaker:
 def make_arrays(
     own: Parts, everything: Parts, choices: Callable[[int], list[Json]], contained: Callable[[], list[Json]]
 ) -> Iterator[list[Json]]:
-    """Arrays of border lengths with plain items, then with one item changed, repeated or added.
+    """Yield arrays of border lengths with plain items, then with one item changed, repeated or added.
 
     choices gives the values of an item, a plain one first; contained those of what the array has to hold.
     """
@@ -163,7 +163,7 @@ def make_arrays(
 
 
 def _fill_array(size: int, choices: Callable[[int], list[Json]], *, distinct: bool) -> list[Json]:
-    """An array of plain items; of different ones when distinct."""
+    """Return an array of plain items; of different ones when distinct."""
     result: list[Any] = []
     seen: set[object] = set()
     for index in range(min(size, MAX_SIZE)):
@@ -184,7 +184,7 @@ def _border_sizes(parts: Parts, *keywords: str) -> list[int]:
 
 
 def _names_by_schema(schema: Json) -> Iterator[str]:
-    """Names a schema for names hints at."""
+    """Yield names that a schema of `propertyNames` suggests."""
     if not isinstance(schema, dict):
         return
     for value in (schema.get("const"), *schema.get("enum", ())):

@@ -52,7 +52,7 @@ _BOUNDS = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
 
 @cache
 def asserting_keywords(draft: Draft) -> frozenset[str]:
-    """The keywords that assert something in a draft, references aside, as the validator reads it."""
+    """Return the keywords that assert something in a draft, references aside, as the validator reads it."""
     known = set(chain.from_iterable(_SINCE[each] for each in _ORDER[: _ORDER.index(draft) + 1]))
     if not draft.ref_hides_siblings:
         known -= {"contentEncoding", "contentMediaType"}
@@ -82,7 +82,7 @@ class BundledDocument(NamedTuple):
 
 
 def build_document(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> BundledDocument:
-    """A parsed schema as one document of `draft`, which is its own or a later one; linear in the schema.
+    """Return a parsed schema as one document of `draft`, which is its own or a later one; linear in the schema.
 
     formats keeps `format`; a document without it reads it as an annotation. Between drafts an integer is an integer
     however it is spelled: that draft-04 takes 1.0 for none is not carried over.
@@ -120,7 +120,7 @@ class _Translation:
         return BundledDocument({"$ref": reference, self._keyword: self._definitions}, self._exact)
 
     def _add_definition(self, target: Json) -> str:
-        """A pointer to a target, which becomes a definition when it is met for the first time."""
+        """Return a pointer to a target, which becomes a definition when it is met for the first time."""
         name = self._names.get(id(target))
         if name is None:
             name = self._names[id(target)] = str(len(self._names))
@@ -158,7 +158,7 @@ class _Translation:
         return {"$ref": self._add_definition(target)}
 
     def _is_ambiguous(self) -> bool:
-        """Whether a dynamic reference could lead to several places: anchors count in all texts, reached or not."""
+        """Return whether a dynamic reference could lead to several places, counting the anchors of all texts."""
         texts = [self._parsed.root, *(self._parsed.references[label] for label in self._parsed.links.used)]
         count = 0
         while texts:
@@ -171,7 +171,7 @@ class _Translation:
         return count > 1
 
     def _translate_upward(self, out: dict[str, Json]) -> None:
-        """Say in the later draft what the earlier one says; content keywords and formats have no sure counterpart."""
+        """Rewrite keywords of the earlier draft for the later one; content keywords and formats make that inexact."""
         if not {"contentEncoding", "contentMediaType", "format", "unevaluatedItems"}.isdisjoint(out):
             self._exact = False
         for bound, exclusive in _BOUNDS:
@@ -189,7 +189,7 @@ class _Translation:
             out.pop("additionalItems", None)
 
     def _queue_subschemas(self, out: dict[str, Json]) -> None:
-        """Put the schemas inside a schema on the list of work, in containers of their own."""
+        """Queue the schemas inside a schema, in copies of their containers."""
         for keyword, value in out.items():
             if isinstance(value, dict) and keyword in SCHEMA_MAP_KEYWORDS:
                 out[keyword] = inner = dict(value)
@@ -202,7 +202,7 @@ class _Translation:
 
 
 def _drop_lone_exclusives(out: dict[str, Json]) -> None:
-    """Draft-04: a boolean exclusive bound without the bound says nothing, and its meta-schema minds."""
+    """Drop the boolean exclusive bounds of draft-04 that stand without their bound: the meta-schema refuses them."""
     for bound, exclusive in _BOUNDS:
         if isinstance(out.get(exclusive), bool) and bound not in out:
             del out[exclusive]

@@ -10,7 +10,7 @@ import jsonschema_rs
 
 from stele.core.findings import Finding, Severity
 from stele.formats.jsonschema.codec import spell_numbers
-from stele.formats.jsonschema.json_text import Json, json_pointer, write_json
+from stele.formats.jsonschema.json_text import Json, json_pointer, shorten_message, write_json
 from stele.formats.jsonschema.parse import ParsedJsonSchema, excerpt_at
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
 
@@ -108,13 +108,14 @@ _OTHER = _Advice("The reader refuses a value the writer may use.", "Allow what t
 def build_refusal(
     reader: ParsedJsonSchema, writer: ParsedJsonSchema, validator: jsonschema_rs.Validator, witness: Json
 ) -> Finding:
-    """The finding about a document of the writer that the reader's validator refuses."""
+    """Return the finding about a document of the writer that the reader's validator refuses."""
     error = _most_telling_error(next(iter(validator.iter_errors(witness))))
     keyword = _error_keyword(error)
     advice = _ADVICE.get(keyword, _OTHER)
     steps = [step for step in error.evaluation_path if step not in REF_KEYWORDS]
     where = json_pointer(error.instance_path)
-    shown = f"The witness is valid under the writer's schema and refused at {where}: {_shorten(error.message)}."
+    message = shorten_message(error.message, _MESSAGE_LIMIT)
+    shown = f"The witness is valid under the writer's schema and refused at {where}: {message}."
     return Finding(
         rule=f"{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', keyword).upper()}_REFUSES",
         path=_pointer_in_text(reader, error.evaluation_path),
@@ -127,9 +128,10 @@ def build_refusal(
 
 
 def build_undecided(doubt: UndecidedReason, level: Severity, detail: str = "") -> Finding:
-    """The finding about a pair nothing is known of."""
+    """Return the finding about a pair for which neither proof nor counter-example was found."""
     if doubt is UndecidedReason.MALFORMED:
-        why = f"One of the two schemas is malformed, so no document can be checked against it: {_shorten(detail)}."
+        message = shorten_message(detail, _MESSAGE_LIMIT)
+        why = f"One of the two schemas is malformed, so no document can be checked against it: {message}."
         fix = "Mend the schema, or compare with the ruleset confluent, which looks at the texts only."
     elif doubt is UndecidedReason.TOO_LARGE:
         why = "The schemas are too large for a proof or a search in reasonable time."
@@ -147,8 +149,9 @@ def build_undecided(doubt: UndecidedReason, level: Severity, detail: str = "") -
 
 
 def _most_telling_error(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
-    """The fault in the one branch of a choice that the value is meant for, if it can be told: the others mind its kind
-    or its tag.
+    """Return the fault in the one branch of a choice that the value is meant for, where there is such a branch.
+
+    It is the only branch that does not refuse the value for its type, or for the constant that tags it.
     """
     while isinstance(error.kind, _CHOICES):
         depth = len(error.instance_path)
@@ -178,7 +181,7 @@ def _error_keyword(error: jsonschema_rs.ValidationError) -> str:
 
 
 def _pointer_in_text(parsed: ParsedJsonSchema, steps: list[str | int]) -> str:
-    """The JSON Pointer of a place a validator came to through references; behind the label of a text referred to."""
+    """Return the JSON Pointer of a place that a validator reached, after the label of the text it is in."""
     label, path, value = "", list[str | int](), parsed.root
     for step in steps:
         if step in REF_KEYWORDS and isinstance(value, dict) and id(value) in parsed.links.targets:
@@ -194,7 +197,7 @@ def _pointer_in_text(parsed: ParsedJsonSchema, steps: list[str | int]) -> str:
 
 
 def _find_text(parsed: ParsedJsonSchema, target: Json) -> tuple[str, list[str | int]]:
-    """In which text, and where in it, an object is written; a target that is no object is taken for the whole."""
+    """Return the label of the text an object is written in, and its path there; ('', []) for any other target."""
     for label, root in (("", parsed.root), *parsed.references.items()):
         stack: list[tuple[Json, list[str | int]]] = [(root, [])]
         while stack:
@@ -206,7 +209,3 @@ def _find_text(parsed: ParsedJsonSchema, target: Json) -> tuple[str, list[str | 
             elif isinstance(value, list):
                 stack.extend((inner, [*path, index]) for index, inner in enumerate(value))
     return "", []
-
-
-def _shorten(message: str) -> str:
-    return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"

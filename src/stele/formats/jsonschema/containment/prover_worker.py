@@ -18,7 +18,7 @@ MEMORY_LIMIT = 2 << 30
 
 
 def answer_question(question: bytes) -> str:
-    """The answer to one question."""
+    """Return the answer to one question."""
     import jsonschema_rs  # here, because the path it is found on comes as an argument
 
     draft, formats, steps, size, reader, writer = json.loads(question, parse_float=Decimal, parse_int=_parse_integer)

@@ -93,7 +93,7 @@ def _format_readings(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Iter
 
 
 def _may_assert_format(parsed: ParsedJsonSchema) -> bool:
-    """Whether some validators refuse by `format`: up to draft-07 they may; texts referred to are not looked through."""
+    """Return whether some validators may refuse values by `format`: those up to draft-07, where the text has one."""
     return parsed.draft.ref_hides_siblings and (bool(parsed.references) or b'"format"' in parsed.printed)
 
 
@@ -121,23 +121,23 @@ class _Comparison:
         return draft, mine, theirs
 
     def _can_compare_keywords(self) -> bool:
-        """Whether keywords may be compared: in one draft they mean the same whatever they become in the later one."""
+        """Return whether keywords mean the same on both sides: exactly translated, or of one draft."""
         if self._later_exact:
             return True
         draft, mine, theirs = self._own_draft_documents
         return all(each.draft is draft for each in self._pair) and mine.exact and theirs.exact
 
     def is_proved_by_structure(self) -> bool:
-        """Whether the reader follows from the writer keyword by keyword."""
+        """Return whether the structural proof holds: each keyword of the reader follows from the writer's."""
         return self._can_compare_keywords() and self._structure.can_prove(self._reader.root, self._writer.root)
 
     def is_proved_by_canonical_form(self) -> bool:
-        """Whether the prover is certain."""
+        """Return whether the canonical form proves containment."""
         draft, mine, theirs = self._own_draft_documents
         return PROVER.can_prove(mine, theirs, draft, formats=self._reading.formats)
 
     def find_counter_example(self, steps: int) -> Finding | None:
-        """A document found in so many steps, as a finding."""
+        """Return a document found in so many steps, as a finding."""
         proves = partial(_is_counter_example, self._reading)
         witness = find_witness(self._reader, self._writer, self._structure, steps, proves)
         if witness is None:
@@ -146,7 +146,7 @@ class _Comparison:
 
 
 def _is_counter_example(reading: _Reading, value: Json) -> bool:
-    """Whether a document is one of the writer's and none of the reader's, for sure."""
+    """Return whether a document is certainly valid for the writer and invalid for the reader."""
     if is_valid_value(reading.writer, value) is not True or is_valid_value(reading.reader, value) is not False:
         return False
     try:

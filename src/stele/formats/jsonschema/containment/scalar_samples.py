@@ -20,7 +20,7 @@ _MAX_EXPONENT = 400
 
 
 def make_numbers(schemas: list[dict[str, Json]]) -> Iterator[int | float | Decimal]:
-    """Integers and fractions at, beside and between all bounds, and multiples near them, of all steps asked for."""
+    """Yield integers and fractions at, beside and between all bounds, and multiples of `multipleOf` near them."""
     bounds = _keyword_values(schemas, _BOUNDS)
     factors = [factor for factor in _keyword_values(schemas, ("multipleOf",)) if factor > 0]
     known = [*bounds, *_keyword_values(schemas, ("const",)), *_enum_values(schemas)]
@@ -46,7 +46,7 @@ def make_numbers(schemas: list[dict[str, Json]]) -> Iterator[int | float | Decim
 
 
 def simplest_number(value: Decimal) -> int | float | Decimal:
-    """The plainest number of the value: an int when whole, a float when that has the same digits, else itself."""
+    """Return the simplest number of the value: an int when whole, a float when it has the same digits, else itself."""
     if value == value.to_integral_value():
         return int(value)
     return float(value) if Decimal(repr(float(value))) == value else value
@@ -70,7 +70,7 @@ def _keyword_values(schemas: list[dict[str, Json]], keywords: tuple[str, ...]) -
 
 
 def _enum_values(schemas: list[dict[str, Json]]) -> list[Decimal]:
-    """Numbers of `enum` lists."""
+    """Return the numbers of `enum` lists."""
     lists = [schema["enum"] for schema in schemas if isinstance(schema.get("enum"), list)]
     return [
         value for values in lists for value in _keyword_values([{"const": each} for each in values[:10]], ("const",))
@@ -122,7 +122,7 @@ class _Repeat(NamedTuple):
 
 
 def make_strings(own: list[dict[str, Json]], all_schemas: list[dict[str, Json]]) -> Iterator[str]:
-    """Strings around what some schemas say: own must be met, all_schemas give further borders."""
+    """Yield strings at the borders of what all_schemas allow; those of own come first."""
     lengths = sorted(_border_lengths(all_schemas))
     samples = [text for schema in own for text in _samples_of(schema)]
     yield from ("a", "", "0", " ", "A", "é𝄞")
@@ -161,7 +161,7 @@ def _content_samples(schema: dict[str, Json]) -> Iterator[str]:
 
 
 def whole_bound(value: Json) -> int | None:
-    """A bound on a size as an int; None when there is none, or one beyond anything made here."""
+    """Return a bound on a size as an int; None without one, or for one beyond every value made here."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -172,7 +172,7 @@ def whole_bound(value: Json) -> int | None:
 
 @lru_cache(maxsize=2_000)
 def sample_pattern(pattern: str) -> tuple[str, ...]:
-    """A few different strings the pattern probably matches, shortest choices first."""
+    """Return a few different strings the pattern probably matches, shortest choices first."""
     if len(pattern) > _MAX_PATTERN:
         return ()
     found: dict[str, None] = {}
@@ -194,7 +194,7 @@ class _Sampler:
         self._depth = 0
 
     def sample_once(self) -> str:
-        """The string. Raises `_Broken`."""
+        """Return one string. Raises `_UnreadablePattern`."""
         text = self._read_alternation()
         if self._at < len(self._pattern):
             raise _UnreadablePattern
@@ -296,7 +296,7 @@ class _Sampler:
         return "" if silent else text
 
     def _read_escape(self, *, in_set: bool) -> str:
-        """The characters an escape stands for, a few of them."""
+        """Return a few of the characters an escape stands for."""
         char = self._next_char()
         if char in _CLASSES:
             return _CLASSES[char]
@@ -330,7 +330,7 @@ class _Sampler:
         return text
 
     def _read_set(self) -> str:
-        """One character of a set, or one outside it when it is negated."""
+        """Return one character of a set, or one outside it when it is negated."""
         negated = self._skip_text("^")
         options = ""
         ranges: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Searching for a document the writer's schema allows and the reader's refuses.
+"""Searches for a document that the writer's schema allows and the reader's refuses.
 
 Values are made for each place from what both schemas say there: at, beside and between their bounds, of every type, of
 every branch. A place passes on few values, those that a schema of the reader refuses first, and objects and arrays are
@@ -59,7 +59,7 @@ class Witness(NamedTuple):
 def find_witness(
     reader: DocumentView, writer: DocumentView, structure: StructuralProver, steps: int, proves: Callable[[Json], bool]
 ) -> Witness | None:
-    """The first document found that proves says yes to; None when none is found in so many steps."""
+    """Return the first document found for which proves returns True; None when steps run out."""
     end = time.monotonic() + LONGEST
     for each in PASSES:
         found = Search(reader, writer, structure, SearchBudget(int(steps * each.share), end), each).find_witness(proves)
@@ -105,7 +105,7 @@ class Search:
         self._known: dict[tuple[object, ...], list[Json]] = {}
 
     def find_witness(self, proves: Callable[[Json], bool]) -> Witness | None:
-        """The first document found that proves says yes to; None when there is none, or no step left."""
+        """Return the first document found for which proves returns True; None when there is none or no step is left."""
         for value in self._make_candidates((self._writer.root,), (self._reader.root,), 0):
             if not self._budget.try_spend():
                 return None
@@ -114,7 +114,7 @@ class Search:
         return None
 
     def choose_values(self, writer: Schemas, reader: Schemas, depth: int) -> list[Json]:
-        """A few values for a place that fit the writer's schemas: a plain one, then those the reader's refuse first."""
+        """Return a few values that fit the writer's schemas: a plain one, then those that the reader's refuse."""
         key = (tuple(map(id, writer)), tuple(map(id, reader)), depth)
         if key in self._known:
             return self._known[key]
@@ -137,7 +137,7 @@ class Search:
         return chosen
 
     def _is_promising(self, writer: Schemas, reader: Schemas) -> bool:
-        """Whether the reader may refuse a value here, as far as is proved."""
+        """Return whether the reader may refuse a value here, as far as is proved."""
         proves = self._structure.can_prove
         return not all(any(proves(mine, theirs) for theirs in writer or (True,)) for mine in reader)
 
@@ -148,7 +148,7 @@ class Search:
         return int(any(isinstance(schema, dict) and not _DEEP.isdisjoint(schema) for schema in (*writer, *reader)))
 
     def _make_candidates(self, writer: Schemas, reader: Schemas, depth: int) -> Iterator[Json]:
-        """Values that may fit the writer's schemas."""
+        """Yield values that may fit the writer's schemas."""
         own_hints = self._writer.list_hints(writer)
         hints = self._reader.list_hints(reader)
         yield from _mentioned_values(own_hints, hints)
@@ -220,7 +220,7 @@ class Search:
 
 
 def _choose_fairly(groups: dict[tuple[object, ...], list[Json]]) -> list[Json]:
-    """The value fewest refuse, then the first of every group, then the second …, groups that are refused first."""
+    """Return the value that fewest schemas refuse, then one value of each group in turn, refused groups first."""
     ordered = sorted(groups.items(), key=lambda group: sum(group[0][1:]))  # type: ignore[arg-type]  # booleans
     chosen: list[Any] = [ordered[-1][1].pop(0)] if ordered else []
     for turn in range(MAX_VALUES):
@@ -235,14 +235,14 @@ def _contains_schemas(parts: Parts) -> Schemas:
 
 
 def _in_turns(sources: list[Iterator[Json]]) -> Iterator[Json]:
-    """A few values of each source, then some more of each, then the rest."""
+    """Yield a few values of each source, then some more of each, then the rest."""
     for count in (*_TURNS, None):
         for source in sources:
             yield from islice(source, count)
 
 
 def _mentioned_values(own: Parts, hints: Parts) -> Iterator[Json]:
-    """Values the schemas spell out, first those that only the writer's do."""
+    """Yield the values that the schemas list, those of the writer's schemas alone first."""
     known = {to_hashable(value) for part in hints for value in listed_values(part) or ()}
     spelled_out = [value for part in own for value in listed_values(part) or ()]
     yield from (value for value in spelled_out if to_hashable(value) not in known)
@@ -251,7 +251,7 @@ def _mentioned_values(own: Parts, hints: Parts) -> Iterator[Json]:
 
 
 def _types_of_parts(parts: Parts) -> list[str]:
-    """The types all parts allow."""
+    """Return the types all parts allow."""
     allowed = list(_TYPES)
     for part in parts:
         names = part.get("type", _TYPES)
@@ -267,7 +267,7 @@ MAX_TRIES = 300
 
 
 def shrink_document(value: Json, proves: Callable[[Json], bool]) -> Json:
-    """The document without the members and items that proves can do without."""
+    """Return the document without the members and items that a counter-example does not need."""
     tries = 0
     progress = True
     while progress:
@@ -283,7 +283,7 @@ def shrink_document(value: Json, proves: Callable[[Json], bool]) -> Json:
 
 
 def _smaller_documents(value: Json) -> Iterator[Json]:
-    """Documents with one thing less, outer ones first."""
+    """Yield documents with one member or item less, outer ones first."""
     if isinstance(value, dict):
         for name in value:
             yield {each: inner for each, inner in value.items() if each != name}

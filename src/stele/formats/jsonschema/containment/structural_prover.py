@@ -33,7 +33,7 @@ _TYPE_OF = {keyword: name for name, keywords in _ABOUT.items() for keyword in ke
 
 
 def keyword_follows(keyword: str, reader: dict[str, Json], writer: Parts) -> bool:
-    """Whether every value that fits the writer's schemas meets this keyword of the reader's; False when in doubt."""
+    """Return whether every value of the writer's schemas meets this keyword of the reader's; False in doubt."""
     if keyword == "type":
         return allowed_types(writer) <= _type_set(reader["type"])
     about = _TYPE_OF.get(keyword)
@@ -69,7 +69,7 @@ def _is_within(keyword: str, theirs: Json, mine: Json) -> bool:
 
 
 def _is_bounded(keyword: str, value: Json, writer: Parts) -> bool:
-    """Exclusive bounds of the writer do for either kind; its inclusive ones only short of an exclusive one."""
+    """Return whether a bound of the writer's implies the reader's; inclusive does not imply equal exclusive."""
     word = "inimum" if keyword.endswith("inimum") else "aximum"
     sign = 1 if word == "inimum" else -1
     for part in writer:
@@ -90,7 +90,7 @@ def _is_divisor(mine: Json, theirs: Json) -> bool:
 
 
 def allowed_types(parts: Parts) -> frozenset[str]:
-    """The types a value may have that fits all parts; `number` stands for numbers with a fraction."""
+    """Return the types a value may have that fits all parts; `number` stands for numbers with a fraction."""
     allowed = _TYPES
     for part in parts:
         if "type" in part:
@@ -102,13 +102,13 @@ def allowed_types(parts: Parts) -> frozenset[str]:
 
 
 def is_possible_type(name: str, parts: Parts) -> bool:
-    """Whether a value that fits all parts may be of a type."""
+    """Return whether a value that fits all parts may be of a type."""
     allowed = allowed_types(parts)
     return name in allowed or (name == "number" and "integer" in allowed)
 
 
 def listed_values(part: dict[str, Json]) -> list[Json] | None:
-    """All values a schema allows where it lists them."""
+    """Return all values a schema allows where it lists them."""
     if "const" in part:
         return [part["const"]]
     values = part.get("enum")
@@ -116,12 +116,12 @@ def listed_values(part: dict[str, Json]) -> list[Json] | None:
 
 
 def required_names(parts: Parts) -> frozenset[str]:
-    """The members that have to be there."""
+    """Return the members that have to be there."""
     return frozenset(name for part in parts for name in part.get("required", ()))
 
 
 def longest_array(parts: Parts) -> float:
-    """The most items an array may have."""
+    """Return the most items an array may have."""
     return min((float(part["maxItems"]) for part in parts if "maxItems" in part), default=float("inf"))
 
 
@@ -131,7 +131,7 @@ def _type_set(names: Json) -> frozenset[str]:
 
 
 def _types_of(value: Json) -> tuple[str, ...]:
-    """The types a listed value may count as: drafts differ on whether 1.0 is an integer."""
+    """Return the types a listed value may count as: drafts differ on whether 1.0 is an integer."""
     if value is None:
         return ("null",)
     if isinstance(value, bool):
@@ -169,7 +169,7 @@ class StructuralProver:
         self._assumed: set[Pair] = set()
 
     def can_prove(self, reader: Json, writer: Json) -> bool:
-        """Whether every value of the writer's schema is one of the reader's."""
+        """Return whether every value of the writer's schema is one of the reader's."""
         while True:
             self._assumed.clear()
             held = self.is_covered(reader, writer)
@@ -180,7 +180,7 @@ class StructuralProver:
                 return held
 
     def is_covered(self, reader: Json, writer: Json) -> bool:
-        """`proves` inside a proof: may rest on assumptions."""
+        """Return the same as `can_prove` inside a proof: the answer may rest on assumptions."""
         if reader is True or writer is False or reader == {}:
             return True
         if reader is False or not isinstance(reader, dict):
@@ -203,7 +203,7 @@ class StructuralProver:
         return held
 
     def covers_inside(self, reader: Json, writers: tuple[Json, ...]) -> bool:
-        """`covers` one member or item deeper, where several schemas of the writer apply: one of them has to do."""
+        """Return whether one of the writer's schemas is covered, one member or item deeper."""
         self._level += 1
         held = any(self.is_covered(reader, writer) for writer in writers or (True,))
         self._level -= 1
@@ -234,7 +234,7 @@ class StructuralProver:
         )
 
     def _list_conjuncts(self, writer: dict[str, Json]) -> list[Json]:
-        """The writer's schema and all that has to hold with it."""
+        """Return the writer's schema and all schemas that hold together with it."""
         found: dict[int, Json] = {}
         pending: list[Json] = [writer]
         while pending:
@@ -255,7 +255,7 @@ class StructuralProver:
         return True
 
     def is_same(self, one: Json, other: Json) -> bool:
-        """Whether each covers the other."""
+        """Return whether each covers the other."""
         return self.is_covered(one, other) and self.is_covered(other, one)
 
 
@@ -264,7 +264,7 @@ def _any_of_follows(proof: StructuralProver, reader: dict[str, Json], writer: Pa
 
 
 def _one_of_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
-    """Exactly one is exactly one of the same list, in any order of equals: here, in the order written."""
+    """Return whether the writer has a `oneOf` of the same branches, in the same order."""
     mine = reader["oneOf"]
     if len(mine) == 1:
         return any(proof.is_covered(mine[0], part) for part in writer)
@@ -290,7 +290,7 @@ def _then_follows(_proof: StructuralProver, _reader: dict[str, Json], _writer: P
 
 
 def _dependencies_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
-    """`dependentRequired`, `dependentSchemas` and both in `dependencies`."""
+    """Return whether `dependentRequired`, `dependentSchemas` and `dependencies` of the reader follow."""
     required = required_names(writer)
     theirs = [need for part in writer for need in required_with(part)]
     for name, wanted in required_with(reader):
@@ -337,7 +337,7 @@ def _additional_follows(proof: StructuralProver, reader: dict[str, Json], writer
     patterns = reader.get("patternProperties", {})
 
     def is_named(name: str, *, pattern: bool) -> bool:
-        """Whether the reader says something else of a name, or of all names of a pattern."""
+        """Return whether the reader says something else of a name, or of all names of a pattern."""
         return name in patterns if pattern else has_member_schema(reader, name)
 
     return _covers_all_members(proof, reader["additionalProperties"], writer, is_named)
@@ -348,7 +348,7 @@ def _is_never_named(_name: str, *, pattern: bool) -> bool:
 
 
 def _covers_all_members(proof: StructuralProver, schema: Json, writer: Parts, named: Callable[..., bool]) -> bool:
-    """Whether a schema covers every member the writer's objects may have, but for those named otherwise."""
+    """Return whether a schema covers every member of the writer's objects for which named returns False."""
     names = {name for part in writer for name in part.get("properties", {})}
     if not all(
         named(name, pattern=False) or proof.covers_inside(schema, member_schemas(writer, name)) for name in names

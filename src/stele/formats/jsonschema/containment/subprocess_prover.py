@@ -37,8 +37,9 @@ _NUMBERS = {
 
 
 class Prover:
-    """One proving process, started when needed and replaced when it had to be stopped. Safe to share between threads
-    and across a fork; threads wait for each other.
+    """One proving process, started when needed and replaced when it had to be stopped.
+
+    Safe to share between threads and across a fork; threads wait for each other.
     """
 
     def __init__(self, deadline: float = DEADLINE) -> None:
@@ -49,7 +50,7 @@ class Prover:
         atexit.register(self.close)
 
     def can_prove(self, reader: BundledDocument, writer: BundledDocument, draft: Draft, *, formats: bool) -> bool:
-        """Whether it is proved that every document of the writer is one of the reader; both are of `draft`.
+        """Return whether it is proved that every document of the writer is one of the reader; both are of `draft`.
 
         formats says whether `format` refuses. False means nothing: not proved, too slow, or no process to be had.
         """

@@ -1,4 +1,4 @@
-"""Looking into a document for the search: what a place demands, what else it mentions, and what it accepts."""
+"""A document as the search sees it: what a place demands, what else it mentions, and what it accepts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DocumentView:
         self._validators: dict[tuple[int, ...], jsonschema_rs.Validator | None] = {}
 
     def is_accepted(self, schemas: Schemas, value: Json) -> bool:
-        """Whether a value fits all the schemas; True when they cannot be compiled, as this only sorts guesses."""
+        """Return whether a value fits all the schemas; True when they cannot be compiled: this only ranks guesses."""
         key = tuple(map(id, schemas))
         if key not in self._validators:
             self._validators[key] = self._compile_validator(schemas)
@@ -48,11 +48,11 @@ class DocumentView:
         return validator is None or is_valid_value(validator, value) is True
 
     def has_reference(self, schema: dict[str, Json]) -> bool:
-        """Whether a schema with a reference is one of this document."""
+        """Return whether a schema with a reference is one of this document."""
         return id(schema) in self._targets
 
     def reference_target(self, schema: dict[str, Json]) -> Json:
-        """The schema a reference of this document leads to."""
+        """Return the schema a reference of this document leads to."""
         return self._targets[id(schema)]
 
     def _find_targets(self) -> dict[int, Json]:
@@ -89,11 +89,11 @@ class DocumentView:
             return None
 
     def list_alternatives(self, schemas: Schemas, limit: int) -> list[Parts]:
-        """Ways to fit all the schemas: each takes one branch of every choice. At most limit of them."""
+        """Return at most limit ways to fit all the schemas; each takes one branch of every choice."""
         return _WayLister(self._definitions, limit).list_all(schemas)
 
     def list_hints(self, schemas: Schemas) -> Parts:
-        """Every schema object that has a say about the value, in whatever way; at most `MAX_HINTS`."""
+        """Return the schema objects that apply to the value in any way, at most `MAX_HINTS`."""
         found: dict[int, dict[str, Json]] = {}
         pending = list(schemas)
         while pending and len(found) < MAX_HINTS:
@@ -120,7 +120,7 @@ class _WayLister:
         self._looks = 0
 
     def list_all(self, schemas: Schemas) -> list[Parts]:
-        """The ways to meet all of them at once."""
+        """Return the ways to meet all of them at once."""
         found: list[Parts] = [[]]
         for schema in schemas:
             found = self._combine_ways(found, self._list_ways(schema, ()))
@@ -165,13 +165,13 @@ class _WayLister:
         return [left[i] + right[j] for i, j in list(dict.fromkeys(order))[: self._limit]]
 
     def _interleave_ways(self, each: list[list[Parts]]) -> list[Parts]:
-        """One way of every branch before a second one of any."""
+        """Return one way of every branch before a second one of any."""
         longest = max(map(len, each), default=0)
         return [ways[i] for i in range(longest) for ways in each if i < len(ways)][: self._limit]
 
 
 def is_valid_value(validator: jsonschema_rs.Validator, value: Json) -> bool | None:
-    """Whether a value fits; None when the validator gives up (nesting, a pattern that takes too long)."""
+    """Return whether a value fits; None when the validator gives up (nesting, a pattern that takes too long)."""
     try:
         return bool(validator.is_valid(value))
     except (ValueError, jsonschema_rs.ValidationError):
@@ -179,12 +179,12 @@ def is_valid_value(validator: jsonschema_rs.Validator, value: Json) -> bool | No
 
 
 def has_member_schema(part: dict[str, Json], name: str) -> bool:
-    """Whether a schema says something about a member by its name."""
+    """Return whether a schema says something about a member by its name."""
     return name in part.get("properties", ()) or any(True for _ in _matching_patterns(part, name))
 
 
 def member_schemas(parts: Parts, name: str, *, guess: bool = False) -> Schemas:
-    """The schemas that apply to a member of an object; guess adds those for members nothing else seems to evaluate."""
+    """Return the schemas of a member; guess adds `unevaluatedProperties` where nothing else seems to apply."""
     found: dict[int, Json] = {}
     covered = not guess or any(has_member_schema(part, name) for part in parts)
     for part in parts:
@@ -199,7 +199,7 @@ def member_schemas(parts: Parts, name: str, *, guess: bool = False) -> Schemas:
 
 
 def item_schemas(parts: Parts, index: int, *, guess: bool = False) -> Schemas:
-    """The schemas that apply to an item of an array; guess adds those for items nothing else seems to evaluate."""
+    """Return the schemas of an item; guess adds `unevaluatedItems` where nothing else seems to apply."""
     found: dict[int, Json] = {}
     covered = not guess or any("items" in part or index < len(part.get("prefixItems", ())) for part in parts)
     for part in parts:
@@ -214,7 +214,7 @@ def item_schemas(parts: Parts, index: int, *, guess: bool = False) -> Schemas:
 
 
 def required_with(part: dict[str, Json]) -> Iterator[tuple[str, list[str]]]:
-    """The members each present member asks for."""
+    """Yield each member with the names of those that have to be there with it."""
     for keyword in ("dependentRequired", "dependencies"):
         for name, wanted in part.get(keyword, {}).items():
             if isinstance(wanted, list):

@@ -45,7 +45,7 @@ _ASSERTING: Final = frozenset(
 
 
 class SchemaMerger:
-    """Adds up schemas; keeps what it makes alive, for the identity of a schema is how it is known."""
+    """Adds up schemas, and keeps the schemas it makes alive: they are known by identity."""
 
     def __init__(self, parsed: ParsedJsonSchema) -> None:
         self._links = parsed.links
@@ -54,7 +54,7 @@ class SchemaMerger:
         self.draft: Draft = parsed.draft
 
     def resolve_target(self, schema: Json) -> Json:
-        """What a schema stands for that says nothing of its own but where to look."""
+        """Return the schema at the end of references that assert nothing themselves."""
         seen: set[int] = set()
         while isinstance(schema, dict) and id(schema) in self._links.targets and id(schema) not in seen:
             if not self._hides_siblings and not _ASSERTING.isdisjoint(schema):
@@ -64,7 +64,7 @@ class SchemaMerger:
         return schema
 
     def flatten_schema(self, schema: dict[str, Json], lose: AddLoss) -> dict[str, Json]:
-        """The keywords of a schema and of all it is the product of."""
+        """Return the keywords of a schema, its references and its `allOf`, added up."""
         factors: list[dict[str, Json]] = []
         for factor in self._list_factors(schema):
             if len(factors) >= MAX_FACTORS:
@@ -81,7 +81,7 @@ class SchemaMerger:
         return merged
 
     def _list_factors(self, schema: Json) -> Iterator[dict[str, Json]]:
-        """The schema, and what its references and `allOf` say of the same value; each schema once."""
+        """Yield the schema and all that its references and `allOf` apply to the same value; each schema once."""
         pending, seen = [schema], set()
         while pending:
             factor = pending.pop(0)
@@ -127,7 +127,7 @@ class SchemaMerger:
                 self._kept.append(merged[name])
 
     def _close_content(self, merged: dict[str, Json], factors: list[dict[str, Json]], lose: AddLoss) -> None:
-        """Members that some factor rules out are no members; what is left over may be typed by one factor alone."""
+        """Drop members that some factor rules out; keep the schema of other members where one factor alone has one."""
         said = [factor for factor in factors if factor.get("additionalProperties", True) is not True]
         closed = [factor for factor in said if factor["additionalProperties"] is False]
         for factor in closed:
@@ -153,7 +153,7 @@ def _is_number(value: Json) -> bool:
 
 
 def _common_types(one: Json, other: Json) -> Json:
-    """The types both allow, in the order of the first; None when there are none."""
+    """Return the types both allow, in the order of the first; None when there are none."""
     ones, others = ([value] if isinstance(value, str) else value for value in (one, other))
     if "number" in others:
         others = [*others, "integer"]
@@ -258,14 +258,14 @@ _APPLICATORS: Final = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas
 
 
 def has_structure(flat: dict[str, Json]) -> bool:
-    """Whether the schema says what its values are made of, so that alternatives beside that only choose among them."""
+    """Return whether the schema describes members or items, so that alternatives only choose among those."""
     return any(
         key in flat for key in ("properties", "items", "prefixItems", "additionalProperties", "patternProperties")
     )
 
 
 def is_closed(flat: dict[str, Json]) -> bool:
-    """Whether data have no members the schema does not name."""
+    """Return whether data have no members besides those the schema names."""
     if flat.get("patternProperties"):
         return False
     if flat.get("additionalProperties") is False:
@@ -275,7 +275,7 @@ def is_closed(flat: dict[str, Json]) -> bool:
 
 
 def is_map(flat: dict[str, Json]) -> bool:
-    """Whether members have no names of their own."""
+    """Return whether members have no names of their own."""
     return not flat.get("properties") and not (is_closed(flat))
 
 
@@ -311,19 +311,19 @@ def list_members(flat: dict[str, Json]) -> Iterator[tuple[str, Json, bool]]:
 
 
 def has_typed_rest(flat: dict[str, Json]) -> bool:
-    """Whether something is said of members without a name."""
+    """Return whether members that the schema does not name have a schema."""
     return isinstance(flat.get("additionalProperties"), dict) or bool(flat.get("patternProperties"))
 
 
 def exclusive_groups(flat: dict[str, Json]) -> list[tuple[str, ...]]:
-    """Groups of members of which a datum has one at most."""
+    """Return the groups of members of which a datum has at most one."""
     factors = [flat, *(factor for factor in flat.get("allOf", ()))]
     groups = [exclusive_group(flat, factor.get("oneOf")) for factor in factors]
     return [found for found in groups if found]
 
 
 def exclusive_group(flat: dict[str, Json], branches: Json) -> tuple[str, ...] | None:
-    """The members, where the branches of a `oneOf` are: each of them required, and none of them."""
+    """Return the members of a `oneOf` whose branches each require one member and whose last one forbids them all."""
     if not isinstance(branches, list) or len(branches) < 2:
         return None
     *present, absent = branches

@@ -76,7 +76,7 @@ _CONSTRAINTS: Final = frozenset(
 
 
 def from_model(model: Model) -> tuple[bytes, list[Loss]]:
-    """A schema document and what it does not say. Raises `CannotConvert` and `TooLarge`."""
+    """Return a schema document and what it does not say. Raises `CannotConvert` and `TooLarge`."""
     writer = _SchemaBuilder(model)
     root = writer.build_document()
     return json.dumps(root, ensure_ascii=False, indent=2).encode(), writer.losses
@@ -98,7 +98,7 @@ class _SchemaBuilder:
         self.losses.append(Loss(path, what, why, data))
 
     def build_document(self) -> dict[str, Any]:
-        """The whole schema."""
+        """Return the whole schema."""
         out: dict[str, Any] = {"$schema": _DIALECT}
         if self.top is not None:
             out["title"] = self.top
@@ -120,7 +120,7 @@ class _SchemaBuilder:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def build_type(self, kind: Type, path: str, depth: int) -> dict[str, Any]:
-        """The schema of a type."""
+        """Return the schema of a type."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise TooLarge(f"the schema would have more than {MAX_NODES} types and fields")
@@ -149,7 +149,7 @@ class _SchemaBuilder:
                 return self._build_reference(name, path)
 
     def make_nullable(self, schema: dict[str, Any], *, nullable: bool) -> dict[str, Any]:
-        """The schema with null among its values, if nullable."""
+        """Return the schema with null among its values, if nullable."""
         word = schema.get("type")
         if not nullable or not schema or word == "null":
             return schema
@@ -269,7 +269,7 @@ class _SchemaBuilder:
         return out
 
     def _exclusive_groups(self, declared: RecordType, path: str) -> Iterable[tuple[str, ...]]:
-        """Groups whose members are told apart by being there."""
+        """Yield the groups whose members are optional and not nullable: presence tells them apart."""
         optional = {field.name for field in declared.fields if not field.required and not field.nullable}
         for group, members in declared.at_most_one.items():
             if optional.issuperset(members):
@@ -307,13 +307,13 @@ class _SchemaBuilder:
 
 
 def _at_most_one_schema(members: tuple[str, ...]) -> dict[str, Any]:
-    """A schema that holds for objects with one of the members, or none."""
+    """Return a schema that holds for objects with one of the members, or none."""
     present = [{"required": [name]} for name in members]
     return {"oneOf": [*present, {"not": {"anyOf": present}}]}
 
 
 def _is_alike(word: str, names: frozenset[str] | None, word2: str, names2: frozenset[str] | None) -> bool:
-    """Whether values of two options may be the same; names are symbols, or the members of an exact record."""
+    """Return whether values of two options may be the same; names are symbols, or the members of an exact record."""
     if word != word2:
         return False
     if names is None or names2 is None:

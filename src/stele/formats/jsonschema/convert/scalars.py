@@ -61,7 +61,7 @@ TypeWithConstraints = tuple[Type, dict[str, Any]]
 
 
 def to_builtin(value: Json) -> Any:
-    """A JSON value of builtin types: numbers as int or float. Raises `CannotConvert` for numbers beyond a double."""
+    """Return a JSON value with numbers as int or float. Raises `CannotConvert` for numbers beyond a double."""
     if isinstance(value, dict):
         return {name: to_builtin(member) for name, member in value.items()}
     if isinstance(value, list):
@@ -74,7 +74,7 @@ def to_builtin(value: Json) -> Any:
 
 
 def string_type(schema: Mapping[str, Json], lose: AddLoss) -> TypeWithConstraints | int:
-    """The type of a string; a number is the size of a fixed-size byte string."""
+    """Return the type of a string; a number is the size of a fixed-size byte string."""
     rest = {key: to_builtin(schema[key]) for key in STRING_CONSTRAINTS if key in schema}
     pattern = schema.get("pattern")
     word = schema.get("format")
@@ -97,7 +97,7 @@ def string_type(schema: Mapping[str, Json], lose: AddLoss) -> TypeWithConstraint
 
 
 def number_type(schema: Mapping[str, Json], lose: AddLoss, *, whole: bool) -> TypeWithConstraints:
-    """The type of a number or integer."""
+    """Return the type of a number or integer."""
     rest = _number_constraints(schema)
     word = NUMBER_FORMATS.get(str(schema.get("format")))
     low, high = _integer_bounds(rest)
@@ -122,7 +122,7 @@ def number_type(schema: Mapping[str, Json], lose: AddLoss, *, whole: bool) -> Ty
 
 
 def _number_constraints(schema: Mapping[str, Json]) -> dict[str, Any]:
-    """The keywords on numbers as today's drafts write them: draft-04 makes a bound exclusive by a boolean beside it."""
+    """Return the keywords on numbers in the form of today's drafts; draft-04 marks exclusive bounds by a boolean."""
     rest = {key: to_builtin(schema[key]) for key in NUMBER_CONSTRAINTS if key in schema}
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(rest.get(exclusive), bool) and rest.pop(exclusive) and bound in rest:
@@ -131,7 +131,7 @@ def _number_constraints(schema: Mapping[str, Json]) -> dict[str, Any]:
 
 
 def _integer_bounds(rest: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The least and greatest whole number allowed; None where there is no bound, or none worth writing out."""
+    """Return the least and greatest whole number allowed; None without a bound or for a huge one."""
     lows = [ceil(rest["minimum"])] if _is_writable_bound(rest.get("minimum")) else []
     lows += [floor(rest["exclusiveMinimum"]) + 1] if _is_writable_bound(rest.get("exclusiveMinimum")) else []
     highs = [floor(rest["maximum"])] if _is_writable_bound(rest.get("maximum")) else []
@@ -144,7 +144,7 @@ def _is_writable_bound(value: Any) -> bool:
 
 
 def decimal_pattern(kind: Decimal) -> str | None:
-    """The pattern of a decimal's text; None where it is not bounded, or too long for one."""
+    """Return the pattern of a decimal's text; None where it is not bounded, or too long for one."""
     if kind.precision is None or kind.precision > _MAX_REPEAT:
         return None
     fraction = rf"(\.[0-9]{{1,{kind.scale}}})?" if kind.scale else ""
@@ -153,7 +153,7 @@ def decimal_pattern(kind: Decimal) -> str | None:
 
 
 def parse_decimal_pattern(pattern: str) -> Decimal | None:
-    """The decimal `decimal_pattern` wrote the pattern for."""
+    """Return the decimal for which `decimal_pattern` returns this pattern, None for other patterns."""
     found = _FRACTION.fullmatch(pattern)
     if found:
         return Decimal(int(found[1]), int(found[1]))
@@ -165,7 +165,7 @@ def parse_decimal_pattern(pattern: str) -> Decimal | None:
 
 
 def fixed_pattern(size: int) -> str:
-    """The pattern of the base64 text of that many bytes."""
+    """Return the pattern of the base64 text of that many bytes."""
     padding = -size % 3
     return f"^[A-Za-z0-9+/]{{{(size + padding) // 3 * 4 - padding}}}{'=' * padding}$"
 

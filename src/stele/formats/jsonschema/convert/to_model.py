@@ -1,4 +1,4 @@
-"""A JSON Schema of any draft in neutral words.
+"""From a JSON Schema of any draft to the neutral model.
 
     object with properties          record: open unless `additionalProperties` (or `unevaluatedProperties`) is false
     object without properties       map of what unnamed members are, of any value where nothing is said
@@ -72,12 +72,12 @@ class SchemaNames:
                     self._names.setdefault(id(schema), name)
 
     def name_of(self, schema: Json) -> str:
-        """The name of a schema; '' when it has none."""
+        """Return the name of a schema; '' when it has none."""
         return self._names.get(id(schema)) or _title_name(schema)
 
 
 def join_names(parent: str, member: str) -> str:
-    """The name of what stands at a member of a record: `Order` and `ship_to` make `OrderShipTo`."""
+    """Return the name for the type of a record's member: `Order` and `ship_to` make `OrderShipTo`."""
     if not parent and _NAME.fullmatch(member):
         return member
     return parent + "".join(word[0].upper() + word[1:] for word in _WORD.findall(member))
@@ -89,7 +89,7 @@ def _title_name(schema: Json) -> str:
 
 
 def _file_name(label: str) -> str:
-    """The name of a document: its file's, without the extension."""
+    """Return the name of a document: its file's, without the extension."""
     return join_names("", _EXTENSION.sub("", label.rpartition("/")[2])) or "Root"
 
 
@@ -131,7 +131,7 @@ class _PlaceType(NamedTuple):
 
 
 def to_model(parsed: ParsedJsonSchema) -> tuple[Model, list[Loss]]:
-    """The model, and what it cannot say. Raises `CannotConvert` for a schema no datum fits, and `TooLarge`.
+    """Return the model, and what it cannot say. Raises `CannotConvert` for a schema no datum fits, and `TooLarge`.
 
     What is no valid schema, and was read leniently only, is not converted: raises `CannotConvert` too.
     """
@@ -175,7 +175,7 @@ class _ModelBuilder:
         self.losses.append(Loss(path, what, why, data))
 
     def convert_place(self, written: Json, path: str, hint: str) -> _PlaceType:
-        """The type of a schema as written at a place; hint is the name it gets if it needs one and has none."""
+        """Return the type of a schema as written at a place; hint is the name it gets if it needs one and has none."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise TooLarge(f"written out, the schema has more than {MAX_NODES} parts")
@@ -261,7 +261,7 @@ class _ModelBuilder:
         return self._build_union(places, path)
 
     def _build_union(self, places: list[_PlaceType], path: str) -> _PlaceType:
-        """One of several: null aside, equal ones once, and any value where one of them is that."""
+        """Return the union of several places: null makes it nullable, equal types count once, any value absorbs all."""
         nullable = any(place.nullable for place in places)
         options: list[Type] = []
         constrained = []
@@ -291,7 +291,7 @@ class _ModelBuilder:
             self.add_loss(path, "CONSTRAINT", f"The model has no place for {', '.join(keys)} here.")
 
     def _convert_without_constraints(self, written: Json, path: str, hint: str) -> _PlaceType:
-        """A place whose constraints have nowhere to go."""
+        """Return the type of a place where the model keeps no constraints, and report those lost."""
         found = self.convert_place(written, path, hint)
         if found.constraints:
             self._add_unchecked_loss([found.constraints], path)
@@ -357,7 +357,10 @@ class _ModelBuilder:
     def _convert_object(
         self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str, *, nullable: bool | None = None
     ) -> _PlaceType:
-        """nullable None: values of other types are allowed too, so that a reference back here is not to the record."""
+        """Convert an object to a record or a map.
+
+        nullable is None where values of other types are allowed too: a reference back here is not to the record then.
+        """
         if flat_schema.is_map(flat):
             place = self._convert_map(flat, path, hint)
             return _PlaceType(place.type, False, {**_member_constraints(flat), **place.constraints})
@@ -431,7 +434,7 @@ class _ModelBuilder:
 
 
 def _has_names_only(kind: Type) -> bool:
-    """Whether a type holds names and scalars only, so that using it twice does not make two of anything."""
+    """Return whether a type holds names and scalars only, so that using it twice declares nothing twice."""
     if isinstance(kind, Union):
         return all(isinstance(option.type, TypeReference | Scalar) for option in kind.options)
     return isinstance(kind, TypeReference)
@@ -442,7 +445,7 @@ def _member_constraints(flat: dict[str, Json]) -> dict[str, Any]:
 
 
 def _doc_text(schema: Json, kind: Type) -> str:
-    """The description, else the title, where that is not the type's name already."""
+    """Return the description, else the title unless it is the name of the type."""
     if not isinstance(schema, dict):
         return ""
     doc = next((schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)), "")

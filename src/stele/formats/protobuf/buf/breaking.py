@@ -39,7 +39,7 @@ _MAIN = ""
 
 
 def check_modules(ruleset: str, reader: Sequence[ProtobufSchema], writer: Sequence[ProtobufSchema]) -> list[Finding]:
-    """What the reader's module breaks for data and users of the writer's, by a ruleset of this package.
+    """Return what the reader's module breaks for data and users of the writer's, by a ruleset of this package.
 
     A module may be one that no single file imports as a whole: it is given as all its files, which must have been
     parsed with their paths as names, and are matched by path. Raises `UnknownRuleset`.
@@ -60,7 +60,7 @@ def check_category(category: str, reader: ProtobufSchema, writer: ProtobufSchema
 
 
 def _build_module(schemas: Sequence[ProtobufSchema], main: str | None) -> Module:
-    """The files of the schemas; main is another path for the (only) schema's own file."""
+    """Return the files of the schemas; main is another path for the (only) schema's own file."""
     builtin = builtin_sources()
     compared: dict[str, FileDescriptorProto] = {}
     others: dict[str, FileDescriptorProto] = {}
@@ -98,7 +98,7 @@ _K = TypeVar("_K")
 
 
 def _pair_by_key(new: Mapping[_K, T], old: Mapping[_K, T]) -> Iterator[tuple[T, T]]:
-    """What both sides have under the same key, in the writer's order."""
+    """Yield what both sides have under the same key, in the writer's order."""
     for key, was in old.items():
         now = new.get(key)
         if now is not None:

@@ -8,14 +8,14 @@ from functools import partial
 from google.protobuf.descriptor_pb2 import FeatureSet
 
 from stele.formats.protobuf.buf.module import EnumDeclaration
-from stele.formats.protobuf.buf.rules import Rules, Violation
+from stele.formats.protobuf.buf.rules import Rules, Violation, find_released_reservations
 from stele.formats.protobuf.number_ranges import Ranges, format_ranges
 
 _MAX_NUMBER = (1 << 31) - 1
 
 
 def _find_deleted_values(unless: str, new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
-    """Numbers that are gone; unless: what may be reserved instead, the number, each name, or '' for nothing."""
+    """Report numbers that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
     was, now = old.names_by_number(), new.names_by_number()
     gone = {number: names for number, names in was.items() if number not in now}
     if not gone:
@@ -49,25 +49,8 @@ def _reserved_numbers(enum: EnumDeclaration) -> Ranges:
 
 def _find_released_reservations(new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
     lost = _reserved_numbers(old).difference(_reserved_numbers(new))
-    if lost:
-        text = format_ranges(lost, _MAX_NUMBER)
-        yield Violation(
-            new.full_name,
-            f"enum {new.proto.name}",
-            f"reserved {text}",
-            "A number that had been retired can be used again, and would misread data written with its former value.",
-            f"Add `reserved {text};` to the enum.",
-        )
-    names = set(new.proto.reserved_name)
-    for name in old.proto.reserved_name:
-        if name not in names:
-            yield Violation(
-                new.full_name,
-                f"enum {new.proto.name}",
-                f'reserved "{name}"',
-                "A name that had been retired can be used again, and would misread JSON written with its former value.",
-                f'Add `reserved "{name}";` to the enum.',
-            )
+    numbers = format_ranges(lost, _MAX_NUMBER) if lost else ""
+    return find_released_reservations("enum", "value", new, old, numbers)
 
 
 def _compare_value_names(new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:

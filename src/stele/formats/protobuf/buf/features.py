@@ -1,4 +1,4 @@
-"""What the features of a declaration are: its own, else those around it, else the defaults of the file's edition.
+"""The features of a declaration: its own, else those around it, else the defaults of the file's edition.
 
 Source: docs/protocols/protobuf.md#editions-and-features.
 """
@@ -58,14 +58,14 @@ _LANGUAGES = {1000: (2, "cpp_string_type"), 1001: (2, "java_utf8_validation")}
 
 
 def default_features(file: FileDescriptorProto) -> Features:
-    """The features of a file that sets none."""
+    """Return the features of a file that sets none."""
     if file.syntax == "editions":
         return _EDITION_2024 if file.edition >= Edition.EDITION_2024 else _EDITION_2023
     return _PROTO3 if file.syntax == "proto3" else _PROTO2
 
 
 def override_features(around: Features, features: Message) -> Features:
-    """The features of a declaration that sets some; features is its FeatureSet.
+    """Return the features of a declaration that sets some; features is its FeatureSet.
 
     It is read field by field: whether the languages' extensions are known depends on what else the process has loaded.
     """
@@ -82,7 +82,7 @@ def override_features(around: Features, features: Message) -> Features:
 
 
 def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and values of the fields of a serialized message."""
+    """Yield numbers and values of the fields of a serialized message."""
     fields = UnknownFieldSet(Empty.FromString(data))
     for index in range(len(fields)):
         yield fields[index].field_number, fields[index].data

@@ -42,7 +42,7 @@ Default = bytes | int | float
 
 
 def default_of(field: FieldDeclaration) -> Default | None:
-    """The declared or usual default; None for a field that cannot have one (list, map, message)."""
+    """Return the declared or usual default; None for a field that cannot have one (list, map, message)."""
     if field.cardinality in {Cardinality.REPEATED, Cardinality.MAP}:
         return None
     kind, proto = field.kind, field.proto
@@ -63,13 +63,13 @@ def default_of(field: FieldDeclaration) -> Default | None:
 
 
 def _enum_default(field: FieldDeclaration) -> int:
-    """The first value where none is declared, which is not 0 for every closed enum."""
+    """Return the first value where none is declared, which is not 0 for every closed enum."""
     enum, name = field.module.find_enum(field.type_name), field.proto.default_value
     return enum.numbers[name] if name else enum.proto.value[0].number
 
 
 def is_same_default(new: FieldDeclaration, old: FieldDeclaration) -> bool:
-    """Whether the defaults of two fields mean the same: equal, or both what zero is for their type."""
+    """Return whether the defaults of two fields mean the same: equal, or both what zero is for their type."""
     now, was = default_of(new), default_of(old)
     if now is None or was is None or (not now and not was):
         return True
@@ -86,7 +86,7 @@ def is_same_default(new: FieldDeclaration, old: FieldDeclaration) -> bool:
 
 
 def _round_to_float32(value: float) -> float:
-    """The nearest number a `float` field can hold."""
+    """Return the nearest number a `float` field can hold."""
     try:
         rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -101,7 +101,7 @@ _Families = Mapping[int, str]
 
 
 def _build_families(*families: tuple[str, tuple[int, ...]]) -> _Families:
-    """Kinds to families; a kind that is not listed is a family of its own."""
+    """Return kinds to families; a kind that is not listed is a family of its own."""
     listed = {kind: name for name, kinds in families for kind in kinds}
     return {kind: listed.get(kind, name) for name, kind in _F.Type.items()}
 
@@ -151,7 +151,7 @@ def _compare_families(
 
 
 def _is_widened_enum(new: FieldDeclaration, old: FieldDeclaration) -> bool:
-    """Whether an enum may stand for the other: the same local name, and all its values."""
+    """Return whether an enum may stand for the other: the same local name, and all its values."""
     names = new.type_name, old.type_name
     same = len({name.rsplit(".", 1)[-1] for name in names}) == 1
     return new.kind == _F.TYPE_ENUM and same and new.module.has_enum_values_of(names[0], old.module, names[1])
@@ -171,7 +171,7 @@ _PLURAL = frozenset({Cardinality.REPEATED, Cardinality.MAP})
 def _compare_cardinality(
     alike: tuple[frozenset[Cardinality], ...], new: FieldDeclaration, old: FieldDeclaration
 ) -> Iterator[Violation]:
-    """The cardinality changed to one that is in no set of alike ones with the former."""
+    """Report a cardinality that changed to one outside the set of equivalent ones it was in."""
     now, was = new.cardinality, old.cardinality
     if now is was or (new.in_entry and old.in_entry) or any(now in known and was in known for known in alike):
         return
@@ -188,7 +188,7 @@ def _compare_cardinality(
 
 
 def _compare_name(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
-    """A field is known by its name, an extension by its full name."""
+    """Compare names: of a field its name, of an extension its full name."""
     now, was = (side.full_name if side.owner is None else side.proto.name for side in (new, old))
     if now != was:
         yield Violation(

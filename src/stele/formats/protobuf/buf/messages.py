@@ -8,14 +8,14 @@ from functools import partial
 from google.protobuf.descriptor_pb2 import FeatureSet, FieldDescriptorProto
 
 from stele.formats.protobuf.buf.module import FieldDeclaration, MessageDeclaration
-from stele.formats.protobuf.buf.rules import Rules, Violation
+from stele.formats.protobuf.buf.rules import Rules, Violation, find_released_reservations
 from stele.formats.protobuf.number_ranges import Ranges, format_ranges
 
 _MAX_NUMBER = (1 << 29) - 1
 
 
 def _find_deleted_fields(unless: str, new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
-    """Fields that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
+    """Report fields that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
     gone = [field for number, field in old.fields.items() if number not in new.fields]
     if not gone:
         return
@@ -43,31 +43,14 @@ def _deleted_field(unless: str, new: MessageDeclaration, field: FieldDeclaration
 
 
 def _reserved_numbers(message: MessageDeclaration) -> Ranges:
-    """The ends of a message's ranges are exclusive in a descriptor."""
+    """Return the ends of a message's ranges are exclusive in a descriptor."""
     return Ranges((span.start, span.end - 1) for span in message.proto.reserved_range)
 
 
 def _find_released_reservations(new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
     lost = _reserved_numbers(old).difference(_reserved_numbers(new))
-    if lost:
-        text = format_ranges(lost, _MAX_NUMBER)
-        yield Violation(
-            new.full_name,
-            f"message {new.proto.name}",
-            f"reserved {text}",
-            "A number that had been retired can be used again, and would misread data written with its former field.",
-            f"Add `reserved {text};` to the message.",
-        )
-    names = set(new.proto.reserved_name)
-    for name in old.proto.reserved_name:
-        if name not in names:
-            yield Violation(
-                new.full_name,
-                f"message {new.proto.name}",
-                f'reserved "{name}"',
-                "A name that had been retired can be used again, and would misread JSON written with its former field.",
-                f'Add `reserved "{name}";` to the message.',
-            )
+    numbers = format_ranges(lost, _MAX_NUMBER) if lost else ""
+    return find_released_reservations("message", "field", new, old, numbers)
 
 
 def _find_deleted_extension_ranges(new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:

@@ -49,11 +49,11 @@ class FileDeclaration:
 
     @property
     def dialect(self) -> tuple[str, int, bool]:
-        """What else of a file bears on the meaning of a field, besides features."""
+        """What besides features affects the meaning of a field: syntax, edition and one option."""
         return self.proto.syntax, self.proto.edition, self.proto.options.java_string_check_utf8
 
     def full_name(self, name: str) -> str:
-        """A name below the package with the package."""
+        """Return a name below the package with the package."""
         return f"{self.proto.package}.{name}" if self.proto.package else name
 
 
@@ -86,7 +86,7 @@ class FieldDeclaration:
     entry: MessageDeclaration | None
 
     def is_same_as(self, other: FieldDeclaration) -> bool:
-        """Whether nothing about the two differs, as far as a glance can tell: most pairs need no more than that.
+        """Return whether a quick comparison finds no difference; most pairs need no other.
 
         The default of an enum's field may have changed with the enum, so such fields are never taken as the same.
         """
@@ -157,7 +157,7 @@ class EnumDeclaration:
         return {value.name: value.number for value in self.proto.value}
 
     def names_by_number(self) -> dict[int, set[str]]:
-        """The names of each number; several where aliases are allowed."""
+        """Return the names of each number; several where aliases are allowed."""
         names: dict[int, set[str]] = {}
         for value in self.proto.value:
             names.setdefault(value.number, set()).add(value.name)
@@ -202,11 +202,11 @@ class Module:
         return Module({proto.name: proto for proto in self._others}).enums
 
     def find_enum(self, full_name: str) -> EnumDeclaration:
-        """An enum of the module or of the other files; every name a field can have is there."""
+        """Return an enum of the module or of the other files; every name a field can have is there."""
         return self.enums.get(full_name) or self._foreign_enums[full_name]
 
     def has_enum_values_of(self, full_name: str, other: Module, other_name: str) -> bool:
-        """Whether an enum has the values of another module's, each with its number."""
+        """Return whether an enum has the values of another module's, each with its number."""
         key = full_name, other_name
         if key not in self._widened:
             now, was = self.find_enum(full_name), other.find_enum(other_name)
@@ -275,7 +275,7 @@ class Module:
         return FieldDeclaration(full_name, proto, file, self, owner, features, kind, entry)
 
     def _find_map_entry(self, proto: FieldDescriptorProto, owner: MessageDeclaration) -> MessageDeclaration | None:
-        """The entry of a map field, which is always declared beside it."""
+        """Return the entry of a map field, which is always declared beside it."""
         message = self.messages.get(proto.type_name.removeprefix("."))
         if message is None or not message.is_entry or not message.full_name.startswith(f"{owner.full_name}."):
             return None

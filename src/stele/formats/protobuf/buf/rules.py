@@ -6,13 +6,16 @@ The categories are those that `buf config ls-breaking-rules` of version 1.75 lis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto
 
 T = TypeVar("T")
 
 
 class Violation(NamedTuple):
-    """A finding whose rule goes without saying; the members are those of `stele.core.findings.Finding`."""
+    """A finding without its rule, which the caller adds; see `stele.core.findings.Finding` for the members."""
 
     path: str
     reader: str
@@ -23,6 +26,42 @@ class Violation(NamedTuple):
 
 Rules = Mapping[str, Callable[[T, T], Iterator[Violation]]]
 """Rule ids to functions of what the reader's and the writer's schema have in the same place."""
+
+
+class _Reserving(Protocol):
+    """A message or enum: what reserves numbers and names."""
+
+    @property
+    def full_name(self) -> str: ...
+
+    @property
+    def proto(self) -> DescriptorProto | EnumDescriptorProto: ...
+
+
+def find_released_reservations(
+    kind: str, member: str, new: _Reserving, old: _Reserving, numbers: str
+) -> Iterator[Violation]:
+    """Yield what the writer's declaration reserves and the reader's does not.
+
+    Args:
+        kind: `message` or `enum`.
+        member: What had a number there: `field` or `value`.
+        new: The reader's declaration.
+        old: The writer's declaration.
+        numbers: The numbers that are no longer reserved, as text; '' for none.
+    """
+    names = set(new.proto.reserved_name)
+    released = [(numbers, "number", "data")] if numbers else []
+    released += [(f'"{name}"', "name", "JSON") for name in old.proto.reserved_name if name not in names]
+    for text, what, data in released:
+        yield Violation(
+            new.full_name,
+            f"{kind} {new.proto.name}",
+            f"reserved {text}",
+            f"A {what} that had been retired can be used again, and would misread {data} written with its former"
+            f" {member}.",
+            f"Add `reserved {text};` to the {kind}.",
+        )
 
 
 CATEGORIES = ("WIRE", "WIRE_JSON", "PACKAGE", "FILE", "CSR")

@@ -28,7 +28,7 @@ def _find_deleted_methods(new: ServiceDeclaration, old: ServiceDeclaration) -> I
 def _compare_method_part(
     why: str, part: _Part, new: ServiceDeclaration, old: ServiceDeclaration
 ) -> Iterator[Violation]:
-    """Methods of which some part, as text, is no longer the same."""
+    """Report methods of which some part, as text, is no longer the same."""
     for name, was in old.methods.items():
         now = new.methods.get(name)
         if now is not None and part(now) != part(was):

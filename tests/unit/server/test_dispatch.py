@@ -10,7 +10,7 @@ import pytest
 from stele.apis.http.paths import SLASH
 from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL
 from stele.errors import Unauthenticated
-from stele.server.dispatch import Front, Mount
+from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.access import Headers, Principal
 from stele.service.registry import Registry
@@ -22,7 +22,7 @@ Pairs = Sequence[tuple[bytes, bytes]]
 class Client:
     """Sends requests to an ASGI application and keeps the messages of the answer."""
 
-    def __init__(self, app: Front) -> None:
+    def __init__(self, app: Dispatcher) -> None:
         self.app = app
         self.messages: list[Any] = []
         self.body = [b""]
@@ -68,7 +68,7 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def named(name: str, root: str = "") -> Mount:
+def named(name: str, root: str = "") -> MountedDialect:
     """A mount that answers with its name, the path and the base it was shown."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -80,7 +80,7 @@ def named(name: str, root: str = "") -> Mount:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
-    return Mount(name, app, root)
+    return MountedDialect(name, app, root)
 
 
 async def refusing(scope: Any, receive: Any, send: Any) -> None:
@@ -89,9 +89,9 @@ async def refusing(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def front(**more: Any) -> Front:
+def front(**more: Any) -> Dispatcher:
     """A front over the two applications."""
-    return Front({"big": Mount("big", refusing)}, Mount("echo", echo), Metrics(), **more)
+    return Dispatcher({"big": MountedDialect("big", refusing)}, MountedDialect("echo", echo), Metrics(), **more)
 
 
 async def test_every_request_passes_the_authenticator() -> None:
@@ -165,14 +165,14 @@ async def test_encoded_slashes_stay_inside_their_name() -> None:
 async def test_metrics_have_no_label_a_client_can_choose() -> None:
     """Paths and methods nobody serves are one label each, and prebuilt answers are counted exactly."""
     metrics = Metrics()
-    app = Front({}, Mount("echo", echo), metrics, hot=lambda path: None)
+    app = Dispatcher({}, MountedDialect("echo", echo), metrics, hot=lambda path: None)
     client = Client(app)
     for number in range(30):
         await client.ask(f"/made/up/{number}", f"METHOD{number}")
     for _ in range(300):
-        metrics.hot_request(0.001)
+        metrics.count_prebuilt(0.001)
     registry = Registry(MemoryLog())
-    text = metrics.render(registry)[0].decode()
+    text = metrics.render_metrics(registry)[0].decode()
     lines = [line for line in text.splitlines() if line.startswith("stele_requests_total")]
     assert len(lines) == 2
     assert 'method="OTHER",route="unmatched",status="200"} 30.0' in text
@@ -187,7 +187,7 @@ async def test_a_body_that_was_read_is_not_waited_for() -> None:
             pass
         await refusing(scope, receive, send)
 
-    client = Client(Front({}, Mount("big", reads_first), Metrics()))
+    client = Client(Dispatcher({}, MountedDialect("big", reads_first), Metrics()))
     client.body = [b"a", b"b"]
     assert await client.ask("/", "POST") == 413
 
@@ -196,7 +196,7 @@ async def test_the_longer_beginning_of_a_path_decides() -> None:
     """A dialect can own `/v1/metadata` while another has the rest of `/v1`; what nobody has goes to the fallback."""
 
     mounts = {"v1": named("groups"), "v1/metadata": named("root")}
-    client = Client(Front(mounts, named("fallback"), Metrics()))
+    client = Client(Dispatcher(mounts, named("fallback"), Metrics()))
     for path, app in {
         "/v1": b"groups",
         "/v1/groups/metadata": b"groups",
@@ -213,7 +213,9 @@ async def test_the_longer_beginning_of_a_path_decides() -> None:
 async def test_a_dialect_answers_below_its_name() -> None:
     """A first segment that nobody owns may be the name of a dialect: it sees the rest, and what goes before links."""
     names = {"groups": named("groups"), "repo": named("repo")}
-    client = Client(Front({"v1": names["groups"], "repo": names["repo"]}, named("fallback"), Metrics(), names=names))
+    client = Client(
+        Dispatcher({"v1": names["groups"], "repo": names["repo"]}, named("fallback"), Metrics(), names=names)
+    )
     for path, seen in {
         "/groups/v1/a": (b"groups", b"/v1/a", b"/groups"),
         "/groups": (b"groups", b"/", b"/groups"),
@@ -238,7 +240,7 @@ async def test_a_port_can_belong_to_one_dialect() -> None:
 
     own = named("own", "/root")
     mounts = {"v1": named("v1"), "root": own, "also": own}
-    client = Client(Front(mounts, named("fallback"), Metrics(), hot=prebuilt, ports={9092: own}))
+    client = Client(Dispatcher(mounts, named("fallback"), Metrics(), hot=prebuilt, ports={9092: own}))
     client.port = 9092
     for path, inner in {
         "/v1": b"/root/v1",
@@ -252,7 +254,7 @@ async def test_a_port_can_belong_to_one_dialect() -> None:
         assert (client.headers[b"app"], client.headers[b"path"]) == (b"own", inner), path
 
 
-def answering(name: str) -> Mount:
+def answering(name: str) -> MountedDialect:
     """A dialect that says who it is."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -260,7 +262,7 @@ def answering(name: str) -> Mount:
         await send({"type": "http.response.start", "status": 200, "headers": head})
         await send({"type": "http.response.body", "body": b""})
 
-    return Mount(name, app)
+    return MountedDialect(name, app)
 
 
 OTHER = "application/vnd.other.v1+json"
@@ -297,7 +299,7 @@ async def test_media_types_choose_a_dialect_at_the_root(accept: str, content_typ
     media = {OTHER: answering("other")}
     given = [(b"accept", accept.encode()), (b"content-type", content_type.encode())]
     headers = [pair for pair in given if pair[1]]
-    client = Client(Front({}, answering("root"), Metrics(), hot=lambda path: HOT, media=media))
+    client = Client(Dispatcher({}, answering("root"), Metrics(), hot=lambda path: HOT, media=media))
     await client.ask("/subjects", headers=headers)
     assert client.headers[b"app"].decode() == app
 
@@ -305,7 +307,7 @@ async def test_media_types_choose_a_dialect_at_the_root(accept: str, content_typ
 async def test_media_types_choose_nothing_elsewhere() -> None:
     """Below a prefix, on a port of its own, in documents and on paths of its own a dialect is what was asked for."""
     root, own, media = answering("root"), answering("own"), {OTHER: answering("other")}
-    front = Front({"v1": own}, root, Metrics(), names={"root": root, "own": own}, ports={9000: root}, media=media)
+    front = Dispatcher({"v1": own}, root, Metrics(), names={"root": root, "own": own}, ports={9000: root}, media=media)
     client = Client(front)
     for port, path, app in (
         (8081, "/v1/groups", b"own"),

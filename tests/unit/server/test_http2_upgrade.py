@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.server_process import call, serving
 
-from stele.server.http2_upgrade import whole_lines, without_offer
+from stele.server.http2_upgrade import remove_upgrade_offer, split_whole_lines
 
 HEAD = (
     b"POST /subjects/%s/versions HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: %d\r\n"
@@ -23,17 +23,17 @@ def test_the_offer_is_taken_out_of_the_head_alone(name: bytes) -> None:
     """The head keeps its length and loses the offer; the body keeps what looks like one, other upgrades stay."""
     body = b"\r\nUpgrade: h2c\r\n"
     head = HEAD % (b"a", len(body), name)
-    assert without_offer(head + body) == head.replace(name + b": h2c", b"offered: h2c") + body
+    assert remove_upgrade_offer(head + body) == head.replace(name + b": h2c", b"offered: h2c") + body
     others = (b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nX: h2c\r\n\r\n", b"GET /h2c HTTP/1.1\r\n\r\n", b"\r\n" + body)
-    assert [without_offer(other) for other in others] == list(others)
+    assert [remove_upgrade_offer(other) for other in others] == list(others)
 
 
 def test_lines_wait_for_their_end() -> None:
     """What a line has so far waits, unless the head is complete or the line too long to be the offer."""
-    assert whole_lines(b"GET / HTTP/1.1\r\nUpgra") == (b"GET / HTTP/1.1\r\n", b"Upgra")
-    assert whole_lines(b"\r") == (b"", b"\r")
+    assert split_whole_lines(b"GET / HTTP/1.1\r\nUpgra") == (b"GET / HTTP/1.1\r\n", b"Upgra")
+    assert split_whole_lines(b"\r") == (b"", b"\r")
     for whole in (b"GET / HTTP/1.1\r\n\r\nrest", b"\r\nrest", b"GET /" + b"a" * 2000):
-        assert whole_lines(whole) == (whole, b"")
+        assert split_whole_lines(whole) == (whole, b"")
 
 
 def test_a_server_reads_the_body(tmp_path: Path) -> None:

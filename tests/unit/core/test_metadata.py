@@ -51,9 +51,9 @@ def test_order_and_repeats_have_no_meaning_in_metadata() -> None:
     """Metadata compare equal in the stored form however they were written; empty members are none."""
     one = Metadata(tags={"b": ("y", "x", "y"), "a": ()}, properties={"q": "1", "p": "2"}, sensitive=("q", "p"))
     two = Metadata(tags={"a": (), "b": ("x", "y")}, properties={"p": "2", "q": "1"}, sensitive=("p", "q", "q"))
-    assert one.ordered() == two.ordered()
-    assert list(one.ordered().properties or ()) == ["p", "q"]
-    assert Metadata(tags={}, properties={}, sensitive=()).ordered() == Metadata()
+    assert one.in_stored_order() == two.in_stored_order()
+    assert list(one.in_stored_order().properties or ()) == ["p", "q"]
+    assert Metadata(tags={}, properties={}, sensitive=()).in_stored_order() == Metadata()
 
 
 def test_metadata_merge_by_key() -> None:
