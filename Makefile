@@ -9,7 +9,7 @@ HASHSEED ?= $(shell echo $$RANDOM)
 # Where there is no JDK, Spark decodes without it.
 JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-servers serve check format docs lock bench jar clean
+.PHONY: help demo test test-servers test-long test-all coverage serve check format docs lock bench jar clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -27,16 +27,30 @@ test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## The
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	$(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
 
+test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## All tests in their long form: hours, for releases
+	@$(JAR)
+	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long TONGUES_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" -n $(TESTERS) --dist loadfile
+	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
+	STELE_CHAOS_BATCHES=200 $(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
+	$(BIN)/python fuzz/run.py --all --seconds 600
+
+test-all: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests of `make test` on every Python that is installed: 3.11, 3.12, 3.13
+	$(BIN)/nox -s tests
+
+coverage: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## How much of the source the tests without Spark run; writes docs/reference/coverage.md
+	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile --cov=stele --cov-report=json:$(VENV)/coverage.json \
+	    tests/unit tests/property tests/conformance tests/system
+	$(BIN)/python tools/coverage_page.py $(VENV)/coverage.json
+
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
 	$(BIN)/stele serve
 
-check: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Format, lint, types, layers, docs drift
+check: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Format, lint, types, docs drift
 	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/ruff check src tests bench examples tools
 	$(BIN)/mypy
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/conformance.py --check
-	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_exports.py
 
 format: $(VENV)/dev.stamp ## Rewrite sources in the house format
 	$(BIN)/ruff check --fix -q src tests bench examples tools

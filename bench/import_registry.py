@@ -25,8 +25,8 @@ from tests.support.server_process import serving
 
 from report import Row, report
 from stele.client import SchemaRegistryClient
-from stele.client.request import Request, encode, nothing, path
-from stele.migrate import archive, model, source, target
+from stele.client.request import Request, build_path, encode_body, ignore_body
+from stele.migrate import archive, model, registry_reader, registry_writer
 from stele.migrate.model import Dump
 from stele.storage import open_log
 
@@ -40,21 +40,23 @@ def dump_of(count: int) -> Dump:
         fields = [{"name": f"field_{n}", "type": "long", "default": 0} for n in range(place % VERSIONS + 1)]
         text = json.dumps({"type": "record", "name": f"Event{place // VERSIONS}", "fields": fields})
         number = place % VERSIONS + 1
-        rows.append(model.version(f"subject-{place // VERSIONS}-value", number, place + 1, text, ts=1_700_000_000_000))
+        rows.append(
+            model.normalize_version(f"subject-{place // VERSIONS}-value", number, place + 1, text, ts=1_700_000_000_000)
+        )
     return Dump(tuple(rows))
 
 
 def one_by_one(dump: Dump, client: SchemaRegistryClient) -> None:
     """Register every schema, one request each."""
     for row in dump.versions:
-        body = encode({"schema": row.schema})
-        client.send(Request("POST", path("subjects", row.subject, "versions"), nothing, body=body))
+        body = encode_body({"schema": row.schema})
+        client.send(Request("POST", build_path("subjects", row.subject, "versions"), ignore_body, body=body))
 
 
 def imported(dump: Dump, client: SchemaRegistryClient) -> None:
     """What `stele import` does, the proof at its end included."""
-    assert target.apply(dump, client) == []
-    assert target.plan(dump, client).differences == ()
+    assert registry_writer.apply_import(dump, client) == []
+    assert registry_writer.plan_import(dump, client).differences == ()
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -65,18 +67,18 @@ def _timed(work: Callable[[], object]) -> float:
 
 def _present(client: SchemaRegistryClient) -> int:
     client.forget()
-    return len(source.read(client).versions)
+    return len(registry_reader.read_registry(client).versions)
 
 
 async def _archive(store: str, file: Path) -> None:
     log = await open_log(store)
-    await archive.write(log, file)
+    await archive.write_archive(log, file)
     await log.close()
 
 
 async def _restore(file: Path, store: str) -> None:
     log = await open_log(store)
-    with archive.opened(file) as found:
+    with archive.open_archive(file) as found:
         await found.restore(log)
         assert (await found.compare(log)).missing == 0
     await log.close()

@@ -32,7 +32,7 @@ from report import Row, report
 from spark_decode import COLUMNS, RECORDS, ROUNDS, measured, split_columns
 from spark_formats_java import CATALOG, add_catalog, call
 from stele.client import ResolvedSchema, SchemaSnapshot
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.spark import from_registry, local_session, to_registry
 from stele.spark.decode.formats import type_for
 
@@ -105,7 +105,7 @@ def usual_udf(text: str, type_: pa.DataType) -> Callable[[Iterator[pa.RecordBatc
     """What people write: a message parsed and made a dict, a list of those, one array."""
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        kind = ready(ResolvedSchema(text, "PROTOBUF")).parsed.message_class("")
+        kind = parse_schema(ResolvedSchema(text, "PROTOBUF")).parsed.message_class("")
         for batch in batches:
             rows = []
             for frame in batch.column(0).to_pylist():
@@ -134,7 +134,7 @@ def main() -> None:
         said = json.dumps(JSON)
         json_type = decoded(framed, said, "JSON").schema["value"].dataType
         udf = usual_udf(PROTOBUF, type_for(known(PROTOBUF, "PROTOBUF").schemas[0]))
-        descriptors = ready(known(PROTOBUF, "PROTOBUF").schemas[0]).parsed
+        descriptors = parse_schema(known(PROTOBUF, "PROTOBUF").schemas[0]).parsed
         stand_in = call(descriptors, "bench.Order", ours["value"].dataType)
         same = proto.select(f.expr("substring(value, 7)").alias("p")).select(
             f.call_function(stand_in, "p").alias("value")

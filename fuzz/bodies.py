@@ -8,7 +8,7 @@ from typing import Any, Final
 from fuzz.languages import shape
 from fuzz.parts import Parts
 from fuzz.steps import Broken, Steps
-from stele.apis.confluent import entities, translate
+from stele.apis.confluent import models, translate
 from stele.apis.http.bodies import decode_body
 from stele.errors import FrameError, SteleError
 from stele.wire import avro_single, confluent
@@ -37,8 +37,8 @@ def wire(parts: Parts, steps: Steps) -> None:
     readers: dict[str, Callable[[], bool]] = {
         "unframe": lambda: confluent.frame(*confluent.unframe(data)) == data,
         "single object": lambda: avro_single.frame(*avro_single.unframe(data)) == data,
-        "payload": lambda: len(confluent.read(data, header).payload()) <= len(data),
-        "message": lambda: len(confluent.read(data, header).message()[1]) <= len(data),
+        "payload": lambda: len(confluent.read_frame(data, header).payload()) <= len(data),
+        "message": lambda: len(confluent.read_frame(data, header).message()[1]) <= len(data),
         "indexes": lambda: confluent.decode_indexes(data)[1] <= len(data),
     }
     for name, read in readers.items():
@@ -55,15 +55,15 @@ def wire(parts: Parts, steps: Steps) -> None:
 def requests(parts: Parts, steps: Steps) -> None:
     """Any body of a request of the Confluent dialect is read and translated, or refused."""
     bodies: tuple[type[Any], ...] = (
-        entities.RegisterSchemaRequest,
-        entities.TagSchemaRequest,
-        entities.ConfigUpdateRequest,
-        entities.ModeUpdateRequest,
+        models.RegisterSchemaRequest,
+        models.TagSchemaRequest,
+        models.ConfigUpdateRequest,
+        models.ModeUpdateRequest,
     )
     for wanted in bodies:
         try:
             body: Any = steps.take(wanted.__name__, decode_body, parts.document, wanted)
-            if isinstance(body, entities.RegisterSchemaRequest):
+            if isinstance(body, models.RegisterSchemaRequest):
                 steps.take("references", translate.references_in, body.references, "")
                 steps.take("rules", translate.rule_set_in, body.rule_set)
         except SteleError as error:

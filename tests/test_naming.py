@@ -50,24 +50,13 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
     ),
     "cli": frozenset(
         {
-            "configured",
-            "finished",
-            "flattened",
-            "known",
             "moved",
-            "opened",
-            "written",
         }
     ),
     "client": frozenset(
         {
-            "answered",
-            "asked",
             "bound",
-            "failed",
             "guarded",
-            "lost",
-            "shaped",
             "shown",
         }
     ),
@@ -79,11 +68,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
     ),
     "migrate": frozenset(
         {
-            "decoded",
             "delivered",
-            "numbered",
-            "opened",
-            "ordered",
         }
     ),
     "server": frozenset({}),
@@ -112,12 +97,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
         }
     ),
     "storage": frozenset({}),
-    "wire": frozenset(
-        {
-            "named",
-            "structured",
-        }
-    ),
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
@@ -132,16 +111,9 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Dek",
         "Desk",
         "Draft",
-        "Engine",
         "Error",
+        "Failure",
         "Fault",
-        "ImportRefusal",
-        "ImportRequest",
-        "ImportResponse",
-        "ImportedDek",
-        "ImportedExporter",
-        "ImportedKek",
-        "ImportedVersion",
         "JournalEntry",
         "JournalPage",
         "Kek",
@@ -152,11 +124,9 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Office",
         "Permission",
         "Place",
-        "Plan",
         "Prefix",
         "Problem",
         "QualifiedName",
-        "Record",
         "RegisterSchema",
         "Registry",
         "Report",
@@ -169,15 +139,12 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "SchemaSource",
         "Scope",
         "Settings",
-        "Shape",
-        "Shown",
         "Slot",
         "Stored",
         "Stretch",
         "Subject",
         "SubjectVersion",
         "Verdict",
-        "Version",
         "Versions",
         "Wire",
         "Written",

@@ -20,8 +20,8 @@ from litestar.routes import HTTPRoute
 
 from stele.apis.cncf.faults import AZURE_FAULTS
 from stele.apis.cncf.faults import FAULTS as CNCF_FAULTS
-from stele.apis.confluent.faults import FAULTS as CONFLUENT_FAULTS
-from stele.apis.native.faults import STATUSES as NATIVE_STATUSES
+from stele.apis.confluent.errors import FAULTS as CONFLUENT_FAULTS
+from stele.apis.native.errors import STATUSES as NATIVE_STATUSES
 from stele.apis.openschema.faults import FAULTS as OPENSCHEMA_FAULTS
 from stele.apis.pravega.faults import FAULTS as PRAVEGA_FAULTS
 from stele.apis.rocketmq.faults import FAULTS as ROCKETMQ_FAULTS

@@ -25,7 +25,7 @@ from stream import AFTER_V3, BEFORE_V3, frame, write_file
 
 from report import Report
 from stele.cli.check import print_finding
-from stele.client import Older, Schema, SchemaRegistryClient
+from stele.client import BaselineSchema, Schema, SchemaRegistryClient
 from stele.errors import Incompatible
 from stele.spark.pipeline import BatchReport, PipelineReport, iceberg_dataframe, load_config, open_table, run_pipeline
 from stele.spark.session import local_session
@@ -77,7 +77,7 @@ def evolve(registry: SchemaRegistryClient, report: Report) -> int:
         report.check("the incompatible change was refused", False)
     except Incompatible as refusal:
         report.say("refused: retyping `distance` and adding `gate` without a default, because")
-        findings = registry.check("avro", REFUSED, against=[Older(V1)]).findings
+        findings = registry.check("avro", REFUSED, against=[BaselineSchema(V1)]).findings
         for finding in findings:
             print_finding(finding)
         report.check("the incompatible change was refused", len(findings) == 2 and refusal is not None)

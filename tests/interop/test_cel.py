@@ -11,13 +11,14 @@ import pytest
 from confluent_kafka.schema_registry import Schema as TheirSchema
 from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor as TheirExecutor
 from confluent_kafka.schema_registry.schema_registry_client import Rule as TheirRule
-from confluent_kafka.schema_registry.schema_registry_client import RuleKind, RuleMode
+from confluent_kafka.schema_registry.schema_registry_client import RuleKind
+from confluent_kafka.schema_registry.schema_registry_client import RuleMode as TheirMode
 from confluent_kafka.schema_registry.serde import RuleContext as TheirContext
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from stele.client import ResolvedSchema, Rule
-from stele.client.serdes.rules import Mode, Record, RuleContext, Tools
+from stele.client.serdes.rules import RecordContext, RuleContext, RuleMode, Tools
 from stele.client.serdes.rules.cel import CelExecutor
 from stele.formats.registry import get_format
 
@@ -91,15 +92,15 @@ def attempt(run: Any, value: Any) -> tuple[bool, Any]:
 
 def both(expression: str, kind: str, value: Any) -> tuple[tuple[bool, Any], tuple[bool, Any]]:
     """What they and we make of a value."""
-    rule = TheirRule("r", None, RuleKind[kind], RuleMode.WRITE, "CEL", None, None, expression, None, None, False)
-    context = TheirContext(None, None, None, TheirSchema("{}", "JSON"), "s", RuleMode.WRITE, rule, 0, [], None, None)
+    rule = TheirRule("r", None, RuleKind[kind], TheirMode.WRITE, "CEL", None, None, expression, None, None, False)
+    context = TheirContext(None, None, None, TheirSchema("{}", "JSON"), "s", TheirMode.WRITE, rule, 0, [], None, None)
     theirs, ours = TheirExecutor(), CelExecutor(Tools({}, None, None, lambda: 0))
     own = RuleContext(
         Rule("r", kind=kind, mode="WRITE", type="CEL", expr=expression),
-        Mode.WRITE,
+        RuleMode.WRITE,
         (),
         0,
-        Record("s"),
+        RecordContext("s"),
         ResolvedSchema("{}"),
     )
     return attempt(lambda given: theirs.transform(context, given), value), attempt(lambda v: ours.run(own, v), value)

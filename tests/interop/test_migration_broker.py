@@ -12,9 +12,9 @@ from tests.unit.migrate.samples import dump, row
 
 from stele.errors import InvalidRequest, NotInstalled, StoreError
 from stele.migrate import broker as topics
-from stele.migrate import topic as folding
-from stele.migrate import unfold
-from stele.migrate.records import Flavour
+from stele.migrate import topic_reader as folding
+from stele.migrate import topic_writer
+from stele.migrate.topic_records import Flavour
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -44,7 +44,7 @@ def single(request: pytest.FixtureRequest, topic: str, real: bool, monkeypatch: 
     """A topic that may be written: not there yet, or one of librdkafka's, of which the first partition counts."""
     if real:
         return topic
-    monkeypatch.setattr(topics, "_create", lambda settings, topic: None)
+    monkeypatch.setattr(topics, "_create_topic", lambda settings, topic: None)
     monkeypatch.setattr(topics, "_require_one_partition", lambda kafka, consumer, topic: None)
     return str(request.getfixturevalue("made"))
 
@@ -52,45 +52,45 @@ def single(request: pytest.FixtureRequest, topic: str, real: bool, monkeypatch: 
 @pytest.mark.parametrize("flavour", Flavour)
 def test_there_and_back(broker: str, single: str, flavour: Flavour) -> None:
     """Records of every flavour lie at the offsets they were meant for and fold into the same registry."""
-    written = unfold.write(TIMED, flavour)
-    topics.write(broker, written.records, single)
+    written = topic_writer.write_records(TIMED, flavour)
+    topics.write_topic(broker, written.records, single)
     told: list[tuple[str, int, int | None]] = []
-    read = list(topics.read(broker, single, progress=lambda *step: told.append(step)))
+    read = list(topics.read_topic(broker, single, progress=lambda *step: told.append(step)))
     shown = [(record.key, record.value, record.offset) for record in read]
     assert shown == [(record.key, record.value, record.offset) for record in written.records]
-    assert folding.read(read) == TIMED
+    assert folding.read_topic_records(read) == TIMED
     assert told[-1] == ("records", len(read), len(read))
 
 
 def test_only_empty_topics_are_filled(broker: str, single: str) -> None:
     """What another registry wrote is not written over."""
-    records = unfold.write(SMALL, Flavour.CONFLUENT).records
-    topics.write(broker, records, single)
+    records = topic_writer.write_records(SMALL, Flavour.CONFLUENT).records
+    topics.write_topic(broker, records, single)
     with pytest.raises(InvalidRequest, match="has records already"):
-        topics.write(broker, records, single)
+        topics.write_topic(broker, records, single)
 
 
 def test_an_empty_topic_is_an_empty_registry(broker: str, single: str) -> None:
     """Reading ends at the end, even when there is nothing before it."""
-    topics.write(broker, [], single)
-    assert list(topics.read(broker, single)) == []
+    topics.write_topic(broker, [], single)
+    assert list(topics.read_topic(broker, single)) == []
 
 
 def test_topics_of_several_partitions(broker: str, made: str) -> None:
     """A topic whose records have no one order is none of a registry."""
     with pytest.raises(InvalidRequest, match="has 4 partitions; that of a registry has one"):
-        list(topics.read(broker, made))
+        list(topics.read_topic(broker, made))
 
 
 def test_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that is not there is an error within a bounded time."""
     monkeypatch.setattr(topics, "_SECONDS", 0.5)
     with pytest.raises(StoreError):
-        list(topics.read("127.0.0.1:9", "t"))
+        list(topics.read_topic("127.0.0.1:9", "t"))
 
 
 def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without confluent-kafka the error says what to install."""
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(NotInstalled, match=r"stele-registry\[kafka\]"):
-        list(topics.read("x", "t"))
+        list(topics.read_topic("x", "t"))

@@ -10,15 +10,15 @@ import pytest
 from stele import errors
 from stele.client import (
     AsyncSchemaRegistryClient,
+    BaselineSchema,
     ConfigUpdateRequest,
     Metadata,
-    Older,
     ResponseError,
     Schema,
     SchemaReference,
     SchemaRegistryClient,
     SubjectVersion,
-    qualify,
+    qualify_subject,
 )
 
 ONE = Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}')
@@ -149,10 +149,10 @@ def test_compatibility(ours: SchemaRegistryClient, subject: str) -> None:
 
 def test_stateless_check(ours: SchemaRegistryClient) -> None:
     """The native check compares texts nobody has registered, with findings."""
-    result = ours.check("avro", BAD.text, [Older(ONE.text)], policy="BACKWARD")
+    result = ours.check("avro", BAD.text, [BaselineSchema(ONE.text)], policy="BACKWARD")
     assert not result.compatible
     assert result.findings[0].why
-    assert ours.check("avro", TWO.text, [Older(ONE.text)]).compatible
+    assert ours.check("avro", TWO.text, [BaselineSchema(ONE.text)]).compatible
 
 
 def test_settings(ours: SchemaRegistryClient, subject: str) -> None:
@@ -174,7 +174,7 @@ def test_settings(ours: SchemaRegistryClient, subject: str) -> None:
 def test_contexts(ours: SchemaRegistryClient) -> None:
     """A context has ids of its own; qualified names reach it; it goes when it is empty."""
     context = f"c{uuid4().hex[:8]}"
-    subject = qualify("s", context)
+    subject = qualify_subject("s", context)
     registered = ours.register(subject, ONE)
     assert registered.id == 1
     assert f".{context}" in ours.contexts()

@@ -24,7 +24,7 @@ def test_prefix(schema_id: int, indexes: list[int], payload: bytes) -> None:
     assert data == confluent.frame(schema_id, payload, indexes)
     theirs = SchemaId("PROTOBUF")
     assert theirs.from_bytes(BytesIO(data)).read() == payload
-    frame = confluent.read(data)
+    frame = confluent.read_frame(data)
     assert (frame.schema, list(frame.message()[0])) == (theirs.id, theirs.message_indexes)
 
 

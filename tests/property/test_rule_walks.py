@@ -12,13 +12,13 @@ from tests.property.avro_strategies import schemas
 from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, Rule
-from stele.client.serdes.rules import FieldPlace, Mode, Record, RuleContext
+from stele.client.serdes.rules import FieldLocation, RecordContext, RuleContext, RuleMode
 from stele.client.serdes.rules.avro_fields import avro_walk
 from stele.client.serdes.rules.json_fields import json_walk
 from stele.errors import SteleError
 from stele.formats.registry import get_format
 
-CONTEXT = RuleContext(Rule("r"), Mode.WRITE, (), 0, Record("s"), ResolvedSchema("{}"))
+CONTEXT = RuleContext(Rule("r"), RuleMode.WRITE, (), 0, RecordContext("s"), ResolvedSchema("{}"))
 SLOW = settings(
     max_examples=scale_examples(60),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -37,9 +37,9 @@ def test_identity_on_avro_data(schema: Any) -> None:
     except SteleError:
         assume(False)
     before = deepcopy(value)
-    visited: list[FieldPlace] = []
+    visited: list[FieldLocation] = []
 
-    def visit(place: FieldPlace, found: Any) -> Any:
+    def visit(place: FieldLocation, found: Any) -> Any:
         visited.append(place)
         return found
 

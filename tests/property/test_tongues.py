@@ -5,7 +5,7 @@ dialect is visible through all others, with its numbers and its bytes; a policy 
 deletion, purging and closing mean in each what they mean there; and a log folded again says the same.
 
 `TONGUES_SEED` walks elsewhere: the seed of a walk is printed when it fails, with as few operations as show it.
-`TONGUES_STEPS` walks further.
+`TONGUES_STEPS` walks further, `TONGUES_WALKS` walks more often (20 in the long form).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stele.core.policy import Policy
 SEED = os.environ.get("TONGUES_SEED", "one registry")
 STEPS = int(os.environ.get("TONGUES_STEPS", "500"))
 """Operations of a walk: a new registry each, so that a red one is found again soon."""
-WALKS = 20
+WALKS = int(os.environ.get("TONGUES_WALKS", "7"))
 
 
 @pytest.fixture(scope="module")

@@ -25,14 +25,14 @@ def test_unframe_inverts_frame(schema_id: int, payload: bytes) -> None:
 @given(IDS, INDEXES, PAYLOADS)
 def test_message_inverts_indexed_frames(schema_id: int, indexes: list[int], payload: bytes) -> None:
     """Every list of indexes comes back, whatever payload follows it."""
-    frame = confluent.read(confluent.frame(schema_id, payload, indexes))
+    frame = confluent.read_frame(confluent.frame(schema_id, payload, indexes))
     assert (frame.schema, frame.message()) == (schema_id, (tuple(indexes), memoryview(payload)))
 
 
 @given(st.uuids(), INDEXES, PAYLOADS)
 def test_header_frames_are_inverse(guid: UUID, indexes: list[int], payload: bytes) -> None:
     """The same holds for guids in record headers."""
-    frame = confluent.read(payload, confluent.guid_header(guid, indexes))
+    frame = confluent.read_frame(payload, confluent.guid_header(guid, indexes))
     assert (frame.schema, frame.message()) == (guid, (tuple(indexes), memoryview(payload)))
 
 
@@ -40,7 +40,7 @@ def test_header_frames_are_inverse(guid: UUID, indexes: list[int], payload: byte
 def test_any_bytes_are_read_or_refused(data: bytes, header: bytes | None) -> None:
     """No input raises anything but `FrameError`."""
     with suppress(FrameError):
-        frame = confluent.read(data, header)
+        frame = confluent.read_frame(data, header)
         with suppress(FrameError):
             frame.message()
         frame.payload()

@@ -6,13 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stele.client.cache import AnswerCache
-from stele.client.exchange import TRANSIENT, Lost, Nodes, Outcome, Pause, Reply, Retry, Send, answer
-from stele.client.request import Effect, Lifetime, Request
+from stele.client.exchange import (
+    TRANSIENT,
+    Outcome,
+    Pause,
+    Reply,
+    Retry,
+    Send,
+    ServerOrder,
+    TransportFailure,
+    answer_request,
+)
+from stele.client.request import CachePolicy, Effect, Request
 from stele.errors import SteleError
 
 CAP = 5.0
 
-LOST = st.builds(Lost, st.just("trouble"), st.booleans())
+LOST = st.builds(TransportFailure, st.just("trouble"), st.booleans())
 REFUSED = st.builds(
     Reply,
     st.sampled_from([302, 400, 404, 409, 422, 429, 500, 501, 503, 504]),
@@ -31,8 +41,8 @@ def request(effect: Effect) -> Request[bytes]:
 @given(OUTCOMES, st.sampled_from(Effect), st.integers(1, 3), st.integers(1, 4))
 def test_every_conversation_keeps_the_rules(outcomes: list[Outcome], effect: Effect, servers: int, rounds: int) -> None:
     """Bounded sendings and pauses; success exactly when a good answer came; no deletion sent twice in doubt."""
-    nodes = Nodes([f"http://{number}" for number in range(servers)])
-    steps = answer(request(effect), nodes, Retry(rounds=rounds, base=1.0, cap=CAP), AnswerCache())
+    nodes = ServerOrder([f"http://{number}" for number in range(servers)])
+    steps = answer_request(request(effect), nodes, Retry(rounds=rounds, base=1.0, cap=CAP), AnswerCache())
     sent: list[Outcome] = []
     pauses: list[float] = []
     came: Outcome = None
@@ -60,7 +70,7 @@ def test_every_conversation_keeps_the_rules(outcomes: list[Outcome], effect: Eff
 
 def may_follow(outcome: Outcome, effect: Effect) -> bool:
     """May the request be sent again after this?"""
-    if isinstance(outcome, Lost):
+    if isinstance(outcome, TransportFailure):
         return effect is not Effect.DELETE or not outcome.reached
     assert isinstance(outcome, Reply)
     return outcome.status in (TRANSIENT if effect is not Effect.DELETE else {429})
@@ -74,12 +84,12 @@ def test_a_cache_never_invents_or_outgrows(steps: list[tuple[int, str]], capacit
     for number, (key, what) in enumerate(steps):
         match what:
             case "put":
-                cache.put(key, number, Lifetime.EVER, cache.epoch)
+                cache.put(key, number, CachePolicy.IMMUTABLE, cache.epoch)
                 model[key] = number
             case "write":
-                cache.wrote(Effect.WRITE)
+                cache.forget_after_write(Effect.WRITE)
             case "delete":
-                cache.wrote(Effect.DELETE)
+                cache.forget_after_write(Effect.DELETE)
                 model.clear()
             case _:
                 found = cache.get(key)

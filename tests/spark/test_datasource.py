@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.support.server_process import serving
 
-from stele.client import CensusRecord, Schema, SchemaReference, SchemaRegistryClient, Seen
+from stele.client import CensusRecord, Schema, SchemaReference, SchemaRegistryClient, VersionUsage
 from stele.spark import add_source, subject_tables
 
 TEXTS = [f'{{"type":"record","name":"R","fields":[{{"name":"f{n}","type":"int","default":0}}]}}' for n in range(3)]
@@ -160,12 +160,14 @@ def test_only_the_journal_streams(spark: SparkSession, url: str, tmp_path: Path)
 def test_usage_is_what_censuses_recorded(spark: SparkSession, url: str) -> None:
     """A row for each version seen at a place, with times; filters give the rows they would give above the source."""
     seen = (
-        Seen("a", 1, 1, 7, bytes=70, first_seen=1_000, last_seen=86_400_000),
-        Seen("b", 1, 1, 3, space="team"),
+        VersionUsage("a", 1, 1, 7, bytes=70, first_seen=1_000, last_seen=86_400_000),
+        VersionUsage("b", 1, 1, 3, space="team"),
     )
     with SchemaRegistryClient(url) as client:
         client.record_usage("table shop.orders", CensusRecord(5_000, records=11, seen=seen))
-        client.record_usage("lake/orders", CensusRecord(6_000, whole=False, records=1, seen=(Seen("a", 2, 2, 1),)))
+        client.record_usage(
+            "lake/orders", CensusRecord(6_000, whole=False, records=1, seen=(VersionUsage("a", 2, 2, 1),))
+        )
     usage = table(spark, url, "usage")
     (first,) = usage.where("place = 'table shop.orders' AND subject = 'a'").collect()
     utc = [moment.timestamp() * 1000 for moment in (first.first_seen, first.last_seen, first.counted_at)]
@@ -223,7 +225,7 @@ spark.stop()
 def test_connect(url: str, tmp_path: Path) -> None:
     """Tables and the stream of the journal are there through Spark Connect, in a process of its own."""
     with SchemaRegistryClient(url) as client:
-        client.record_usage("lake/orders", CensusRecord(6_000, records=1, seen=(Seen("a", 2, 2, 1),)))
+        client.record_usage("lake/orders", CensusRecord(6_000, records=1, seen=(VersionUsage("a", 2, 2, 1),)))
     script = CONNECT.format(url=url, folder=str(tmp_path))
     environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}  # Connect takes a free port, then
     command = [sys.executable, "-c", script]

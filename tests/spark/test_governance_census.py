@@ -211,9 +211,9 @@ class TestCommand:
             assert (seen.records, seen.first_seen, seen.last_seen) == (4, START, START + 3 * DAY)
             assert CliRunner().invoke(app, [*given, "--record"]).exit_code == 0
             assert [it.place for it in client.usage()] == [str(tmp_path / "records.parquet"), "topic orders"]
-            found = client.foresee_deletion(f":.shop:{SUBJECT}", 1).warnings
+            found = client.preview_deletion(f":.shop:{SUBJECT}", 1).warnings
             assert [(it.records, it.whole) for it in found] == [(4, True), (4, False)]
-            assert client.foresee_deletion(f":.shop:{SUBJECT}", 2).warnings == ()
+            assert client.preview_deletion(f":.shop:{SUBJECT}", 2).warnings == ()
 
     def test_base64_in_json_lines(self, three: StubRegistry, tmp_path: Path) -> None:
         """Dumps as JSON lines hold records as base64; partition and offset tell where they are."""

@@ -168,7 +168,7 @@ def test_the_first_file(registry: StubRegistry, tmp_path: Path, monkeypatch: pyt
 
 def test_questions_on_a_terminal(registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is asked for, and only that."""
-    monkeypatch.setattr("stele.cli.pipeline_init._asks", lambda: True)
+    monkeypatch.setattr("stele.cli.pipeline_init._is_interactive", lambda: True)
     answers = "kafka\nbroker:9092\norders, payments\nshop.orders\nparquet\n"
     done = CliRunner().invoke(app, ["pipeline", "init", "--registry", registry.url], input=answers)
     assert done.exit_code == 0, done.output

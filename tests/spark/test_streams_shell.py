@@ -28,8 +28,8 @@ from registry_stub import StubRegistry
 from typer.testing import CliRunner
 
 from stele.cli.app import app
-from stele.cli.sql import RowShape, Runner
-from stele.cli.sql_shell import _completer, finished, history_file, statements
+from stele.cli.sql import RowShape, StatementRunner
+from stele.cli.sql_shell import _make_completer, history_file, is_finished, read_statements
 from stele.errors import NotInstalled, SteleError
 from stele.spark import drop_stream, list_streams
 from stele.spark.stream_sql.display import FirstRows, format_csv, format_grid, format_html, format_json_lines
@@ -86,11 +86,11 @@ def test_what_cannot_run_is_refused_before_spark_starts(arguments: list[str], sa
 def test_rows_are_printed_in_three_shapes(spark: SparkSession, create: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Text is a grid of at most so many rows, JSON an object a line, CSV has a head; without rows there is an ok."""
     query = f"{create} SELECT id, tags FROM o ORDER BY id"
-    Runner(spark, RowShape.TEXT, 2, available_now=True).run(query)
+    StatementRunner(spark, RowShape.TEXT, 2, available_now=True).run(query)
     assert capsys.readouterr().out == 'ok\nid | tags\n---+------\n0  | []\n1  | ["a"]\n(2 rows, and there are more)\n'
-    Runner(spark, RowShape.JSON, 0, available_now=True).run("SELECT id FROM o WHERE id > 1")
+    StatementRunner(spark, RowShape.JSON, 0, available_now=True).run("SELECT id FROM o WHERE id > 1")
     assert capsys.readouterr().out == '{"id":2}\n'
-    runner = Runner(spark, RowShape.CSV, 0, available_now=True)
+    runner = StatementRunner(spark, RowShape.CSV, 0, available_now=True)
     runner.run("SELECT id, tags FROM o WHERE id = 1")
     assert capsys.readouterr().out == 'id,tags\n1,"[""a""]"\n'
     assert {"o", "id", "place", "tags", "_schema_id"} <= set(runner.names())
@@ -107,7 +107,7 @@ def test_streams_are_printed_as_they_arrive(
         return False
 
     monkeypatch.setattr(StreamingQuery, "awaitTermination", interrupted)
-    runner = Runner(spark, RowShape.JSON, 0, available_now=False)
+    runner = StatementRunner(spark, RowShape.JSON, 0, available_now=False)
     runner.run(f"{create} SELECT STREAM id % 2 AS odd, count(*) AS n FROM o GROUP BY odd ORDER BY odd; SELECT 1 AS x")
     assert capsys.readouterr().out == '{"odd":0,"n":2}\n{"odd":1,"n":1}\n{"x":1}\n'
     assert not spark.streams.active
@@ -115,7 +115,7 @@ def test_streams_are_printed_as_they_arrive(
 
 def test_errors_are_sentences_with_places(spark: SparkSession, create: str) -> None:
     """Errors of Spark's parser, analysis, and running, and of records, are one sentence each, where it was written."""
-    runner = Runner(spark, RowShape.TEXT, 10, available_now=True)
+    runner = StatementRunner(spark, RowShape.TEXT, 10, available_now=True)
     runner.run(create)
     for text, said in (
         ("SELECT 1;\nSELECT * FORM o", "^line 2, column 15: Syntax error at or near 'o'"),
@@ -180,7 +180,7 @@ def test_values_are_shown_for_eyes_and_programs() -> None:
 )
 def test_enter_runs_whole_statements_only(text: str, expected: bool) -> None:
     """A statement is run at its `;`, not at one in a string, a comment or a script."""
-    assert finished(text) is expected
+    assert is_finished(text) is expected
 
 
 def test_the_prompt_takes_lines_keeps_history_and_leaves(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_the_prompt_takes_lines_keeps_history_and_leaves(tmp_path: Path) -> None
     kept = tmp_path / "state" / "history"
     with create_pipe_input() as keys:
         keys.send_text("SELECT\r1;\rhelp\r\r\x03SELECT 2; SELECT 3;\rquit\r")
-        typed = list(statements(lambda: ["orders"], history=kept, source=keys, screen=DummyOutput()))
+        typed = list(read_statements(lambda: ["orders"], history=kept, source=keys, screen=DummyOutput()))
     assert typed == ["SELECT\n1;", "SELECT 2; SELECT 3;"]
     assert "+SELECT\n+1;" in kept.read_text()
     assert kept.stat().st_mode & 0o077 == 0
@@ -196,7 +196,7 @@ def test_the_prompt_takes_lines_keeps_history_and_leaves(tmp_path: Path) -> None
 
 def test_names_are_completed() -> None:
     """Keywords and the names of streams and columns are completed, in any case."""
-    completer = _completer(["sensorData", "SELECTED"])
+    completer = _make_completer(["sensorData", "SELECTED"])
     for typed, expected in (("SELECT * FROM sensord", ["sensorData"]), ("sel", ["SELECTED", "SELECT"])):
         found = completer.get_completions(Document(typed), CompleteEvent(completion_requested=True))
         assert [each.text for each in found] == expected
@@ -216,7 +216,7 @@ def test_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without prompt_toolkit or IPython the error says what to install."""
     monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
     with pytest.raises(NotInstalled, match=r"stele-registry\[shell\]"):
-        next(statements(list))
+        next(read_statements(list))
     from stele.spark.magic import load_ipython_extension
 
     monkeypatch.setitem(sys.modules, "IPython.core.error", None)

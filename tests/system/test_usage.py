@@ -9,7 +9,7 @@ from tests.support.server_process import serving
 from typer.testing import CliRunner, Result
 
 from stele.cli.app import app
-from stele.client import CensusRecord, Schema, SchemaRegistryClient, Seen
+from stele.client import CensusRecord, Schema, SchemaRegistryClient, VersionUsage
 
 NOON = 1_795_305_600_000  # 2026-11-22
 
@@ -31,7 +31,7 @@ def test_warned_and_refused(url: str) -> None:
     with SchemaRegistryClient(url) as client:
         first = client.register("a", Schema('"int"'))
         client.register("b", Schema('"long"'))
-        seen = Seen("a", first.version, first.id, 12_345, last_seen=NOON)
+        seen = VersionUsage("a", first.version, first.id, 12_345, last_seen=NOON)
         client.record_usage("table shop.orders", CensusRecord(NOON, records=20_000, seen=(seen,)))
         assert [place.place for place in client.usage(subject="a")] == ["table shop.orders"]
         told = "warning: 12,345 records with version 1 of a were seen in table shop.orders on 2026-11-22;"

@@ -11,15 +11,15 @@ from typing import Annotated
 
 import typer
 
-from stele.cli import moving
+from stele.cli import transfer
 from stele.cli.connect import DEFAULT_URLS
-from stele.cli.moving import DryRun, FromOption, Levels, Shown, SkipModes, StoreOption, ToOption, VerifyOnly
-from stele.cli.output import Output, OutputOption, console, errors, failures, print_json
+from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json
+from stele.cli.transfer import DryRun, FromOption, Levels, ProgressPrinter, SkipModes, StoreOption, ToOption, VerifyOnly
 from stele.errors import InvalidRequest
-from stele.migrate import archive, source, target
-from stele.migrate.archive import Archive, Contents, OwnHistory, Restoration
+from stele.migrate import archive, registry_reader, registry_writer
+from stele.migrate.archive import Archive, ArchiveContents, OwnHistory, Restoration
 from stele.migrate.files import STANDARD
-from stele.migrate.target import Refusal
+from stele.migrate.registry_writer import Refusal
 from stele.server.store_session import open_log_session
 
 
@@ -35,21 +35,21 @@ def export_archive(
     From a store (--store) everything is taken, secrets included; a server may be running on it. From a URL, of any
     registry with the Confluent API, what that API shows.
     """
-    with failures():
+    with exit_on_error():
         refused: list[Refusal] = []
         if store is not None:
-            contents = asyncio.run(_write(store, file))
+            contents = asyncio.run(_write_store(store, file))
         else:
-            with moving.registry(url, None) as client, _scratch() as copy:
-                dump = source.read(client, Shown("source"), levels=level)
-                with moving.registry([], copy) as own:
-                    refused = target.apply(dump, own, progress=Shown("copy"))
-                contents = asyncio.run(_write(copy, file))
-            moving.tell_notes(dump)
+            with transfer.open_registry(url, None) as client, _scratch_store() as copy:
+                dump = registry_reader.read_registry(client, ProgressPrinter("source"), levels=level)
+                with transfer.open_registry([], copy) as own:
+                    refused = registry_writer.apply_import(dump, own, progress=ProgressPrinter("copy"))
+                contents = asyncio.run(_write_store(copy, file))
+            transfer.print_notes(dump)
     if output is Output.JSON and file != STANDARD:
         print_json({"written": str(file), **contents._asdict(), "refused": refused})
     else:
-        moving.tell_refusals(refused)
+        transfer.print_refusals(refused)
         said = f"{contents.records} records written to {file}, SHA-256 {contents.sha256}"
         errors.print(said, highlight=False, markup=False, soft_wrap=True)
     if refused:
@@ -73,22 +73,22 @@ def import_archive(
     Into an empty store (--store) it goes record by record and is the same registry afterwards, in every dialect; a
     server may be running on the store. Into a running registry (--to) goes what the Confluent API carries.
     """
-    with failures(), archive.opened(file) as found:
+    with exit_on_error(), archive.open_archive(file) as found:
         if store is not None and not merge:
-            done = asyncio.run(_restore(found, store, changing=not dry_run and not verify))
+            done = asyncio.run(_restore_store(found, store, changing=not dry_run and not verify))
         else:
-            with _scratch() as copy:
-                asyncio.run(_restore(found, copy, changing=True))
-                with moving.registry([], copy) as own:
-                    dump = source.read(own, levels=found.levels())
-            moving.bring(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
+            with _scratch_store() as copy:
+                asyncio.run(_restore_store(found, copy, changing=True))
+                with transfer.open_registry([], copy) as own:
+                    dump = registry_reader.read_registry(own, levels=found.levels())
+            transfer.run_import(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
             return
-    _report(found.contents, done, output)
+    _print_report(found.contents, done, output)
     if verify and (done.missing or done.erasable):
         raise typer.Exit(1)
 
 
-def _report(contents: Contents, done: Restoration, output: Output) -> None:
+def _print_report(contents: ArchiveContents, done: Restoration, output: Output) -> None:
     if output is Output.JSON:
         print_json({"sha256": contents.sha256, **_members(done)})
         return
@@ -107,24 +107,24 @@ def _members(done: Restoration) -> dict[str, int]:
     return {name: getattr(done, name) for name in done.__struct_fields__}
 
 
-async def _write(store: str, file: Path) -> Contents:
+async def _write_store(store: str, file: Path) -> ArchiveContents:
     async with open_log_session(store) as log:
-        return await archive.write(log, file, Shown("archive"))
+        return await archive.write_archive(log, file, ProgressPrinter("archive"))
 
 
-async def _restore(found: Archive, store: str, *, changing: bool) -> Restoration:
+async def _restore_store(found: Archive, store: str, *, changing: bool) -> Restoration:
     """Compare, or restore and compare again: what a store says it has is read from it."""
     async with open_log_session(store) as log:
         try:
             if changing:
-                await found.restore(log, Shown("store"))
+                await found.restore(log, ProgressPrinter("store"))
             return await found.compare(log)
         except OwnHistory as error:
             raise InvalidRequest(f"{error}. Import into an empty one, or add --merge") from None
 
 
 @contextmanager
-def _scratch() -> Iterator[str]:
+def _scratch_store() -> Iterator[str]:
     """A store for the time of a command."""
     with tempfile.TemporaryDirectory(prefix="stele-") as folder:
         yield f"sqlite:///{folder}/copy.db"

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from stele.cli.files import FormatOption, format_of, named_texts, read_text
-from stele.cli.output import Output, OutputOption, console, failures, print_finding, print_json
+from stele.cli.files import FormatOption, format_of, read_references, read_text
+from stele.cli.output import Output, OutputOption, console, exit_on_error, print_finding, print_json
 from stele.core.findings import Finding, Severity, Verdict, WhenUndecided
 from stele.service.check import Candidate, CheckAnswer, CheckRequest
 from stele.service.check import check_compatibility as run
@@ -44,8 +44,8 @@ def check(
 
     Exit code 0: compatible; 1: not; 2: a file is no schema, or the question makes no sense.
     """
-    with failures():
-        references = named_texts(reference)
+    with exit_on_error():
+        references = read_references(reference)
         request = CheckRequest(
             format=schema_format or format_of(schema, *against or ()),
             schema=read_text(schema),
@@ -60,18 +60,18 @@ def check(
     if output is Output.JSON:
         print_json(answer)
     else:
-        _print(schema, answer)
+        _print_answer(schema, answer)
     raise typer.Exit(0 if answer.compatible else 1)
 
 
-def _print(schema: Path, answer: CheckAnswer) -> None:
+def _print_answer(schema: Path, answer: CheckAnswer) -> None:
     rules = f" by {answer.ruleset}" if answer.ruleset else ""
     console.print(Text.assemble(f"{schema}: ", *_WORDS[Verdict.from_findings(answer.findings)], rules), soft_wrap=True)
     for finding in answer.findings:
-        print_finding(finding, where(finding))
+        print_finding(finding, describe_version(finding))
 
 
-def where(finding: Finding) -> str:
+def describe_version(finding: Finding) -> str:
     """Which version a finding of a check is about."""
     doubt = ", undecided" if finding.level is Severity.UNKNOWN else ""
     return f" (version {finding.against}{doubt})"

@@ -13,8 +13,8 @@ import typer
 from msgspec import to_builtins
 from rich.text import Text
 
-from stele.cli.files import STDIN, FormatOption, format_of, named_texts, read_text, unreadable
-from stele.cli.output import Output, OutputOption, errors, failures, print_json, print_rows
+from stele.cli.files import STDIN, FormatOption, format_of, read_references, read_text, unreadable_file
+from stele.cli.output import Output, OutputOption, errors, exit_on_error, print_json, print_rows
 from stele.errors import InvalidRequest
 from stele.service import convert as service
 from stele.service.convert import ConvertAnswer, ConvertRequest, SchemaRequest
@@ -37,11 +37,11 @@ def convert(
 
     Exit code 0: converted; 1: with --strict, some data of the source have no place; 2: it cannot be converted.
     """
-    with failures():
-        references = named_texts(reference)
+    with exit_on_error():
+        references = read_references(reference)
         request = ConvertRequest(schema_format or format_of(file), read_text(file), to, references, file.name)
         answer = service.convert_schema(request)
-        _give(answer, out, output)
+        _print_document(answer, out, output)
     raise typer.Exit(1 if strict and not answer.keeps_data else 0)
 
 
@@ -61,10 +61,10 @@ def infer(
 
     Exit code 0: made; 1: with --strict, some data like these have no place; 2: the samples make no schema.
     """
-    with failures(), _opened(samples) as source:
-        values = _values(source, samples)
+    with exit_on_error(), _opened(samples) as source:
+        values = _read_values(source, samples)
         answer = service.infer_from_samples(values, to=to, name=name, notations=not texts, enumerations=enumerations)
-        _give(answer, out, output)
+        _print_document(answer, out, output)
     raise typer.Exit(1 if strict and not answer.keeps_data else 0)
 
 
@@ -78,8 +78,8 @@ def example(
 
     Exit code 0: there is one; 2: there is none, or the file is no schema.
     """
-    with failures():
-        answer = service.make_example(_request(file, schema_format, reference))
+    with exit_on_error():
+        answer = service.make_example(_conversion_request(file, schema_format, reference))
     print_json(answer if output is Output.JSON else answer.example)
 
 
@@ -93,8 +93,8 @@ def fields(
 
     Exit code 0: listed; 2: the file is no schema.
     """
-    with failures():
-        answer = service.list_fields(_request(file, schema_format, reference))
+    with exit_on_error():
+        answer = service.list_fields(_conversion_request(file, schema_format, reference))
     if output is Output.JSON:
         print_json(answer)
         return
@@ -102,18 +102,18 @@ def fields(
     print_rows(output, ("path", "type", "default", "doc"), rows)
 
 
-def _request(file: Path, schema_format: str | None, reference: list[str] | None) -> SchemaRequest:
-    references = named_texts(reference)
+def _conversion_request(file: Path, schema_format: str | None, reference: list[str] | None) -> SchemaRequest:
+    references = read_references(reference)
     return SchemaRequest(schema_format or format_of(file), read_text(file), references, file.name)
 
 
-def _give(answer: ConvertAnswer, out: Path | None, output: Output) -> None:
+def _print_document(answer: ConvertAnswer, out: Path | None, output: Output) -> None:
     """The schema where it is wanted, its losses on standard error. Raises `InvalidRequest`."""
     if out is not None:
         try:
             out.write_text(f"{answer.schema.rstrip()}\n", encoding="utf-8")
         except OSError as error:
-            raise unreadable(out, error) from None
+            raise unreadable_file(out, error) from None
     if output is Output.JSON:
         print_json(answer)
         return
@@ -134,10 +134,10 @@ def _opened(samples: str) -> IO[str]:
     try:
         return open(samples, encoding="utf-8")
     except OSError as error:
-        raise unreadable(samples, error) from None
+        raise unreadable_file(samples, error) from None
 
 
-def _values(source: IO[str], name: str) -> Iterator[Any]:
+def _read_values(source: IO[str], name: str) -> Iterator[Any]:
     """The samples: the value of each line, read as they come; else the items of one array, or one value."""
     lines = ((number, line) for number, line in enumerate(source, 1) if line.strip())
     try:
@@ -145,47 +145,47 @@ def _values(source: IO[str], name: str) -> Iterator[Any]:
         if first is None:
             return
         if first[1].lstrip().startswith("[") or not _is_value(first[1]):
-            yield from _document([first, *lines], name)
+            yield from _build_document([first, *lines], name)
         else:
-            yield _sample(first, name)
-            yield from (_sample(line, name) for line in lines)
+            yield _read_sample(first, name)
+            yield from (_read_sample(line, name) for line in lines)
     except UnicodeDecodeError as error:
-        raise unreadable(name, error) from None
+        raise unreadable_file(name, error) from None
 
 
-def _document(lines: list[tuple[int, str]], name: str) -> Iterator[Any]:
+def _build_document(lines: list[tuple[int, str]], name: str) -> Iterator[Any]:
     """The samples of a text that is one value over several lines, or of lines that are arrays themselves."""
     try:
-        value = _parsed("".join(line for _, line in lines))
+        value = _parse_values("".join(line for _, line in lines))
     except ValueError:
-        yield from (_sample(line, name) for line in lines)
+        yield from (_read_sample(line, name) for line in lines)
     else:
         yield from value if isinstance(value, list) else [value]
 
 
 def _is_value(text: str) -> bool:
     try:
-        _parsed(text)
+        _parse_values(text)
     except ValueError:
         return False
     return True
 
 
-def _sample(numbered: tuple[int, str], name: str) -> Any:
+def _read_sample(numbered: tuple[int, str], name: str) -> Any:
     number, line = numbered
     try:
-        return _parsed(line)
+        return _parse_values(line)
     except ValueError as error:
         raise InvalidRequest(f"{name}, line {number}: not JSON: {error}") from None
 
 
-def _parsed(text: str) -> Any:
+def _parse_values(text: str) -> Any:
     """A JSON value. Raises ValueError."""
     try:
-        return json.loads(text, parse_constant=_refused)
+        return json.loads(text, parse_constant=_print_refusal)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
-def _refused(constant: str) -> NoReturn:
+def _print_refusal(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON number")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stele.cli.files import read_text
-from stele.cli.groups import flattened
-from stele.cli.output import failures
-from stele.cli.records import SampleOption, Shown, Stored, SubjectsOption, TimeOption
+from stele.cli.options import expand_dataclass
+from stele.cli.output import exit_on_error
+from stele.cli.records import ReportOptions, SampleOption, Stored, SubjectsOption, TimeOption
 from stele.core.findings import WhenUndecided
 from stele.errors import InvalidRequest
 
@@ -32,7 +32,7 @@ class Recorded:
     ] = ""
     part: Annotated[bool, typer.Option("--part", help="The data are a part of the place only.")] = False
 
-    def keep(self, found: Census, stored: Stored) -> None:
+    def record_census(self, found: Census, stored: Stored) -> None:
         """Record the census if that is wanted. Raises as `record_usage`."""
         from stele.spark.data_audit import record_usage
         from stele.spark.data_audit.stored_records import TABLE
@@ -42,14 +42,14 @@ class Recorded:
                 raise InvalidRequest("--place and --part say what to record: they need --record")
             return
         place = self.place or (f"table {stored.data}" if stored.data_format == TABLE else stored.data)
-        record_usage(found, place, stored.known, whole=not self.part)
+        record_usage(found, place, stored.registry_like, whole=not self.part)
 
 
-@flattened
+@expand_dataclass
 def census(
     stored: Stored,
     recorded: Recorded,
-    shown: Shown,
+    shown: ReportOptions,
     subject: SubjectsOption = None,
     timestamp: TimeOption = None,
     fields: Annotated[
@@ -60,14 +60,14 @@ def census(
 
     Exit code 0 when all records were counted, whatever they are; 2 when they could not be.
     """
-    with failures():
+    with exit_on_error():
         from stele.spark.data_audit import census as run
 
-        with stored.opened(timestamp) as records:
+        with stored.open_records(timestamp) as records:
             answer = run(
                 records.df,
                 records.column,
-                registry=stored.known,
+                registry=stored.registry_like,
                 subject=subject or (),
                 wire=stored.wire,
                 headers=stored.headers,
@@ -76,15 +76,15 @@ def census(
                 fields=fields,
                 engine=stored.engine,
             )
-        recorded.keep(answer, stored)
-        shown.show(answer)
+        recorded.record_census(answer, stored)
+        shown.print_report(answer)
 
 
-@flattened
+@expand_dataclass
 def backtest(
     schema: Annotated[Path, typer.Argument(help="File with the proposed schema; - for standard input.")],
     stored: Stored,
-    shown: Shown,
+    shown: ReportOptions,
     subject: Annotated[list[str], typer.Option("--subject", help="The subject it is for; further ones are mixed in.")],
     ruleset: Annotated[str, typer.Option("--ruleset", help="Rules to compare by; the format's default.")] = "",
     undecided: Annotated[
@@ -102,16 +102,16 @@ def backtest(
 
     Exit code 0: all can be read; 1: not; 2: the question makes no sense, or the data could not be read.
     """
-    with failures():
+    with exit_on_error():
         from stele.spark.data_audit import backtest as run
 
         proposed = read_text(schema)
-        with stored.opened(position=position or ()) as records:
+        with stored.open_records(position=position or ()) as records:
             answer = run(
                 records.df,
                 records.column,
                 schema=proposed,
-                registry=stored.known,
+                registry=stored.registry_like,
                 subject=subject,
                 ruleset=ruleset,
                 undecided=undecided,
@@ -122,14 +122,14 @@ def backtest(
                 position=records.position,
                 engine=stored.engine,
             )
-        shown.show(answer)
+        shown.print_report(answer)
     raise typer.Exit(0 if answer.has_passed(allow_damaged=allow_damaged) else 1)
 
 
-@flattened
+@expand_dataclass
 def drift(
     stored: Stored,
-    shown: Shown,
+    shown: ReportOptions,
     subject: SubjectsOption = None,
     sample: SampleOption = 1.0,
     least: Annotated[int, typer.Option("--least", help="Values below which nothing is said about a type.")] = 20,
@@ -138,14 +138,14 @@ def drift(
 
     Exit code 0 when the data were read, whatever they are; 2 when they could not be.
     """
-    with failures():
+    with exit_on_error():
         from stele.spark.data_audit import drift as run
 
-        with stored.opened() as records:
+        with stored.open_records() as records:
             answer = run(
                 records.df,
                 records.column,
-                registry=stored.known,
+                registry=stored.registry_like,
                 subject=subject or (),
                 least=least,
                 sample=sample,
@@ -154,4 +154,4 @@ def drift(
                 message=stored.message,
                 engine=stored.engine,
             )
-        shown.show(answer)
+        shown.print_report(answer)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stele.cli.output import Output, OutputOption, console, errors, failures, print_json, print_rows
-from stele.cli.pipeline_file import FileArgument, configured
+from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json, print_rows
+from stele.cli.pipeline_file import FileArgument, load_pipeline
 from stele.errors import Invalid
 from stele.spark.pipeline import BatchReport, dead_letters, replay_dead_letters
 
@@ -37,7 +37,7 @@ COLUMNS = (
 """Columns of a dead letter that are listed, beside its bytes and when it was replayed."""
 
 
-class Shape(StrEnum):
+class ListShape(StrEnum):
     """Shapes of a list."""
 
     TEXT = "text"
@@ -67,20 +67,20 @@ def letters(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest first.")] = 20,
     by: Annotated[By | None, typer.Option("--by", help="Count them by this, instead of listing them.")] = None,
     replayed: Annotated[bool, typer.Option("--all", help="Those that became rows since, too.")] = False,
-    output: Annotated[Shape, typer.Option("--output", "-o", help="Shape of the list.")] = Shape.TEXT,
+    output: Annotated[ListShape, typer.Option("--output", "-o", help="Shape of the list.")] = ListShape.TEXT,
 ) -> None:
     """List records that could not be decoded: where they were, what is wrong, and how they begin.
 
     JSON and CSV have the whole record, as base64.
     """
-    with failures():
+    with exit_on_error():
         from stele.spark.pipeline.sessions import find_session, open_session
 
-        config = configured(file)
+        config = load_pipeline(file)
         with open_session(config, find_session(config, None)) as spark:
-            found = _chosen(dead_letters(config, spark=spark), where, replayed=replayed)
-            rows = _listed(found, limit) if by is None else _counted(found, by, limit)
-    _print(rows, output)
+            found = _select_letters(dead_letters(config, spark=spark), where, replayed=replayed)
+            rows = _list_rows(found, limit) if by is None else _count_rows(found, by, limit)
+    _print_rows(rows, output)
 
 
 def replay(file: FileArgument, where: WhereOption = "", output: OutputOption = Output.TEXT) -> None:
@@ -88,8 +88,8 @@ def replay(file: FileArgument, where: WhereOption = "", output: OutputOption = O
 
     Exit code 1 when some could still not be decoded.
     """
-    with failures():
-        done = replay_dead_letters(configured(file), where=where, progress=_show)
+    with exit_on_error():
+        done = replay_dead_letters(load_pipeline(file), where=where, progress=_print_batch)
     if output is Output.JSON:
         print_json(done)
     else:
@@ -98,7 +98,7 @@ def replay(file: FileArgument, where: WhereOption = "", output: OutputOption = O
         raise typer.Exit(1)
 
 
-def _chosen(df: DataFrame, where: str, *, replayed: bool) -> DataFrame:
+def _select_letters(df: DataFrame, where: str, *, replayed: bool) -> DataFrame:
     """The letters asked for. Raises `Invalid` for a condition Spark does not understand."""
     from pyspark.errors import AnalysisException, ParseException
 
@@ -109,41 +109,43 @@ def _chosen(df: DataFrame, where: str, *, replayed: bool) -> DataFrame:
         raise Invalid(f"the condition {where!r} is not understood: {str(error).partition(chr(10))[0]}") from error
 
 
-def _listed(df: DataFrame, limit: int) -> list[dict[str, Any]]:
+def _list_rows(df: DataFrame, limit: int) -> list[dict[str, Any]]:
     from pyspark.sql import functions as f
 
     newest = df.orderBy(f.desc("seen_at"), "topic", "partition", "offset", "letter").limit(limit)
-    shown = [_clock(name) if name.endswith("_at") else f.col(name) for name in (*COLUMNS, "replayed_at", "value")]
+    shown = [_format_time(name) if name.endswith("_at") else f.col(name) for name in (*COLUMNS, "replayed_at", "value")]
     return [row.asDict() for row in newest.select(*shown).collect()]
 
 
-def _counted(df: DataFrame, by: By, limit: int) -> list[dict[str, Any]]:
+def _count_rows(df: DataFrame, by: By, limit: int) -> list[dict[str, Any]]:
     from pyspark.sql import functions as f
 
     counts = df.groupBy(by.value).agg(
         f.count("*").alias("letters"), f.min("seen_at").alias("first"), f.max("seen_at").alias("last")
     )
     most = counts.orderBy(f.desc("letters"), by.value).limit(limit)
-    return [row.asDict() for row in most.select(by.value, "letters", _clock("first"), _clock("last")).collect()]
+    return [
+        row.asDict() for row in most.select(by.value, "letters", _format_time("first"), _format_time("last")).collect()
+    ]
 
 
-def _clock(name: str) -> Column:
+def _format_time(name: str) -> Column:
     """A time as RFC 3339, which Python would show in the time zone of this machine."""
     from pyspark.sql import functions as f
 
     return f.date_format(name, "yyyy-MM-dd'T'HH:mm:ssXXX").alias(name)
 
 
-def _print(rows: Sequence[Mapping[str, Any]], shape: Shape) -> None:
-    if shape is Shape.TEXT:
-        shown = [{name: "" if cell is None else cell for name, cell in _short(row).items()} for row in rows]
+def _print_rows(rows: Sequence[Mapping[str, Any]], shape: ListShape) -> None:
+    if shape is ListShape.TEXT:
+        shown = [{name: "" if cell is None else cell for name, cell in _shorten(row).items()} for row in rows]
         if shown:
             print_rows(Output.TEXT, tuple(shown[0]), shown)
         else:
             errors.print("no dead letters")
         return
-    plain = [_plain(row) for row in rows]
-    if shape is Shape.JSON:
+    plain = [_to_plain(row) for row in rows]
+    if shape is ListShape.JSON:
         print_json(plain)
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -152,7 +154,7 @@ def _print(rows: Sequence[Mapping[str, Any]], shape: Shape) -> None:
     writer.writerows(row.values() for row in plain)
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def _to_plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row in texts and numbers; the name of the record's bytes says how they are written."""
     if "value" not in row:
         return dict(row)
@@ -161,7 +163,7 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return rest | {"value_base64": None if value is None else b64encode(value).decode()}
 
 
-def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row as it fits a terminal."""
     if "value" not in row:
         return dict(row)
@@ -179,7 +181,7 @@ def _short(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _show(batch: BatchReport) -> None:
+def _print_batch(batch: BatchReport) -> None:
     again = ", begun by an earlier replay" if batch.replayed else ""
     counts = f"{batch.rows:,} rows, {batch.dead_letters:,} still dead letters"
     said = f"replay {batch.batch}: {counts}, {batch.seconds:.1f} s{again}"

@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 
-from stele.cli.connect import registry
-from stele.cli.files import FormatOption, format_of, named_texts, read_text
-from stele.cli.output import Output, OutputOption, console, failures, print_finding, print_json
+from stele.cli.connect import connect
+from stele.cli.files import FormatOption, format_of, read_references, read_text
+from stele.cli.output import Output, OutputOption, console, exit_on_error, print_finding, print_json
 from stele.core.findings import Direction, Verdict, WhenUndecided
 from stele.errors import InvalidRequest
 from stele.service.changes import ChangeKind, DeclarationChange
@@ -64,11 +64,11 @@ def diff(
 
     Exit code 0: nothing changed; 1: something did; 2: a file is no schema, or the question makes no sense.
     """
-    with failures():
+    with exit_on_error():
         if url:
-            request = _registered(old, new, url, schema_format, reference)
+            request = _request_from_registry(old, new, url, schema_format, reference)
         else:
-            references = named_texts(reference)
+            references = read_references(reference)
             request = DiffRequest(
                 schema_format or format_of(Path(new), Path(old)),
                 Candidate(read_text(Path(old)), references, Path(old).name),
@@ -78,18 +78,18 @@ def diff(
     if output is Output.JSON:
         print_json(answer)
     else:
-        _print(old, new, answer, text=text)
+        _print_answer(old, new, answer, text=text)
     raise typer.Exit(1 if answer.changes else 0)
 
 
-def _registered(
+def _request_from_registry(
     old: str, new: str, urls: list[str], schema_format: str | None, reference: list[str] | None
 ) -> DiffRequest:
     """Two versions of a registry, with all they refer to. Raises `InvalidRequest`."""
     if reference or schema_format:
         raise InvalidRequest("a registry knows format and references: --format and --reference are for files")
-    versions = [_version(each) for each in (old, new)]
-    with registry(urls) as client:
+    versions = [_parse_version(each) for each in (old, new)]
+    with connect(urls) as client:
         found = [client.resolve_version(subject, number) for subject, number in versions]
     if found[0].schema_type != found[1].schema_type:
         raise InvalidRequest(f"{old} is {found[0].schema_type}, {new} is {found[1].schema_type}: nothing to compare")
@@ -99,7 +99,7 @@ def _registered(
     return DiffRequest(found[0].schema_type.lower(), candidates[0], candidates[1])
 
 
-def _version(text: str) -> tuple[str, int]:
+def _parse_version(text: str) -> tuple[str, int]:
     subject, at, version = text.rpartition("@")
     if not at or not subject or not (version.isascii() and version.isdigit()):
         raise InvalidRequest(f"{text!r}: write SUBJECT@VERSION, as orders-value@2")
@@ -109,14 +109,14 @@ def _version(text: str) -> tuple[str, int]:
 # --- what people see ------------------------------------------------------------------------------------------------
 
 
-def _print(old: str, new: str, answer: DiffAnswer, *, text: bool) -> None:
+def _print_answer(old: str, new: str, answer: DiffAnswer, *, text: bool) -> None:
     if not answer.changes:
         console.print(f"{escape(old)} and {escape(new)} say the same.", highlight=False)
     else:
         table = Table("change", "new reads old", "old reads new", box=None, pad_edge=False)
         table.columns[0].overflow = "fold"
         for change in answer.changes:
-            table.add_row(_line(change), *(_cell(change, direction, answer) for direction in Direction))
+            table.add_row(_change_line(change), *(_verdict_cell(change, direction, answer) for direction in Direction))
         console.print(table)
     if not answer.complete:
         console.print("[yellow]One of the schemas declares more than is compared: the list has an end.[/]")
@@ -130,11 +130,11 @@ def _print(old: str, new: str, answer: DiffAnswer, *, text: bool) -> None:
         console.print(Syntax(answer.text, "diff", background_color="default"))
 
 
-def _line(change: DeclarationChange) -> str:
+def _change_line(change: DeclarationChange) -> str:
     """A change in a line of markup."""
     kind = change.kind
     what = escape(change.what)
-    before, after = (escape(_short(each)) for each in (change.before, change.after))
+    before, after = (escape(_shorten(each)) for each in (change.before, change.after))
     match kind:
         case ChangeKind.ADDED | ChangeKind.REMOVED:
             tail = f" {what} {after or before}"
@@ -148,7 +148,7 @@ def _line(change: DeclarationChange) -> str:
     return f"[{style}]{_SIGNS[kind]} [bold]{escape(change.path)}[/]{tail}[/]"
 
 
-def _cell(change: DeclarationChange, direction: Direction, answer: DiffAnswer) -> str:
+def _verdict_cell(change: DeclarationChange, direction: Direction, answer: DiffAnswer) -> str:
     if not answer.ruleset:
         return ""
     fits = change.backward if direction is Direction.BACKWARD else change.forward
@@ -165,6 +165,6 @@ def _print_findings(change: DeclarationChange) -> None:
         print_finding(reason, f", when {reader}")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"

@@ -37,22 +37,22 @@ def read_text(path: Path) -> str:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
         return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, ValueError) as error:
-        raise unreadable(path, error) from None
+        raise unreadable_file(path, error) from None
 
 
-def unreadable(path: Path | str, error: OSError | ValueError) -> InvalidRequest:
+def unreadable_file(path: Path | str, error: OSError | ValueError) -> InvalidRequest:
     """What to say of a file that cannot be read or written, or is no text."""
     if isinstance(error, UnicodeDecodeError):
         return InvalidRequest(f"{path}: not UTF-8 text: {error.reason} (byte {error.start})")
     return InvalidRequest(f"{path}: {error.strerror if isinstance(error, OSError) and error.strerror else error}")
 
 
-def named_texts(texts: list[str] | None) -> tuple[NamedText, ...]:
+def read_references(texts: list[str] | None) -> tuple[NamedText, ...]:
     """References given as NAME=FILE. Raises `InvalidRequest`."""
-    return tuple(_named_text(text) for text in texts or ())
+    return tuple(_read_reference(text) for text in texts or ())
 
 
-def _named_text(text: str) -> NamedText:
+def _read_reference(text: str) -> NamedText:
     name, equals, path = text.partition("=")
     if not name or not equals or not path:
         raise InvalidRequest(f"--reference {text!r}: write NAME=FILE")

@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 
 from stele.cli.connect import DEFAULT_URLS
-from stele.cli.files import unreadable
-from stele.cli.groups import flattened
-from stele.cli.output import failures
-from stele.cli.records import RegistryOption, Shown, registry_named, spark_session
+from stele.cli.files import unreadable_file
+from stele.cli.options import expand_dataclass
+from stele.cli.output import exit_on_error
+from stele.cli.records import RegistryOption, ReportOptions, registry_named, spark_session
 
 
-@flattened
+@expand_dataclass
 def infer_data(
     data: Annotated[str, typer.Option("--data", help="File, folder or table with the data.")],
-    shown: Shown,
+    shown: ReportOptions,
     data_format: Annotated[
         str, typer.Option("--format", help="json (a document in each line), csv, parquet, orc, table, or another one.")
     ] = "json",
@@ -41,7 +41,7 @@ def infer_data(
 
     Exit code 0: made; 1: the subject refuses it, or, with --strict, it does not hold all of the data; 2: there is none.
     """
-    with failures():
+    with exit_on_error():
         from stele.spark.data_audit import infer as run
         from stele.spark.data_audit import register_inferred
         from stele.spark.data_audit.stored_records import read_raw
@@ -59,17 +59,17 @@ def infer_data(
                 sample=sample,
             )
         if out is not None:
-            _write(out, answer.schema)
+            _write_schema(out, answer.schema)
         refused = False
         if register:
             answer = register_inferred(answer, register, registry_named(registry))
             refused = answer.offer is not None and not answer.offer.is_registered
-        shown.show(answer)
+        shown.print_report(answer)
     raise typer.Exit(1 if refused or (strict and not answer.keeps_data) else 0)
 
 
-def _write(path: Path, schema: str) -> None:
+def _write_schema(path: Path, schema: str) -> None:
     try:
         path.write_text(f"{schema.rstrip()}\n", encoding="utf-8")
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise unreadable_file(path, error) from None

@@ -10,8 +10,8 @@ import typer
 from msgspec.structs import replace
 from rich.text import Text
 
-from stele.cli.files import FormatOption, format_of, named_texts, read_text
-from stele.cli.output import Output, OutputOption, console, errors, failures, print_finding, print_json, print_rows
+from stele.cli.files import FormatOption, format_of, read_references, read_text
+from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_finding, print_json, print_rows
 from stele.core.findings import Finding
 from stele.errors import InvalidRequest, MalformedSchema
 from stele.service.check import Candidate
@@ -43,7 +43,7 @@ def lint(
 
     Exit code 0: nothing to say; 1: findings; 2: a file is no schema, or the question makes no sense.
     """
-    with failures():
+    with exit_on_error():
         if rules:
             _list_rules(output)
             return
@@ -51,19 +51,19 @@ def lint(
             raise InvalidRequest("name at least one schema file, or ask for --rules")
         if before is not None and len(files) > 1:
             raise InvalidRequest("--before is the previous version of one file; there are several")
-        references = named_texts(reference)
+        references = read_references(reference)
         names = tuple(rule) if rule else None
         earlier = None if before is None else Candidate(read_text(before), references, before.name)
         asked = LintRequest("", "", earlier, names, tuple(ignore or ()), references)
-        reports = [_report(path, schema_format or format_of(path), asked) for path in files]
+        reports = [_lint_file(path, schema_format or format_of(path), asked) for path in files]
     if output is Output.JSON:
         print_json(reports)
     else:
-        _print(reports)
+        _print_reports(reports)
     raise typer.Exit(2 if any(report.error for report in reports) else int(any(r.findings for r in reports)))
 
 
-def _report(path: Path, format_name: str, asked: LintRequest) -> Report:
+def _lint_file(path: Path, format_name: str, asked: LintRequest) -> Report:
     """One file; one that is no schema does not hide what is in the others. Raises any other `SteleError`."""
     text = read_text(path)
     # Files that refer to each other can be named at once: none is its own reference.
@@ -80,7 +80,7 @@ def _list_rules(output: Output) -> None:
     print_rows(output, ["rule", "formats", "asks"], rows)
 
 
-def _print(reports: list[Report]) -> None:
+def _print_reports(reports: list[Report]) -> None:
     for report in reports:
         if report.error:
             errors.print(Text.assemble(f"{report.file}: ", ("no schema: ", "bold red"), report.error), soft_wrap=True)

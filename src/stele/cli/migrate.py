@@ -13,25 +13,25 @@ from typer.core import TyperGroup
 
 from stele.cli.archive import export_archive, import_archive
 from stele.cli.connect import DEFAULT_URLS
-from stele.cli.moving import (
+from stele.cli.output import Output, OutputOption, errors, exit_on_error, print_json
+from stele.cli.transfer import (
     DryRun,
     FromOption,
     Levels,
-    Shown,
+    ProgressPrinter,
     SkipModes,
     StoreOption,
     ToOption,
     VerifyOnly,
-    bring,
-    registry,
-    tell_notes,
+    open_registry,
+    print_notes,
+    run_import,
 )
-from stele.cli.output import Output, OutputOption, errors, failures, print_json
 from stele.client import SchemaRegistryClient
 from stele.errors import InvalidRequest
-from stele.migrate import broker, files, lines, source, topic, unfold
+from stele.migrate import broker, dump_file, files, registry_reader, topic_reader, topic_writer
 from stele.migrate.model import Dump
-from stele.migrate.records import Flavour, Record
+from stele.migrate.topic_records import Flavour, Record
 
 
 class _Archives(TyperGroup):
@@ -92,10 +92,10 @@ def import_confluent(
 
     Nobody should write to it meanwhile: set it READONLY, or run this again at the end, when nobody does any more.
     """
-    with failures():
+    with exit_on_error():
         with SchemaRegistryClient(url) as client:
-            dump = source.read(client, Shown("source"), levels=level)
-        bring(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
+            dump = registry_reader.read_registry(client, ProgressPrinter("source"), levels=level)
+        run_import(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
 
 
 @imports.command("topic")
@@ -114,19 +114,23 @@ def import_topic(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Fold the `_schemas` topic of Confluent, Karapace or Redpanda, from a dump file or a broker, and import that."""
-    with failures():
+    with exit_on_error():
         if (file is None) == (bootstrap is None):
             raise InvalidRequest("name a dump file or a broker with --bootstrap, one of the two")
         with ExitStack() as opened:
             records: list[Iterable[Record]] = [
-                lines.read(opened.enter_context(files.reading(path))) for path in (file, keys) if path is not None
+                dump_file.read_records(opened.enter_context(files.open_input(path)))
+                for path in (file, keys)
+                if path is not None
             ]
             if bootstrap is not None:
                 for name in filter(None, (topic_name, keys_topic)):
-                    progress = Shown("broker")
-                    records.append(broker.read(bootstrap, name, settings=_settings(kafka), progress=progress))
-            dump = topic.read(chain.from_iterable(records))
-        bring(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
+                    progress = ProgressPrinter("broker")
+                    records.append(
+                        broker.read_topic(bootstrap, name, settings=_parse_settings(kafka), progress=progress)
+                    )
+            dump = topic_reader.read_topic_records(chain.from_iterable(records))
+        run_import(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
 
 
 # --- exporting ------------------------------------------------------------------------------------------------------
@@ -150,34 +154,34 @@ def export_topic(
 
     Ends with 1 when that format has no place for something; what it is goes to standard error.
     """
-    with failures():
+    with exit_on_error():
         if (file is None) == (bootstrap is None):
             raise InvalidRequest("name a file to write or a broker with --bootstrap, one of the two")
-        with registry(url, store) as client:
-            dump = source.read(client, Shown("source"), levels=level)
-        written = unfold.write(dump, flavour)
+        with open_registry(url, store) as client:
+            dump = registry_reader.read_registry(client, ProgressPrinter("source"), levels=level)
+        written = topic_writer.write_records(dump, flavour)
         losses = list(written.losses)
         if written.keys and keys is None and keys_topic is None:
             losses.append(f"{len(written.keys)} keys belong into a topic of their own: say --keys or --keys-topic")
         if bootstrap is not None:
-            broker.write(bootstrap, written.records, topic_name, settings=_settings(kafka))
+            broker.write_topic(bootstrap, written.records, topic_name, settings=_parse_settings(kafka))
             if keys_topic is not None:
-                broker.write(bootstrap, written.keys, keys_topic, settings=_settings(kafka))
+                broker.write_topic(bootstrap, written.keys, keys_topic, settings=_parse_settings(kafka))
         else:
             assert file is not None
-            files.write(file, lines.write(written.records))
+            files.write_file(file, dump_file.write_records(written.records))
         if keys is not None:
-            files.write(keys, lines.write(written.keys))
-    _told(output, str(file or topic_name), dump, losses)
+            files.write_file(keys, dump_file.write_records(written.keys))
+    _print_written(output, str(file or topic_name), dump, losses)
     if losses:
         raise typer.Exit(1)
 
 
-def _told(output: Output, place: str, dump: Dump, losses: list[str]) -> None:
+def _print_written(output: Output, place: str, dump: Dump, losses: list[str]) -> None:
     if output is Output.JSON and place != "-":
         print_json({"written": place, "versions": len(dump.versions), "losses": losses})
         return
-    tell_notes(dump)
+    print_notes(dump)
     for loss in losses:
         errors.print(f"lost: {loss}", highlight=False, markup=False)
     errors.print(f"{len(dump.versions)} versions written to {place}", highlight=False, markup=False, soft_wrap=True)
@@ -186,7 +190,7 @@ def _told(output: Output, place: str, dump: Dump, losses: list[str]) -> None:
 # --- settings of the broker -----------------------------------------------------------------------------------------
 
 
-def _settings(words: list[str]) -> dict[str, str]:
+def _parse_settings(words: list[str]) -> dict[str, str]:
     found = {}
     for word in words:
         name, equals, value = word.partition("=")

@@ -77,7 +77,7 @@ def print_warning(said: object) -> None:
 
 
 @contextmanager
-def failures() -> Iterator[None]:
+def exit_on_error() -> Iterator[None]:
     """Turn a `SteleError` into its sentence on standard error and exit code 2."""
     try:
         yield

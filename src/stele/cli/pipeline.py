@@ -14,8 +14,8 @@ import typer
 from rich.text import Text
 
 from stele.cli import dead_letters, pipeline_init
-from stele.cli.output import Output, OutputOption, console, errors, failures, print_json
-from stele.cli.pipeline_file import FileArgument, configured, written
+from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json
+from stele.cli.pipeline_file import FileArgument, load_pipeline, write_text
 from stele.errors import InvalidRequest
 from stele.spark.pipeline import BatchReport, PipelineReport, TablePlan, apply_plan, plan_pipeline, run_pipeline
 from stele.spark.pipeline.config import PipelineConfig
@@ -39,8 +39,8 @@ def plan(
 
     Exit code 1 when a table cannot take its schema: then nothing is done at all.
     """
-    with failures():
-        plans = _planned(configured(file), apply=apply)
+    with exit_on_error():
+        plans = _plan_tables(load_pipeline(file), apply=apply)
     if output is Output.JSON:
         print_json(plans)
     else:
@@ -55,13 +55,13 @@ def run(file: FileArgument, output: OutputOption = Output.TEXT) -> None:
 
     Running it again goes on where the last run ended; every record counts exactly once, also after a crash.
     """
-    with failures():
-        config = configured(file)
-        report = run_pipeline(config, progress=_progress(config))
+    with exit_on_error():
+        config = load_pipeline(file)
+        report = run_pipeline(config, progress=_progress_printer(config))
     if output is Output.JSON:
         print_json(report)
     else:
-        summary(report)
+        print_summary(report)
 
 
 @app.command("status")
@@ -72,13 +72,13 @@ def status(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show whether a pipeline runs, what it has done, which versions are in use, and how far it is behind Kafka."""
-    with failures():
+    with exit_on_error():
         if watch and pending:
             raise InvalidRequest("--plan starts Spark, which is too much for --watch")
         if watch < 0:
             raise InvalidRequest("--watch takes seconds")
-        config = configured(file)
-        plans = _planned(config) if pending else None
+        config = load_pipeline(file)
+        plans = _plan_tables(config) if pending else None
         try:
             while True:
                 _print_status(config, plans, output, again=watch > 0)
@@ -95,18 +95,18 @@ def report(
     to: Annotated[Path | None, typer.Option("--to", help="Write the page here instead of to standard output.")] = None,
 ) -> None:
     """Write a page with plots: throughput, schema ids in use, dead letters and batches over time."""
-    with failures():
+    with exit_on_error():
         from stele.spark.data_audit.report import to_html
         from stele.spark.pipeline.history import read_history as summarised
 
-        page = to_html(summarised(configured(file)))
+        page = to_html(summarised(load_pipeline(file)))
         if to is None:
             sys.stdout.write(page)
         else:
-            written(to, page)
+            write_text(to, page)
 
 
-def _planned(config: PipelineConfig, *, apply: bool = False) -> list[TablePlan]:
+def _plan_tables(config: PipelineConfig, *, apply: bool = False) -> list[TablePlan]:
     from stele.spark.pipeline.sessions import find_session, open_session
 
     with open_session(config, find_session(config, None)) as spark:
@@ -152,7 +152,7 @@ def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, out
         _print_plans(plans)
 
 
-def _progress(config: PipelineConfig) -> Callable[[BatchReport], None]:
+def _progress_printer(config: PipelineConfig) -> Callable[[BatchReport], None]:
     """A line about each batch, on standard error."""
     from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
 
@@ -160,12 +160,12 @@ def _progress(config: PipelineConfig) -> Callable[[BatchReport], None]:
 
     def show(batch: BatchReport) -> None:
         behind = watch()
-        errors.print(Text(line(batch, None if behind is None else sum(behind.values()))), soft_wrap=True)
+        errors.print(Text(batch_line(batch, None if behind is None else sum(behind.values()))), soft_wrap=True)
 
     return show
 
 
-def line(batch: BatchReport, behind: int | None = None) -> str:
+def batch_line(batch: BatchReport, behind: int | None = None) -> str:
     """What is said about a batch."""
     from stele.spark.data_audit.report import pluralize
     from stele.spark.pipeline.status import records_per_second
@@ -193,7 +193,7 @@ def _by_number(item: tuple[str, int]) -> tuple[bool, int, str]:
     return (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)
 
 
-def summary(done: PipelineReport) -> None:
+def print_summary(done: PipelineReport) -> None:
     """Print the sums of a run."""
     from stele.spark.data_audit.report import pluralize
 

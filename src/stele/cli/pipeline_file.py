@@ -7,24 +7,24 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.files import unreadable
+from stele.cli.files import unreadable_file
 from stele.spark.pipeline.config import PipelineConfig, load_config
 
 FileArgument = Annotated[Path, typer.Argument(help="The pipeline's TOML file.")]
 
 
-def configured(file: Path) -> PipelineConfig:
+def load_pipeline(file: Path) -> PipelineConfig:
     """The pipeline of a file. Raises `InvalidRequest`, `Invalid`."""
     try:
         return load_config(file)
     except OSError as error:
-        raise unreadable(file, error) from None
+        raise unreadable_file(file, error) from None
 
 
-def written(file: Path, text: str) -> None:
+def write_text(file: Path, text: str) -> None:
     """Write a file. Raises `InvalidRequest`."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise unreadable(file, error) from None
+        raise unreadable_file(file, error) from None

@@ -15,8 +15,8 @@ import typer
 from rich.text import Text
 
 from stele.cli.connect import DEFAULT_URLS
-from stele.cli.output import errors, failures
-from stele.cli.pipeline_file import written
+from stele.cli.output import errors, exit_on_error
+from stele.cli.pipeline_file import write_text
 from stele.client import Retry, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import InvalidRequest, NotFound, SteleError
 from stele.spark.pipeline.config import TableKind
@@ -49,27 +49,27 @@ def init(
 
     Asks for what is missing when it is started on a terminal. Paths on the command line count from here.
     """
-    with failures():
+    with exit_on_error():
         if file.exists() and not force:
             raise InvalidRequest(f"{file} is there already; --force writes over it")
         given = PipelineAnswers(kafka, tuple(topic or ()), path, subject, registry, table, kind.value)
-        start = _completed(given) if _asks() else given
+        start = _ask_for_missing(given) if _is_interactive() else given
         start.check_answers()
-        hints = [_hint(start.registry, name) for name in start.subjects]
-        written(file, render_pipeline_toml(_from(start, file.parent), file.parent, spark=_spark_version()))
+        hints = [_registry_hint(start.registry, name) for name in start.subjects]
+        write_text(file, render_pipeline_toml(_relative_to(start, file.parent), file.parent, spark=_spark_version()))
     for hint in hints:
         errors.print(Text(hint), soft_wrap=True)
     typer.echo(file)
 
 
-def _completed(start: PipelineAnswers) -> PipelineAnswers:
+def _ask_for_missing(start: PipelineAnswers) -> PipelineAnswers:
     """The answers, with what nothing can be done without asked for."""
     replace = msgspec.structs.replace
     complete = (start.bootstrap and start.topics) or (start.path and start.subject)
     if complete:
         return start
     if not start.bootstrap and not start.path:
-        where = _choice("Where are the records", ("kafka", "files"), "kafka")
+        where = _ask_choice("Where are the records", ("kafka", "files"), "kafka")
         if where == "kafka":
             start = replace(start, bootstrap=typer.prompt("Address of a broker", default="localhost:9092"))
         else:
@@ -82,18 +82,18 @@ def _completed(start: PipelineAnswers) -> PipelineAnswers:
     start.check_answers()
     if not start.table:
         start = replace(start, table=typer.prompt("Table", default=start.tables[0]))
-    kind = _choice("Kind of table", tuple(Kind), start.kind)
+    kind = _ask_choice("Kind of table", tuple(Kind), start.kind)
     return replace(start, kind=msgspec.convert(kind, TableKind))
 
 
-def _choice(question: str, words: Sequence[str], default: str) -> str:
+def _ask_choice(question: str, words: Sequence[str], default: str) -> str:
     """One of some words."""
     while (answer := typer.prompt(f"{question} ({', '.join(words)})", default=default)) not in words:
         typer.echo(f"One of {', '.join(words)}.")
     return str(answer)
 
 
-def _from(start: PipelineAnswers, folder: Path) -> PipelineAnswers:
+def _relative_to(start: PipelineAnswers, folder: Path) -> PipelineAnswers:
     """The answers with paths that count from the file's folder, as those in it do."""
 
     def moved(path: str) -> str:
@@ -105,7 +105,7 @@ def _from(start: PipelineAnswers, folder: Path) -> PipelineAnswers:
     return msgspec.structs.replace(start, path=moved(start.path), registry=registry)
 
 
-def _hint(registry: str, subject: str) -> str:
+def _registry_hint(registry: str, subject: str) -> str:
     """What the registry says of a subject now; that it does not answer is no error, it may be started later."""
     try:
         if registry.endswith(".json"):
@@ -128,6 +128,6 @@ def _spark_version() -> str:
         return ""
 
 
-def _asks() -> bool:
+def _is_interactive() -> bool:
     """Whether there is somebody to ask."""
     return sys.stdin.isatty()

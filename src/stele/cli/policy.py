@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.connect import DEFAULT_URLS, registry
-from stele.cli.output import Output, OutputOption, UrlOption, failures, print_json
-from stele.client.request import JSON, Effect, Request, decoder, encode, path
+from stele.cli.connect import DEFAULT_URLS, connect
+from stele.cli.output import Output, OutputOption, UrlOption, exit_on_error, print_json
+from stele.client.request import JSON, Effect, Request, build_path, encode_body, json_decoder
 from stele.core.policy import find_policy
 from stele.core.policy_json import PolicyJson
 from stele.errors import InvalidRequest
@@ -23,13 +23,13 @@ Name = Annotated[
     typer.Argument(metavar="[NAME]", help="subject, :.space:subject, or :.space: for a space; else the registry."),
 ]
 
-_answer = decoder(PolicyAnswer)
+_answer = json_decoder(PolicyAnswer)
 
 
 @app.command("show")
 def show(name: Name = "", url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.TEXT) -> None:
     """The policy in force, where it comes from, and the rulesets that decide."""
-    _send(Request("GET", _route(name), _answer, subject=name), url, output)
+    _send_and_print(Request("GET", _policy_path(name), _answer, subject=name), url, output)
 
 
 @app.command("set")
@@ -50,28 +50,32 @@ def change(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Replace policy and ruleset; what is not named is no longer set here."""
-    with failures():
+    with exit_on_error():
         directions = (backward or "none", forward or "none") if backward or forward else None
-        policy = _meant(level, directions, deny_all=deny_all, checkers=tuple(checker or ()))
+        policy = _build_policy(level, directions, deny_all=deny_all, checkers=tuple(checker or ()))
         expected = PolicyJson.from_policy(find_policy(expect)) if expect else None
         wanted = PolicyChange(policy, ruleset or None, expected)
         if wanted == PolicyChange(expected=expected):
             raise InvalidRequest("name a policy or a ruleset to set; `stele policy clear` removes both")
-    body = encode(wanted)
-    _send(Request("PUT", _route(name), _answer, body=body, media=JSON, effect=Effect.WRITE, subject=name), url, output)
+    body = encode_body(wanted)
+    _send_and_print(
+        Request("PUT", _policy_path(name), _answer, body=body, media=JSON, effect=Effect.WRITE, subject=name),
+        url,
+        output,
+    )
 
 
 @app.command("clear")
 def clear(name: Name = "", url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.TEXT) -> None:
     """Leave policy and ruleset to the level above; prints what is in force then."""
-    _send(Request("DELETE", _route(name), _answer, effect=Effect.WRITE, subject=name), url, output)
+    _send_and_print(Request("DELETE", _policy_path(name), _answer, effect=Effect.WRITE, subject=name), url, output)
 
 
-def _route(name: str) -> str:
-    return path("api", "policies", name) if name else path("api", "policies")
+def _policy_path(name: str) -> str:
+    return build_path("api", "policies", name) if name else build_path("api", "policies")
 
 
-def _meant(
+def _build_policy(
     level: str, directions: tuple[str, str] | None, *, deny_all: bool, checkers: tuple[str, ...]
 ) -> PolicyJson | None:
     if sum((bool(level), directions is not None, deny_all)) > 1:
@@ -86,8 +90,8 @@ def _meant(
     return PolicyJson("allow_any", validators=checkers) if checkers else None
 
 
-def _send(request: Request[PolicyAnswer], url: list[str], output: Output) -> None:
-    with registry(url) as client:
+def _send_and_print(request: Request[PolicyAnswer], url: list[str], output: Output) -> None:
+    with connect(url) as client:
         answer = client.send(request)
     if output is Output.JSON:
         print_json(answer)

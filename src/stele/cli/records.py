@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stele.cli.connect import DEFAULT_URLS
-from stele.cli.files import unreadable
+from stele.cli.files import unreadable_file
 from stele.cli.output import console
 from stele.client import SchemaSnapshot
 from stele.errors import InvalidRequest
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stele.spark.registry.clients import RegistryLike
 
 
-class Shape(StrEnum):
+class ReportShape(StrEnum):
     """Shapes of a report."""
 
     TEXT = "text"
@@ -68,12 +68,12 @@ class Stored:
     ] = "auto"
 
     @property
-    def known(self) -> RegistryLike:
+    def registry_like(self) -> RegistryLike:
         """The registry, or the snapshot it is. Raises `InvalidRequest`."""
         return registry_named(self.registry)
 
     @contextmanager
-    def opened(self, timestamp: str | None = None, position: Sequence[str] = ()) -> Iterator[RecordColumn]:
+    def open_records(self, timestamp: str | None = None, position: Sequence[str] = ()) -> Iterator[RecordColumn]:
         """The records, in a Spark of this command's own."""
         from stele.spark.data_audit.stored_records import read_records
 
@@ -90,22 +90,22 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReportOptions:
     """How a report is shown, and where."""
 
-    output: Annotated[Shape, typer.Option("--output", "-o", help="Shape of the report.")] = Shape.TEXT
+    output: Annotated[ReportShape, typer.Option("--output", "-o", help="Shape of the report.")] = ReportShape.TEXT
     to: Annotated[
         Path | None, typer.Option("--to", help="Write the report to this file instead of standard output.")
     ] = None
 
-    def show(self, answer: HasReport) -> None:
+    def print_report(self, answer: HasReport) -> None:
         """Print a report or write it to the file. Raises `InvalidRequest`."""
         from stele.spark.data_audit import print_text, to_html, to_json, to_text
 
-        if self.to is None and self.output is Shape.TEXT:
+        if self.to is None and self.output is ReportShape.TEXT:
             print_text(answer, console)
             return
-        made = {Shape.TEXT: to_text, Shape.JSON: to_json, Shape.HTML: to_html}[self.output](answer)
+        made = {ReportShape.TEXT: to_text, ReportShape.JSON: to_json, ReportShape.HTML: to_html}[self.output](answer)
         if self.to is None:
             typer.echo(made, nl=not made.endswith("\n"))
             return
@@ -134,4 +134,4 @@ def registry_named(said: str) -> RegistryLike:
     try:
         return SchemaSnapshot.load(Path(said))
     except OSError as error:
-        raise unreadable(said, error) from None
+        raise unreadable_file(said, error) from None

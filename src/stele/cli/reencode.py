@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from stele.cli.groups import flattened
-from stele.cli.output import failures
-from stele.cli.records import Shown, Stored, spark_session
+from stele.cli.options import expand_dataclass
+from stele.cli.output import exit_on_error
+from stele.cli.records import ReportOptions, Stored, spark_session
 from stele.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ class Placed:
         return made, dead
 
 
-@flattened
+@expand_dataclass
 def reencode(
     stored: Stored,
     new: New,
     placed: Placed,
-    shown: Shown,
+    shown: ReportOptions,
     subject: Annotated[str, typer.Option("--subject", help="The subject the records are of.")],
 ) -> None:
     """Write stored records anew, somewhere else: under another version, subject, schema language or wire.
@@ -85,19 +85,19 @@ def reencode(
     All other columns go along; what cannot be written becomes a dead letter. Exit code 0: all were written, and read
     again; 1: some are dead letters, or reading them again found something else; 2: nothing could be done.
     """
-    with failures():
+    with exit_on_error():
         if placed.dry_run:
             with spark_session() as spark:
-                answer = _migrated(spark, stored, new, subject).count_records()
+                answer = _reencode_records(spark, stored, new, subject).count_records()
         else:
             targets = placed.targets(stored)
             with spark_session() as spark:
-                answer = _written(spark, stored, new, placed, subject, targets)
-        shown.show(answer)
+                answer = _write_records(spark, stored, new, placed, subject, targets)
+        shown.print_report(answer)
     raise typer.Exit(0 if answer.is_complete else 1)
 
 
-def _migrated(spark: SparkSession, stored: Stored, new: New, subject: str) -> MigratedRecords:
+def _reencode_records(spark: SparkSession, stored: Stored, new: New, subject: str) -> MigratedRecords:
     from stele.spark.data_audit import migrate
     from stele.spark.data_audit.stored_records import read_stored
 
@@ -107,11 +107,11 @@ def _migrated(spark: SparkSession, stored: Stored, new: New, subject: str) -> Mi
         read_stored(spark, stored.data, stored.data_format, stored.column),
         stored.column,
         subject=subject,
-        registry=stored.known,
+        registry=stored.registry_like,
         to_subject=new.to_subject,
-        to_version=_number(new.to_version),
+        to_version=_version_number(new.to_version),
         wire=stored.wire,
-        schema=None if new.schema_version == "latest" else _number(new.schema_version),
+        schema=None if new.schema_version == "latest" else _version_number(new.schema_version),
         to_wire=new.to_wire or None,
         headers=stored.headers,
         headers_into=new.headers_into,
@@ -121,7 +121,7 @@ def _migrated(spark: SparkSession, stored: Stored, new: New, subject: str) -> Mi
     )
 
 
-def _written(
+def _write_records(
     spark: SparkSession,
     stored: Stored,
     new: New,
@@ -134,7 +134,7 @@ def _written(
     target, dead = targets
     for each in targets:
         output.check_empty(spark, each)
-    moved = _migrated(spark, stored, new, subject)
+    moved = _reencode_records(spark, stored, new, subject)
     before = output.count_records(spark, target) if placed.append else 0
     moved.every.persist()
     try:
@@ -153,7 +153,7 @@ def _written(
     return output.with_verification(counted, seen)
 
 
-def _number(version: str) -> int | Literal["latest"]:
+def _version_number(version: str) -> int | Literal["latest"]:
     """A version as functions take it. Raises `InvalidRequest`."""
     if version == "latest":
         return "latest"

@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from stele.cli.connect import DEFAULT_URLS, registry
+from stele.cli.connect import DEFAULT_URLS, connect
 from stele.cli.output import Output, OutputOption, UrlOption, print_json, print_rows
-from stele.client.request import JSON, Effect, Request, decoder, encode, path
+from stele.client.request import JSON, Effect, Request, build_path, encode_body, json_decoder
 from stele.core.rulesets import split_ruleset
 from stele.errors import InvalidRequest
 from stele.service.ruleset_impact import ImpactRow, ReportPage, ReportRequest
@@ -27,8 +27,8 @@ class _Listing(msgspec.Struct):
 @app.command("list")
 def list_rulesets(url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.TEXT) -> None:
     """Rulesets of every format, with the version in force and the newest one installed."""
-    with registry(url) as client:
-        found = client.send(Request("GET", "/api/rulesets", decoder(_Listing))).rulesets
+    with connect(url) as client:
+        found = client.send(Request("GET", "/api/rulesets", json_decoder(_Listing))).rulesets
     if output is Output.JSON:
         print_json(found)
         return
@@ -60,11 +60,11 @@ def report(
     """Report which registered versions other rules would judge differently; nothing is changed."""
     rows: list[ImpactRow] = []
     compared = 0
-    with registry(url) as client:
+    with connect(url) as client:
         asked: ReportRequest | None = ReportRequest(schema_format, ruleset, everywhere)
         while asked is not None:
-            body = encode(asked)
-            page = client.send(Request("POST", "/api/rulesets/report", decoder(ReportPage), body=body, media=JSON))
+            body = encode_body(asked)
+            page = client.send(Request("POST", "/api/rulesets/report", json_decoder(ReportPage), body=body, media=JSON))
             rows += page.rows
             compared += page.compared
             asked = msgspec.structs.replace(asked, after=page.next) if page.next is not None else None
@@ -72,11 +72,11 @@ def report(
         print_json(rows)
         return
     for row in rows:
-        _print(row)
+        _print_row(row)
     typer.echo(f"{compared} comparisons, {len(rows)} verdicts would change")
 
 
-def _print(row: ImpactRow) -> None:
+def _print_row(row: ImpactRow) -> None:
     name = f":.{row.space}:{row.subject}" if row.space else row.subject
     typer.echo(
         f"{name} version {row.version}, {row.direction.value} against {row.against}: {row.now} by {row.ruleset_now}, "
@@ -94,12 +94,12 @@ def adopt(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Judge the schemas of a format by a version of a ruleset from now on, in the whole registry."""
-    with registry(url) as client:
+    with connect(url) as client:
         name, version = split_ruleset(ruleset)
         if not name:
             raise InvalidRequest("name the ruleset to take over")
-        route, body = path("api", "rulesets", schema_format, name), encode({"version": version})
-        request = Request("PUT", route, decoder(RulesetInfo), body=body, media=JSON, effect=Effect.WRITE)
+        route, body = build_path("api", "rulesets", schema_format, name), encode_body({"version": version})
+        request = Request("PUT", route, json_decoder(RulesetInfo), body=body, media=JSON, effect=Effect.WRITE)
         info = client.send(request)
     if output is Output.JSON:
         print_json(info)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.check import where
-from stele.cli.connect import DEFAULT_URLS, registry
+from stele.cli.check import describe_version
+from stele.cli.connect import DEFAULT_URLS, connect
 from stele.cli.files import FormatOption, format_of, read_text
 from stele.cli.output import Output, OutputOption, UrlOption, print_error, print_finding, print_json
 from stele.client import Schema, SchemaReference, SchemaRegistryClient
@@ -31,15 +31,15 @@ def register(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Register a schema file as the next version of a subject, or find that it is there already."""
-    with registry(url) as client:
+    with connect(url) as client:
         schema_type = (schema_format or format_of(file)).upper()
-        references = tuple(_reference(text) for text in reference or ())
+        references = tuple(_parse_reference(text) for text in reference or ())
         schema = Schema(read_text(file), schema_type, references)
         try:
             registered = client.register(subject, schema, normalize=normalize)
         except Incompatible as refusal:
             print_error("refused:", refusal)
-            _explain(client, subject, schema)
+            _explain_refusal(client, subject, schema)
             raise typer.Exit(1) from refusal
     if output is Output.JSON:
         print_json(registered)
@@ -56,7 +56,7 @@ def get(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Print the text of a schema, found by id or by subject and version."""
-    with registry(url) as client:
+    with connect(url) as client:
         if schema_id is not None:
             found = client.schema_by_id(schema_id)
         elif subject is not None:
@@ -70,7 +70,7 @@ def get(
         typer.echo(found.text)
 
 
-def _explain(client: SchemaRegistryClient, subject: str, schema: Schema) -> None:
+def _explain_refusal(client: SchemaRegistryClient, subject: str, schema: Schema) -> None:
     """Say why and what to do: the server's dialect has no room for it, the check itself has."""
     try:
         level = client.config(subject, default_to_global=True).compatibility_level or "BACKWARD"
@@ -86,10 +86,10 @@ def _explain(client: SchemaRegistryClient, subject: str, schema: Schema) -> None
         against=tuple(Candidate(version.text) for version in old),
     )
     for finding in run_check(request).findings:
-        print_finding(finding, where(finding))
+        print_finding(finding, describe_version(finding))
 
 
-def _reference(text: str) -> SchemaReference:
+def _parse_reference(text: str) -> SchemaReference:
     name, equals, place = text.partition("=")
     subject, colon, version = place.rpartition(":")
     if not equals or not colon or not version.lstrip("-").isdigit():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.output import errors, failures
+from stele.cli.output import errors, exit_on_error
 
 
 def serve(
@@ -50,6 +50,6 @@ def serve(
         "log_format": log_format,
         "confluent_profile": confluent_profile,
     }
-    with failures():
+    with exit_on_error():
         settings = load_settings(flags, config=config)
         run_server(settings, lambda line: errors.print(line, highlight=False))

@@ -12,7 +12,7 @@ import typer
 
 from stele.cli.connect import DEFAULT_URLS
 from stele.cli.files import STDIN, read_text
-from stele.cli.output import failures, print_error
+from stele.cli.output import exit_on_error, print_error
 from stele.errors import InvalidRequest, SteleError
 
 if TYPE_CHECKING:
@@ -58,37 +58,37 @@ def sql(
     Without -e and -f it is a shell on a terminal, and runs what comes in elsewhere. A streaming SELECT prints rows as
     they arrive, until Ctrl-C. Exit code 2 when a statement fails.
     """
-    with failures():
-        settings = dict(_setting(said) for said in conf or ())
+    with exit_on_error():
+        settings = dict(_parse_setting(said) for said in conf or ())
         texts = [*(read_text(path) for path in file or ()), *(execute or ())]
         shell = not texts and sys.stdin.isatty()
         if not texts and not shell:
             texts = [read_text(STDIN)]
-        _check(texts)
+        _check_statements(texts)
         if shell:
             from stele.cli.sql_shell import need_prompt
 
             need_prompt()
-        spark = _session({"stele.registry": registry, **settings})
+        spark = _start_session({"stele.registry": registry, **settings})
         try:
             most = rows if rows is not None else _ROWS if output is RowShape.TEXT else 0
-            runner = Runner(spark, output, most, available_now=available_now)
+            runner = StatementRunner(spark, output, most, available_now=available_now)
             if shell:
-                _prompt(runner)
+                _run_shell(runner)
             for text in texts:
                 runner.run(text)
         finally:
             spark.stop()
 
 
-def _setting(said: str) -> tuple[str, str]:
+def _parse_setting(said: str) -> tuple[str, str]:
     name, equals, value = said.partition("=")
     if not name.strip() or not equals:
         raise InvalidRequest(f"--conf {said!r}: write NAME=VALUE")
     return name.strip(), value
 
 
-def _check(texts: Iterable[str]) -> None:
+def _check_statements(texts: Iterable[str]) -> None:
     """Raise for what cannot be read, before Spark is started and anything is run."""
     from stele.spark.stream_sql.parser import parse_statement
     from stele.spark.stream_sql.tokens import split_statements
@@ -98,7 +98,7 @@ def _check(texts: Iterable[str]) -> None:
             parse_statement(piece)
 
 
-def _session(settings: Mapping[str, str]) -> SparkSession:
+def _start_session(settings: Mapping[str, str]) -> SparkSession:
     """A Spark of this command's own. Settings that are not Spark's are set once it runs: its launcher drops them."""
     from stele.spark.session import local_session
     from stele.spark.stream_sql.errors import silence_spark
@@ -111,7 +111,7 @@ def _session(settings: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-class Runner:
+class StatementRunner:
     """Runs statements and prints what they give. most: rows of an answer, or of a micro-batch; 0: all."""
 
     def __init__(self, spark: SparkSession, shape: RowShape, most: int, *, available_now: bool) -> None:
@@ -130,11 +130,11 @@ class Runner:
             with translate_failures(self._spark, piece):
                 df = run_statement(self._spark, piece)
                 if df.isStreaming:
-                    self._follow(df)
+                    self._follow_stream(df)
                 elif df.columns:
-                    self._print(df, head=True)
+                    self._print_rows(df, head=True)
                 elif self._shape is RowShape.TEXT:
-                    _write(["ok"])
+                    _write_lines(["ok"])
 
     def names(self) -> Iterable[str]:
         """Names of streams and of their columns, as their views have them."""
@@ -145,40 +145,40 @@ class Runner:
             yield short_name(stream.name)
             yield from map(short_name, self._spark.table(quote_name(stream.name)).columns)
 
-    def _print(self, df: DataFrame, *, head: bool) -> None:
+    def _print_rows(self, df: DataFrame, *, head: bool) -> None:
         from stele.spark.stream_sql.display import format_csv, format_grid, format_json_lines, take_first_rows
 
         found = take_first_rows(df, self._most)
         if self._shape is RowShape.JSON:
-            _write(format_json_lines(found))
+            _write_lines(format_json_lines(found))
         elif self._shape is RowShape.CSV:
-            _write([format_csv(found, head=head).removesuffix("\n")] if head or found.rows else [])
+            _write_lines([format_csv(found, head=head).removesuffix("\n")] if head or found.rows else [])
         elif head or found.rows:
-            _write([format_grid(found)])
+            _write_lines([format_grid(found)])
 
-    def _follow(self, df: DataFrame) -> None:
+    def _follow_stream(self, df: DataFrame) -> None:
         """Print the rows of a stream as they arrive, until there are no more or Ctrl-C."""
         from stele.spark.stream_sql.console import follow_stream
 
         def show(batch: DataFrame, number: int) -> None:
-            self._print(batch, head=number == 0)
+            self._print_rows(batch, head=number == 0)
 
         if sys.stderr.isatty():
             sys.stderr.write("rows are printed as they arrive; Ctrl-C ends it\n")
         follow_stream(df, show, available_now=self._available_now)
 
 
-def _write(lines: Iterable[str]) -> None:
+def _write_lines(lines: Iterable[str]) -> None:
     for line in lines:
         sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def _prompt(runner: Runner) -> None:
+def _run_shell(runner: StatementRunner) -> None:
     """Ask for statements until the end; errors are told, and the shell goes on."""
-    from stele.cli.sql_shell import statements
+    from stele.cli.sql_shell import read_statements
 
-    for text in statements(runner.names):
+    for text in read_statements(runner.names):
         try:
             runner.run(text)
         except SteleError as error:

@@ -40,7 +40,7 @@ def need_prompt() -> None:
         raise NotInstalled("prompt_toolkit", "shell") from missing
 
 
-def statements(
+def read_statements(
     names: Callable[[], Iterable[str]],
     *,
     history: Path | None = None,
@@ -59,8 +59,8 @@ def statements(
 
     session: PromptSession[str] = PromptSession(
         "stele> ",
-        history=FileHistory(str(_private(history or history_file()))),
-        key_bindings=_keys(),
+        history=FileHistory(str(_create_private(history or history_file()))),
+        key_bindings=_key_bindings(),
         multiline=True,
         prompt_continuation="  ...> ",
         input=source,
@@ -73,7 +73,7 @@ def statements(
     say(f"stele {__version__}: a statement ends with ;  help says more, quit leaves")
     while True:
         try:
-            text = session.prompt(completer=_completer(names())).strip()
+            text = session.prompt(completer=_make_completer(names())).strip()
         except KeyboardInterrupt:
             continue
         except EOFError:
@@ -96,7 +96,7 @@ def history_file() -> Path:
     return Path(base) / "stele" / "sql_history"
 
 
-def finished(text: str) -> bool:
+def is_finished(text: str) -> bool:
     """Whether Enter runs this: it ends with `;`, or is a word of the shell; not within a string or a comment."""
     if not text.strip() or text.strip().lower() in {*_LEAVE, "help"}:
         return True
@@ -109,14 +109,14 @@ def finished(text: str) -> bool:
     return bool(whole) and not rest.tokens
 
 
-def _private(path: Path) -> Path:
+def _create_private(path: Path) -> Path:
     """The file, made for its owner only: statements may hold passwords."""
     path.parent.mkdir(parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))
     return path
 
 
-def _keys() -> KeyBindings:
+def _key_bindings() -> KeyBindings:
     from prompt_toolkit.key_binding import KeyBindings
 
     keys = KeyBindings()
@@ -124,7 +124,7 @@ def _keys() -> KeyBindings:
     @keys.add("enter")
     def _(event: Any) -> None:
         buffer = event.current_buffer
-        if finished(buffer.text):
+        if is_finished(buffer.text):
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n")
@@ -132,7 +132,7 @@ def _keys() -> KeyBindings:
     return keys
 
 
-def _completer(names: Iterable[str]) -> Completer:
+def _make_completer(names: Iterable[str]) -> Completer:
     from prompt_toolkit.completion import WordCompleter
 
     words = dict.fromkeys([*names, *_KEYWORDS.split()])

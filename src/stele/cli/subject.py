@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.connect import DEFAULT_URLS, registry
+from stele.cli.connect import DEFAULT_URLS, connect
 from stele.cli.output import Output, OutputOption, UrlOption, print_error, print_json, print_rows, print_warning
 from stele.client import ConfigUpdateRequest, DeletionWarning, ResponseError, SchemaRegistryClient
 from stele.errors import InvalidRequest
@@ -25,7 +25,7 @@ def list_subjects(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Names of subjects."""
-    with registry(url) as client:
+    with connect(url) as client:
         names = client.subjects(subject_prefix=prefix, deleted=deleted)
     if output is Output.JSON:
         print_json(names)
@@ -42,7 +42,7 @@ def versions(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Versions of a subject with their ids."""
-    with registry(url) as client:
+    with connect(url) as client:
         found = [
             client.version(subject, number, deleted=deleted) for number in client.versions(subject, deleted=deleted)
         ]
@@ -60,7 +60,7 @@ def policy(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show or set a subject's compatibility policy."""
-    with registry(url) as client:
+    with connect(url) as client:
         if level is not None:
             client.set_config(ConfigUpdateRequest(compatibility=level), subject)
         config = client.config(subject, default_to_global=True)
@@ -86,9 +86,9 @@ def delete(
     Where recorded censuses (`stele census --record`) saw records of what is deleted, that is said on standard error.
     Exit code 0: deleted; 1: refused, with --if-unused; 2: it cannot be deleted.
     """
-    with registry(url) as client:
-        number = None if version is None else _number(client, subject, version)
-        warnings = _warnings(client, subject, number, needed=unused)
+    with connect(url) as client:
+        number = None if version is None else _parse_version_number(client, subject, version)
+        warnings = _find_warnings(client, subject, number, needed=unused)
         for warning in warnings:
             print_warning(warning.message)
         if unused and warnings:
@@ -104,7 +104,7 @@ def delete(
         typer.echo(f"deleted {subject}: versions {', '.join(map(str, gone))}")
 
 
-def _number(client: SchemaRegistryClient, subject: str, version: str) -> int:
+def _parse_version_number(client: SchemaRegistryClient, subject: str, version: str) -> int:
     """A version's number: the one asked about is the one that goes. Raises `InvalidRequest`."""
     if version == "latest":
         return client.version(subject).version
@@ -113,12 +113,12 @@ def _number(client: SchemaRegistryClient, subject: str, version: str) -> int:
     return int(version)
 
 
-def _warnings(
+def _find_warnings(
     client: SchemaRegistryClient, subject: str, number: int | None, *, needed: bool
 ) -> tuple[DeletionWarning, ...]:
     """What the registry knows of records. Others than Stele know nothing; that is an error only where it is needed."""
     try:
-        return client.foresee_deletion(subject, number).warnings
+        return client.preview_deletion(subject, number).warnings
     except ResponseError as error:
         if needed or error.failure.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise

@@ -9,25 +9,25 @@
 """
 
 from stele.client.aio import AsyncSchemaRegistryClient
-from stele.client.changes import JournalEntry, JournalPage
 from stele.client.connection import Bearer
 from stele.client.errors import Failure, ResponseError
 from stele.client.exchange import Retry
-from stele.client.in_use import CensusRecord, DeletionOutlook, DeletionWarning, PlaceUsage, Seen
+from stele.client.journal import JournalEntry, JournalPage
 from stele.client.names import (
     AssociatedName,
     QualifiedName,
     SubjectNaming,
-    qualify,
+    qualify_subject,
     record_name,
-    split,
+    split_subject,
     topic_name,
     topic_record_name,
 )
-from stele.client.request import Effect, Lifetime, Plan, Request
+from stele.client.request import CachePolicy, Effect, Request, Workflow
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, SchemaSource
 from stele.client.sync import SchemaRegistryClient
-from stele.client.types import CheckResult, ClusterId, Older, ReferenceText, RegisteredSchema, Schema, Version
+from stele.client.types import BaselineSchema, CheckResult, ClusterId, ReferenceText, RegisteredSchema, Schema, Version
+from stele.client.usage import CensusRecord, DeletionPreview, DeletionWarning, LocationUsage, VersionUsage
 from stele.core.metadata import Metadata
 from stele.core.policy_json import PolicyJson
 from stele.protocol.confluent import (
@@ -50,7 +50,9 @@ __all__ = [
     "AssociatedName",
     "Association",
     "AsyncSchemaRegistryClient",
+    "BaselineSchema",
     "Bearer",
+    "CachePolicy",
     "CensusRecord",
     "CheckResult",
     "ClusterId",
@@ -59,18 +61,15 @@ __all__ = [
     "ConfigUpdateRequest",
     "ContextId",
     "Dek",
-    "DeletionOutlook",
+    "DeletionPreview",
     "DeletionWarning",
     "Effect",
     "Failure",
     "JournalEntry",
     "JournalPage",
     "Kek",
-    "Lifetime",
+    "LocationUsage",
     "Metadata",
-    "Older",
-    "PlaceUsage",
-    "Plan",
     "PolicyJson",
     "QualifiedName",
     "ReferenceText",
@@ -86,15 +85,16 @@ __all__ = [
     "SchemaRegistryClient",
     "SchemaSnapshot",
     "SchemaSource",
-    "Seen",
     "ServerVersion",
     "SubjectNaming",
     "SubjectVersion",
     "UpdateKekRequest",
     "Version",
-    "qualify",
+    "VersionUsage",
+    "Workflow",
+    "qualify_subject",
     "record_name",
-    "split",
+    "split_subject",
     "topic_name",
     "topic_record_name",
 ]

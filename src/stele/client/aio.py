@@ -12,9 +12,9 @@ import httpx
 
 from stele.client.api import Api
 from stele.client.cache import AnswerCache
-from stele.client.connection import Auth, Servers, lost, options, reply
-from stele.client.exchange import Outcome, Pause, Retry, Step, answer
-from stele.client.request import Plan, Request
+from stele.client.connection import Auth, Servers, http_options, to_reply, to_transport_failure
+from stele.client.exchange import Outcome, Pause, Retry, Step, answer_request
+from stele.client.request import Request, Workflow
 from stele.errors import SteleError
 
 T = TypeVar("T")
@@ -41,15 +41,19 @@ class AsyncSchemaRegistryClient(Api):
         self._retry = retry or Retry()
         self._cache = AnswerCache(cache_size, cache_ttl)
         self._sleep = sleep
-        self._http = httpx.AsyncClient(transport=transport, **options(timeout=timeout, verify=verify, headers=headers))
+        self._http = httpx.AsyncClient(
+            transport=transport, **http_options(timeout=timeout, verify=verify, headers=headers)
+        )
 
     async def send(self, request: Request[T]) -> T:
         """The result of one request: the way in for calls this client has no method for."""
-        return await drive(answer(request, self._servers.nodes, self._retry, self._cache), self._perform)
+        return await drive_steps_async(
+            answer_request(request, self._servers.nodes, self._retry, self._cache), self._perform_step
+        )
 
-    async def run(self, plan: Plan[T]) -> T:
+    async def run(self, plan: Workflow[T]) -> T:
         """The result of several requests which build on one another."""
-        return await drive(plan, self.send)
+        return await drive_steps_async(plan, self.send)
 
     def forget(self) -> None:
         """Empty the cache."""
@@ -67,18 +71,18 @@ class AsyncSchemaRegistryClient(Api):
     ) -> None:
         await self.close()
 
-    async def _perform(self, step: Step) -> Outcome:
+    async def _perform_step(self, step: Step) -> Outcome:
         if isinstance(step, Pause):
             await self._sleep(step.seconds)
             return None
-        request = self._servers.request(self._http, step)
+        request = self._servers.build_request(self._http, step)
         try:
-            return reply(await self._http.send(request, auth=self._servers.auth(step.base)))
+            return to_reply(await self._http.send(request, auth=self._servers.auth_for(step.base)))
         except httpx.RequestError as error:
-            return lost(error)
+            return to_transport_failure(error)
 
 
-async def drive(steps: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]) -> T:
+async def drive_steps_async(steps: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]) -> T:
     """Run a generator to its end: do what it yields, send it what came of that, throw into it what failed."""
     result: Any = None
     failure: SteleError | None = None

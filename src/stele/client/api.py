@@ -11,8 +11,10 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from stele.client import calls, changes, in_use, keys, plans, settings
-from stele.client.request import Plan, Request
+from stele.client import endpoints, keys, settings, workflows
+from stele.client import journal as journal_endpoints
+from stele.client import usage as usage_endpoints
+from stele.client.request import Request, Workflow
 
 if TYPE_CHECKING:
     from typing import Self
@@ -24,10 +26,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Call(Generic[P, T]):
+class Endpoint(Generic[P, T]):
     """A function that says what to ask, made a method of whoever can ask."""
 
-    def __init__(self, build: Callable[P, Request[T] | Plan[T]]) -> None:
+    def __init__(self, build: Callable[P, Request[T] | Workflow[T]]) -> None:
         self._build = build
         self.__doc__ = build.__doc__
 
@@ -55,69 +57,69 @@ class Call(Generic[P, T]):
 class Api:
     """Every call of the registry; the function named has the documentation, its first lines the routes."""
 
-    ping = Call(calls.ping)
-    server_version = Call(calls.server_version)
-    cluster_id = Call(calls.cluster_id)
-    deployment = Call(calls.deployment)
+    ping = Endpoint(endpoints.ping)
+    server_version = Endpoint(endpoints.server_version)
+    cluster_id = Endpoint(endpoints.cluster_id)
+    deployment = Endpoint(endpoints.deployment)
 
-    schemas = Call(calls.schemas)
-    schema_types = Call(calls.schema_types)
-    schema_by_id = Call(calls.schema_by_id)
-    schema_text_by_id = Call(calls.schema_text_by_id)
-    subjects_of_id = Call(calls.subjects_of_id)
-    versions_of_id = Call(calls.versions_of_id)
-    schema_by_guid = Call(calls.schema_by_guid)
-    ids_of_guid = Call(calls.ids_of_guid)
+    schemas = Endpoint(endpoints.schemas)
+    schema_types = Endpoint(endpoints.schema_types)
+    schema_by_id = Endpoint(endpoints.schema_by_id)
+    schema_text_by_id = Endpoint(endpoints.schema_text_by_id)
+    subjects_of_id = Endpoint(endpoints.subjects_of_id)
+    versions_of_id = Endpoint(endpoints.versions_of_id)
+    schema_by_guid = Endpoint(endpoints.schema_by_guid)
+    ids_of_guid = Endpoint(endpoints.ids_of_guid)
 
-    subjects = Call(calls.subjects)
-    lookup = Call(calls.lookup)
-    delete_subject = Call(calls.delete_subject)
-    versions = Call(calls.versions)
-    register = Call(calls.register)
-    version = Call(calls.version)
-    version_text = Call(calls.version_text)
-    referenced_by = Call(calls.referenced_by)
-    delete_version = Call(calls.delete_version)
-    latest_with_metadata = Call(calls.latest_with_metadata)
+    subjects = Endpoint(endpoints.subjects)
+    lookup = Endpoint(endpoints.lookup)
+    delete_subject = Endpoint(endpoints.delete_subject)
+    versions = Endpoint(endpoints.versions)
+    register = Endpoint(endpoints.register)
+    version = Endpoint(endpoints.version)
+    version_text = Endpoint(endpoints.version_text)
+    referenced_by = Endpoint(endpoints.referenced_by)
+    delete_version = Endpoint(endpoints.delete_version)
+    latest_with_metadata = Endpoint(endpoints.latest_with_metadata)
 
-    check_compatibility = Call(settings.check_compatibility)
-    check = Call(settings.check)
-    config = Call(settings.config)
-    set_config = Call(settings.set_config)
-    delete_config = Call(settings.delete_config)
-    mode = Call(settings.mode)
-    set_mode = Call(settings.set_mode)
-    delete_mode = Call(settings.delete_mode)
-    contexts = Call(settings.contexts)
-    delete_context = Call(settings.delete_context)
-    associations = Call(settings.associations)
+    check_compatibility = Endpoint(settings.check_compatibility)
+    check = Endpoint(settings.check)
+    config = Endpoint(settings.config)
+    set_config = Endpoint(settings.set_config)
+    delete_config = Endpoint(settings.delete_config)
+    mode = Endpoint(settings.mode)
+    set_mode = Endpoint(settings.set_mode)
+    delete_mode = Endpoint(settings.delete_mode)
+    contexts = Endpoint(settings.contexts)
+    delete_context = Endpoint(settings.delete_context)
+    associations = Endpoint(settings.associations)
 
-    keks = Call(keys.keks)
-    kek = Call(keys.kek)
-    create_kek = Call(keys.create_kek)
-    update_kek = Call(keys.update_kek)
-    try_kek = Call(keys.try_kek)
-    delete_kek = Call(keys.delete_kek)
-    undelete_kek = Call(keys.undelete_kek)
-    dek_subjects = Call(keys.dek_subjects)
-    dek_versions = Call(keys.dek_versions)
-    dek = Call(keys.dek)
-    create_dek = Call(keys.create_dek)
-    delete_dek = Call(keys.delete_dek)
-    undelete_dek = Call(keys.undelete_dek)
+    keks = Endpoint(keys.keks)
+    kek = Endpoint(keys.kek)
+    create_kek = Endpoint(keys.create_kek)
+    update_kek = Endpoint(keys.update_kek)
+    test_kek = Endpoint(keys.test_kek)
+    delete_kek = Endpoint(keys.delete_kek)
+    undelete_kek = Endpoint(keys.undelete_kek)
+    dek_subjects = Endpoint(keys.dek_subjects)
+    dek_versions = Endpoint(keys.dek_versions)
+    dek = Endpoint(keys.dek)
+    create_dek = Endpoint(keys.create_dek)
+    delete_dek = Endpoint(keys.delete_dek)
+    undelete_dek = Endpoint(keys.undelete_dek)
 
-    journal = Call(changes.journal)
-    schema_texts = Call(changes.schema_texts)
+    journal = Endpoint(journal_endpoints.journal)
+    schema_texts = Endpoint(journal_endpoints.schema_texts)
 
-    usage = Call(in_use.usage)
-    record_usage = Call(in_use.record_usage)
-    forget_usage = Call(in_use.forget_usage)
-    foresee_deletion = Call(in_use.foresee_deletion)
+    usage = Endpoint(usage_endpoints.usage)
+    record_usage = Endpoint(usage_endpoints.record_usage)
+    forget_usage = Endpoint(usage_endpoints.forget_usage)
+    preview_deletion = Endpoint(usage_endpoints.preview_deletion)
 
-    associated_subject = Call(plans.associated_subject)
-    resolve = Call(plans.resolve)
-    resolve_version = Call(plans.resolve_version)
-    resolve_metadata = Call(plans.resolve_metadata)
-    lineage = Call(plans.lineage)
-    resolve_schema = Call(plans.resolve_schema)
-    snapshot = Call(plans.snapshot)
+    associated_subject = Endpoint(workflows.associated_subject)
+    resolve = Endpoint(workflows.resolve)
+    resolve_version = Endpoint(workflows.resolve_version)
+    resolve_metadata = Endpoint(workflows.resolve_metadata)
+    lineage = Endpoint(workflows.lineage)
+    resolve_schema = Endpoint(workflows.resolve_schema)
+    snapshot = Endpoint(workflows.snapshot)

@@ -10,7 +10,7 @@ from math import inf
 from threading import Lock
 from typing import Any, Final
 
-from stele.client.request import Effect, Lifetime
+from stele.client.request import CachePolicy, Effect
 
 
 class Missing(Enum):
@@ -53,9 +53,9 @@ class AnswerCache:
             self._answers.move_to_end(key)
             return answer
 
-    def put(self, key: Hashable, answer: Any, lifetime: Lifetime, epoch: int) -> None:
+    def put(self, key: Hashable, answer: Any, lifetime: CachePolicy, epoch: int) -> None:
         """Keep an answer, unless the client has written since it asked: the answer may be older than the write."""
-        seconds = {Lifetime.NEVER: 0.0, Lifetime.WHILE: self._ttl, Lifetime.EVER: inf}[lifetime]
+        seconds = {CachePolicy.NEVER: 0.0, CachePolicy.TTL: self._ttl, CachePolicy.IMMUTABLE: inf}[lifetime]
         with self._lock:
             if seconds <= 0 or epoch != self._epoch:
                 return
@@ -64,7 +64,7 @@ class AnswerCache:
             while len(self._answers) > self._capacity:
                 self._answers.popitem(last=False)
 
-    def wrote(self, effect: Effect) -> None:
+    def forget_after_write(self, effect: Effect) -> None:
         """Forget what the client's own write may have changed: a deletion everything, other writes the changeable."""
         if effect is Effect.READ:
             return
@@ -78,4 +78,4 @@ class AnswerCache:
 
     def clear(self) -> None:
         """Forget everything."""
-        self.wrote(Effect.DELETE)
+        self.forget_after_write(Effect.DELETE)

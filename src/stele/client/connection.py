@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 import stele
-from stele.client.exchange import Lost, Nodes, Reply, Send
+from stele.client.exchange import Reply, Send, ServerOrder, TransportFailure
 from stele.errors import InvalidRequest
 
 ACCEPT = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json; q=0.9, application/json; q=0.5"
@@ -44,39 +44,39 @@ class Servers:
         listed = urls.split(",") if isinstance(urls, str) else urls
         self._auths: dict[str, Auth] = {}
         for text in listed:
-            base, own = _address(text.strip())
+            base, own = _parse_address(text.strip())
             self._auths[base] = own or auth
         if not self._auths:
             raise InvalidRequest("a client needs the address of a registry")
-        self.nodes = Nodes(list(self._auths))
+        self.nodes = ServerOrder(list(self._auths))
 
-    def request(self, client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx.Request:
+    def build_request(self, client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx.Request:
         """The httpx request for one sending."""
         headers = {"Content-Type": send.media} if send.body is not None else {}
         return client.build_request(send.method, send.base + send.target, content=send.body, headers=headers)
 
-    def auth(self, base: str) -> Auth:
+    def auth_for(self, base: str) -> Auth:
         """The credentials for one server."""
         return self._auths[base]
 
 
-def options(*, timeout: float, verify: ssl.SSLContext | bool, headers: dict[str, str] | None) -> dict[str, Any]:
+def http_options(*, timeout: float, verify: ssl.SSLContext | bool, headers: dict[str, str] | None) -> dict[str, Any]:
     """The settings of an httpx client, sync or async."""
     ours = {"Accept": ACCEPT, "User-Agent": f"stele-client/{stele.__version__}"}
     return {"timeout": timeout, "verify": verify, "headers": ours | (headers or {}), "follow_redirects": False}
 
 
-def reply(response: httpx.Response) -> Reply:
+def to_reply(response: httpx.Response) -> Reply:
     """An answer that arrived."""
     return Reply(response.status_code, response.headers, response.content)
 
 
-def lost(error: httpx.RequestError) -> Lost:
+def to_transport_failure(error: httpx.RequestError) -> TransportFailure:
     """An answer that did not arrive."""
-    return Lost(str(error) or type(error).__name__, reached=not isinstance(error, _NEVER_SENT))
+    return TransportFailure(str(error) or type(error).__name__, reached=not isinstance(error, _NEVER_SENT))
 
 
-def _address(text: str) -> tuple[str, tuple[str, str] | None]:
+def _parse_address(text: str) -> tuple[str, tuple[str, str] | None]:
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL as error:

@@ -109,7 +109,7 @@ def read_failure(
         url=url,
         status=status,
         error_code=error_code if isinstance(error_code, int) else status,
-        message=_sentence(message) or _phrase(status),
+        message=_as_sentence(message) or _status_phrase(status),
         body=body,
         subject=subject,
         version=version,
@@ -120,7 +120,7 @@ def read_failure(
 def response_error(failure: Failure) -> ResponseError:
     """The exception for a refusal: of the class its code stands for, else its status, else a plain `ResponseError`."""
     domain, arguments = _CODES.get(failure.error_code) or _STATUSES.get(failure.status) or _fallback(failure.status)
-    kind = _joined(domain)
+    kind = _join_words(domain)
     error = kind.__new__(kind)
     cast("Any", domain).__init__(error, *arguments(failure))
     ResponseError.__init__(error, failure)
@@ -130,7 +130,7 @@ def response_error(failure: Failure) -> ResponseError:
 _KINDS: dict[type[SteleError], type[ResponseError]] = {SteleError: ResponseError}
 
 
-def _joined(domain: type[SteleError]) -> type[ResponseError]:
+def _join_words(domain: type[SteleError]) -> type[ResponseError]:
     """A class that is both; made once, so that two errors of one kind have one class."""
     if domain not in _KINDS:
         namespace = {"__module__": __name__, "__doc__": domain.__doc__}
@@ -138,14 +138,14 @@ def _joined(domain: type[SteleError]) -> type[ResponseError]:
     return _KINDS[domain]
 
 
-def _sentence(message: object) -> str:
+def _as_sentence(message: object) -> str:
     """Most servers say a string; Karapace says a list of objects when fields are missing."""
     if message is None:
         return ""
     return message if isinstance(message, str) else msgspec.json.encode(message).decode()
 
 
-def _phrase(status: int) -> str:
+def _status_phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:

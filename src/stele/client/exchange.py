@@ -60,7 +60,7 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Lost(NamedTuple):
+class TransportFailure(NamedTuple):
     """Came of a `Send`: no answer. reached is False when the server certainly never saw the request."""
 
     why: str
@@ -68,7 +68,7 @@ class Lost(NamedTuple):
 
 
 Step = Send | Pause
-Outcome = Reply | Lost | None
+Outcome = Reply | TransportFailure | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Retry:
         return min(self.cap, max(asked, self.jitter() * self.base * 2.0 ** min(number, _DOUBLINGS)))
 
 
-class Nodes:
+class ServerOrder:
     """The servers of a registry: the one that answered last goes first, those that failed lately go last.
 
     Staying with one server reads one's own writes even where others lag behind.
@@ -112,7 +112,7 @@ class Nodes:
             now = self._clock()
             return sorted(self._order, key=lambda base: max(self._resting.get(base, 0.0) - now, 0.0))
 
-    def answered(self, base: str) -> None:
+    def mark_healthy(self, base: str) -> None:
         """The server is well; it is asked first from now on."""
         with self._lock:
             self._resting.pop(base, None)
@@ -120,13 +120,15 @@ class Nodes:
                 self._order.remove(base)
                 self._order.insert(0, base)
 
-    def failed(self, base: str) -> None:
+    def mark_failed(self, base: str) -> None:
         """The server is not well; others are asked first for a while."""
         with self._lock:
             self._resting[base] = self._clock() + self._cool_down
 
 
-def answer(request: Request[T], nodes: Nodes, retry: Retry, cache: AnswerCache) -> Generator[Step, Outcome, T]:
+def answer_request(
+    request: Request[T], nodes: ServerOrder, retry: Retry, cache: AnswerCache
+) -> Generator[Step, Outcome, T]:
     """The result of a request, from the cache or a server. Raises `ResponseError` and `RegistryUnreachable`."""
     known = cache.get(request.key)
     if known is not MISSING:
@@ -134,52 +136,54 @@ def answer(request: Request[T], nodes: Nodes, retry: Retry, cache: AnswerCache) 
         return result
     epoch = cache.epoch
     try:
-        result = yield from _ask(request, nodes, retry)
+        result = yield from _send_with_retries(request, nodes, retry)
     finally:
-        cache.wrote(request.effect)  # also after an error: the write may have happened
-    cache.put(request.key, result, request.lifetime, epoch)
+        cache.forget_after_write(request.effect)  # also after an error: the write may have happened
+    cache.put(request.key, result, request.cache_policy, epoch)
     return result
 
 
-def _ask(request: Request[T], nodes: Nodes, retry: Retry) -> Generator[Step, Outcome, T]:
+def _send_with_retries(request: Request[T], nodes: ServerOrder, retry: Retry) -> Generator[Step, Outcome, T]:
     refusal: ResponseError | None = None
     troubles: dict[str, str] = {}
     for number in range(retry.rounds):
         asked = 0.0
         for base in nodes.order():
             outcome = yield Send(base, request.method, request.target, request.body, request.media)
-            if isinstance(outcome, Lost):
-                nodes.failed(base)
+            if isinstance(outcome, TransportFailure):
+                nodes.mark_failed(base)
                 troubles[base] = outcome.why
                 if outcome.reached and request.effect is Effect.DELETE:
-                    raise RegistryUnreachable(f"{_unreachable(request, troubles)}; whether it was deleted is unknown")
+                    raise RegistryUnreachable(
+                        f"{_unreachable_message(request, troubles)}; whether it was deleted is unknown"
+                    )
                 continue
             assert isinstance(outcome, Reply)
             if outcome.status not in TRANSIENT:
-                nodes.answered(base)
-                return _result(request, base, outcome)
-            nodes.failed(base)
-            refusal = _refusal(request, base, outcome)
+                nodes.mark_healthy(base)
+                return _decode_reply(request, base, outcome)
+            nodes.mark_failed(base)
+            refusal = _refusal_error(request, base, outcome)
             asked = max(asked, refusal.failure.retry_after or 0.0)
             if request.effect is Effect.DELETE and outcome.status != HTTPStatus.TOO_MANY_REQUESTS:
                 raise refusal
         if number + 1 < retry.rounds:
             yield Pause(retry.pause(number, asked))
-    raise refusal or RegistryUnreachable(_unreachable(request, troubles))
+    raise refusal or RegistryUnreachable(_unreachable_message(request, troubles))
 
 
-def _result(request: Request[T], base: str, reply: Reply) -> T:
+def _decode_reply(request: Request[T], base: str, reply: Reply) -> T:
     if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
-        raise _refusal(request, base, reply)
+        raise _refusal_error(request, base, reply)
     try:
         return request.read(reply.body)
     except (msgspec.MsgspecError, LookupError) as error:
-        failure = _refusal(request, base, reply).failure
+        failure = _refusal_error(request, base, reply).failure
         why = f"the answer is not what the API promises: {error}"
         raise response_error(msgspec.structs.replace(failure, error_code=_UNREADABLE, message=why)) from error
 
 
-def _refusal(request: Request[T], base: str, reply: Reply) -> ResponseError:
+def _refusal_error(request: Request[T], base: str, reply: Reply) -> ResponseError:
     return response_error(
         read_failure(
             reply.body,
@@ -188,17 +192,17 @@ def _refusal(request: Request[T], base: str, reply: Reply) -> ResponseError:
             status=reply.status,
             subject=request.subject,
             version=request.version,
-            retry_after=retry_after(reply.headers.get("retry-after", "")),
+            retry_after=parse_retry_after(reply.headers.get("retry-after", "")),
         )
     )
 
 
-def _unreachable(request: Request[T], troubles: Mapping[str, str]) -> str:
+def _unreachable_message(request: Request[T], troubles: Mapping[str, str]) -> str:
     reasons = "; ".join(f"{base}: {why}" for base, why in troubles.items())
     return f"no registry answered {request.method} {request.target} ({reasons})"
 
 
-def retry_after(value: str) -> float | None:
+def parse_retry_after(value: str) -> float | None:
     """Seconds a Retry-After header asks for: a number, or a date of which the distance to now counts; else None."""
     try:
         return float(max(int(value), 0))

@@ -14,7 +14,17 @@ from typing import Literal
 
 import msgspec
 
-from stele.client.request import Effect, Lifetime, Request, decoder, delete, encode, nothing, path, query
+from stele.client.request import (
+    CachePolicy,
+    Effect,
+    Request,
+    build_path,
+    build_query,
+    delete_request,
+    encode_body,
+    ignore_body,
+    json_decoder,
+)
 from stele.protocol.confluent import Dek, Kek, UpdateKekRequest
 
 Algorithm = Literal["AES128_GCM", "AES256_GCM", "AES256_SIV"]
@@ -25,10 +35,10 @@ DekVersion = int | Literal["latest"]
 _KEKS = ("dek-registry", "v1", "keks")
 
 
-_strings = decoder(list[str])
-_integers = decoder(list[int])
-_kek = decoder(Kek)
-_dek = decoder(Dek)
+_strings = json_decoder(list[str])
+_integers = json_decoder(list[int])
+_kek = json_decoder(Kek)
+_dek = json_decoder(Dek)
 
 
 # --- keys of a key management service -------------------------------------------------------------------------------
@@ -44,50 +54,52 @@ def keks(
 ) -> Request[list[str]]:
     # GET /dek-registry/v1/keks?context&subjectPrefix&deleted&offset&limit
     """Names of the KEKs; only those with a DEK of a subject that begins so."""
-    prefixes = [query({"subjectPrefix": prefix}) for prefix in subject_prefixes]
-    rest = query({"context": context or None, "deleted": deleted, "offset": offset, "limit": limit})
-    return Request("GET", path(*_KEKS), _strings, "&".join(filter(None, [*prefixes, rest])))
+    prefixes = [build_query({"subjectPrefix": prefix}) for prefix in subject_prefixes]
+    rest = build_query({"context": context or None, "deleted": deleted, "offset": offset, "limit": limit})
+    return Request("GET", build_path(*_KEKS), _strings, "&".join(filter(None, [*prefixes, rest])))
 
 
 def kek(name: str, *, context: str = "", deleted: bool = False) -> Request[Kek]:
     # GET /dek-registry/v1/keks/{name}?context&deleted
     """A KEK. Raises `NotFound`."""
-    parameters = query({"context": context or None, "deleted": deleted})
-    return Request("GET", path(*_KEKS, name), _kek, parameters, lifetime=Lifetime.WHILE)
+    parameters = build_query({"context": context or None, "deleted": deleted})
+    return Request("GET", build_path(*_KEKS, name), _kek, parameters, cache_policy=CachePolicy.TTL)
 
 
 def create_kek(key: Kek, *, context: str = "", test: bool = False) -> Request[Kek]:
     # POST /dek-registry/v1/keks?context&testSharing
     """Make a KEK known. test: let the server try a shared one first. Raises `Conflict` where its name is taken."""
-    parameters = query({"context": context or None, "testSharing": test})
-    body = encode(msgspec.structs.replace(key, ts=None))
-    return Request("POST", path(*_KEKS), _kek, parameters, body, effect=Effect.WRITE)
+    parameters = build_query({"context": context or None, "testSharing": test})
+    body = encode_body(msgspec.structs.replace(key, ts=None))
+    return Request("POST", build_path(*_KEKS), _kek, parameters, body, effect=Effect.WRITE)
 
 
 def update_kek(name: str, changes: UpdateKekRequest, *, context: str = "", test: bool = False) -> Request[Kek]:
     # PUT /dek-registry/v1/keks/{name}?context&testSharing
     """Change a KEK."""
-    parameters = query({"context": context or None, "testSharing": test})
-    return Request("PUT", path(*_KEKS, name), _kek, parameters, encode(changes), effect=Effect.WRITE)
+    parameters = build_query({"context": context or None, "testSharing": test})
+    return Request("PUT", build_path(*_KEKS, name), _kek, parameters, encode_body(changes), effect=Effect.WRITE)
 
 
-def try_kek(name: str, *, context: str = "") -> Request[Kek]:
+def test_kek(name: str, *, context: str = "") -> Request[Kek]:  # noqa: PT028 - no test of pytest's
     # POST /dek-registry/v1/keks/{name}/test?context
     """Let the server try a shared KEK. Raises `Forbidden`, or a `ResponseError` that says why it cannot use it."""
-    return Request("POST", path(*_KEKS, name, "test"), _kek, query({"context": context or None}), b"{}")
+    return Request("POST", build_path(*_KEKS, name, "test"), _kek, build_query({"context": context or None}), b"{}")
 
 
 def delete_kek(name: str, *, context: str = "", permanent: bool = False) -> Request[None]:
     # DELETE /dek-registry/v1/keks/{name}?context&permanent
     """Hide a KEK without DEKs, or remove it for good once it is hidden."""
-    return delete(path(*_KEKS, name), nothing, query({"context": context or None, "permanent": permanent}))
+    return delete_request(
+        build_path(*_KEKS, name), ignore_body, build_query({"context": context or None, "permanent": permanent})
+    )
 
 
 def undelete_kek(name: str, *, context: str = "") -> Request[None]:
     # POST /dek-registry/v1/keks/{name}/undelete?context
     """Bring back a hidden KEK."""
-    parameters = query({"context": context or None})
-    return Request("POST", path(*_KEKS, name, "undelete"), nothing, parameters, b"{}", effect=Effect.WRITE)
+    parameters = build_query({"context": context or None})
+    return Request("POST", build_path(*_KEKS, name, "undelete"), ignore_body, parameters, b"{}", effect=Effect.WRITE)
 
 
 # --- data keys --------------------------------------------------------------------------------------------------------
@@ -98,8 +110,8 @@ def dek_subjects(
 ) -> Request[list[str]]:
     # GET /dek-registry/v1/keks/{name}/deks?context&deleted&offset&limit
     """Subjects with a DEK under a KEK."""
-    parameters = query({"context": context or None, "deleted": deleted, "offset": offset, "limit": limit})
-    return Request("GET", path(*_KEKS, kek_name, "deks"), _strings, parameters)
+    parameters = build_query({"context": context or None, "deleted": deleted, "offset": offset, "limit": limit})
+    return Request("GET", build_path(*_KEKS, kek_name, "deks"), _strings, parameters)
 
 
 def dek_versions(
@@ -107,8 +119,10 @@ def dek_versions(
 ) -> Request[list[int]]:
     # GET /dek-registry/v1/keks/{name}/deks/{subject}/versions?algorithm&deleted
     """Version numbers of a DEK, ascending."""
-    parameters = query({"algorithm": algorithm, "deleted": deleted})
-    return Request("GET", path(*_KEKS, kek_name, "deks", subject, "versions"), _integers, parameters, subject=subject)
+    parameters = build_query({"algorithm": algorithm, "deleted": deleted})
+    return Request(
+        "GET", build_path(*_KEKS, kek_name, "deks", subject, "versions"), _integers, parameters, subject=subject
+    )
 
 
 def dek(
@@ -124,10 +138,10 @@ def dek(
     number = -1 if version == "latest" else version  # the word is younger than the number
     return Request(
         "GET",
-        path(*_KEKS, kek_name, "deks", subject, "versions", number),
+        build_path(*_KEKS, kek_name, "deks", subject, "versions", number),
         _dek,
-        query({"algorithm": algorithm, "deleted": deleted}),
-        lifetime=Lifetime.WHILE,
+        build_query({"algorithm": algorithm, "deleted": deleted}),
+        cache_policy=CachePolicy.TTL,
         subject=subject,
         version=str(version),
     )
@@ -147,9 +161,9 @@ def create_dek(
     body = {"subject": subject, "version": version, "algorithm": algorithm}
     return Request(
         "POST",
-        path(*_KEKS, kek_name, "deks", subject),
+        build_path(*_KEKS, kek_name, "deks", subject),
         _dek,
-        body=encode(body if material is None else {**body, "encryptedKeyMaterial": material}),
+        body=encode_body(body if material is None else {**body, "encryptedKeyMaterial": material}),
         effect=Effect.WRITE,
         subject=subject,
     )
@@ -166,8 +180,8 @@ def delete_dek(
     # DELETE /dek-registry/v1/keks/{name}/deks/{subject}?algorithm&permanent
     # DELETE /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}?algorithm&permanent
     """Hide a version of a DEK, or all, or remove it for good once it is hidden."""
-    parameters = query({"algorithm": algorithm, "permanent": permanent})
-    return delete(_dek_path(kek_name, subject, version), nothing, parameters, subject=subject)
+    parameters = build_query({"algorithm": algorithm, "permanent": permanent})
+    return delete_request(_dek_path(kek_name, subject, version), ignore_body, parameters, subject=subject)
 
 
 def undelete_dek(
@@ -177,10 +191,10 @@ def undelete_dek(
     # POST /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}/undelete?algorithm
     """Bring back a hidden version of a DEK, or all."""
     route = f"{_dek_path(kek_name, subject, version)}/undelete"
-    parameters = query({"algorithm": algorithm})
-    return Request("POST", route, nothing, parameters, b"{}", effect=Effect.WRITE, subject=subject)
+    parameters = build_query({"algorithm": algorithm})
+    return Request("POST", route, ignore_body, parameters, b"{}", effect=Effect.WRITE, subject=subject)
 
 
 def _dek_path(kek_name: str, subject: str, version: DekVersion | None) -> str:
-    whole = path(*_KEKS, kek_name, "deks", subject)
-    return whole if version is None else f"{whole}{path('versions', version)}"
+    whole = build_path(*_KEKS, kek_name, "deks", subject)
+    return whole if version is None else f"{whole}{build_path('versions', version)}"

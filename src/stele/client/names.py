@@ -23,7 +23,7 @@ class QualifiedName(NamedTuple):
         return f":.{self.context}:{self.subject}" if self.context else self.subject
 
 
-def qualify(subject: str, context: str) -> str:
+def qualify_subject(subject: str, context: str) -> str:
     """The subject's full name; a subject which is qualified already keeps its own context.
 
     Raises `InvalidName` for a context name with a colon.
@@ -35,7 +35,7 @@ def qualify(subject: str, context: str) -> str:
     return str(QualifiedName(context.removeprefix("."), subject))
 
 
-def split(subject: str) -> QualifiedName:
+def split_subject(subject: str) -> QualifiedName:
     """Context and bare subject of a name, qualified or not."""
     if subject.startswith(":."):
         context, colon, bare = subject[2:].partition(":")
@@ -55,19 +55,19 @@ class SubjectNaming(Protocol):
 def topic_name(topic: str, field: RecordField, record: str) -> str:
     """`orders-value`: one schema per topic and field, what every client does by default."""
     del record  # named for the protocol; a topic's subject does not depend on it
-    return f"{_present(topic, 'topic')}-{field}"
+    return f"{_require_part(topic, 'topic')}-{field}"
 
 
 def record_name(topic: str, field: RecordField, record: str) -> str:
     """`shop.Order`: one schema per type, whatever topic it travels on."""
     del topic, field
-    return _present(record, "record type")
+    return _require_part(record, "record type")
 
 
 def topic_record_name(topic: str, field: RecordField, record: str) -> str:
     """`orders-shop.Order`: several types on one topic, each with versions of its own."""
     del field
-    return f"{_present(topic, 'topic')}-{_present(record, 'record type')}"
+    return f"{_require_part(topic, 'topic')}-{_require_part(record, 'record type')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class AssociatedName:
     cluster: str = "-"
     fallback: SubjectNaming | None = topic_name
 
-    def otherwise(self, topic: str, field: RecordField, record: str) -> str:
+    def fallback_subject(self, topic: str, field: RecordField, record: str) -> str:
         """The subject of a topic without association. Raises `InvalidName`."""
         if self.fallback is None:
             raise InvalidName(topic, "is a topic without an associated subject")
@@ -92,7 +92,7 @@ Naming = SubjectNaming | AssociatedName
 """Ways to find the subject of a record."""
 
 
-def _present(part: str, what: str) -> str:
+def _require_part(part: str, what: str) -> str:
     if not part:
         raise InvalidName(part, f"names no subject: the naming strategy needs a {what}")
     return part

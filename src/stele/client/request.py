@@ -26,14 +26,14 @@ ParamValue = str | int | bool | None
 """A query parameter; None and False are left out, as every flag of the API is off unless said otherwise."""
 
 
-class Lifetime(Enum):
+class CachePolicy(Enum):
     """How long an answer holds."""
 
     NEVER = "never"
     """Ask every time."""
-    WHILE = "while"
+    TTL = "while"
     """May change; good for the client's time to live, and until the client itself writes."""
-    EVER = "ever"
+    IMMUTABLE = "ever"
     """Never changes as long as nobody deletes for good; the client forgets it when it deletes something itself."""
 
 
@@ -57,7 +57,7 @@ class Request(Generic[T]):
     query           encoded query string without the question mark
     body            JSON bytes, or None
     media           media type of the body
-    lifetime        see `Lifetime`; the request without its `read` is the key of the cache
+    lifetime        see `CachePolicy`; the request without its `read` is the key of the cache
     effect          see `Effect`
     subject         whom errors are about, as given by the caller
     version         likewise
@@ -69,7 +69,7 @@ class Request(Generic[T]):
     query: str = ""
     body: bytes | None = None
     media: str = CONFLUENT
-    lifetime: Lifetime = Lifetime.NEVER
+    cache_policy: CachePolicy = CachePolicy.NEVER
     effect: Effect = Effect.READ
     subject: str = ""
     version: str = ""
@@ -85,24 +85,24 @@ class Request(Generic[T]):
         return self.method, self.target, self.body
 
 
-Plan = Generator[Request[Any], Any, T]
+Workflow = Generator[Request[Any], Any, T]
 """Several requests which build on one another: yields each, is sent its result, returns the whole's result."""
 
 
-def path(*segments: str | int) -> str:
+def build_path(*segments: str | int) -> str:
     """A path of literal text and names, every segment percent-encoded whole.
 
     `/`, `%`, blanks and letters beyond ASCII are data in a name; a name of dots only must not look like a step upwards.
     Raises `InvalidName` for a name UTF-8 cannot write.
     """
-    return "".join(f"/{_segment(str(segment))}" for segment in segments)
+    return "".join(f"/{_encode_segment(str(segment))}" for segment in segments)
 
 
-def _segment(name: str) -> str:
-    return name.replace(".", "%2E") if name in {".", ".."} else escape(name)
+def _encode_segment(name: str) -> str:
+    return name.replace(".", "%2E") if name in {".", ".."} else escape_name(name)
 
 
-def escape(name: str) -> str:
+def escape_name(name: str) -> str:
     """A name as data in an address. Raises `InvalidName` for lone surrogates."""
     try:
         return quote(name, safe="")
@@ -110,13 +110,13 @@ def escape(name: str) -> str:
         raise InvalidName(name, "cannot be written in UTF-8") from None
 
 
-def query(parameters: Mapping[str, ParamValue]) -> str:
+def build_query(parameters: Mapping[str, ParamValue]) -> str:
     """A query string in the order given."""
     said = {key: value for key, value in parameters.items() if value is not None and value is not False}
-    return "&".join(f"{key}={'true' if value is True else escape(str(value))}" for key, value in said.items())
+    return "&".join(f"{key}={'true' if value is True else escape_name(str(value))}" for key, value in said.items())
 
 
-def decoder(kind: type[T]) -> Callable[[bytes], T]:
+def json_decoder(kind: type[T]) -> Callable[[bytes], T]:
     """A reader of JSON bodies of one type. It raises `msgspec.MsgspecError` for anything else.
 
     A member that is null is taken as left out where the type has no null: other registries write `"tags": null`.
@@ -145,7 +145,7 @@ def without_nulls(value: Any) -> Any:
 _anything = msgspec.json.Decoder().decode
 
 
-def encode(body: object) -> bytes:
+def encode_body(body: object) -> bytes:
     """A JSON body. Raises `InvalidRequest` for text UTF-8 cannot write."""
     try:
         return msgspec.json.encode(body)
@@ -153,11 +153,11 @@ def encode(body: object) -> bytes:
         raise InvalidRequest(f"the request holds text that cannot be written in UTF-8: {error.reason}") from None
 
 
-def nothing(_: bytes) -> None:
+def ignore_body(_: bytes) -> None:
     """Reader of answers whose body says nothing."""
 
 
-def delete(
+def delete_request(
     route: str, read: Callable[[bytes], T], parameters: str = "", *, subject: str = "", version: str = ""
 ) -> Request[T]:
     """A DELETE request."""

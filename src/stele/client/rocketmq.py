@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from stele.client.errors import ResponseError
-from stele.client.request import JSON, Effect, Lifetime, Request, decoder, encode, path
+from stele.client.request import JSON, CachePolicy, Effect, Request, build_path, encode_body, json_decoder
 from stele.client.sync import SchemaRegistryClient
 from stele.errors import InvalidRequest
 
@@ -48,12 +48,12 @@ class _Error(msgspec.Struct):
     status: int = 0
 
 
-_written = decoder(Written)
-_record = decoder(SchemaRecord)
-_names = decoder(list[str])
+_written = json_decoder(Written)
+_record = json_decoder(SchemaRecord)
+_names = json_decoder(list[str])
 
 
-class Subjects:
+class RocketmqSubjects:
     """The subjects of one tenant in one cluster. Safe between threads, as its client is.
 
     Every method may raise `ResponseError` with the domain error's class: `NotFound`, `Conflict`, `InvalidRequest` …
@@ -65,7 +65,7 @@ class Subjects:
 
     def names(self) -> list[str]:
         """All subjects that are bound to something."""
-        return self._client.send(Request("GET", path(*self._tenant, "subjects"), _names))
+        return self._client.send(Request("GET", build_path(*self._tenant, "subjects"), _names))
 
     def register(
         self,
@@ -86,22 +86,22 @@ class Subjects:
             "compatibility": compatibility,
             "desc": desc,
         }
-        return self._write("POST", subject, schema, body)
+        return self._write_record("POST", subject, schema, body)
 
     def update(self, subject: str, schema: str, idl: str, *, owner: str = "", desc: str = "") -> Written:
         """Make the next version of a schema and bind a subject to it.
 
         `Conflict` for one that does not fit, or that is there already.
         """
-        return self._write("PUT", subject, schema, {"schemaIdl": idl, "owner": owner, "desc": desc})
+        return self._write_record("PUT", subject, schema, {"schemaIdl": idl, "owner": owner, "desc": desc})
 
-    def _write(self, method: str, subject: str, schema: str, body: dict[str, str]) -> Written:
+    def _write_record(self, method: str, subject: str, schema: str, body: dict[str, str]) -> Written:
         return self._client.send(
             Request(
                 method,
-                self._path(subject, "schema", schema),
+                self._subject_path(subject, "schema", schema),
                 _written,
-                body=encode(body),
+                body=encode_body(body),
                 media=JSON,
                 effect=Effect.WRITE,
                 subject=subject,
@@ -110,15 +110,15 @@ class Subjects:
 
     def bound(self, subject: str) -> SchemaRecord:
         """The record a subject is bound to."""
-        return self._read(subject, "schema", lifetime=Lifetime.WHILE)
+        return self._read_records(subject, "schema", lifetime=CachePolicy.TTL)
 
     def by_version(self, subject: str, version: int) -> SchemaRecord:
         """A version of the schema a subject is bound to."""
-        return self._read(subject, "schema", "versions", version, lifetime=Lifetime.WHILE)
+        return self._read_records(subject, "schema", "versions", version, lifetime=CachePolicy.TTL)
 
     def by_record_id(self, subject: str, record_id: int) -> SchemaRecord:
         """What a record id stands for, whatever the subject is bound to by now."""
-        return self._read(subject, "recordId", record_id, "schema", lifetime=Lifetime.EVER)
+        return self._read_records(subject, "recordId", record_id, "schema", lifetime=CachePolicy.IMMUTABLE)
 
     def find(self, subject: str, idl: str) -> SchemaRecord:
         """The version of a subject's schema that is this schema."""
@@ -126,18 +126,18 @@ class Subjects:
             body = idl.encode()
         except UnicodeEncodeError as error:
             raise InvalidRequest(f"the schema cannot be written in UTF-8: {error.reason}") from None
-        route = self._path(subject, "schema", "schema")
+        route = self._subject_path(subject, "schema", "schema")
         return self._client.send(
-            Request("POST", route, _record, body=body, media=JSON, lifetime=Lifetime.EVER, subject=subject)
+            Request("POST", route, _record, body=body, media=JSON, cache_policy=CachePolicy.IMMUTABLE, subject=subject)
         )
 
-    def _read(self, subject: str, *segments: str | int, lifetime: Lifetime) -> SchemaRecord:
+    def _read_records(self, subject: str, *segments: str | int, lifetime: CachePolicy) -> SchemaRecord:
         return self._client.send(
-            Request("GET", self._path(subject, *segments), _record, lifetime=lifetime, subject=subject)
+            Request("GET", self._subject_path(subject, *segments), _record, cache_policy=lifetime, subject=subject)
         )
 
-    def _path(self, subject: str, *segments: str | int) -> str:
-        return path(*self._tenant, "subject", subject, *segments)
+    def _subject_path(self, subject: str, *segments: str | int) -> str:
+        return build_path(*self._tenant, "subject", subject, *segments)
 
 
 def number_of(error: ResponseError) -> int:

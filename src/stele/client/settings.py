@@ -12,25 +12,25 @@ import msgspec
 
 from stele.client.request import (
     JSON,
+    CachePolicy,
     Effect,
-    Lifetime,
     Request,
-    decoder,
-    delete,
-    encode,
-    nothing,
-    path,
-    query,
+    build_path,
+    build_query,
+    delete_request,
+    encode_body,
+    ignore_body,
+    json_decoder,
     without_nulls,
 )
-from stele.client.types import CheckResult, Older, ReferenceText, Schema, Version
+from stele.client.types import BaselineSchema, CheckResult, ReferenceText, Schema, Version
 from stele.protocol.confluent import Association, CompatibilityCheckResponse, Config, ConfigUpdateRequest
 
-_strings = decoder(list[str])
-_compatibility = decoder(CompatibilityCheckResponse)
-_check = decoder(CheckResult)
-_associations = decoder(list[Association])
-_object = decoder(dict[str, Any])
+_strings = json_decoder(list[str])
+_compatibility = json_decoder(CompatibilityCheckResponse)
+_check = json_decoder(CheckResult)
+_associations = json_decoder(list[Association])
+_object = json_decoder(dict[str, Any])
 
 
 # --- compatibility --------------------------------------------------------------------------------------------------
@@ -42,17 +42,17 @@ def check_compatibility(
     # POST /compatibility/subjects/{subject}/versions?normalize&verbose
     # POST /compatibility/subjects/{subject}/versions/{version}?normalize&verbose
     """Would the schema be accepted: against one version, or, with number None, as registration would decide?"""
-    route = path("compatibility", "subjects", subject, "versions", *([] if number is None else [number]))
-    parameters = query({"normalize": normalize, "verbose": verbose})
+    route = build_path("compatibility", "subjects", subject, "versions", *([] if number is None else [number]))
+    parameters = build_query({"normalize": normalize, "verbose": verbose})
     return Request(
-        "POST", route, _compatibility, parameters, encode(schema), subject=subject, version=str(number or "")
+        "POST", route, _compatibility, parameters, encode_body(schema), subject=subject, version=str(number or "")
     )
 
 
 def check(
     schema_format: str,
     schema: str,
-    against: Sequence[Older],
+    against: Sequence[BaselineSchema],
     *,
     references: Sequence[ReferenceText] = (),
     policy: str | None = None,
@@ -67,7 +67,7 @@ def check(
     said = {"format": schema_format, "schema": schema, "policy": policy, "ruleset": ruleset}
     body = {key: value for key, value in said.items() if value is not None}
     documents = {"references": list(references), "against": list(against)}
-    return Request("POST", "/api/check", _check, body=encode(body | documents), media=JSON)
+    return Request("POST", "/api/check", _check, body=encode_body(body | documents), media=JSON)
 
 
 # --- settings -------------------------------------------------------------------------------------------------------
@@ -79,9 +79,9 @@ def config(subject: str | None = None, *, default_to_global: bool = False) -> Re
     """Settings of a subject, or of the registry. Raises `SettingNotFound` when the subject has none of its own."""
     return Request(
         "GET",
-        _setting("config", subject),
-        _config,
-        query({"defaultToGlobal": default_to_global}),
+        _setting_path("config", subject),
+        _decode_config,
+        build_query({"defaultToGlobal": default_to_global}),
         subject=subject or "",
     )
 
@@ -92,7 +92,12 @@ def set_config(update: ConfigUpdateRequest | str, subject: str | None = None) ->
     """Change settings of a subject, or of the registry; a word alone sets the compatibility level. The new settings."""
     change = ConfigUpdateRequest(compatibility=update) if isinstance(update, str) else update
     return Request(
-        "PUT", _setting("config", subject), _config, body=encode(change), effect=Effect.WRITE, subject=subject or ""
+        "PUT",
+        _setting_path("config", subject),
+        _decode_config,
+        body=encode_body(change),
+        effect=Effect.WRITE,
+        subject=subject or "",
     )
 
 
@@ -100,7 +105,7 @@ def delete_config(subject: str | None = None) -> Request[Config]:
     # DELETE /config
     # DELETE /config/{subject}
     """Drop the settings of a subject, or of the registry; what they were."""
-    return delete(_setting("config", subject), _config, subject=subject or "")
+    return delete_request(_setting_path("config", subject), _decode_config, subject=subject or "")
 
 
 def mode(subject: str | None = None, *, default_to_global: bool = False) -> Request[str]:
@@ -108,7 +113,11 @@ def mode(subject: str | None = None, *, default_to_global: bool = False) -> Requ
     # GET /mode/{subject}?defaultToGlobal
     """READWRITE, READONLY, IMPORT …: of a subject, or of the registry. Raises `SettingNotFound`."""
     return Request(
-        "GET", _setting("mode", subject), _mode, query({"defaultToGlobal": default_to_global}), subject=subject or ""
+        "GET",
+        _setting_path("mode", subject),
+        _decode_mode,
+        build_query({"defaultToGlobal": default_to_global}),
+        subject=subject or "",
     )
 
 
@@ -118,10 +127,10 @@ def set_mode(mode: str | None, subject: str | None = None, *, force: bool = Fals
     """Change the mode of a subject, or of the registry; None removes the setting. force: IMPORT although not empty."""
     return Request(
         "PUT",
-        _setting("mode", subject),
-        _mode,
-        query({"force": force}),
-        encode({"mode": mode}),
+        _setting_path("mode", subject),
+        _decode_mode,
+        build_query({"force": force}),
+        encode_body({"mode": mode}),
         effect=Effect.WRITE,
         subject=subject or "",
     )
@@ -131,7 +140,9 @@ def delete_mode(subject: str | None = None, *, recursive: bool = False) -> Reque
     # DELETE /mode?recursive
     # DELETE /mode/{subject}?recursive
     """Drop the mode of a subject, or of the registry; recursive: also those of a context's subjects. What it was."""
-    return delete(_setting("mode", subject), _mode, query({"recursive": recursive}), subject=subject or "")
+    return delete_request(
+        _setting_path("mode", subject), _decode_mode, build_query({"recursive": recursive}), subject=subject or ""
+    )
 
 
 # --- contexts -------------------------------------------------------------------------------------------------------
@@ -143,13 +154,13 @@ def contexts(
     # GET /contexts?contextPrefix&offset&limit
     """Names of all contexts, each with its dot; `.` is the default one."""
     parameters = {"contextPrefix": context_prefix, "offset": offset, "limit": limit}
-    return Request("GET", "/contexts", _strings, query(parameters))
+    return Request("GET", "/contexts", _strings, build_query(parameters))
 
 
 def delete_context(context: str) -> Request[None]:
     # DELETE /contexts/{context}
     """Remove an empty context. Raises `NotEmpty`."""
-    return delete(path("contexts", context), nothing, subject=context)
+    return delete_request(build_path("contexts", context), ignore_body, subject=context)
 
 
 # --- associations -----------------------------------------------------------------------------------------------------
@@ -160,26 +171,26 @@ def associations(
 ) -> Request[list[Association]]:
     # GET /associations/resources/{namespace}/{name}?resourceType&associationType
     """Subjects a resource is associated with; namespace is its cluster's id, `-` for all, types `key` and `value`."""
-    parameters = query({"resourceType": resource_type})
-    pairs = [query({"associationType": kind}) for kind in types]
-    route = path("associations", "resources", namespace, resource)
-    return Request("GET", route, _associations, "&".join([parameters, *pairs]), lifetime=Lifetime.WHILE)
+    parameters = build_query({"resourceType": resource_type})
+    pairs = [build_query({"associationType": kind}) for kind in types]
+    route = build_path("associations", "resources", namespace, resource)
+    return Request("GET", route, _associations, "&".join([parameters, *pairs]), cache_policy=CachePolicy.TTL)
 
 
 # --- shared -----------------------------------------------------------------------------------------------------------
 
 
-def _setting(kind: str, subject: str | None) -> str:
-    return path(kind) if subject is None else path(kind, subject)
+def _setting_path(kind: str, subject: str | None) -> str:
+    return build_path(kind) if subject is None else build_path(kind, subject)
 
 
-def _config(body: bytes) -> Config:
+def _decode_config(body: bytes) -> Config:
     """Read settings. GET and DELETE call the level `compatibilityLevel`, PUT and other makes `compatibility`."""
     answer = _object(body)
     level = answer.pop("compatibility", None)
     return msgspec.convert(without_nulls({"compatibilityLevel": level} | answer), Config)
 
 
-def _mode(body: bytes) -> str:
+def _decode_mode(body: bytes) -> str:
     """`{"mode": null}` answers the removal of a setting."""
     return msgspec.convert(_object(body).get("mode") or "", str)

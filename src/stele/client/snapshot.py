@@ -98,8 +98,8 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
     def lineage(self, subject: str, schema: ResolvedSchema, number: int) -> list[ResolvedSchema]:
         """See `SchemaSource`; versions the snapshot lacks are left out."""
         versions = self._by_subject.get(subject, {})
-        own = next((at for at, known in sorted(versions.items()) if _same(known, schema)), 0)
-        return [versions[at] for at in between(versions, own, number)] if own else []
+        own = next((at for at, known in sorted(versions.items()) if _is_same_schema(known, schema)), 0)
+        return [versions[at] for at in versions_between(versions, own, number)] if own else []
 
     def to_json(self) -> bytes:
         """The snapshot as a document."""
@@ -141,13 +141,13 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
         return by_subject
 
 
-def between(versions: Iterable[int], first: int, last: int) -> list[int]:
+def versions_between(versions: Iterable[int], first: int, last: int) -> list[int]:
     """The version numbers from first to last, in that direction."""
     low, high = sorted((first, last))
     return sorted((number for number in versions if low <= number <= high), reverse=first > last)
 
 
-def _same(one: ResolvedSchema, other: ResolvedSchema) -> bool:
+def _is_same_schema(one: ResolvedSchema, other: ResolvedSchema) -> bool:
     if other.id:
         return (one.context, one.id) == (other.context, other.id)
     return bool(other.guid) and one.guid == other.guid

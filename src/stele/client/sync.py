@@ -13,9 +13,9 @@ import httpx
 
 from stele.client.api import Api
 from stele.client.cache import AnswerCache
-from stele.client.connection import Auth, Servers, lost, options, reply
-from stele.client.exchange import Outcome, Pause, Retry, Step, answer
-from stele.client.request import Plan, Request
+from stele.client.connection import Auth, Servers, http_options, to_reply, to_transport_failure
+from stele.client.exchange import Outcome, Pause, Retry, Step, answer_request
+from stele.client.request import Request, Workflow
 from stele.errors import SteleError
 
 T = TypeVar("T")
@@ -28,9 +28,9 @@ class BlockingApi(Api, ABC):
     def send(self, request: Request[T]) -> T:
         """The result of one request: the way in for calls this client has no method for."""
 
-    def run(self, plan: Plan[T]) -> T:
+    def run(self, plan: Workflow[T]) -> T:
         """The result of several requests which build on one another."""
-        return drive(plan, self.send)
+        return drive_steps(plan, self.send)
 
 
 class SchemaRegistryClient(BlockingApi):
@@ -82,11 +82,11 @@ class SchemaRegistryClient(BlockingApi):
         self._retry = retry or Retry()
         self._cache = AnswerCache(cache_size, cache_ttl)
         self._sleep = sleep
-        self._http = httpx.Client(transport=transport, **options(timeout=timeout, verify=verify, headers=headers))
+        self._http = httpx.Client(transport=transport, **http_options(timeout=timeout, verify=verify, headers=headers))
 
     def send(self, request: Request[T]) -> T:
         """See `BlockingApi`."""
-        return drive(answer(request, self._servers.nodes, self._retry, self._cache), self._perform)
+        return drive_steps(answer_request(request, self._servers.nodes, self._retry, self._cache), self._perform_step)
 
     def forget(self) -> None:
         """Empty the cache."""
@@ -97,7 +97,7 @@ class SchemaRegistryClient(BlockingApi):
         self._http.close()
 
     def __reduce__(self) -> tuple[Callable[..., SchemaRegistryClient], tuple[str | Sequence[str], dict[str, Any]]]:
-        return _again, (self._urls, self._settings)
+        return _rebuild_client, (self._urls, self._settings)
 
     def __enter__(self) -> Self:
         return self
@@ -107,22 +107,22 @@ class SchemaRegistryClient(BlockingApi):
     ) -> None:
         self.close()
 
-    def _perform(self, step: Step) -> Outcome:
+    def _perform_step(self, step: Step) -> Outcome:
         if isinstance(step, Pause):
             self._sleep(step.seconds)
             return None
-        request = self._servers.request(self._http, step)
+        request = self._servers.build_request(self._http, step)
         try:
-            return reply(self._http.send(request, auth=self._servers.auth(step.base)))
+            return to_reply(self._http.send(request, auth=self._servers.auth_for(step.base)))
         except httpx.RequestError as error:
-            return lost(error)
+            return to_transport_failure(error)
 
 
-def _again(urls: str | Sequence[str], settings: dict[str, Any]) -> SchemaRegistryClient:
+def _rebuild_client(urls: str | Sequence[str], settings: dict[str, Any]) -> SchemaRegistryClient:
     return SchemaRegistryClient(urls, **settings)
 
 
-def drive(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
+def drive_steps(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
     """Run a generator to its end: do what it yields, send it what came of that, throw into it what failed."""
     result: Any = None
     failure: SteleError | None = None

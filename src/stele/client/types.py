@@ -75,7 +75,7 @@ class ReferenceText(msgspec.Struct, frozen=True):
     schema: str
 
 
-class Older(msgspec.Struct, frozen=True, omit_defaults=True):
+class BaselineSchema(msgspec.Struct, frozen=True, omit_defaults=True):
     """A schema to check against, with the documents it refers to."""
 
     schema: str

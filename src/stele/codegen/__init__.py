@@ -7,8 +7,8 @@ A compiler turns a schema into files; a target takes files with a context (a ver
 it understands. Both are what RIP-42 asks for. A compiler of one's own enters by the entry point `stele.compilers`.
 """
 
-from stele.codegen.compilers import COMPILERS, Compiler, Target, compiler, publish
-from stele.codegen.folder import Folder
+from stele.codegen.compilers import COMPILERS, Compiler, Target, get_compiler, publish_sources
+from stele.codegen.folder import SourceFolder
 from stele.codegen.python import PythonCompiler
 
-__all__ = ["COMPILERS", "Compiler", "Folder", "PythonCompiler", "Target", "compiler", "publish"]
+__all__ = ["COMPILERS", "Compiler", "PythonCompiler", "SourceFolder", "Target", "get_compiler", "publish_sources"]

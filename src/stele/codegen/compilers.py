@@ -32,7 +32,7 @@ class Target(Protocol):
         ...
 
 
-def compiler(language: str) -> Compiler:
+def get_compiler(language: str) -> Compiler:
     """The compiler for a language. Raises `InvalidRequest` for one nobody installed."""
     if language == PythonCompiler.language:
         return PythonCompiler()
@@ -43,7 +43,7 @@ def compiler(language: str) -> Compiler:
     raise InvalidRequest(f"no compiler for {language!r} is installed; there are compilers for {known}")
 
 
-def publish(files: Mapping[str, bytes], target: Target, context: str) -> None:
+def publish_sources(files: Mapping[str, bytes], target: Target, context: str) -> None:
     """Hand files to a target. Raises `InvalidRequest` for none, and for paths that lead out of where they belong."""
     if not files:
         raise InvalidRequest("there are no files to publish")

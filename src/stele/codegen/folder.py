@@ -10,7 +10,7 @@ from pathlib import Path
 from stele.errors import InvalidRequest
 
 
-class Folder:
+class SourceFolder:
     """Keeps the files of each context in a folder of its own below a root; a context that is there is replaced."""
 
     def __init__(self, root: Path) -> None:

@@ -80,9 +80,9 @@ class PythonCompiler:
         if not records:
             raise CannotConvert("the schema describes no record, so there is no class to make")
         root = model.root.name if isinstance(model.root, TypeReference) and model.root.name in records else records[0]
-        *namespace, own = (_identifier(part) for part in root.split("."))
-        path = "/".join([*namespace, f"{_snake(own)}.py"])
-        return {path: _Module(model).source(root).encode()}
+        *namespace, own = (_to_identifier(part) for part in root.split("."))
+        path = "/".join([*namespace, f"{_to_snake_case(own)}.py"])
+        return {path: _Module(model).render_source(root).encode()}
 
 
 class _Module:
@@ -91,41 +91,41 @@ class _Module:
     def __init__(self, model: Model) -> None:
         self._model = model
         taken = UniqueNames(_NAMES)
-        self._classes = {name: taken.claim_name(_identifier(name.rpartition(".")[2])) for name in model.types}
+        self._classes = {name: taken.claim_name(_to_identifier(name.rpartition(".")[2])) for name in model.types}
 
-    def source(self, root: str) -> str:
+    def render_source(self, root: str) -> str:
         """All of it."""
-        title = _doc(self._model.doc or f"Classes for {root}.")
+        title = _escape_doc(self._model.doc or f"Classes for {root}.")
         # Enumerations first: defaults of fields name their members.
         kinds = sorted(self._model.types.items(), key=lambda item: not isinstance(item[1], Enumeration))
-        declared = [self._declared(name, kind) for name, kind in kinds]
+        declared = [self._declare_class(name, kind) for name, kind in kinds]
         return "\n\n".join([_HEADER.format(title=title), *filter(None, declared)]).rstrip() + "\n"
 
-    def _declared(self, name: str, kind: NamedType) -> str:
+    def _declare_class(self, name: str, kind: NamedType) -> str:
         match kind:
             case RecordType():
                 head = f"@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)\nclass {self._classes[name]}:"
-                lines = self._fields(kind)
+                lines = self._render_fields(kind)
             case Enumeration():
                 head = f"class {self._classes[name]}(enum.Enum):"
-                lines = _symbols(kind)
+                lines = _enum_symbols(kind)
             case Fixed():
                 return ""
-        doc = f'    """{_doc(kind.doc or f"{name}.")}"""'
+        doc = f'    """{_escape_doc(kind.doc or f"{name}.")}"""'
         return "\n".join([head, doc, "", *(f"    {line}" for line in lines)]).rstrip() + "\n"
 
-    def _fields(self, record: RecordType) -> Iterator[str]:
+    def _render_fields(self, record: RecordType) -> Iterator[str]:
         taken = UniqueNames()
         for field in record.fields:
-            name = taken.claim_name(_identifier(field.name))
-            told = self.annotation(field.type)
+            name = taken.claim_name(_to_identifier(field.name))
+            told = self.render_annotation(field.type)
             if (field.nullable or not field.required) and told not in {"Any", "None"}:
                 told += " | None"
-            yield f"{name}: {told}{self._default(field)}" + ("" if name == field.name else f"  # {field.name!a}")
+            yield f"{name}: {told}{self._render_default(field)}" + ("" if name == field.name else f"  # {field.name!a}")
             if field.doc:
-                yield f'"""{_doc(field.doc)}"""'
+                yield f'"""{_escape_doc(field.doc)}"""'
 
-    def annotation(self, kind: Type) -> str:
+    def render_annotation(self, kind: Type) -> str:
         """The type of a value."""
         match kind:
             case Scalar():
@@ -139,16 +139,16 @@ class _Module:
             case Duration():
                 return "datetime.timedelta"
             case Array():
-                return f"list[{self.annotation(kind.items)}{' | None' if kind.nullable else ''}]"
+                return f"list[{self.render_annotation(kind.items)}{' | None' if kind.nullable else ''}]"
             case Map():
-                keys, values = self.annotation(kind.keys), self.annotation(kind.values)
+                keys, values = self.render_annotation(kind.keys), self.render_annotation(kind.values)
                 return f"dict[{keys}, {values}{' | None' if kind.nullable else ''}]"
             case Union():
-                return " | ".join(dict.fromkeys(self.annotation(option.type) for option in kind.options))
+                return " | ".join(dict.fromkeys(self.render_annotation(option.type) for option in kind.options))
             case TypeReference():
                 return "bytes" if isinstance(self._model.types[kind.name], Fixed) else self._classes[kind.name]
 
-    def _default(self, field: RecordField) -> str:
+    def _render_default(self, field: RecordField) -> str:
         """What follows the type of a field: its default, if a literal says it."""
         value, kind = field.default, field.type
         if value is ABSENT:
@@ -168,24 +168,24 @@ class _Module:
         return f"  # default: {value!a}"
 
 
-def _symbols(enumeration: Enumeration) -> Iterator[str]:
+def _enum_symbols(enumeration: Enumeration) -> Iterator[str]:
     taken = UniqueNames()
     for symbol in enumeration.symbols:
-        yield f"{taken.claim_name(_identifier(symbol.name))} = {symbol.name!a}"
+        yield f"{taken.claim_name(_to_identifier(symbol.name))} = {symbol.name!a}"
 
 
-def _identifier(text: str) -> str:
+def _to_identifier(text: str) -> str:
     """A Python name like a text: what no name may have becomes `_`."""
     name = re.sub(r"\W", "_", text, flags=re.ASCII) or "_"
     name = f"_{name}" if name[0].isdigit() else name
     return f"{name}_" if keyword.iskeyword(name) or name.startswith("__") or name == "mro" else name
 
 
-def _snake(name: str) -> str:
+def _to_snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def _doc(text: str) -> str:
+def _escape_doc(text: str) -> str:
     """A text within triple quotes: nothing in it can end them."""
     shown = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return shown.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,6 +1,6 @@
 """Policies as programs write them: the normal form of `policy` in plain words, for every API that shows it exactly.
 
-{"kind": "directional", "backward": "latest", "forward": "since:3", "validators": ["lint"]}
+{"kind": "directional", "backward": "latest", "forward": "since:3", "checkers": ["lint"]}
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ RangeText = Annotated[
 ]
 
 
-class PolicyJson(msgspec.Struct, frozen=True):
+class PolicyJson(msgspec.Struct, frozen=True, rename={"validators": "checkers"}):
     """What a new schema must satisfy.
 
     kind      `directional` compares; `allow_any` lets everything in, `deny_all` nothing after a subject's first schema
     backward  the versions whose data the new schema must read
     forward   the versions that must read the new schema's data
-    validators  names of validators that are asked in addition, in this order
+    validators  names of validators that are asked in addition, in this order; `checkers` in JSON
     """
 
     kind: Literal["directional", "allow_any", "deny_all"] = "directional"

@@ -37,9 +37,9 @@ from stele.core.snapshot import dump_state
 from stele.core.state import OWN, State
 from stele.errors import Conflict, InvalidRequest, StoreError
 from stele.migrate import files
-from stele.migrate.lines import numbered
-from stele.migrate.progress import Progress, quiet
-from stele.migrate.reading import decoded
+from stele.migrate.dump_file import number_lines
+from stele.migrate.progress import Progress, report_nothing
+from stele.migrate.reading import decode_json
 
 VERSION = 1
 """Of the format. Readers refuse higher ones."""
@@ -75,7 +75,7 @@ _end = msgspec.json.Decoder(_End)
 _END = b'{"end":'
 
 
-class Contents(NamedTuple):
+class ArchiveContents(NamedTuple):
     """An archive: how many records it has, and their digest (SHA-256 of its lines, hex)."""
 
     records: int
@@ -108,39 +108,43 @@ class OwnHistory(Conflict):
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-async def write(log: Log, path: Path, progress: Progress = quiet) -> Contents:
+async def write_archive(log: Log, path: Path, progress: Progress = report_nothing) -> ArchiveContents:
     """Write the log as of now; a file of that name is replaced only by a complete one.
 
     Raises `InvalidRequest` when the file cannot be written, `StoreError`.
     """
     chunks, count = [], -1  # the header is no record
     digest = hashlib.sha256()
-    pack = zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compressobj() if path.suffix == ".zst" else _gzip()
-    async for line in _lines(log, progress):
+    pack = (
+        zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compressobj()
+        if path.suffix == ".zst"
+        else _compress_gzip()
+    )
+    async for line in _archive_lines(log, progress):
         digest.update(line)
         count += 1
         chunks.append(pack.compress(line))
     trailer = _End(_Trailer(count + 1, digest.hexdigest()))
     chunks += [pack.compress(_encode(trailer) + b"\n"), pack.flush()]
-    files.write(path, chunks)
-    return Contents(count, digest.hexdigest())
+    files.write_file(path, chunks)
+    return ArchiveContents(count, digest.hexdigest())
 
 
-def _gzip() -> Any:
+def _compress_gzip() -> Any:
     return zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)  # without name and time, so equal logs give equal bytes
 
 
-async def _lines(log: Log, progress: Progress) -> AsyncIterator[bytes]:
+async def _archive_lines(log: Log, progress: Progress) -> AsyncIterator[bytes]:
     yield _encode(_HEADER) + b"\n"
     last, seq = await log.head(), 0
     while seq < last:
         for entry in await log.tail(seq, min(_PAGE, last - seq)):
             seq = entry.seq
-            yield print_record(_stored(entry.record, seq)) + b"\n"
+            yield print_record(_stored_records(entry.record, seq)) + b"\n"
         progress("records", seq, last)
 
 
-def _stored(data: bytes, seq: int) -> LogRecord:
+def _stored_records(data: bytes, seq: int) -> LogRecord:
     try:
         return decode_record(data)
     except msgspec.MsgspecError as error:
@@ -158,40 +162,40 @@ class Archive:
         self._path = path
         self._state = State()
         self._digest = ""
-        for seq, record in enumerate(self.records(), 1):
-            self._fold(seq, record)
-        self.contents = Contents(self._state.seq, self._digest)
+        for seq, record in enumerate(self.iter_records(), 1):
+            self._fold_state(seq, record)
+        self.contents = ArchiveContents(self._state.seq, self._digest)
 
-    def records(self) -> Iterator[LogRecord]:
+    def iter_records(self) -> Iterator[LogRecord]:
         """The records in their order. Raises `InvalidRequest` naming the line that is wrong, or what is missing."""
         self._file.seek(0)
         try:
-            with _unpacked(self._file, self._path) as lines:
-                yield from self._read(lines)
+            with _unpack_stream(self._file, self._path) as lines:
+                yield from self._read_lines(lines)
         except (OSError, EOFError, zstandard.ZstdError, zlib.error) as error:
             raise InvalidRequest(f"{self._path}: the archive is damaged: {error}") from None
 
-    def _read(self, lines: BinaryIO) -> Iterator[LogRecord]:
+    def _read_lines(self, lines: BinaryIO) -> Iterator[LogRecord]:
         digest = hashlib.sha256()
         end: _Trailer | None = None
-        for number, line in numbered(lines):
+        for number, line in number_lines(lines):
             place = f"{self._path}, line {number}"
             if end is not None:
                 raise InvalidRequest(f"{place}: nothing may follow the end")
             if number == 1:
-                _check_header(decoded(_header.decode, line, place), place)
+                _check_header(decode_json(_header.decode, line, place), place)
             elif line.startswith(_END):
-                end = decoded(_end.decode, line, place).end
+                end = decode_json(_end.decode, line, place).end
                 if end != _Trailer(number - 1, digest.hexdigest()):
                     raise InvalidRequest(f"{self._path}: the digest at the end does not fit: it was changed or damaged")
             else:
-                yield _checked(decoded(read_record, line, place), place)
+                yield _verify_line(decode_json(read_record, line, place), place)
             digest.update(line + b"\n")
         if end is None:
             raise InvalidRequest(f"{self._path}: the archive has no end: it is not complete")
         self._digest = end.sha256
 
-    def _fold(self, seq: int, record: LogRecord) -> None:
+    def _fold_state(self, seq: int, record: LogRecord) -> None:
         try:
             apply_record(self._state, seq, record)
         except _CONTRADICTIONS:
@@ -215,58 +219,58 @@ class Archive:
         """What a log has of the archive. Raises `OwnHistory`, `StoreError`; changes nothing."""
         head = await log.head()
         erasable = 0
-        async for _, there, wanted in self._both(log, head):
+        async for _, there, wanted in self._read_both(log, head):
             erasable += there != wanted
         total = self.contents.records
         return Restoration(total, max(total - head, 0), erasable, max(head - total, 0))
 
-    async def restore(self, log: Log, progress: Progress = quiet) -> Restoration:
+    async def restore(self, log: Log, progress: Progress = report_nothing) -> Restoration:
         """Append what a log lacks of the archive, and erase the texts purged since; done twice, the second has no work.
 
         Raises `OwnHistory` before anything is written, or once somebody else writes there meanwhile; `StoreError`.
         """
         before = await self.compare(log)
         seq = before.records - before.missing
-        missing = (encode_record(row) for place, row in enumerate(self.records(), 1) if place > seq)
-        for batch in _batches(missing):
+        missing = (encode_record(row) for place, row in enumerate(self.iter_records(), 1) if place > seq)
+        for batch in _in_batches(missing):
             if not await log.append(seq, batch):
                 raise OwnHistory(seq + 1)
             seq += len(batch)
             progress("records", seq, before.records)
         if before.erasable:
-            await self._erase(log)
+            await self._erase_texts(log)
         return before
 
-    async def _both(self, log: Log, head: int) -> AsyncIterator[tuple[int, LogRecord, LogRecord]]:
+    async def _read_both(self, log: Log, head: int) -> AsyncIterator[tuple[int, LogRecord, LogRecord]]:
         """Records of the log with those of the archive, as far as both go, equal but for texts purged since."""
         page: Sequence[LogEntry] = ()
-        for seq, wanted in enumerate(self.records(), 1):
+        for seq, wanted in enumerate(self.iter_records(), 1):
             if seq > head:
                 return
             place = (seq - 1) % _PAGE
             if place == 0:
                 page = await log.tail(seq - 1, _PAGE)
-            there = _stored(page[place].record, seq)
-            if there != wanted and redact_texts(there, _textless(wanted)) != wanted:
+            there = _stored_records(page[place].record, seq)
+            if there != wanted and redact_texts(there, _without_texts(wanted)) != wanted:
                 raise OwnHistory(seq)
             yield seq, there, wanted
 
-    async def _erase(self, log: Log) -> None:
+    async def _erase_texts(self, log: Log) -> None:
         """Take purged texts out of the log, and first out of the snapshot, which may have them, too."""
         if await log.load_snapshot() is not None:
             while entries := await log.tail(self._state.seq, _PAGE):
                 for entry in entries:
-                    apply_record(self._state, entry.seq, _stored(entry.record, entry.seq))
+                    apply_record(self._state, entry.seq, _stored_records(entry.record, entry.seq))
             await log.save_snapshot(self._state.seq, dump_state(self._state))
-        async for seq, there, wanted in self._both(log, self.contents.records):
+        async for seq, there, wanted in self._read_both(log, self.contents.records):
             if there != wanted:
                 await log.erase(seq, encode_record(wanted))
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Archive]:
+def open_archive(path: Path) -> Iterator[Archive]:
     """An archive, read through once to see that it is whole. Raises `InvalidRequest`; `-` is standard input."""
-    with files.reading(path) as file:
+    with files.open_input(path) as file:
         if path == files.STANDARD:
             with tempfile.TemporaryFile() as copy:  # it is read several times
                 shutil.copyfileobj(file, copy)
@@ -276,7 +280,7 @@ def opened(path: Path) -> Iterator[Archive]:
 
 
 @contextmanager
-def _unpacked(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
+def _unpack_stream(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
     head = file.read(4)
     file.seek(0)
     if head == _ZSTD_MAGIC:
@@ -296,23 +300,23 @@ def _check_header(header: _Header, place: str) -> None:
         raise InvalidRequest(f"{place}: format {header.version} is newer than this program, which reads {VERSION}")
 
 
-def _checked(record: LogRecord, place: str) -> LogRecord:
+def _verify_line(record: LogRecord, place: str) -> LogRecord:
     """The record, whose texts have to be those their digests say."""
     for event in record.events:
-        if isinstance(event, VersionRegistered) and event.text is not None and _sha(event.text) != event.sha:
+        if isinstance(event, VersionRegistered) and event.text is not None and _record_sha(event.text) != event.sha:
             raise InvalidRequest(f"{place}: a text is not the one its SHA-256 is of")
     return record
 
 
-def _sha(text: bytes) -> bytes:
+def _record_sha(text: bytes) -> bytes:
     return hashlib.sha256(text).digest()
 
 
-def _textless(record: LogRecord) -> frozenset[bytes]:
+def _without_texts(record: LogRecord) -> frozenset[bytes]:
     return frozenset(row.sha for row in record.events if isinstance(row, VersionRegistered) and row.text is None)
 
 
-def _batches(records: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _in_batches(records: Iterable[bytes]) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     for record in records:
         batch.append(record)

@@ -9,35 +9,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stele.errors import InvalidRequest, NotInstalled, StoreError, StoreTimeout
-from stele.migrate.progress import Progress, quiet
-from stele.migrate.records import Record
+from stele.migrate.progress import Progress, report_nothing
+from stele.migrate.topic_records import Record
 
 TOPIC = "_schemas"
 _SECONDS = 30.0
 """How long the broker may take for one answer."""
 
 
-def read(
-    bootstrap: str, topic: str = TOPIC, *, settings: Mapping[str, str] | None = None, progress: Progress = quiet
+def read_topic(
+    bootstrap: str,
+    topic: str = TOPIC,
+    *,
+    settings: Mapping[str, str] | None = None,
+    progress: Progress = report_nothing,
 ) -> Iterator[Record]:
     """The records of the topic up to the end it has when this is called.
 
     settings are librdkafka's own (security.protocol, sasl.username …). Raises `NotInstalled`, `StoreError`,
     `StoreTimeout`, `InvalidRequest` for a topic with several partitions.
     """
-    kafka = _kafka()
+    kafka = _import_kafka()
     own = {"bootstrap.servers": bootstrap, "group.id": "stele-import", "enable.auto.commit": False}
     consumer = kafka.Consumer({**own, "enable.partition.eof": True, **(settings or {})})
     try:
         _require_one_partition(kafka, consumer, topic)
-        first, end = _ends(kafka, consumer, topic)
+        first, end = _end_offsets(kafka, consumer, topic)
         consumer.assign([kafka.TopicPartition(topic, 0, first)])
-        yield from _until(kafka, consumer, first, end, progress)
+        yield from _read_until(kafka, consumer, first, end, progress)
     finally:
         consumer.close()
 
 
-def write(
+def write_topic(
     bootstrap: str, records: Sequence[Record], topic: str = TOPIC, *, settings: Mapping[str, str] | None = None
 ) -> None:
     """Fill an empty topic, made compacted with one partition when there is none.
@@ -45,20 +49,20 @@ def write(
     Raises `InvalidRequest` when it has records already: what is written would contradict them, and Redpanda's have to
     lie at their own offsets.
     """
-    kafka = _kafka()
+    kafka = _import_kafka()
     own: dict[str, Any] = {"bootstrap.servers": bootstrap, **(settings or {})}
-    _create(own, topic)
+    _create_topic(own, topic)
     consumer = kafka.Consumer({**own, "group.id": "stele-export", "enable.auto.commit": False})
     try:
         _require_one_partition(kafka, consumer, topic)
-        if _ends(kafka, consumer, topic)[1] > 0:
+        if _end_offsets(kafka, consumer, topic)[1] > 0:
             raise InvalidRequest(f"topic {topic} has records already; export to a new one")
     finally:
         consumer.close()
-    _produce(kafka, own, topic, records)
+    _produce_records(kafka, own, topic, records)
 
 
-def _produce(kafka: Any, settings: dict[str, Any], topic: str, records: Sequence[Record]) -> None:
+def _produce_records(kafka: Any, settings: dict[str, Any], topic: str, records: Sequence[Record]) -> None:
     failed: list[str] = []
 
     def delivered(error: Any, message: Any) -> None:
@@ -82,7 +86,7 @@ def _produce(kafka: Any, settings: dict[str, Any], topic: str, records: Sequence
         raise StoreError(f"topic {topic} was not written completely: {why}; remove it before trying again")
 
 
-def _create(settings: dict[str, Any], topic: str) -> None:
+def _create_topic(settings: dict[str, Any], topic: str) -> None:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not told by its types
 
@@ -107,7 +111,7 @@ def _require_one_partition(kafka: Any, consumer: Any, topic: str) -> None:
         raise InvalidRequest(f"topic {topic} has {len(found.partitions)} partitions; that of a registry has one")
 
 
-def _ends(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:
+def _end_offsets(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:
     """The first offset there is, and the one the next record will get."""
     try:
         first, end = consumer.get_watermark_offsets(kafka.TopicPartition(topic, 0), timeout=_SECONDS)
@@ -116,7 +120,7 @@ def _ends(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:
     return int(first), int(end)
 
 
-def _until(kafka: Any, consumer: Any, first: int, end: int, progress: Progress) -> Iterator[Record]:
+def _read_until(kafka: Any, consumer: Any, first: int, end: int, progress: Progress) -> Iterator[Record]:
     seen = first
     while seen < end:
         message = consumer.poll(_SECONDS)
@@ -135,7 +139,7 @@ def _until(kafka: Any, consumer: Any, first: int, end: int, progress: Progress) 
             yield Record(message.key(), message.value(), message.offset(), f"offset {message.offset()}", told)
 
 
-def _kafka() -> Any:
+def _import_kafka() -> Any:
     try:
         import confluent_kafka
     except ImportError:

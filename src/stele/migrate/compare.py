@@ -11,22 +11,22 @@ from enum import StrEnum
 
 import msgspec
 
-from stele.migrate.beside import unlike
+from stele.migrate.extras import differing_members
 from stele.migrate.model import (
     DEFAULT_LEVEL,
     REGISTRY_LEVEL,
     Dump,
-    Version,
+    DumpVersion,
     context_level,
     effective_level,
     is_context,
     level_rank,
-    placeholder,
+    placeholder_version,
 )
 from stele.protocol.confluent import Config
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """How source and target differ in one thing."""
 
     REGISTER = "register"
@@ -49,14 +49,14 @@ class Kind(StrEnum):
     """A key, an association or an exporter is not at the target as it is here."""
 
 
-CONFLICTS = frozenset({Kind.NUMBER_TAKEN, Kind.ID_TAKEN})
+CONFLICTS = frozenset({DifferenceKind.NUMBER_TAKEN, DifferenceKind.ID_TAKEN})
 """Differences no import mends: somebody has to decide."""
 
 
 class Difference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One thing in which the target differs. name is a subject, level or context; why says more to people."""
 
-    kind: Kind
+    kind: DifferenceKind
     name: str
     version: int | None = None
     id: int | None = None
@@ -79,24 +79,24 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
         """How many differences of each kind there are."""
         return dict(Counter(row.kind.value for row in self.differences))
 
-    def of(self, *kinds: Kind) -> Iterator[Difference]:
+    def of_kinds(self, *kinds: DifferenceKind) -> Iterator[Difference]:
         """The differences of these kinds."""
         return (row for row in self.differences if row.kind in kinds)
 
 
-def compare(source: Dump, target: Dump, *, modes: bool = True) -> Comparison:
+def compare_dumps(source: Dump, target: Dump, *, modes: bool = True) -> Comparison:
     """All differences. modes=False expects READWRITE everywhere, whatever the modes of the source are."""
     there = {row.key: row for row in target.versions}
-    found = list(_versions(source, there, _ids(target.versions)))
+    found = list(_compare_versions(source, there, _compare_ids(target.versions)))
     same = len(source.versions) - len({(row.name, row.version) for row in found})
     rest = (
-        _times(source, there),
-        _extra(source, there),
-        _reserves(source, target),
-        _configs(source, target),
-        _beside(source, target),
+        _compare_times(source, there),
+        _extra_versions(source, there),
+        _ids_to_reserve(source, target),
+        _compare_configs(source, target),
+        _compare_extras(source, target),
     )
-    for part in (*rest, _modes(source if modes else msgspec.structs.replace(source, modes={}), target)):
+    for part in (*rest, _compare_modes(source if modes else msgspec.structs.replace(source, modes={}), target)):
         found.extend(part)
     return Comparison(tuple(found), same)
 
@@ -112,40 +112,43 @@ def expected_config(source: Dump, level: str) -> Config | None:
 # --- versions -------------------------------------------------------------------------------------------------------
 
 
-def _ids(versions: Iterable[Version]) -> dict[tuple[str, int], Version]:
+def _compare_ids(versions: Iterable[DumpVersion]) -> dict[tuple[str, int], DumpVersion]:
     """By context and id, one version that has it."""
     return {(row.context, row.id): row for row in versions}
 
 
-def _versions(
-    source: Dump, there: dict[tuple[str, int], Version], ids: dict[tuple[str, int], Version]
+def _compare_versions(
+    source: Dump, there: dict[tuple[str, int], DumpVersion], ids: dict[tuple[str, int], DumpVersion]
 ) -> Iterator[Difference]:
-    own: dict[tuple[str, int], Version] = {}
+    own: dict[tuple[str, int], DumpVersion] = {}
     for row in source.versions:
         known = there.get(row.key)
         first = own.setdefault((row.context, row.id), row)
         holder = ids.get((row.context, row.id))
-        if first.digest() != row.digest():
-            why = f"the source has it for {first.subject} version {first.version}, too, with {_unlike(first, row)}"
-            yield _difference(Kind.ID_TAKEN, row, why)
-        elif known is not None and (known.id != row.id or known.digest() != row.digest()):
-            yield _difference(Kind.NUMBER_TAKEN, row, f"there with {_unlike(known, row)}")
+        if first.content_digest() != row.content_digest():
+            parts = _differing_parts(first, row)
+            why = f"the source has it for {first.subject} version {first.version}, too, with {parts}"
+            yield _version_difference(DifferenceKind.ID_TAKEN, row, why)
+        elif known is not None and (known.id != row.id or known.content_digest() != row.content_digest()):
+            yield _version_difference(DifferenceKind.NUMBER_TAKEN, row, f"there with {_differing_parts(known, row)}")
         elif known is not None and known.deleted == row.deleted:
             continue
         elif known is not None and row.deleted:
-            yield _difference(Kind.DELETE, row, "live at the target")
-        elif known is None and holder is not None and holder.digest() != row.digest():
-            why = f"there it is {holder.subject} version {holder.version}, with {_unlike(holder, row)}"
-            yield _difference(Kind.ID_TAKEN, row, why)
+            yield _version_difference(DifferenceKind.DELETE, row, "live at the target")
+        elif known is None and holder is not None and holder.content_digest() != row.content_digest():
+            why = f"there it is {holder.subject} version {holder.version}, with {_differing_parts(holder, row)}"
+            yield _version_difference(DifferenceKind.ID_TAKEN, row, why)
         else:
-            yield _difference(Kind.REGISTER, row, "deleted" if row.deleted else "" if known is None else "back to life")
+            yield _version_difference(
+                DifferenceKind.REGISTER, row, "deleted" if row.deleted else "" if known is None else "back to life"
+            )
 
 
-def _difference(kind: Kind, row: Version, why: str) -> Difference:
+def _version_difference(kind: DifferenceKind, row: DumpVersion, why: str) -> Difference:
     return Difference(kind, row.subject, row.version, row.id, why)
 
 
-def _unlike(one: Version, other: Version) -> str:
+def _differing_parts(one: DumpVersion, other: DumpVersion) -> str:
     """In what two versions differ, in words."""
     parts = [f"id {one.id}"] if one.id != other.id else []
     parts += [f"another {word}" for name, word in _WORDS.items() if getattr(one, name) != getattr(other, name)]
@@ -161,65 +164,65 @@ _WORDS = {
 }
 
 
-def _extra(source: Dump, there: dict[tuple[str, int], Version]) -> Iterator[Difference]:
+def _extra_versions(source: Dump, there: dict[tuple[str, int], DumpVersion]) -> Iterator[Difference]:
     subjects = {row.subject for row in source.versions}
     own = {row.key for row in source.versions}
     for row in there.values():
         if row.subject in subjects and row.key not in own:
-            yield _difference(Kind.EXTRA, row, "only at the target")
+            yield _version_difference(DifferenceKind.EXTRA, row, "only at the target")
 
 
-def _times(source: Dump, there: dict[tuple[str, int], Version]) -> Iterator[Difference]:
+def _compare_times(source: Dump, there: dict[tuple[str, int], DumpVersion]) -> Iterator[Difference]:
     """Of versions that are as they should be but for their time."""
     for row in source.versions:
         known = there.get(row.key)
         if known is None or None in (row.ts, known.ts) or row.ts == known.ts:
             continue
-        if (known.id, known.deleted, known.digest()) == (row.id, row.deleted, row.digest()):
-            yield _difference(Kind.TIME, row, f"registered there at {known.ts}, here at {row.ts}")
+        if (known.id, known.deleted, known.content_digest()) == (row.id, row.deleted, row.content_digest()):
+            yield _version_difference(DifferenceKind.TIME, row, f"registered there at {known.ts}, here at {row.ts}")
 
 
-def _beside(source: Dump, target: Dump) -> Iterator[Difference]:
-    there = {row.key: row for row in target.beside.items()}
-    for row in source.beside.items():
+def _compare_extras(source: Dump, target: Dump) -> Iterator[Difference]:
+    there = {row.key: row for row in target.extras.items()}
+    for row in source.extras.items():
         known = there.get(row.key)
-        why = "not at the target" if known is None else unlike(row, known)
+        why = "not at the target" if known is None else differing_members(row, known)
         if why:
             kind, *name = row.key
-            yield Difference(Kind.BESIDE, " ".join(name), why=f"{kind}: {why}")
+            yield Difference(DifferenceKind.BESIDE, " ".join(name), why=f"{kind}: {why}")
 
 
 # --- contexts and settings ------------------------------------------------------------------------------------------
 
 
-def _reserves(source: Dump, target: Dump) -> Iterator[Difference]:
+def _ids_to_reserve(source: Dump, target: Dump) -> Iterator[Difference]:
     filled, own = {row.context for row in source.versions}, {row.key for row in source.versions}
     present = {row.key: row for row in target.versions}
     for context in source.contexts:
         most = source.max_ids.get(context)
-        left = present.get(placeholder(context, 0).key)
+        left = present.get(placeholder_version(context, 0).key)
         # Of a context that is there and stays empty nobody can see which ids it gave.
         visible = context in filled or context not in target.contexts
         if left is not None and left.key not in own:
-            yield Difference(Kind.RESERVE, context, id=left.id, why="begun by an import that was cut off")
-        elif most is not None and visible and most > max(target.max_ids.get(context, 0), _highest(target, context)):
-            yield Difference(Kind.RESERVE, context, id=most, why=f"ids up to {most} were given")
+            yield Difference(DifferenceKind.RESERVE, context, id=left.id, why="begun by an import that was cut off")
+        elif most is not None and visible and most > max(target.max_ids.get(context, 0), _highest_ids(target, context)):
+            yield Difference(DifferenceKind.RESERVE, context, id=most, why=f"ids up to {most} were given")
         elif context not in target.contexts and context not in filled:
-            yield Difference(Kind.RESERVE, context, why="not at the target")
+            yield Difference(DifferenceKind.RESERVE, context, why="not at the target")
 
 
-def _highest(dump: Dump, context: str) -> int:
+def _highest_ids(dump: Dump, context: str) -> int:
     return max((row.id for row in dump.versions if row.context == context), default=0)
 
 
-def _configs(source: Dump, target: Dump) -> Iterator[Difference]:
-    for level in _levels(source, target):
+def _compare_configs(source: Dump, target: Dump) -> Iterator[Difference]:
+    for level in _levels_of(source, target):
         wanted, known = expected_config(source, level), expected_config(target, level)
         if wanted != known:
-            yield Difference(Kind.CONFIG, level, why=_changed(known, wanted))
+            yield Difference(DifferenceKind.CONFIG, level, why=_changed_settings(known, wanted))
 
 
-def _changed(known: Config | None, wanted: Config | None) -> str:
+def _changed_settings(known: Config | None, wanted: Config | None) -> str:
     if wanted is None:
         return "to be removed"
     before = known or Config()
@@ -227,14 +230,14 @@ def _changed(known: Config | None, wanted: Config | None) -> str:
     return ", ".join(names)
 
 
-def _modes(source: Dump, target: Dump) -> Iterator[Difference]:
-    for level in _levels(source, target):
+def _compare_modes(source: Dump, target: Dump) -> Iterator[Difference]:
+    for level in _levels_of(source, target):
         wanted, known = source.modes.get(level), target.modes.get(level)
         if wanted != known:
-            yield Difference(Kind.MODE, level, why=f"{known or 'none'}, to be {wanted or 'none'}")
+            yield Difference(DifferenceKind.MODE, level, why=f"{known or 'none'}, to be {wanted or 'none'}")
 
 
-def _levels(source: Dump, target: Dump) -> list[str]:
+def _levels_of(source: Dump, target: Dump) -> list[str]:
     """The levels both have a say on: those of the source, and what hangs above or below them at the target."""
     spoken = set(source.levels())
     contexts = {context_level(context) for context in source.contexts}

@@ -16,7 +16,7 @@ STANDARD = Path("-")
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[BinaryIO]:
+def open_input(path: Path) -> Iterator[BinaryIO]:
     """The bytes of a file. Raises `InvalidRequest` when it cannot be read."""
     if path == STANDARD:
         yield sys.stdin.buffer
@@ -28,19 +28,19 @@ def reading(path: Path) -> Iterator[BinaryIO]:
         raise InvalidRequest(f"{path}: {error.strerror or error}") from None
 
 
-def write(path: Path, chunks: Iterable[bytes]) -> None:
+def write_file(path: Path, chunks: Iterable[bytes]) -> None:
     """Write a file; one of that name is replaced once the new one is complete. Raises `InvalidRequest`."""
     if path == STANDARD:
         sys.stdout.buffer.writelines(chunks)
         sys.stdout.buffer.flush()
         return
     try:
-        _replace(path, chunks)
+        _replace_file(path, chunks)
     except OSError as error:
         raise InvalidRequest(f"{path}: {error.strerror or error}") from None
 
 
-def _replace(path: Path, chunks: Iterable[bytes]) -> None:
+def _replace_file(path: Path, chunks: Iterable[bytes]) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     beside = Path(name)
     try:

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from stele.client.names import split
+from stele.client.names import split_subject
 from stele.core.metadata import Metadata
-from stele.migrate.beside import Beside
+from stele.migrate.extras import RegistryExtras
 from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
 
 DEFAULT_LEVEL = ""
@@ -28,7 +28,7 @@ _PLACEHOLDER = "stele-reserved-ids"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Version(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class DumpVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One version of a subject with its schema. Made by `version`, so equal ones have equal members."""
 
     subject: str
@@ -53,11 +53,13 @@ class Version(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         """The context it is in, with its dot."""
         return context_of(self.subject)
 
-    def targets(self) -> list[tuple[str, int]]:
+    def referenced_keys(self) -> list[tuple[str, int]]:
         """The keys of the versions it refers to."""
-        return [(_absolute(reference.subject, self.subject), reference.version) for reference in self.references]
+        return [
+            (_absolute_subject(reference.subject, self.subject), reference.version) for reference in self.references
+        ]
 
-    def digest(self) -> str:
+    def content_digest(self) -> str:
         """SHA-256 (hex) of what an id stands for: type, text, references, metadata and rules."""
         content = (self.schema_type, self.schema, self.references, self.metadata, self.rule_set)
         return hashlib.sha256(_encode(content)).hexdigest()
@@ -75,13 +77,13 @@ class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     beside     keys, associations and exporters
     """
 
-    versions: tuple[Version, ...] = ()
+    versions: tuple[DumpVersion, ...] = ()
     configs: dict[str, Config] = {}
     modes: dict[str, str] = {}
     contexts: tuple[str, ...] = (DEFAULT_CONTEXT,)
     max_ids: dict[str, int] = {}
     notes: tuple[str, ...] = ()
-    beside: Beside = Beside()
+    extras: RegistryExtras = RegistryExtras()
 
     def levels(self) -> list[str]:
         """Every level this dump speaks of, those above before those below."""
@@ -90,7 +92,7 @@ class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         return sorted(named | set(self.configs) | set(self.modes), key=level_rank)
 
 
-def version(
+def normalize_version(
     subject: str,
     number: int,
     schema_id: int,
@@ -102,24 +104,26 @@ def version(
     rule_set: RuleSet | None = None,
     deleted: bool = False,
     ts: int | None = None,
-) -> Version:
+) -> DumpVersion:
     """A version with everything in its normal form: what is empty is absent, what has no order is sorted."""
-    shown = [SchemaReference(row.name, _relative(row.subject, subject), row.version) for row in references or ()]
-    return Version(
+    shown = [
+        SchemaReference(row.name, _relative_subject(row.subject, subject), row.version) for row in references or ()
+    ]
+    return DumpVersion(
         subject,
         number,
         schema_id,
         schema,
         schema_type or "AVRO",
         tuple(shown),
-        _metadata(metadata),
-        _rule_set(rule_set),
+        _normalize_metadata(metadata),
+        _normalize_rule_set(rule_set),
         deleted,
         ts,
     )
 
 
-def config(said: Config) -> Config:
+def normalize_config(said: Config) -> Config:
     """Settings in their normal form."""
     members: dict[str, Any] = {name: getattr(said, name) or None for name in said.__struct_fields__}
     for name in ("normalize", "validate_fields", "validate_new_schemas", "validate_rules"):
@@ -127,15 +131,15 @@ def config(said: Config) -> Config:
     for name in ("compatibility_level", "compatibility_policy"):
         members[name] = members[name] and members[name].upper()
     for name in ("default_metadata", "override_metadata"):
-        members[name] = _metadata(members[name])
+        members[name] = _normalize_metadata(members[name])
     for name in ("default_rule_set", "override_rule_set"):
-        members[name] = _rule_set(members[name])
+        members[name] = _normalize_rule_set(members[name])
     return Config(**members)
 
 
 def effective_level(configs: Mapping[str, Config], level: str) -> str:
     """The compatibility level in force at a level."""
-    for place in _upwards(level):
+    for place in _levels_upwards(level):
         own = configs.get(place)
         if own is not None and own.compatibility_level is not None:
             return own.compatibility_level
@@ -147,7 +151,7 @@ def effective_level(configs: Mapping[str, Config], level: str) -> str:
 
 def context_of(subject: str) -> str:
     """The context of a subject or level, with its dot."""
-    return f".{split(subject).context}"
+    return f".{split_subject(subject).context}"
 
 
 def context_level(context: str) -> str:
@@ -155,14 +159,14 @@ def context_level(context: str) -> str:
     return DEFAULT_LEVEL if context == DEFAULT_CONTEXT else f":{context}:"
 
 
-def placeholder(context: str, schema_id: int) -> Version:
+def placeholder_version(context: str, schema_id: int) -> DumpVersion:
     """A version that is there for a moment, so that its context exists and never gives the id again."""
-    return Version(f"{'' if context == DEFAULT_CONTEXT else f':{context}:'}{_PLACEHOLDER}", 1, schema_id, '"null"')
+    return DumpVersion(f"{'' if context == DEFAULT_CONTEXT else f':{context}:'}{_PLACEHOLDER}", 1, schema_id, '"null"')
 
 
 def is_context(level: str) -> bool:
     """Whether a level is a context, the default one included, or the whole registry."""
-    return level == DEFAULT_LEVEL or (level.startswith(":.") and not split(level).subject)
+    return level == DEFAULT_LEVEL or (level.startswith(":.") and not split_subject(level).subject)
 
 
 def level_rank(level: str) -> tuple[int, str]:
@@ -170,24 +174,24 @@ def level_rank(level: str) -> tuple[int, str]:
     return (0 if level == REGISTRY_LEVEL else 1 if is_context(level) else 2), level
 
 
-def _upwards(level: str) -> list[str]:
+def _levels_upwards(level: str) -> list[str]:
     context = context_level(context_of(level))
     places = [level, context, REGISTRY_LEVEL] if level != REGISTRY_LEVEL else [level]
     return list(dict.fromkeys(places))
 
 
-def _absolute(subject: str, within: str) -> str:
+def _absolute_subject(subject: str, within: str) -> str:
     """A reference's subject as a name that stands by itself."""
     if subject.startswith(":."):
-        return str(split(subject))
-    context = split(within).context
+        return str(split_subject(subject))
+    context = split_subject(within).context
     return f":.{context}:{subject}" if context else subject
 
 
-def _relative(subject: str, within: str) -> str:
+def _relative_subject(subject: str, within: str) -> str:
     """A reference's subject as schemas of a context name it."""
-    context, bare = split(subject)
-    if not subject.startswith(":.") or context == split(within).context:
+    context, bare = split_subject(subject)
+    if not subject.startswith(":.") or context == split_subject(within).context:
         return bare
     return f":.{context}:{bare}"
 
@@ -195,28 +199,28 @@ def _relative(subject: str, within: str) -> str:
 # --- normal forms ---------------------------------------------------------------------------------------------------
 
 
-def _metadata(metadata: Metadata | None) -> Metadata | None:
+def _normalize_metadata(metadata: Metadata | None) -> Metadata | None:
     ordered = metadata.in_stored_order() if metadata is not None else None
     return None if ordered == Metadata() else ordered
 
 
-def _rule_set(rule_set: RuleSet | None) -> RuleSet | None:
+def _normalize_rule_set(rule_set: RuleSet | None) -> RuleSet | None:
     if rule_set is None:
         return None
     normal = RuleSet(
-        migration_rules=_rules(rule_set.migration_rules),
-        domain_rules=_rules(rule_set.domain_rules),
-        encoding_rules=_rules(rule_set.encoding_rules),
+        migration_rules=_normalize_rules(rule_set.migration_rules),
+        domain_rules=_normalize_rules(rule_set.domain_rules),
+        encoding_rules=_normalize_rules(rule_set.encoding_rules),
         enable_at=rule_set.enable_at or None,
     )
     return None if normal == RuleSet() else normal
 
 
-def _rules(rules: list[Rule] | None) -> list[Rule] | None:
-    return [_rule(rule) for rule in rules] if rules else None
+def _normalize_rules(rules: list[Rule] | None) -> list[Rule] | None:
+    return [_normalize_rule(rule) for rule in rules] if rules else None
 
 
-def _rule(rule: Rule) -> Rule:
+def _normalize_rule(rule: Rule) -> Rule:
     return Rule(
         name=rule.name,
         doc=rule.doc or None,

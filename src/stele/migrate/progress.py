@@ -13,5 +13,5 @@ class Progress(Protocol):
         ...
 
 
-def quiet(verb: str, done: int, total: int | None) -> None:
+def report_nothing(verb: str, done: int, total: int | None) -> None:
     """Takes no note."""

@@ -12,7 +12,7 @@ from stele.errors import InvalidRequest
 T = TypeVar("T")
 
 
-def decoded(decode: Callable[[bytes], T], data: bytes, what: str) -> T:
+def decode_json(decode: Callable[[bytes], T], data: bytes, what: str) -> T:
     """What a decoder of msgspec makes of data. Raises `InvalidRequest` beginning with what."""
     try:
         return decode(data)

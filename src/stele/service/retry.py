@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Overtaken(Exception):
-    """An attempt found that somebody else was faster; `retry_when_overtaken` makes another one."""
+    """An attempt found that somebody else was faster; the innermost `retry_when_overtaken` makes another one."""
 
 
 async def retry_when_overtaken(

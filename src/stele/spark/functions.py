@@ -20,7 +20,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from stele.client import ResolvedSchema, Schema, SchemaSnapshot
-from stele.client.names import split as split_name
+from stele.client.names import split_subject as split_name
 from stele.errors import ContentNotFound, Invalid, NotFound
 from stele.spark.decode.decoding import DecodeTask
 from stele.spark.decode.encoding import EncodeTask, field_names

@@ -72,12 +72,12 @@ def read_binary(data: bytes | memoryview, headers: Mapping[str, bytes | str]) ->
     return Event(attributes.pop("dataschema", ""), bytes(data), attributes)
 
 
-def structured(dataschema: str, data: bytes, attributes: Mapping[str, str], *, is_json: bool) -> bytes:
+def structured_event(dataschema: str, data: bytes, attributes: Mapping[str, str], *, is_json: bool) -> bytes:
     """A structured event; attributes must have id, source and type. Raises `FrameError`.
 
     is_json   the data are a JSON text, and stand in the document as such; otherwise as base64
     """
-    event: dict[str, Any] = {"specversion": "1.0", **_checked(attributes), "dataschema": dataschema}
+    event: dict[str, Any] = {"specversion": "1.0", **_require_attributes(attributes), "dataschema": dataschema}
     if is_json:
         event["data"] = msgspec.Raw(data)
     else:
@@ -85,15 +85,15 @@ def structured(dataschema: str, data: bytes, attributes: Mapping[str, str], *, i
     return msgspec.json.encode(event)
 
 
-def headers(dataschema: str, attributes: Mapping[str, str], *, prefix: str = PREFIXES[0]) -> dict[str, bytes]:
+def event_headers(dataschema: str, attributes: Mapping[str, str], *, prefix: str = PREFIXES[0]) -> dict[str, bytes]:
     """The headers of an event in binary mode; attributes must have id, source and type. Raises `FrameError`."""
-    said = {"specversion": "1.0", **_checked(attributes), "dataschema": dataschema}
+    said = {"specversion": "1.0", **_require_attributes(attributes), "dataschema": dataschema}
     content_type = said.pop("datacontenttype", "")
     made = {prefix + name: value.encode() for name, value in said.items()}
     return {"content-type": content_type.encode(), **made} if content_type else made
 
 
-class Named(NamedTuple):
+class DataSchemaTarget(NamedTuple):
     """What a `dataschema` of a registry names: an id, a guid, or a version ('latest' too) of a subject."""
 
     id: int | None = None
@@ -108,18 +108,18 @@ _VERSION = re.compile(r"(?:^|/)subjects/([^/]+)/versions/(\d{1,10}|latest)(?:/sc
 _GROUP = re.compile(r"(?:^|/)schemagroups/[^/]+/schemas/([^/]+)(?:/versions/(\d{1,10}|latest))?/?$")
 
 
-def named(dataschema: str) -> Named | None:
+def parse_dataschema(dataschema: str) -> DataSchemaTarget | None:
     """What a URI of a registry names, by the paths of the Confluent and CNCF APIs; None for any other URI."""
     path = re.split(r"[?#]", dataschema, maxsplit=1)[0]
     if found := _ID.search(path):
-        return Named(id=int(found[1]))
+        return DataSchemaTarget(id=int(found[1]))
     if found := _GUID.search(path):
         try:
-            return Named(guid=UUID(found[1]))
+            return DataSchemaTarget(guid=UUID(found[1]))
         except ValueError:
             return None
     if found := _VERSION.search(path) or _GROUP.search(path):
-        return Named(subject=unquote(found[1]), version=found[2] or "latest")
+        return DataSchemaTarget(subject=unquote(found[1]), version=found[2] or "latest")
     return None
 
 
@@ -130,7 +130,7 @@ def _from_base64(text: object) -> bytes:
         raise FrameError("the data of the event are no base64") from None
 
 
-def _checked(attributes: Mapping[str, str]) -> Mapping[str, str]:
+def _require_attributes(attributes: Mapping[str, str]) -> Mapping[str, str]:
     missing = [name for name in ("id", "source", "type") if not attributes.get(name)]
     if missing:
         raise FrameError(f"an event needs the attributes id, source and type; {', '.join(missing)} is missing")

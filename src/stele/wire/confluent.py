@@ -95,15 +95,15 @@ def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
     return schema_id, view[_ID_END:]
 
 
-def read(data: bytes | memoryview, header: bytes | None = None) -> Frame:
+def read_frame(data: bytes | memoryview, header: bytes | None = None) -> Frame:
     """Take a record apart, wherever its id is. header is the value of the record header, None when there is none.
 
     Raises `FrameError`.
     """
     if header is None:
-        schema, rest = _identity(memoryview(data))
+        schema, rest = _read_identity(memoryview(data))
         return Frame(schema, None, rest)
-    schema, rest = _identity(memoryview(header))
+    schema, rest = _read_identity(memoryview(header))
     return Frame(schema, rest, memoryview(data))
 
 
@@ -121,24 +121,24 @@ def encode_indexes(indexes: Sequence[int]) -> bytes:
             raise FrameError(f"{index} is no message index: it must lie between 0 and {MAX_ID}")
     if len(indexes) == 1 and indexes[0] == 0:
         return b"\x00"
-    return b"".join(_varint(number << 1) for number in (len(indexes), *indexes))
+    return b"".join(_write_varint(number << 1) for number in (len(indexes), *indexes))
 
 
 def decode_indexes(data: bytes | memoryview, offset: int = 0) -> tuple[tuple[int, ...], int]:
     """Message indexes at offset, and the offset of what follows them. Raises `FrameError`."""
-    count, offset = _zigzag(data, offset)
+    count, offset = _read_zigzag(data, offset)
     if count == 0:
         return (0,), offset
     if count > MAX_INDEXES:
         raise FrameError(f"{count} message indexes are more than {MAX_INDEXES}")
     indexes = []
     for _ in range(count):
-        index, offset = _zigzag(data, offset)
+        index, offset = _read_zigzag(data, offset)
         indexes.append(index)
     return tuple(indexes), offset
 
 
-def _identity(data: memoryview) -> tuple[int | UUID, memoryview]:
+def _read_identity(data: memoryview) -> tuple[int | UUID, memoryview]:
     if len(data) and data[0] == MAGIC_GUID:
         if len(data) < _GUID_END:
             raise FrameError(f"{len(data)} bytes are too few for a frame: magic byte and guid take {_GUID_END}")
@@ -146,7 +146,7 @@ def _identity(data: memoryview) -> tuple[int | UUID, memoryview]:
     return unframe(data)
 
 
-def _varint(value: int) -> bytes:
+def _write_varint(value: int) -> bytes:
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -155,7 +155,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _zigzag(data: bytes | memoryview, offset: int) -> tuple[int, int]:
+def _read_zigzag(data: bytes | memoryview, offset: int) -> tuple[int, int]:
     """One non-negative zig-zag varint of at most 32 bits, and the offset behind it."""
     value = 0
     for position in range(_MAX_VARINT):

@@ -77,15 +77,17 @@ Driver = Callable[[str, Mapping[str, str]], KeyManager]
 
 def wrap(kms_type: str, key_id: str, properties: Mapping[str, str], material: bytes) -> bytes:
     """Encrypt a data key with a key of a KMS, or its alternates. Raises `KmsError`, `NotInstalled`."""
-    return _first(kms_type, key_id, properties, lambda key: key.wrap(material))
+    return _use_first_key(kms_type, key_id, properties, lambda key: key.wrap(material))
 
 
 def unwrap(kms_type: str, key_id: str, properties: Mapping[str, str], wrapped: bytes) -> bytes:
     """Inverse of `wrap`."""
-    return _first(kms_type, key_id, properties, lambda key: key.unwrap(wrapped))
+    return _use_first_key(kms_type, key_id, properties, lambda key: key.unwrap(wrapped))
 
 
-def _first(kms_type: str, key_id: str, properties: Mapping[str, str], use: Callable[[KeyManager], bytes]) -> bytes:
+def _use_first_key(
+    kms_type: str, key_id: str, properties: Mapping[str, str], use: Callable[[KeyManager], bytes]
+) -> bytes:
     """What the first key gives that works; the error of the first one when none does."""
     failed: KmsError | None = None
     others = (name.strip() for name in properties.get(ALTERNATES, "").split(","))
@@ -100,10 +102,10 @@ def _first(kms_type: str, key_id: str, properties: Mapping[str, str], use: Calla
 
 def open_key(kms_type: str, key_id: str, properties: Mapping[str, str]) -> KeyManager:
     """A key of a KMS. Raises `UnknownKms`, and what the driver raises."""
-    point = _drivers().get(kms_type)
+    point = _drivers_by_name().get(kms_type)
     if point is None:
         raise UnknownKms(
-            f"no driver for the KMS type '{kms_type}' is installed; there are {', '.join(sorted(_drivers()))}"
+            f"no driver for the KMS type '{kms_type}' is installed; there are {', '.join(sorted(_drivers_by_name()))}"
         )
     try:
         driver: Driver = point.load()
@@ -113,7 +115,7 @@ def open_key(kms_type: str, key_id: str, properties: Mapping[str, str]) -> KeyMa
 
 
 @cache
-def _drivers() -> dict[str, EntryPoint]:
+def _drivers_by_name() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
 

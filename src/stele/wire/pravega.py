@@ -71,7 +71,7 @@ def compress(codec: str, serialized: bytes | memoryview) -> bytes:
         return packer.compress(serialized) + packer.flush()
     if codec == SNAPPY:
         return bytes(snappy.compress_raw(bytes(serialized)))
-    raise _unknown(codec)
+    raise _unknown_codec(codec)
 
 
 def decompress(codec: str, payload: bytes | memoryview, *, max_bytes: int = MAX_PAYLOAD) -> bytes:
@@ -83,13 +83,13 @@ def decompress(codec: str, payload: bytes | memoryview, *, max_bytes: int = MAX_
     if codec == NONE:
         return bytes(payload)
     if codec == GZIP:
-        return _gunzip(bytes(payload), max_bytes)
+        return _decompress_gzip(bytes(payload), max_bytes)
     if codec == SNAPPY:
         return _decompress_snappy(bytes(payload), max_bytes)
-    raise _unknown(codec)
+    raise _unknown_codec(codec)
 
 
-def _gunzip(data: bytes, max_bytes: int) -> bytes:
+def _decompress_gzip(data: bytes, max_bytes: int) -> bytes:
     """All members of a gzip file, as Java reads them; zero bytes may follow the last."""
     parts: list[bytes] = []
     left = max_bytes
@@ -122,5 +122,5 @@ def _decompress_snappy(block: bytes, max_bytes: int) -> bytes:
         raise FrameError(f"the payload is not Snappy: {error}") from None
 
 
-def _unknown(codec: str) -> FrameError:
+def _unknown_codec(codec: str) -> FrameError:
     return FrameError(f"nobody here knows the codec {codec!r}; known: {', '.join(map(repr, CODECS))}")

@@ -43,7 +43,7 @@ def record_id(schema: int, version: int) -> int:
     return schema | version
 
 
-def split(number: int) -> RecordId:
+def split_record(number: int) -> RecordId:
     """Inverse of `record_id`. Raises `FrameError` for what no schema has."""
     _require_id(number)
     return RecordId(number & ~MAX_VERSION, number & MAX_VERSION)

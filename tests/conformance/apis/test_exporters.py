@@ -10,7 +10,8 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
-from stele.apis.confluent import application, exporters, routes_acls
+from stele.apis.confluent import application, exporters
+from stele.apis.confluent.routes import acls
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -39,7 +40,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 async def test_too_many(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """There are so many exporters and entries at most."""
     monkeypatch.setattr(exporters, "_MOST", 2)
-    monkeypatch.setattr(routes_acls, "_MOST", 2)
+    monkeypatch.setattr(acls, "_MOST", 2)
     for name in ("a", "b"):
         assert (await client.post("/exporters", json={"name": name})).status_code == 200
     answer = await client.post("/exporters", json={"name": "c"})

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
 from stele.apis.confluent import ConfluentOptions, application
-from stele.apis.confluent.faults import ERROR_CODES
+from stele.apis.confluent.errors import ERROR_CODES
 from stele.core.ports import Log
 from stele.errors import StoreError, StoreTimeout
 from stele.service.registry import Registry

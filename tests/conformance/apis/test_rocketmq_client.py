@@ -11,8 +11,8 @@ import pytest
 from tests.support.server_process import serving
 
 from stele.client import ResponseError, Retry, SchemaRegistryClient
-from stele.client.rocketmq import Subjects, number_of
-from stele.client.serdes.rocketmq import Consumer, Producer, Record, RocketmqDeserializer, RocketmqSerializer
+from stele.client.rocketmq import RocketmqSubjects, number_of
+from stele.client.serdes.rocketmq import ConsumedRecord, Consumer, Producer, RocketmqDeserializer, RocketmqSerializer
 from stele.errors import (
     Conflict,
     DecodeError,
@@ -40,10 +40,10 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture
-def topics(url: str, request: pytest.FixtureRequest) -> Iterator[Subjects]:
+def topics(url: str, request: pytest.FixtureRequest) -> Iterator[RocketmqSubjects]:
     """The subjects of a tenant of the test's own."""
     with SchemaRegistryClient(url) as client:
-        yield Subjects(client, cluster="c", tenant=request.node.name)
+        yield RocketmqSubjects(client, cluster="c", tenant=request.node.name)
 
 
 class Wire:
@@ -57,13 +57,15 @@ class Wire:
         self.sent.append((topic, payload))
 
 
-def read(topics: Subjects, wire: Wire, reader: str | None = None, schema_type: str = "AVRO") -> list[Record[Any]]:
+def read(
+    topics: RocketmqSubjects, wire: Wire, reader: str | None = None, schema_type: str = "AVRO"
+) -> list[ConsumedRecord[Any]]:
     """What a consumer makes of all that was sent."""
     consumer: Consumer[Any] = Consumer(RocketmqDeserializer(topics, reader, schema_type=schema_type), "orders")
     return [consumer.read(payload) for _, payload in wire.sent]
 
 
-def test_28_a_producer_registers_and_updates(topics: Subjects) -> None:
+def test_28_a_producer_registers_and_updates(topics: RocketmqSubjects) -> None:
     """28: a producer that may registers its schema, a later one updates it, and both are read by any consumer."""
     wire = Wire()
     for idl, value in ((ORDER, {"id": 1}), (ORDER_2, {"id": 2, "n": 3}), (ORDER, {"id": 4})):
@@ -71,7 +73,7 @@ def test_28_a_producer_registers_and_updates(topics: Subjects) -> None:
         producer.send(value)
     assert topics.names() == ["orders"]
     assert [record.version for record in (topics.by_version("orders", 1), topics.bound("orders"))] == [1, 2]
-    versions = [rocketmq.split(rocketmq.unframe_avro(payload or b"")[0]).version for _, payload in wire.sent]
+    versions = [rocketmq.split_record(rocketmq.unframe_avro(payload or b"")[0]).version for _, payload in wire.sent]
     assert versions == [1, 2, 1]
     assert [record.message() for record in read(topics, wire)] == [{"id": 1}, {"id": 2, "n": 3}, {"id": 4}]
     assert [record.message()["n"] for record in read(topics, wire, ORDER_2)] == [7, 3, 7]
@@ -83,7 +85,7 @@ def test_28_a_producer_registers_and_updates(topics: Subjects) -> None:
     assert len(wire.sent) == 3
 
 
-def test_28_a_producer_that_may_not_register(topics: Subjects) -> None:
+def test_28_a_producer_that_may_not_register(topics: RocketmqSubjects) -> None:
     """28: without auto-registration an unknown schema is an error, nothing is stored and nothing is sent."""
     wire = Wire()
     producer: Producer[Any] = Producer(RocketmqSerializer(topics, ORDER, auto_register=False), wire, "orders")
@@ -100,7 +102,7 @@ def test_28_a_producer_that_may_not_register(topics: Subjects) -> None:
     assert [record.message() for record in read(topics, wire)] == [{"id": 1}, {"id": 1, "n": 1}]
 
 
-def test_24_what_cannot_be_decoded_is_flagged(topics: Subjects) -> None:
+def test_24_what_cannot_be_decoded_is_flagged(topics: RocketmqSubjects) -> None:
     """24: a record with an undecodable payload says so, and has its bytes; others around it are read."""
     wire = Wire()
     producer: Producer[Any] = Producer(RocketmqSerializer(topics, ORDER), wire, "orders")
@@ -134,12 +136,12 @@ def test_24_an_outage_is_no_bad_record(url: str) -> None:
         raise httpx.ConnectError("down")
 
     down = SchemaRegistryClient(url, retry=Retry(rounds=1), transport=httpx.MockTransport(fail))
-    consumer: Consumer[Any] = Consumer(RocketmqDeserializer(Subjects(down)), "orders")
+    consumer: Consumer[Any] = Consumer(RocketmqDeserializer(RocketmqSubjects(down)), "orders")
     with pytest.raises(RegistryUnreachable):
         consumer.read(rocketmq.frame_avro(2**14 | 1, b"\x02"))
 
 
-def test_json_records(topics: Subjects) -> None:
+def test_json_records(topics: RocketmqSubjects) -> None:
     """JSON has its own header; values must fit the schema on the way in and on the way out."""
     wire = Wire()
     producer: Producer[Any] = Producer(RocketmqSerializer(topics, OBJECT, schema_type="JSON"), wire, "orders")
@@ -158,7 +160,7 @@ def test_json_records(topics: Subjects) -> None:
     assert isinstance(record.error, FormatMismatch)
 
 
-def test_types_without_a_wire_format(topics: Subjects) -> None:
+def test_types_without_a_wire_format(topics: RocketmqSubjects) -> None:
     """Only Avro and JSON have one."""
     with pytest.raises(FormatMismatch):
         RocketmqSerializer(topics, "struct T {}", schema_type="THRIFT")

@@ -30,7 +30,7 @@ from stele.spark.pipeline.sinks import open_sink
 
 pytestmark = pytest.mark.servers
 
-BATCHES = int(os.environ.get("STELE_CHAOS_BATCHES", "60"))
+BATCHES = int(os.environ.get("STELE_CHAOS_BATCHES", "36"))
 """200 are the long form; each costs about two seconds, each kill about twenty."""
 PER_BATCH = 40
 WAIT = 900  # seconds
@@ -121,7 +121,7 @@ def _kill_again_and_again(
     chance, kills = random.Random(11), 0
     while going():
         process = running(file, log=log)
-        enough = journal.read_totals().through + chance.randint(1, BATCHES // 6)
+        enough = journal.read_totals().through + chance.randint(1, max(BATCHES // 6, 9))
         until = time.monotonic() + WAIT
         while journal.read_totals().through < enough and going():
             assert process.poll() is None, log.read_text()[-4000:]

@@ -6,24 +6,24 @@ import os
 import signal
 import sys
 
-from stele.cli.offline import offline
+from stele.cli.offline import open_offline
 from stele.client import SchemaRegistryClient
-from stele.migrate import source, target
+from stele.migrate import registry_reader, registry_writer
 
 
 def main() -> None:
     """Run until the step."""
     url, store, steps = sys.argv[1:]
-    target.CHUNK = 4
+    registry_writer.CHUNK = 4
 
     def progress(verb: str, done: int, total: int | None) -> None:
         if verb == "import" and done >= int(steps):
             os.kill(os.getpid(), signal.SIGKILL)
 
     with SchemaRegistryClient(url) as there:
-        dump = source.read(there, levels=["nobody"])
-    with offline(store) as transport, SchemaRegistryClient("http://store", transport=transport) as client:
-        target.apply(dump, client, progress=progress)
+        dump = registry_reader.read_registry(there, levels=["nobody"])
+    with open_offline(store) as transport, SchemaRegistryClient("http://store", transport=transport) as client:
+        registry_writer.apply_import(dump, client, progress=progress)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ async def main() -> None:
         if done >= int(records):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with archive.opened(Path(file)) as found:
+    with archive.open_archive(Path(file)) as found:
         await found.restore(await open_log(store), progress)
 
 

@@ -50,13 +50,13 @@ def extra(there: Box) -> None:
     play(http, EVERYTHING)
 
 
-def archived(store: str, path: Path) -> archive.Contents:
+def archived(store: str, path: Path) -> archive.ArchiveContents:
     """Write the archive of a store others may have open."""
 
-    async def write() -> archive.Contents:
+    async def write() -> archive.ArchiveContents:
         log = await open_log(store)
         try:
-            return await archive.write(log, path)
+            return await archive.write_archive(log, path)
         finally:
             await log.close()
 
@@ -69,7 +69,7 @@ def restore(path: Path, store: str) -> archive.Restoration:
     async def run() -> archive.Restoration:
         log = await open_log(store)
         try:
-            with archive.opened(path) as found:
+            with archive.open_archive(path) as found:
                 await found.restore(log)
                 return await found.compare(log)
         finally:

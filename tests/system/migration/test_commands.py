@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 from stele.cli.app import app
 from stele.client import SchemaRegistryClient
-from stele.migrate import source as reading
-from stele.migrate import target
+from stele.migrate import registry_reader as reading
+from stele.migrate import registry_writer
 
 RUN = CliRunner()
 KILLER = Path(__file__).with_name("kill_import.py")
@@ -113,13 +113,13 @@ def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path,
     )
     assert killed.returncode == -9, killed.stderr
     with SchemaRegistryClient(source.url) as client:
-        dump = reading.read(client, levels=["nobody"])
+        dump = reading.read_registry(client, levels=["nobody"])
     with box(f"sqlite:///{tmp_path / 't.db'}") as there:
-        half = target.plan(dump, there.client)
+        half = registry_writer.plan_import(dump, there.client)
         assert min(steps, 20) <= half.same <= 20
         assert half.differences
-        assert target.apply(dump, there.client) == []
-        assert target.plan(dump, there.client).differences == ()
+        assert registry_writer.apply_import(dump, there.client) == []
+        assert registry_writer.plan_import(dump, there.client).differences == ()
         assert differences(crawl(source.http, beside=["nobody"]), crawl(there.http, beside=["nobody"])) == []
 
 

@@ -14,10 +14,10 @@ from tests.system.migration.crawl import crawl, differences
 from tests.system.migration.histories import EVERYTHING, Step, histories, play
 
 from stele.errors import InvalidRequest, NotFound
-from stele.migrate import lines, source, target, topic, unfold
-from stele.migrate.beside import Beside
+from stele.migrate import dump_file, registry_reader, registry_writer, topic_reader, topic_writer
+from stele.migrate.extras import RegistryExtras
 from stele.migrate.model import Dump
-from stele.migrate.records import Flavour
+from stele.migrate.topic_records import Flavour
 
 BESIDE = ["nobody"]
 
@@ -36,14 +36,14 @@ def through_http(dump: Dump) -> Dump:
 
 def through_topic(dump: Dump) -> Dump:
     """As Confluent's records in two dump files, with what these have no place for put back."""
-    written = unfold.write(dump, Flavour.CONFLUENT)
-    files = (io.BytesIO(b"".join(lines.write(records))) for records in (written.records, written.keys))
-    read = topic.read(record for file in files for record in lines.read(file))
-    keks = tuple(row for row in dump.beside.keks if row.context == ".")
-    deks = tuple(row for row in dump.beside.deks if row.context == ".")
-    assert read.beside == replace(dump.beside, keks=keks, deks=deks, exporters=())
-    assert len(written.losses) == (len(dump.beside.exporters) > 0) + (keks != dump.beside.keks)
-    return replace(read, beside=dump.beside)
+    written = topic_writer.write_records(dump, Flavour.CONFLUENT)
+    files = (io.BytesIO(b"".join(dump_file.write_records(records))) for records in (written.records, written.keys))
+    read = topic_reader.read_topic_records(record for file in files for record in dump_file.read_records(file))
+    keks = tuple(row for row in dump.extras.keks if row.context == ".")
+    deks = tuple(row for row in dump.extras.deks if row.context == ".")
+    assert read.extras == replace(dump.extras, keks=keks, deks=deks, exporters=())
+    assert len(written.losses) == (len(dump.extras.exporters) > 0) + (keks != dump.extras.keks)
+    return replace(read, extras=dump.extras)
 
 
 WAYS = [through_http, through_topic]
@@ -52,12 +52,12 @@ WAYS = [through_http, through_topic]
 def assert_moves(pair: tuple[Box, Box], dump: Dump) -> None:
     """A dump, once imported, makes the second registry answer like the first, and a second import has no work."""
     one, other = pair
-    assert target.apply(dump, other.client) == []
+    assert registry_writer.apply_import(dump, other.client) == []
     assert differences(crawl(one.http, beside=BESIDE), crawl(other.http, beside=BESIDE)) == []
-    left = target.plan(dump, other.client)
+    left = registry_writer.plan_import(dump, other.client)
     assert (left.differences, left.same) == ((), len(dump.versions))
     seq = other.transport._server._registry.state.seq  # type: ignore[union-attr]  # it is open
-    assert target.apply(dump, other.client) == []
+    assert registry_writer.apply_import(dump, other.client) == []
     assert other.transport._server._registry.state.seq == seq, "a second import writes nothing"  # type: ignore[union-attr]  # likewise
 
 
@@ -68,7 +68,7 @@ def test_everything_moves(pair: tuple[Box, Box], way: Callable[[Dump], Dump]) ->
         registry.empty()
     statuses = play(pair[0].http, EVERYTHING)
     assert set(statuses) == {200, 204}, [*zip(statuses, EVERYTHING, strict=True)]
-    dump = source.read(pair[0].client)
+    dump = registry_reader.read_registry(pair[0].client)
     assert len(dump.versions) == 20
     assert_moves(pair, way(dump))
 
@@ -82,7 +82,7 @@ def test_any_history_moves(pair: tuple[Box, Box], history: list[Step]) -> None:
         for registry in pair:
             registry.empty()
         play(pair[0].http, history)
-        dump = way(source.read(pair[0].client))
+        dump = way(registry_reader.read_registry(pair[0].client))
         dumps.append(dump)
         assert_moves(pair, dump)
     assert timeless(dumps[0]) == timeless(dumps[1])
@@ -94,13 +94,13 @@ def test_poorer_formats_move_what_they_hold(pair: tuple[Box, Box], flavour: Flav
     for registry in pair:
         registry.empty()
     play(pair[0].http, EVERYTHING)
-    dump = source.read(pair[0].client)
-    written = unfold.write(dump, flavour)
+    dump = registry_reader.read_registry(pair[0].client)
+    written = topic_writer.write_records(dump, flavour)
     assert written.losses
-    read = topic.read(written.records)
-    assert target.apply(read, pair[1].client) == []
-    assert target.plan(read, pair[1].client).differences == ()
-    there = {row.key: row for row in source.read(pair[1].client).versions}
+    read = topic_reader.read_topic_records(written.records)
+    assert registry_writer.apply_import(read, pair[1].client) == []
+    assert registry_writer.plan_import(read, pair[1].client).differences == ()
+    there = {row.key: row for row in registry_reader.read_registry(pair[1].client).versions}
     for row in dump.versions:
         if flavour is Flavour.REDPANDA or row.context == ".":
             known = there[row.key]
@@ -110,7 +110,9 @@ def test_poorer_formats_move_what_they_hold(pair: tuple[Box, Box], flavour: Flav
 
 def timeless(dump: Dump) -> Dump:
     """A dump as one of another server that was filled likewise a moment later, of another release."""
-    return replace(dump, versions=tuple(replace(row, ts=None) for row in dump.versions), notes=(), beside=Beside())
+    return replace(
+        dump, versions=tuple(replace(row, ts=None) for row in dump.versions), notes=(), extras=RegistryExtras()
+    )
 
 
 @pytest.mark.parametrize("profile", ["7.9", "8.2"])
@@ -121,7 +123,9 @@ def test_every_release_is_read_alike(pair: tuple[Box, Box], profile: str, monkey
     monkeypatch.setenv("STELE_CONFLUENT_PROFILE", profile)
     with box() as other:
         play(other.http, EVERYTHING)
-        assert timeless(source.read(other.client)) == timeless(source.read(pair[0].client))
+        assert timeless(registry_reader.read_registry(other.client)) == timeless(
+            registry_reader.read_registry(pair[0].client)
+        )
 
 
 def test_one_version_after_the_other(pair: tuple[Box, Box], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,13 +137,13 @@ def test_one_version_after_the_other(pair: tuple[Box, Box], monkeypatch: pytest.
     one = pair[0]
     one.empty()
     play(one.http, EVERYTHING)
-    whole = source.read(one.client)
-    monkeypatch.setattr(source, "_listing", unserved)
+    whole = registry_reader.read_registry(one.client)
+    monkeypatch.setattr(registry_reader, "_list_versions", unserved)
     with pytest.raises(InvalidRequest, match="aa-user stands for zz-base"):
-        source.read(one.client)
+        registry_reader.read_registry(one.client)
     play(one.http, [Step("PUT", "/mode", {"mode": "READWRITE"}), Step("PUT", "/config/aa-user", {"alias": None})])
     monkeypatch.undo()
-    listed = source.read(one.client)
-    monkeypatch.setattr(source, "_listing", unserved)
-    assert source.read(one.client, levels=BESIDE) == listed
+    listed = registry_reader.read_registry(one.client)
+    monkeypatch.setattr(registry_reader, "_list_versions", unserved)
+    assert registry_reader.read_registry(one.client, levels=BESIDE) == listed
     assert listed.versions == whole.versions

@@ -12,9 +12,9 @@ from tests.system.migration.histories import Step, play, record, register
 from tests.unit.migrate.samples import dump, row
 
 from stele.client import Retry, SchemaRegistryClient
-from stele.migrate import source, target
-from stele.migrate.beside import Beside, MigratedDek, MigratedKek
-from stele.migrate.compare import Kind, compare
+from stele.migrate import registry_reader, registry_writer
+from stele.migrate.compare import DifferenceKind, compare_dumps
+from stele.migrate.extras import MigratedDek, MigratedKek, RegistryExtras
 from stele.protocol.confluent import Config
 
 
@@ -35,14 +35,14 @@ def there(store: Box) -> Box:
 TWO = dump(row("s", 1, 1, '"int"'), row("s", 2, 2, '"long"'))
 
 
-def kinds(differences: object) -> list[Kind]:
+def kinds(differences: object) -> list[DifferenceKind]:
     """Their kinds."""
     return [difference.kind for difference in differences]  # type: ignore[attr-defined]  # a tuple of them
 
 
 def test_a_plan_changes_nothing(there: Box) -> None:
     """The plan tells all that is missing and leaves the target as it was."""
-    comparison = target.plan(TWO, there.client)
+    comparison = registry_writer.plan_import(TWO, there.client)
     assert comparison.counts == {"register": 2}
     assert there.client.subjects(deleted=True) == []
     assert there.client.mode() == "READWRITE"
@@ -51,45 +51,48 @@ def test_a_plan_changes_nothing(there: Box) -> None:
 @pytest.mark.parametrize(
     ("step", "kind"),
     [
-        (register("s", '"string"'), Kind.NUMBER_TAKEN),
-        (register("other", '"string"'), Kind.ID_TAKEN),
+        (register("s", '"string"'), DifferenceKind.NUMBER_TAKEN),
+        (register("other", '"string"'), DifferenceKind.ID_TAKEN),
     ],
 )
-def test_contradictions_stop_everything(there: Box, step: Step, kind: Kind) -> None:
+def test_contradictions_stop_everything(there: Box, step: Step, kind: DifferenceKind) -> None:
     """A number or id that is taken by something else is told, and not even a mode is changed."""
     play(there.http, [step])
-    with pytest.raises(target.Contradicted, match="nothing was changed") as caught:
-        target.apply(TWO, there.client)
+    with pytest.raises(registry_writer.ImportConflict, match="nothing was changed") as caught:
+        registry_writer.apply_import(TWO, there.client)
     assert kinds(caught.value.comparison.conflicts) == [kind]
-    assert len(source.read(there.client).versions) == 1
+    assert len(registry_reader.read_registry(there.client).versions) == 1
     assert there.client.mode() == "READWRITE"
 
 
 def test_a_source_that_contradicts_itself() -> None:
     """One id for two schemas of a context cannot be moved; in two contexts it can."""
     two = dump(row("a", 1, 1, '"int"'), row("b", 1, 1, '"long"'))
-    assert kinds(compare(two, dump()).conflicts) == [Kind.ID_TAKEN]
+    assert kinds(compare_dumps(two, dump()).conflicts) == [DifferenceKind.ID_TAKEN]
     apart = dump(row("a", 1, 1, '"int"'), row(":.t:b", 1, 1, '"long"'))
-    assert compare(apart, dump()).conflicts == ()
+    assert compare_dumps(apart, dump()).conflicts == ()
 
 
 def test_what_is_there_already_stays(there: Box) -> None:
     """What the target has of the source is left alone, what else it has is shown where the source has the subject."""
     play(there.http, [register("s", '"int"'), register("mine", '"int"')])
-    assert target.apply(TWO, there.client) == []
-    assert target.plan(TWO, there.client).differences == ()
+    assert registry_writer.apply_import(TWO, there.client) == []
+    assert registry_writer.plan_import(TWO, there.client).differences == ()
     play(there.http, [Step("PUT", "/config", {"compatibility": "NONE"}), register("s", '"string"')])
-    left = target.plan(replace(TWO, configs={"": Config(compatibility_level="NONE")}), there.client)
-    assert [(row.kind, row.version) for row in left.differences] == [(Kind.EXTRA, 3)]
+    left = registry_writer.plan_import(replace(TWO, configs={"": Config(compatibility_level="NONE")}), there.client)
+    assert [(row.kind, row.version) for row in left.differences] == [(DifferenceKind.EXTRA, 3)]
 
 
 def test_life_and_death_are_brought_along(there: Box) -> None:
     """A version deleted at the target only comes back, one deleted at the source only goes."""
     play(there.http, [register("s", '"int"'), register("s", '"long"'), Step("DELETE", "/subjects/s/versions/1")])
     wanted = dump(row("s", 1, 1, '"int"'), row("s", 2, 2, '"long"', deleted=True))
-    assert sorted(kinds(target.plan(wanted, there.client).differences)) == [Kind.DELETE, Kind.REGISTER]
-    assert target.apply(wanted, there.client) == []
-    assert target.plan(wanted, there.client).differences == ()
+    assert sorted(kinds(registry_writer.plan_import(wanted, there.client).differences)) == [
+        DifferenceKind.DELETE,
+        DifferenceKind.REGISTER,
+    ]
+    assert registry_writer.apply_import(wanted, there.client) == []
+    assert registry_writer.plan_import(wanted, there.client).differences == ()
 
 
 def test_refusals_are_told_and_the_rest_goes_on(there: Box) -> None:
@@ -99,10 +102,10 @@ def test_refusals_are_told_and_the_rest_goes_on(there: Box) -> None:
         row("uses-bad", 1, 2, record("U", "a"), ("bad", 1)),
         row("good", 1, 3, '"int"'),
     )
-    refused = target.apply(broken, there.client)
+    refused = registry_writer.apply_import(broken, there.client)
     assert [refusal.name for refusal in refused] == ["bad", "uses-bad"]
     assert there.client.subjects() == ["good"]
-    assert target.plan(broken, there.client).counts == {"register": 2}
+    assert registry_writer.plan_import(broken, there.client).counts == {"register": 2}
     assert there.client.mode() == "READWRITE"
 
 
@@ -121,9 +124,9 @@ def test_closed_doors_are_opened(there: Box) -> None:
         configs={"s": Config(compatibility_level="FULL", alias="other"), "": Config(compatibility_level="NONE")},
         modes={"s": "IMPORT"},
     )
-    assert target.apply(wanted, there.client) == []
-    assert target.plan(wanted, there.client).differences == ()
-    assert [row.subject for row in source.read(there.client).versions] == ["s", "s"]
+    assert registry_writer.apply_import(wanted, there.client) == []
+    assert registry_writer.plan_import(wanted, there.client).differences == ()
+    assert [row.subject for row in registry_reader.read_registry(there.client).versions] == ["s", "s"]
     assert there.client.mode() == "READWRITE"
     assert there.client.mode("s") == "IMPORT"
 
@@ -131,16 +134,16 @@ def test_closed_doors_are_opened(there: Box) -> None:
 def test_modes_may_be_left_behind(there: Box) -> None:
     """A source that was closed for the move need not leave the target closed."""
     closed = replace(TWO, modes={"": "READONLY", "s": "READONLY"})
-    assert target.apply(closed, there.client, modes=False) == []
-    assert target.plan(closed, there.client, modes=False).differences == ()
+    assert registry_writer.apply_import(closed, there.client, modes=False) == []
+    assert registry_writer.plan_import(closed, there.client, modes=False).differences == ()
     assert there.client.mode() == "READWRITE"
 
 
 def test_ids_are_not_given_again(there: Box) -> None:
     """The highest id the source ever gave stays given, and leaves no version behind."""
     wanted = replace(TWO, max_ids={".": 40})
-    assert target.apply(wanted, there.client) == []
-    assert target.plan(wanted, there.client).differences == ()
+    assert registry_writer.apply_import(wanted, there.client) == []
+    assert registry_writer.plan_import(wanted, there.client).differences == ()
     assert there.client.subjects(deleted=True) == ["s"]
     assert there.http.post("/subjects/new/versions", json={"schema": '"string"'}).json()["id"] == 41
 
@@ -166,18 +169,18 @@ MANY = dump(*(row(f"s{place}", 1, place, record(f"R{place}", "a"), deleted=place
 @pytest.mark.parametrize("writes", [0, 1, 4, 8, 9, 11, 12, 13])
 def test_an_import_that_is_cut_off_can_be_finished(there: Box, writes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the target goes away, the error says what is left open, and the next run does only what is missing."""
-    monkeypatch.setattr(target, "CHUNK", 1)
+    monkeypatch.setattr(registry_writer, "CHUNK", 1)
     wanted = replace(
         MANY, configs={"": Config(compatibility_level="FULL")}, modes={"s1": "READONLY"}, max_ids={".": 30}
     )
     dying = SchemaRegistryClient("http://x", transport=_Dying(there, writes), retry=Retry(rounds=1))
-    with pytest.raises(target.Unfinished, match="Run the same import again"):
-        target.apply(wanted, dying)
-    arrived = len(source.read(there.client).versions)
+    with pytest.raises(registry_writer.ImportInterrupted, match="Run the same import again"):
+        registry_writer.apply_import(wanted, dying)
+    arrived = len(registry_reader.read_registry(there.client).versions)
     assert arrived <= max(writes - 1, 0)
     assert there.client.mode() == ("IMPORT" if writes else "READWRITE")
-    assert target.apply(wanted, there.client) == []
-    assert target.plan(wanted, there.client).differences == ()
+    assert registry_writer.apply_import(wanted, there.client) == []
+    assert registry_writer.plan_import(wanted, there.client).differences == ()
     assert there.client.mode() == "READWRITE"
     assert there.client.subjects(deleted=True) == [f"s{place}" for place in range(1, 9)]
 
@@ -195,7 +198,7 @@ class _Plain(httpx.BaseTransport):
         return self._registry.transport.handle_request(request)
 
 
-KEYS = Beside(
+KEYS = RegistryExtras(
     (MigratedKek("k", "x", "1", kms_props={"a": "b"}, ts=5),), (MigratedDek("k", "s1", 3, "AES256_GCM", "AAAA", ts=6),)
 )
 
@@ -204,27 +207,27 @@ KEYS = Beside(
 def test_other_makes_take_one_after_the_other(there: Box, status: int) -> None:
     """A target without bulk imports gets its versions singly; keys it cannot take so are told by name."""
     plain = SchemaRegistryClient("http://x", transport=_Plain(there, status), retry=Retry(rounds=1))
-    assert target.apply(MANY, plain) == []
-    assert target.plan(MANY, there.client).differences == ()
-    refused = target.apply(replace(MANY, beside=KEYS), plain)
+    assert registry_writer.apply_import(MANY, plain) == []
+    assert registry_writer.plan_import(MANY, there.client).differences == ()
+    refused = registry_writer.apply_import(replace(MANY, extras=KEYS), plain)
     assert [row.name for row in refused] == ["kek . k", "dek k s1 AES256_GCM 3"]
     assert there.client.mode() == "READWRITE"
 
 
 def test_keys_follow_their_source(there: Box) -> None:
     """A second import brings what changed at the source meanwhile; another key of the same name is refused."""
-    assert target.apply(replace(MANY, beside=KEYS), there.client) == []
+    assert registry_writer.apply_import(replace(MANY, extras=KEYS), there.client) == []
     kek, dek = KEYS.keks[0], KEYS.deks[0]
-    changed = Beside((replace(kek, doc="why", deleted=True, ts=9),), (replace(dek, deleted=True, ts=9),))
-    left = target.plan(replace(MANY, beside=changed), there.client).differences
+    changed = RegistryExtras((replace(kek, doc="why", deleted=True, ts=9),), (replace(dek, deleted=True, ts=9),))
+    left = registry_writer.plan_import(replace(MANY, extras=changed), there.client).differences
     assert [(row.kind, row.name, row.why) for row in left] == [
-        (Kind.BESIDE, ". k", "kek: doc, ts, deleted"),
-        (Kind.BESIDE, "k s1 AES256_GCM 3", "dek: ts, deleted"),
+        (DifferenceKind.BESIDE, ". k", "kek: doc, ts, deleted"),
+        (DifferenceKind.BESIDE, "k s1 AES256_GCM 3", "dek: ts, deleted"),
     ]
-    assert target.apply(replace(MANY, beside=changed), there.client) == []
-    assert target.plan(replace(MANY, beside=changed), there.client).differences == ()
-    other = replace(MANY, beside=Beside((replace(kek, kms_key_id="2"),)))
-    assert [row.name for row in target.apply(other, there.client)] == ["kek k"]
+    assert registry_writer.apply_import(replace(MANY, extras=changed), there.client) == []
+    assert registry_writer.plan_import(replace(MANY, extras=changed), there.client).differences == ()
+    other = replace(MANY, extras=RegistryExtras((replace(kek, kms_key_id="2"),)))
+    assert [row.name for row in registry_writer.apply_import(other, there.client)] == ["kek k"]
 
 
 def test_secrets_of_shared_keys_are_set_by_hand(there: Box) -> None:
@@ -233,9 +236,9 @@ def test_secrets_of_shared_keys_are_set_by_hand(there: Box) -> None:
     with box() as origin:
         play(origin.http, [Step("POST", "/dek-registry/v1/keks", shared)])
         made = origin.http.post("/dek-registry/v1/keks/k/deks", json={"subject": "s"}).json()
-        dump_of_it = source.read(origin.client)
+        dump_of_it = registry_reader.read_registry(origin.client)
     assert dump_of_it.notes == ("secrets in the kmsProps of shared KEKs are not shown: set them at the target",)
-    assert target.apply(dump_of_it, there.client) == []
+    assert registry_writer.apply_import(dump_of_it, there.client) == []
     play(there.http, [Step("PUT", "/dek-registry/v1/keks/k", {"kmsProps": {"secret": "s"}})])
     shown = there.http.get("/dek-registry/v1/keks/k/deks/s").json()
     assert shown == made
@@ -246,7 +249,7 @@ def test_times_stay_where_they_are(there: Box) -> None:
     """A version that is there keeps its time; that it is another one is told, and stands in nobody's way."""
     play(there.http, [register("s", '"int"')])
     timed = dump(replace(row("s", 1, 1, '"int"'), ts=5), replace(row("s", 2, 2, '"long"'), ts=6))
-    assert target.apply(timed, there.client) == []
-    left = target.plan(timed, there.client).differences
-    assert [(difference.kind, difference.version) for difference in left] == [(Kind.TIME, 1)]
-    assert [version.ts for version in source.read(there.client).versions][1] == 6
+    assert registry_writer.apply_import(timed, there.client) == []
+    left = registry_writer.plan_import(timed, there.client).differences
+    assert [(difference.kind, difference.version) for difference in left] == [(DifferenceKind.TIME, 1)]
+    assert [version.ts for version in registry_reader.read_registry(there.client).versions][1] == 6

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from stele.cli.groups import flattened
+from stele.cli.options import expand_dataclass
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Place:
     size: Annotated[int, typer.Option("--size", help="How much.")] = 3
 
 
-@flattened
+@expand_dataclass
 def command(
     file: Annotated[str, typer.Argument()],
     place: Place,

@@ -20,7 +20,7 @@ def test_a_batch_in_one_line() -> None:
         replayed=True,
         seconds=2.0,
     )
-    said = pipeline.line(batch, 12)
+    said = pipeline.batch_line(batch, 12)
     assert said.partition(" ")[2] == (
         "batch 7: 1,200 rows (id 9: 499, id 10: 700, id –: 1), 3 dead letters, orders-value v2, 2.0 s, 602 records/s, "
         "12 behind Kafka, new columns: note, place.country, begun by an earlier run"
@@ -29,13 +29,13 @@ def test_a_batch_in_one_line() -> None:
 
 def test_an_empty_batch_and_very_many_ids() -> None:
     """Nothing is said of what is not known, and not all of what would fill the screen."""
-    assert pipeline.line(BatchReport(0)).partition(" ")[2] == "batch 0: 0 rows, 0 dead letters, 0.0 s"
-    many = pipeline.line(BatchReport(0, records={str(number): 1 for number in range(30)}))
+    assert pipeline.batch_line(BatchReport(0)).partition(" ")[2] == "batch 0: 0 rows, 0 dead letters, 0.0 s"
+    many = pipeline.batch_line(BatchReport(0, records={str(number): 1 for number in range(30)}))
     assert "id 7: 1, 22 more)" in many
 
 
 def test_the_sums_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     """All versions used are named, by subject; names that look like markup are texts."""
-    pipeline.summary(PipelineReport(batches=2, rows=3, versions={"a-[red]value": (1, 2), "b-value": (4,)}))
+    pipeline.print_summary(PipelineReport(batches=2, rows=3, versions={"a-[red]value": (1, 2), "b-value": (4,)}))
     said = capsys.readouterr().out
     assert "2 batches, 3 rows, 0 dead letters, 0 tombstones; versions used: a-[red]value 1, 2; b-value 4" in said

@@ -20,7 +20,7 @@ from stele.client import (
     record_name,
 )
 from stele.client.serdes import AsyncSerializer, AvroDeserializer, AvroSerializer
-from stele.client.serdes.steps import HOLDS, Associations, run
+from stele.client.serdes.steps import ASSOCIATION_TTL, AssociatedSubjects, run_blocking
 from stele.errors import InvalidName, Unavailable
 
 
@@ -77,14 +77,14 @@ def test_asked_again_after_a_while() -> None:
     """Neither an association nor its absence is asked for with every record, and both may change."""
     registry, now = Associating(None), [0.0]
     client = SchemaRegistryClient("http://registry", transport=httpx.MockTransport(registry.handle), cache_ttl=0)
-    names = Associations(client, AssociatedName(), clock=lambda: now[0])
+    names = AssociatedSubjects(client, AssociatedName(), clock=lambda: now[0])
 
     def found() -> str:
-        return run(names.subject("orders", "value", ""), client)
+        return run_blocking(names.find_subject("orders", "value", ""), client)
 
     assert {found() for _ in range(3)} == {"orders-value"}
     registry.rows = {("lkc-1", "orders", "value"): "shared"}
-    now[0] = HOLDS
+    now[0] = ASSOCIATION_TTL
     assert (found(), len(registry.queries)) == ("orders-value", 1)
     now[0] += 1
     assert {found() for _ in range(3)} == {"shared"}

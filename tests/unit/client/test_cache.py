@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 from stele.client.cache import MISSING, AnswerCache
-from stele.client.request import Effect, Lifetime
+from stele.client.request import CachePolicy, Effect
 
 
 class Clock:
@@ -33,8 +33,8 @@ def cache(clock: Clock) -> AnswerCache:
 
 def test_changeable_answers_end_with_their_time(cache: AnswerCache, clock: Clock) -> None:
     """`latest` holds for the time to live and not longer; ids hold for ever."""
-    cache.put("latest", 1, Lifetime.WHILE, cache.epoch)
-    cache.put("id", 2, Lifetime.EVER, cache.epoch)
+    cache.put("latest", 1, CachePolicy.TTL, cache.epoch)
+    cache.put("id", 2, CachePolicy.IMMUTABLE, cache.epoch)
     clock.now = 9.9
     assert cache.get("latest") == 1
     clock.now = 10
@@ -45,45 +45,45 @@ def test_changeable_answers_end_with_their_time(cache: AnswerCache, clock: Clock
 
 def test_none_is_an_answer(cache: AnswerCache) -> None:
     """A known None is not a miss."""
-    cache.put("k", None, Lifetime.EVER, cache.epoch)
+    cache.put("k", None, CachePolicy.IMMUTABLE, cache.epoch)
     assert cache.get("k") is None
 
 
 def test_answers_without_life_are_not_kept(cache: AnswerCache, clock: Clock) -> None:
     """Lists are asked for every time, and a time to live of zero turns that off for everything changeable."""
-    cache.put("list", 1, Lifetime.NEVER, cache.epoch)
+    cache.put("list", 1, CachePolicy.NEVER, cache.epoch)
     assert cache.get("list") is MISSING
     off = AnswerCache(ttl=0, clock=clock)
-    off.put("latest", 1, Lifetime.WHILE, off.epoch)
+    off.put("latest", 1, CachePolicy.TTL, off.epoch)
     assert off.get("latest") is MISSING
 
 
 def test_longest_unused_goes_first(cache: AnswerCache) -> None:
     """Room is bounded; what is used stays."""
     for key in ("a", "b"):
-        cache.put(key, key, Lifetime.EVER, cache.epoch)
+        cache.put(key, key, CachePolicy.IMMUTABLE, cache.epoch)
     cache.get("a")
-    cache.put("c", "c", Lifetime.EVER, cache.epoch)
+    cache.put("c", "c", CachePolicy.IMMUTABLE, cache.epoch)
     assert [cache.get(key) for key in "abc"] == ["a", MISSING, "c"]
 
 
 def test_own_writes_void_what_they_may_have_changed(cache: AnswerCache) -> None:
     """Registering voids `latest`; deleting voids even numbered versions, since purged numbers may come again."""
-    cache.put("latest", 1, Lifetime.WHILE, cache.epoch)
-    cache.put("id", 2, Lifetime.EVER, cache.epoch)
-    cache.wrote(Effect.READ)
+    cache.put("latest", 1, CachePolicy.TTL, cache.epoch)
+    cache.put("id", 2, CachePolicy.IMMUTABLE, cache.epoch)
+    cache.forget_after_write(Effect.READ)
     assert cache.get("latest") == 1
-    cache.wrote(Effect.WRITE)
+    cache.forget_after_write(Effect.WRITE)
     assert (cache.get("latest"), cache.get("id")) == (MISSING, 2)
-    cache.wrote(Effect.DELETE)
+    cache.forget_after_write(Effect.DELETE)
     assert cache.get("id") is MISSING
 
 
 def test_answers_asked_for_before_a_write_are_not_kept(cache: AnswerCache) -> None:
     """A slow read which overlaps a write of the same client may be stale, so it is not remembered."""
     epoch = cache.epoch
-    cache.wrote(Effect.WRITE)
-    cache.put("latest", 1, Lifetime.WHILE, epoch)
+    cache.forget_after_write(Effect.WRITE)
+    cache.put("latest", 1, CachePolicy.TTL, epoch)
     assert cache.get("latest") is MISSING
 
 
@@ -96,10 +96,10 @@ def test_threads_share_one_cache() -> None:
         try:
             for number in range(3000):
                 key = (seed * number) % 97
-                cache.put(key, key, Lifetime.EVER, cache.epoch)
+                cache.put(key, key, CachePolicy.IMMUTABLE, cache.epoch)
                 assert cache.get(key) in (MISSING, key)
                 if number % 500 == 0:
-                    cache.wrote(Effect.WRITE)
+                    cache.forget_after_write(Effect.WRITE)
         except BaseException as error:  # handed to the main thread
             failures.append(error)
 

@@ -14,9 +14,9 @@ from stele import errors
 from stele.client import (
     AsyncSchemaRegistryClient,
     Bearer,
+    CachePolicy,
     Config,
     ContextId,
-    Lifetime,
     Request,
     ResponseError,
     Retry,
@@ -372,7 +372,7 @@ def test_clients_travel_to_other_processes() -> None:
 def test_calls_of_ones_own(script: Script) -> None:
     """`send` takes any request, with the same retries, errors and cache."""
     script.say("GET /new/thing", (200, {"a": 1}))
-    request: Request[Any] = Request("GET", "/new/thing", msgspec.json.decode, lifetime=Lifetime.EVER)
+    request: Request[Any] = Request("GET", "/new/thing", msgspec.json.decode, cache_policy=CachePolicy.IMMUTABLE)
     client = script.client()
     assert client.send(request) == client.send(request) == {"a": 1}
     assert len(script.requests) == 1

@@ -8,7 +8,7 @@ from email.utils import format_datetime
 import pytest
 
 from stele.client.cache import AnswerCache
-from stele.client.exchange import Lost, Nodes, Reply, Retry, answer, retry_after
+from stele.client.exchange import Reply, Retry, ServerOrder, TransportFailure, answer_request, parse_retry_after
 from stele.client.request import Request
 
 
@@ -24,25 +24,25 @@ class Clock:
 def test_failed_servers_go_last_and_come_back() -> None:
     """A server rests after a failure, the longest rested first, and is as good as others when its time is over."""
     clock = Clock()
-    nodes = Nodes(["a", "b", "c"], cool_down=30, clock=clock)
-    nodes.failed("a")
+    nodes = ServerOrder(["a", "b", "c"], cool_down=30, clock=clock)
+    nodes.mark_failed("a")
     clock.now = 10
-    nodes.failed("b")
+    nodes.mark_failed("b")
     assert nodes.order() == ["c", "a", "b"]
     clock.now = 30
     assert nodes.order() == ["a", "c", "b"]
-    nodes.answered("b")
+    nodes.mark_healthy("b")
     assert nodes.order() == ["b", "a", "c"]
 
 
 def test_who_answered_is_asked_first_from_then_on() -> None:
     """A client stays with the server that answered, even when the first one has rested."""
     clock = Clock()
-    nodes = Nodes(["a", "b"], cool_down=30, clock=clock)
+    nodes = ServerOrder(["a", "b"], cool_down=30, clock=clock)
     request = Request("GET", "/x", lambda body: body)
-    steps = answer(request, nodes, Retry(), AnswerCache())
+    steps = answer_request(request, nodes, Retry(), AnswerCache())
     next(steps)
-    steps.send(Lost("refused", reached=False))
+    steps.send(TransportFailure("refused", reached=False))
     with pytest.raises(StopIteration):
         steps.send(Reply(200, {}, b""))
     clock.now = 100
@@ -60,11 +60,11 @@ def test_pauses_double_up_to_the_cap() -> None:
 )
 def test_retry_after_numbers(value: str, seconds: float | None) -> None:
     """Whole seconds count; anything else says nothing."""
-    assert retry_after(value) == seconds
+    assert parse_retry_after(value) == seconds
 
 
 def test_retry_after_dates() -> None:
     """A date counts from now; one that has passed asks for nothing."""
     now = datetime.now(UTC)
-    assert retry_after(format_datetime(now + timedelta(seconds=60), usegmt=True)) == pytest.approx(60, abs=2)
-    assert retry_after(format_datetime(now - timedelta(seconds=60), usegmt=True)) == 0
+    assert parse_retry_after(format_datetime(now + timedelta(seconds=60), usegmt=True)) == pytest.approx(60, abs=2)
+    assert parse_retry_after(format_datetime(now - timedelta(seconds=60), usegmt=True)) == 0

@@ -8,7 +8,7 @@ import pytest
 from tests.support.server_process import serving
 
 from stele.client import AsyncSchemaRegistryClient, Dek, Kek, SchemaRegistryClient, UpdateKekRequest, keys
-from stele.client.request import Effect, Lifetime
+from stele.client.request import CachePolicy, Effect
 from stele.errors import Conflict, DecodeError, NotFound, SteleError
 
 
@@ -16,7 +16,7 @@ def test_requests() -> None:
     """Names are data in addresses, contexts and flags are parameters, and only what may change little is kept."""
     asked = keys.kek("a/b", context=".c", deleted=True)
     assert asked.target == "/dek-registry/v1/keks/a%2Fb?context=.c&deleted=true"
-    assert asked.lifetime is Lifetime.WHILE
+    assert asked.cache_policy is CachePolicy.TTL
     assert keys.keks(subject_prefixes=("a b", "c"), limit=3).target == (
         "/dek-registry/v1/keks?subjectPrefix=a%20b&subjectPrefix=c&limit=3"
     )
@@ -51,7 +51,7 @@ def test_a_life_of_keys(tmp_path_factory: pytest.TempPathFactory) -> None:
         assert (kek.ts or 0) > 0
         with pytest.raises(Conflict):
             client.create_kek(Kek("k", "local-kms", "key"))
-        assert client.try_kek("k").name == "k"
+        assert client.test_kek("k").name == "k"
         assert client.update_kek("k", UpdateKekRequest(doc="because"), test=True).doc == "because"
         assert client.keks() == ["k"]
         dek = client.create_dek("k", "s-value")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stele.client import QualifiedName, qualify, record_name, split, topic_name, topic_record_name
+from stele.client import QualifiedName, qualify_subject, record_name, split_subject, topic_name, topic_record_name
 from stele.errors import InvalidName
 
 
@@ -20,7 +20,7 @@ from stele.errors import InvalidName
 )
 def test_qualify(subject: str, context: str, full: str) -> None:
     """A context goes in front, with or without its dot; a qualified name keeps its own."""
-    assert qualify(subject, context) == full
+    assert qualify_subject(subject, context) == full
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def test_qualify(subject: str, context: str, full: str) -> None:
 )
 def test_split(name: str, context: str, subject: str) -> None:
     """The second colon ends the context; other colons belong to the subject."""
-    assert split(name) == QualifiedName(context, subject)
-    assert str(split(name)) == name
+    assert split_subject(name) == QualifiedName(context, subject)
+    assert str(split_subject(name)) == name
 
 
 def test_contexts_have_no_colon() -> None:
     """A colon would move the border between context and subject."""
     with pytest.raises(InvalidName):
-        qualify("s", "a:b")
+        qualify_subject("s", "a:b")
 
 
 def test_strategies() -> None:

@@ -9,14 +9,23 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from stele.client import Plan, RegisteredSchema, ResolvedSchema, Schema, SchemaReference, SchemaSnapshot, changes, plans
+from stele.client import (
+    RegisteredSchema,
+    ResolvedSchema,
+    Schema,
+    SchemaReference,
+    SchemaSnapshot,
+    Workflow,
+    journal,
+    workflows,
+)
 from stele.errors import ContentNotFound, InvalidRequest, SubjectNotFound, TooLarge, VersionNotFound
 
 T = TypeVar("T")
 GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
 
 
-def run(plan: Plan[T], answers: dict[str, Any]) -> T:
+def run(plan: Workflow[T], answers: dict[str, Any]) -> T:
     """The plan's result, with answers by target."""
     result = None
     while True:
@@ -47,14 +56,14 @@ def test_references_come_with_their_own_dependencies_first() -> None:
         old("b"): document("B", "c"),
         old("c"): document("C"),
     }
-    found = run(plans.resolve(1), answers)
+    found = run(workflows.resolve(1), answers)
     assert list(found.references.items()) == [("c", "C"), ("a", "A"), ("b", "B")]
 
 
 def test_references_in_a_circle_end() -> None:
     """A registry that lets documents refer to each other does not hang its readers."""
     answers = {"/schemas/ids/1": document("root", "a"), old("a"): document("A", "b"), old("b"): document("B", "a")}
-    assert set(run(plans.resolve(1), answers).references) == {"a", "b"}
+    assert set(run(workflows.resolve(1), answers).references) == {"a", "b"}
 
 
 def test_deep_chains_are_followed_and_endless_ones_are_not() -> None:
@@ -62,9 +71,9 @@ def test_deep_chains_are_followed_and_endless_ones_are_not() -> None:
     answers = {"/schemas/ids/1": document("root", "n0")}
     answers |= {old(f"n{number}"): document(str(number), f"n{number + 1}") for number in range(1001)}
     with pytest.raises(TooLarge, match="1000"):
-        run(plans.resolve(1), answers)
+        run(workflows.resolve(1), answers)
     answers[old("n999")] = document("999")
-    assert len(run(plans.resolve(1), answers).references) == 1000
+    assert len(run(workflows.resolve(1), answers).references) == 1000
 
 
 def test_a_context_is_kept_through_references() -> None:
@@ -76,19 +85,19 @@ def test_a_context_is_kept_through_references() -> None:
         "/subjects/%3A.other%3Ab/versions/1?deleted=true": document("B", "c"),
         "/subjects/%3A.other%3Ac/versions/1?deleted=true": document("C"),
     }
-    found = run(plans.resolve(1, context="team"), answers)
+    found = run(workflows.resolve(1, context="team"), answers)
     assert (set(found.references), found.context) == ({"a", "b", "c"}, "team")
 
 
 def test_guids_need_no_context() -> None:
     """A guid is looked up as such."""
-    assert run(plans.resolve(GUID), {f"/schemas/guids/{GUID}": document("x", guid=str(GUID))}).text == "x"
+    assert run(workflows.resolve(GUID), {f"/schemas/guids/{GUID}": document("x", guid=str(GUID))}).text == "x"
 
 
 def test_a_schema_at_hand_is_resolved_without_being_registered() -> None:
     """Only its references are asked for."""
     schema = Schema("root", "JSON", (SchemaReference("a.json", "a", 1),))
-    found = run(plans.resolve_schema(schema), {old("a"): document("A")})
+    found = run(workflows.resolve_schema(schema), {old("a"): document("A")})
     assert (found.text, found.schema_type, found.references) == ("root", "JSON", {"a.json": "A"})
 
 
@@ -102,7 +111,7 @@ def snapshot() -> SchemaSnapshot:
         "/subjects/%3A.team%3Aa/versions/1?deleted=true": document("A"),
         "/schemas/ids/9?subject=%3A.team%3A": document("nine", id=9),
     }
-    return run(plans.snapshot(subjects=["s"], ids=[9], context="team"), answers)
+    return run(workflows.snapshot(subjects=["s"], ids=[9], context="team"), answers)
 
 
 def test_snapshot_answers_like_a_client(snapshot: SchemaSnapshot) -> None:
@@ -143,7 +152,7 @@ def test_other_files_are_refused() -> None:
 def test_texts_are_asked_for_until_all_came() -> None:
     """A hundred at a time, those an answer left out again; bytes that are no text arrive as they are."""
     names = [f"{number:064x}" for number in range(101)]
-    plan = changes.schema_texts([*names, names[0]])
+    plan = journal.schema_texts([*names, names[0]])
     asked: list[list[str]] = []
     request = plan.send(None)
 

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stele.client import (
+    BaselineSchema,
     ConfigUpdateRequest,
     Metadata,
-    Older,
     ReferenceText,
     Rule,
     RuleSet,
     Schema,
     SchemaReference,
-    calls,
-    changes,
-    in_use,
+    endpoints,
+    journal,
     settings,
+    usage,
 )
-from stele.client.request import Effect, Lifetime, Request, path, query
+from stele.client.request import CachePolicy, Effect, Request, build_path, build_query
 from stele.errors import InvalidName, InvalidRequest
 
 AVRO = Schema('"string"')
@@ -50,13 +50,13 @@ GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
 )
 def test_names_are_data_in_a_path(name: str, segment: str) -> None:
     """Whatever a subject is called, it stays one segment of the path."""
-    assert path("subjects", name, "versions") == f"/subjects/{segment}/versions"
+    assert build_path("subjects", name, "versions") == f"/subjects/{segment}/versions"
 
 
 @given(st.text())
 def test_any_name_survives_the_path(name: str) -> None:
     """Encoding is one to one for every text there is, and leaves nothing that has a meaning in an address."""
-    segment = path(name).removeprefix("/")
+    segment = build_path(name).removeprefix("/")
     assert unquote(segment) == name
     assert not set(segment) & set("/?#&=+; ")
     assert segment not in {".", ".."}
@@ -65,50 +65,50 @@ def test_any_name_survives_the_path(name: str) -> None:
 def test_texts_beyond_utf8_are_refused() -> None:
     """Lone surrogates have no bytes; they are an error of this library wherever they stand."""
     with pytest.raises(InvalidName):
-        calls.versions("\ud800")
+        endpoints.versions("\ud800")
     with pytest.raises(InvalidName):
-        calls.subjects(subject_prefix="\ud800")
+        endpoints.subjects(subject_prefix="\ud800")
     with pytest.raises(InvalidRequest):
-        calls.register("s", Schema("\ud800"))
+        endpoints.register("s", Schema("\ud800"))
 
 
 def test_query_leaves_out_what_was_not_said() -> None:
     """None and False are left out; '' and 0 are values."""
-    assert query({"a": None, "b": False, "c": "", "d": 0, "e": True, "f": "x y&z"}) == "c=&d=0&e=true&f=x%20y%26z"
+    assert build_query({"a": None, "b": False, "c": "", "d": 0, "e": True, "f": "x y&z"}) == "c=&d=0&e=true&f=x%20y%26z"
 
 
 @pytest.mark.parametrize(
     ("request_", "method", "target"),
     [
-        (calls.ping(), "GET", "/"),
-        (calls.server_version(), "GET", "/v1/metadata/version"),
-        (calls.cluster_id(), "GET", "/v1/metadata/id"),
-        (calls.deployment(), "GET", "/v1/metadata/deployment"),
+        (endpoints.ping(), "GET", "/"),
+        (endpoints.server_version(), "GET", "/v1/metadata/version"),
+        (endpoints.cluster_id(), "GET", "/v1/metadata/id"),
+        (endpoints.deployment(), "GET", "/v1/metadata/deployment"),
         (
-            calls.schemas(subject_prefix=":*:", latest_only=True),
+            endpoints.schemas(subject_prefix=":*:", latest_only=True),
             "GET",
             "/schemas?subjectPrefix=%3A%2A%3A&latestOnly=true",
         ),
-        (calls.schema_types(), "GET", "/schemas/types"),
-        (calls.schema_by_id(7), "GET", "/schemas/ids/7"),
-        (calls.schema_by_id(7, style="serialized"), "GET", "/schemas/ids/7?format=serialized"),
-        (calls.schema_text_by_id(7, subject="s"), "GET", "/schemas/ids/7/schema?subject=s"),
-        (calls.subjects_of_id(7, deleted=True), "GET", "/schemas/ids/7/subjects?deleted=true"),
-        (calls.versions_of_id(7), "GET", "/schemas/ids/7/versions"),
-        (calls.schema_by_guid(GUID), "GET", f"/schemas/guids/{GUID}"),
-        (calls.ids_of_guid(GUID), "GET", f"/schemas/guids/{GUID}/ids"),
-        (calls.subjects(subject_prefix="", deleted_only=True), "GET", "/subjects?subjectPrefix=&deletedOnly=true"),
-        (calls.lookup("s", AVRO, normalize=True), "POST", "/subjects/s?normalize=true"),
-        (calls.delete_subject("s", permanent=True), "DELETE", "/subjects/s?permanent=true"),
-        (calls.versions("s", offset=2, limit=3), "GET", "/subjects/s/versions?offset=2&limit=3"),
-        (calls.register("s", AVRO), "POST", "/subjects/s/versions"),
-        (calls.version("s"), "GET", "/subjects/s/versions/latest"),
-        (calls.version("s", 3, deleted=True), "GET", "/subjects/s/versions/3?deleted=true"),
-        (calls.version_text("s", 3), "GET", "/subjects/s/versions/3/schema"),
-        (calls.referenced_by("s", 3), "GET", "/subjects/s/versions/3/referencedby"),
-        (calls.delete_version("s", 3), "DELETE", "/subjects/s/versions/3"),
+        (endpoints.schema_types(), "GET", "/schemas/types"),
+        (endpoints.schema_by_id(7), "GET", "/schemas/ids/7"),
+        (endpoints.schema_by_id(7, style="serialized"), "GET", "/schemas/ids/7?format=serialized"),
+        (endpoints.schema_text_by_id(7, subject="s"), "GET", "/schemas/ids/7/schema?subject=s"),
+        (endpoints.subjects_of_id(7, deleted=True), "GET", "/schemas/ids/7/subjects?deleted=true"),
+        (endpoints.versions_of_id(7), "GET", "/schemas/ids/7/versions"),
+        (endpoints.schema_by_guid(GUID), "GET", f"/schemas/guids/{GUID}"),
+        (endpoints.ids_of_guid(GUID), "GET", f"/schemas/guids/{GUID}/ids"),
+        (endpoints.subjects(subject_prefix="", deleted_only=True), "GET", "/subjects?subjectPrefix=&deletedOnly=true"),
+        (endpoints.lookup("s", AVRO, normalize=True), "POST", "/subjects/s?normalize=true"),
+        (endpoints.delete_subject("s", permanent=True), "DELETE", "/subjects/s?permanent=true"),
+        (endpoints.versions("s", offset=2, limit=3), "GET", "/subjects/s/versions?offset=2&limit=3"),
+        (endpoints.register("s", AVRO), "POST", "/subjects/s/versions"),
+        (endpoints.version("s"), "GET", "/subjects/s/versions/latest"),
+        (endpoints.version("s", 3, deleted=True), "GET", "/subjects/s/versions/3?deleted=true"),
+        (endpoints.version_text("s", 3), "GET", "/subjects/s/versions/3/schema"),
+        (endpoints.referenced_by("s", 3), "GET", "/subjects/s/versions/3/referencedby"),
+        (endpoints.delete_version("s", 3), "DELETE", "/subjects/s/versions/3"),
         (
-            calls.latest_with_metadata("s", {"a b": "1", "c": "2"}, deleted=True),
+            endpoints.latest_with_metadata("s", {"a b": "1", "c": "2"}, deleted=True),
             "GET",
             "/subjects/s/metadata?key=a%20b&value=1&key=c&value=2&deleted=true",
         ),
@@ -124,11 +124,11 @@ def test_query_leaves_out_what_was_not_said() -> None:
         (settings.contexts(context_prefix=".t"), "GET", "/contexts?contextPrefix=.t"),
         (settings.delete_context(".team"), "DELETE", "/contexts/.team"),
         (settings.check("avro", "{}", []), "POST", "/api/check"),
-        (changes.journal(limit=0), "GET", "/api/journal?after=0&limit=0"),
-        (in_use.record_usage("table a/b", in_use.CensusRecord(1)), "PUT", "/api/usage/table%20a%2Fb"),
-        (in_use.forget_usage("s3://a"), "DELETE", "/api/usage/s3%3A%2F%2Fa"),
-        (in_use.foresee_deletion(":.t:a", 2), "GET", "/api/deletions/%3A.t%3Aa?version=2"),
-        (changes.journal(7, space="", subject="a/b"), "GET", "/api/journal?after=7&limit=1000&space=&subject=a%2Fb"),
+        (journal.journal(limit=0), "GET", "/api/journal?after=0&limit=0"),
+        (usage.record_usage("table a/b", usage.CensusRecord(1)), "PUT", "/api/usage/table%20a%2Fb"),
+        (usage.forget_usage("s3://a"), "DELETE", "/api/usage/s3%3A%2F%2Fa"),
+        (usage.preview_deletion(":.t:a", 2), "GET", "/api/deletions/%3A.t%3Aa?version=2"),
+        (journal.journal(7, space="", subject="a/b"), "GET", "/api/journal?after=7&limit=1000&space=&subject=a%2Fb"),
     ],
 )
 def test_routes(request_: Request[Any], method: str, target: str) -> None:
@@ -144,13 +144,13 @@ def body(request: Request[Any]) -> Any:
 
 def test_registration_body_has_only_what_was_said() -> None:
     """Old servers meet no fields they do not know."""
-    assert body(calls.register("s", AVRO)) == {"schema": '"string"'}
+    assert body(endpoints.register("s", AVRO)) == {"schema": '"string"'}
 
 
 def test_registration_body_in_full() -> None:
     """Type, references and metadata travel under the API's names."""
     schema = Schema("{}", "JSON", (SchemaReference("a.json", "a", 1),), Metadata(properties={"owner": "me"}))
-    assert body(calls.register("s", schema)) == {
+    assert body(endpoints.register("s", schema)) == {
         "schema": "{}",
         "schemaType": "JSON",
         "references": [{"name": "a.json", "subject": "a", "version": 1}],
@@ -173,7 +173,11 @@ def test_mode_removal_says_null() -> None:
 def test_check_body() -> None:
     """The stateless check carries every document with its references."""
     request = settings.check(
-        "avro", "{}", [Older("[]", (ReferenceText("r", "1"),))], references=[ReferenceText("q", "2")], policy="FULL"
+        "avro",
+        "{}",
+        [BaselineSchema("[]", (ReferenceText("r", "1"),))],
+        references=[ReferenceText("q", "2")],
+        policy="FULL",
     )
     assert body(request) == {
         "format": "avro",
@@ -188,24 +192,24 @@ def test_check_body() -> None:
 @pytest.mark.parametrize(
     ("request_", "lifetime"),
     [
-        (calls.schema_by_id(1), Lifetime.EVER),
-        (calls.schema_by_guid(GUID), Lifetime.EVER),
-        (calls.version("s", 1), Lifetime.EVER),
-        (calls.version("s", 1, deleted=True), Lifetime.WHILE),
-        (calls.version("s"), Lifetime.WHILE),
-        (calls.lookup("s", AVRO), Lifetime.WHILE),
-        (calls.versions("s"), Lifetime.NEVER),
-        (calls.register("s", AVRO), Lifetime.NEVER),
+        (endpoints.schema_by_id(1), CachePolicy.IMMUTABLE),
+        (endpoints.schema_by_guid(GUID), CachePolicy.IMMUTABLE),
+        (endpoints.version("s", 1), CachePolicy.IMMUTABLE),
+        (endpoints.version("s", 1, deleted=True), CachePolicy.TTL),
+        (endpoints.version("s"), CachePolicy.TTL),
+        (endpoints.lookup("s", AVRO), CachePolicy.TTL),
+        (endpoints.versions("s"), CachePolicy.NEVER),
+        (endpoints.register("s", AVRO), CachePolicy.NEVER),
     ],
 )
-def test_lifetimes(request_: Request[Any], lifetime: Lifetime) -> None:
+def test_lifetimes(request_: Request[Any], lifetime: CachePolicy) -> None:
     """Ids and numbered versions never change; `latest` and look-ups may; lists are asked for every time."""
-    assert request_.lifetime is lifetime
+    assert request_.cache_policy is lifetime
 
 
 def test_effects() -> None:
     """A look-up by POST writes nothing, settings may be sent twice, deletions may not."""
-    assert calls.lookup("s", AVRO).effect is Effect.READ
+    assert endpoints.lookup("s", AVRO).effect is Effect.READ
     assert settings.set_mode("READONLY").effect is Effect.WRITE
     assert settings.delete_mode("s").effect is Effect.DELETE
 
@@ -215,11 +219,11 @@ def test_null_is_the_same_as_nothing() -> None:
     names = ("doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled")
     rules = {"domainRules": [{"name": "r", **dict.fromkeys(names)}], "migrationRules": None, "enableAt": None}
     answer = {"id": 3, "schema": "{}", "references": None, "metadata": {"tags": None}, "ruleSet": rules, "guid": None}
-    found = calls.version("s").read(msgspec.json.encode(answer))
+    found = endpoints.version("s").read(msgspec.json.encode(answer))
     assert found.rule_set == RuleSet(domain_rules=[Rule("r")])
     assert (found.id, found.guid, found.references, found.metadata) == (3, "", (), Metadata())
     config = settings.config("s").read(msgspec.json.encode({"compatibilityLevel": "FULL", "defaultRuleSet": rules}))
     assert config.default_rule_set == found.rule_set
     for body in (b'[{"id": null}]', b'{"id": "x"}', b'{"references": [{"name": null}]}', b"[" * 100_000):
         with pytest.raises(msgspec.MsgspecError):
-            calls.version("s").read(body)
+            endpoints.version("s").read(body)

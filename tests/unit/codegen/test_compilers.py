@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.codegen import Folder, compiler, publish
+from stele.codegen import SourceFolder, get_compiler, publish_sources
 from stele.errors import CannotConvert, InvalidRequest, MalformedSchema, UnknownFormat
 
 ORDER = {
@@ -58,19 +58,19 @@ def loaded(files: Mapping[str, bytes]) -> types.ModuleType:
 
 def test_25_a_compiler_makes_files_and_a_target_takes_them(tmp_path: Path) -> None:
     """25: an Avro schema becomes a map of files, and the target is called with that map and the context."""
-    files = compiler("python").compile(json.dumps(ORDER), "AVRO")
+    files = get_compiler("python").compile(json.dumps(ORDER), "AVRO")
     assert list(files) == ["shop/v1/order.py"]
     assert all(isinstance(data, bytes) for data in files.values())
     target = Kept()
-    publish(files, target, "shop:order:1.0")
+    publish_sources(files, target, "shop:order:1.0")
     assert target.given == [(files, "shop:order:1.0")]
-    publish(files, Folder(tmp_path), "shop/1.0")
+    publish_sources(files, SourceFolder(tmp_path), "shop/1.0")
     assert (tmp_path / "shop/1.0/shop/v1/order.py").read_bytes() == files["shop/v1/order.py"]
 
 
 def test_the_classes_work() -> None:
     """What is made can be imported, and says what the schema says: fields, types, defaults, documentation."""
-    module = loaded(compiler("python").compile(json.dumps(ORDER), "AVRO"))
+    module = loaded(get_compiler("python").compile(json.dumps(ORDER), "AVRO"))
     order = module.Order(id=1, total=None, hash=b"", by={})
     assert (order.class_, order.state, order.note, order.tags) == ("it's", module.State.OPEN, None, [])
     assert module.Order.__doc__ == 'An "order" \\ of """ somebody.'
@@ -101,7 +101,7 @@ def test_the_classes_work() -> None:
 )
 def test_other_languages(schema_type: str, idl: str, path: str, annotation: str) -> None:
     """Whatever can be converted can be compiled."""
-    files = compiler("python").compile(idl, schema_type)
+    files = get_compiler("python").compile(idl, schema_type)
     assert [name.lower() for name in files] == [path]
     module = loaded(files)
     (made,) = (kind for kind in vars(module).values() if dataclasses.is_dataclass(kind))
@@ -118,7 +118,7 @@ def test_no_name_is_code(members: list[str], doc: str) -> None:
     schema = {"title": "T", "description": doc, "type": "object", "properties": properties}
     try:
         text = json.dumps(schema)
-        files = compiler("python").compile(text, "JSON")
+        files = get_compiler("python").compile(text, "JSON")
     except (CannotConvert, MalformedSchema, UnicodeEncodeError):
         return
     module = loaded(files)
@@ -129,7 +129,7 @@ def test_no_name_is_code(members: list[str], doc: str) -> None:
 
 def test_what_cannot_be_compiled() -> None:
     """A schema without a record, a format without fields, a language nobody speaks."""
-    python = compiler("python")
+    python = get_compiler("python")
     with pytest.raises(CannotConvert):
         python.compile('"int"', "AVRO")
     with pytest.raises(CannotConvert):
@@ -139,25 +139,25 @@ def test_what_cannot_be_compiled() -> None:
     with pytest.raises(UnknownFormat):
         python.compile("", "COBOL")
     with pytest.raises(InvalidRequest, match="python"):
-        compiler("cobol")
+        get_compiler("cobol")
 
 
 @pytest.mark.parametrize("path", ["", "/etc/x", "a//b", "../x", "a/../../x", "a\\b", "a\0"])
 def test_files_stay_where_they_belong(path: str, tmp_path: Path) -> None:
     """No path and no context leads out of the folder."""
     with pytest.raises(InvalidRequest):
-        publish({path: b""}, Folder(tmp_path), "c")
+        publish_sources({path: b""}, SourceFolder(tmp_path), "c")
     with pytest.raises(InvalidRequest):
-        publish({}, Folder(tmp_path), "c")
+        publish_sources({}, SourceFolder(tmp_path), "c")
     for context in ("", ".", "..", "../c", "/c"):
         with pytest.raises(InvalidRequest):
-            publish({"a": b""}, Folder(tmp_path / "root"), context)
+            publish_sources({"a": b""}, SourceFolder(tmp_path / "root"), context)
 
 
 def test_a_context_is_replaced_whole(tmp_path: Path) -> None:
     """What a folder had is gone when a context comes again, and nothing else is left behind."""
-    publish({"a": b"1", "b/c": b"2"}, Folder(tmp_path), "c")
-    publish({"a": b"3"}, Folder(tmp_path), "c")
+    publish_sources({"a": b"1", "b/c": b"2"}, SourceFolder(tmp_path), "c")
+    publish_sources({"a": b"3"}, SourceFolder(tmp_path), "c")
     assert [(str(p.relative_to(tmp_path)), p.read_bytes()) for p in tmp_path.rglob("*") if p.is_file()] == [
         ("c/a", b"3")
     ]

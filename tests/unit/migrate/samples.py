@@ -6,23 +6,27 @@ from hypothesis import strategies as st
 
 from stele.core.metadata import Metadata
 from stele.migrate import model
-from stele.migrate.beside import Beside, MigratedAssociation, MigratedDek, MigratedKek
-from stele.migrate.model import Dump, Version
-from stele.migrate.order import ordered
+from stele.migrate.dependency_order import sort_by_dependency
+from stele.migrate.extras import MigratedAssociation, MigratedDek, MigratedKek, RegistryExtras
+from stele.migrate.model import Dump, DumpVersion
 from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
 
 
 def row(
     subject: str, number: int, schema_id: int, text: str = "", *refers: tuple[str, int], deleted: bool = False
-) -> Version:
+) -> DumpVersion:
     """A version; its text is its id unless given."""
     references = [SchemaReference(f"r{place}", target, version) for place, (target, version) in enumerate(refers)]
-    return model.version(subject, number, schema_id, text or f'"t{schema_id}"', references=references, deleted=deleted)
+    return model.normalize_version(
+        subject, number, schema_id, text or f'"t{schema_id}"', references=references, deleted=deleted
+    )
 
 
-def dump(*versions: Version, contexts: tuple[str, ...] = (".",)) -> Dump:
+def dump(*versions: DumpVersion, contexts: tuple[str, ...] = (".",)) -> Dump:
     """A registry of versions alone."""
-    return Dump(ordered(versions), contexts=tuple(sorted({*contexts, *(version.context for version in versions)})))
+    return Dump(
+        sort_by_dependency(versions), contexts=tuple(sorted({*contexts, *(version.context for version in versions)}))
+    )
 
 
 _texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8)
@@ -54,7 +58,7 @@ _configs = st.builds(
     normalize=st.none() | st.booleans(),
     default_metadata=_metadata,
     override_rule_set=_rule_sets,
-).map(model.config)
+).map(model.normalize_config)
 _levels = st.sampled_from(["", ":.__GLOBAL:", ":.t:", "a", ":.t:a"])
 
 
@@ -82,7 +86,7 @@ _associations = st.builds(
     frozen=st.booleans(),
 )
 _besides = st.builds(
-    Beside,
+    RegistryExtras,
     st.just(())
     | st.just(
         (MigratedKek("k", "aws-kms", "arn", kms_props={"a": "b"}, ts=5), MigratedKek("l", "x", "y", deleted=True))
@@ -101,12 +105,12 @@ def _absolute(subject: str) -> str:
 @st.composite
 def dumps(draw: st.DrawFn) -> Dump:
     """Any registry whose ids are its own: no two schemas of a context share one."""
-    versions: list[Version] = []
+    versions: list[DumpVersion] = []
     numbers = draw(st.lists(st.tuples(_subjects, st.integers(1, 5)), unique=True, max_size=8))
     for schema_id, (subject, number) in enumerate(numbers, 1):
         refers = draw(st.lists(st.sampled_from(versions), max_size=2)) if versions else []
         versions.append(
-            model.version(
+            model.normalize_version(
                 subject,
                 number,
                 schema_id,
@@ -124,10 +128,10 @@ def dumps(draw: st.DrawFn) -> Dump:
     contexts = {".", *draw(st.sets(st.sampled_from([".t", ".v"]))), *(version.context for version in versions)}
     filled = sorted({version.context for version in versions})
     return Dump(
-        ordered(versions),
+        sort_by_dependency(versions),
         dict(sorted(draw(st.dictionaries(_levels, _configs, max_size=3)).items())),
         dict(sorted(draw(st.dictionaries(_levels, st.sampled_from(["READONLY", "IMPORT"]), max_size=3)).items())),
         tuple(sorted(contexts)),
         {context: 1000 + len(context) for context in filled if draw(st.booleans())},
-        beside=draw(_besides),
+        extras=draw(_besides),
     )

@@ -52,13 +52,13 @@ def records_of(log: MemoryLog) -> list[bytes]:
 
 def written(path: Path, log: MemoryLog) -> Path:
     """The archive of a log."""
-    asyncio.run(archive.write(log, path))
+    asyncio.run(archive.write_archive(log, path))
     return path
 
 
 def restored(path: Path, log: MemoryLog) -> Restoration:
     """What restoring an archive says."""
-    with archive.opened(path) as found:
+    with archive.open_archive(path) as found:
         return asyncio.run(found.restore(log))
 
 
@@ -71,7 +71,7 @@ def test_a_log_comes_back(tmp_path: Path, name: str) -> None:
     assert records_of(other) == records_of(log)
     assert written(tmp_path / f"b{name}", other).read_bytes() == path.read_bytes()
     assert restored(path, other) == Restoration(7, 0, 0, 0)
-    with archive.opened(path) as found:
+    with archive.open_archive(path) as found:
         assert found.contents.records == 7
         assert sorted(found.levels()) == [":.c:nobody", "t"]
 
@@ -157,13 +157,13 @@ def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:
     }
     for why, content in cases.items():
         path.write_bytes(gzip.compress(b"".join(content)))
-        with pytest.raises(InvalidRequest, match=why), archive.opened(path):
+        with pytest.raises(InvalidRequest, match=why), archive.open_archive(path):
             pass
     path.write_bytes(gzip.compress(b"".join(lines))[:-9])
-    with pytest.raises(InvalidRequest, match="damaged"), archive.opened(path):
+    with pytest.raises(InvalidRequest, match="damaged"), archive.open_archive(path):
         pass
     path.write_bytes(b"something else")
-    with pytest.raises(InvalidRequest, match="neither gzip nor zstd"), archive.opened(path):
+    with pytest.raises(InvalidRequest, match="neither gzip nor zstd"), archive.open_archive(path):
         pass
 
 
@@ -172,7 +172,7 @@ def test_records_that_nothing_led_to(tmp_path: Path) -> None:
     orphan = MemoryLog()
     asyncio.run(orphan.append(0, records_of(log_of(*STEPS))[-1:]))
     path = written(tmp_path / "a.gz", orphan)
-    with pytest.raises(InvalidRequest, match="line 2: the record does not follow"), archive.opened(path):
+    with pytest.raises(InvalidRequest, match="line 2: the record does not follow"), archive.open_archive(path):
         pass
 
 

@@ -9,8 +9,8 @@ from tests.support.examples import scale_examples
 from tests.unit.migrate.samples import row
 
 from stele.errors import InvalidRequest
-from stele.migrate.model import Version
-from stele.migrate.order import ordered
+from stele.migrate.dependency_order import sort_by_dependency
+from stele.migrate.model import DumpVersion
 
 
 @given(st.data())
@@ -22,19 +22,19 @@ def test_targets_come_first(data: st.DataObject) -> None:
     for place, name in enumerate(names):
         targets = data.draw(st.sets(st.sampled_from(names[:place]), max_size=3)) if place else set()
         rows.append(row(name, 1, place + 1, "", *((target, 1) for target in sorted(targets)), ("elsewhere", 9)))
-    found = ordered(data.draw(st.permutations(rows)))
+    found = sort_by_dependency(data.draw(st.permutations(rows)))
     assert sorted(found, key=lambda r: r.key) == sorted(rows, key=lambda r: r.key)
     seen: set[tuple[str, int]] = set()
     for version in found:
-        assert all(target in seen for target in version.targets() if target[0] != "elsewhere")
+        assert all(target in seen for target in version.referenced_keys() if target[0] != "elsewhere")
         seen.add(version.key)
-    assert ordered(reversed(found)) == found
+    assert sort_by_dependency(reversed(found)) == found
 
 
 def test_long_chains() -> None:
     """A chain far deeper than Python's stack is no trouble."""
     rows = [row(f"s{n:05}", 1, n + 1, "", *([(f"s{n + 1:05}", 1)] if n < 20_000 else [])) for n in range(20_001)]
-    assert [version.id for version in ordered(rows)] == list(range(20_001, 0, -1))
+    assert [version.id for version in sort_by_dependency(rows)] == list(range(20_001, 0, -1))
 
 
 CIRCLES = [
@@ -49,10 +49,10 @@ CIRCLES = [
 
 
 @pytest.mark.parametrize("rows", CIRCLES)
-def test_circles(rows: list[Version]) -> None:
+def test_circles(rows: list[DumpVersion]) -> None:
     """A circle of references is an error that shows it and says where one of its members was read."""
     with pytest.raises(InvalidRequest, match=r"^line [0-9]: references go in a circle: ") as caught:
-        ordered(rows, lambda key: f"line {key[1]}")
+        sort_by_dependency(rows, lambda key: f"line {key[1]}")
     shown = str(caught.value).split(": ", 2)[2].split(" → ")
     assert shown[0] == shown[-1]
     assert set(shown) <= {"a version 1", "b version 2"}
@@ -61,5 +61,5 @@ def test_circles(rows: list[Version]) -> None:
 def test_names_of_contexts() -> None:
     """A bare name means the context of whoever says it, a qualified one the context it names."""
     version = row(":.t:a", 1, 1, "", ("b", 1), (":.:c", 2), (":.u:d", 3), (":.t:e", 4))
-    assert version.targets() == [(":.t:b", 1), ("c", 2), (":.u:d", 3), (":.t:e", 4)]
+    assert version.referenced_keys() == [(":.t:b", 1), ("c", 2), (":.u:d", 3), (":.t:e", 4)]
     assert [reference.subject for reference in version.references] == ["b", ":.:c", ":.u:d", "e"]

@@ -10,7 +10,7 @@ import pytest
 
 from stele.client import Retry, SchemaRegistryClient
 from stele.errors import RegistryUnreachable
-from stele.migrate import source
+from stele.migrate import registry_reader
 from stele.protocol.confluent import Config
 
 Answer = Callable[[httpx.Request], tuple[int, Any]]
@@ -58,7 +58,7 @@ def karapace(request: httpx.Request) -> tuple[int, Any]:
 
 def test_a_server_without_pages_and_contexts() -> None:
     """The same page again is the end, deletion shows by comparison, and a mode everybody has is nobody's own."""
-    dump = source.read(client(karapace))
+    dump = registry_reader.read_registry(client(karapace))
     assert [(row.subject, row.id, row.schema_type, row.deleted) for row in dump.versions] == [
         ("a", 1, "AVRO", False),
         ("b", 2, "JSON", True),
@@ -98,7 +98,7 @@ def redpanda(request: httpx.Request) -> tuple[int, Any]:
 
 def test_a_server_without_a_list_of_schemas() -> None:
     """Versions are read one by one, live and deleted told apart by the two lists of numbers."""
-    dump = source.read(client(redpanda))
+    dump = registry_reader.read_registry(client(redpanda))
     assert [(row.subject, row.version, row.deleted) for row in dump.versions] == [
         (":.t:a", 1, True),
         ("a/x", 1, True),
@@ -111,7 +111,7 @@ def test_a_server_without_a_list_of_schemas() -> None:
 
 def test_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are asked for until one is not full, and what is told counts up."""
-    monkeypatch.setattr(source, "PAGE", 3)
+    monkeypatch.setattr(registry_reader, "PAGE", 3)
     rows = [listed(f"s{number}", 1, number + 1) for number in range(8)]
     offsets: list[int] = []
 
@@ -123,7 +123,7 @@ def test_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
         return 200, rows[offset : offset + int(request.url.params["limit"])]
 
     told: list[tuple[str, int, int | None]] = []
-    dump = source.read(client(paged), lambda verb, done, total: told.append((verb, done, total)))
+    dump = registry_reader.read_registry(client(paged), lambda verb, done, total: told.append((verb, done, total)))
     assert len(dump.versions) == 8
     assert offsets == [0, 3, 6, 0, 3, 6]
     assert told[:3] == [("listed", 3, None), ("listed", 6, None), ("listed", 8, None)]
@@ -139,5 +139,5 @@ def test_a_silent_server() -> None:
         "http://user:secret@other", transport=httpx.MockTransport(dead), retry=Retry(rounds=1), sleep=lambda _: None
     )
     with pytest.raises(RegistryUnreachable) as caught:
-        source.read(quiet)
+        registry_reader.read_registry(quiet)
     assert "secret" not in str(caught.value)

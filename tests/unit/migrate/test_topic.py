@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from stele.errors import InvalidRequest
-from stele.migrate import lines, topic
+from stele.migrate import dump_file, topic_reader
 from stele.migrate.model import Dump
-from stele.migrate.records import Record
+from stele.migrate.topic_records import Record
 
 BARE: dict[str, Any] = {"magic": 0}
 
@@ -29,7 +29,7 @@ def schema(subject: str, version: int, schema_id: int, text: str = "", **more: A
 
 def folded(*pairs: tuple[dict[str, Any], dict[str, Any] | None], shift: int = 0) -> Dump:
     """The registry of these records, at offsets from shift."""
-    return topic.read(
+    return topic_reader.read_topic_records(
         Record(json.dumps(key).encode(), json.dumps(value).encode() if value is not None else None, place)
         for place, (key, value) in enumerate(pairs, shift)
     )
@@ -116,11 +116,11 @@ def test_keys_and_associations() -> None:
         (dek, {"encryptedKeyMaterial": "m"}),
         ({**dek, "version": 2}, {"encryptedKeyMaterial": "n"}),
     ]
-    beside = folded(*pairs).beside
+    beside = folded(*pairs).extras
     assert [(row.kms_props, row.deleted) for row in beside.keks] == [({"secret": "t"}, True)]
     assert [(row.version, row.encrypted_key_material) for row in beside.deks] == [(1, "m"), (2, "n")]
     assert [(row.guid, row.resource_id, row.frozen) for row in beside.associations] == [("g", "", True)]
-    less = folded(*pairs, (dek, None), (association, None)).beside
+    less = folded(*pairs, (dek, None), (association, None)).extras
     assert (len(less.keks), [row.version for row in less.deks], less.associations) == (1, [2], ())
 
 
@@ -135,7 +135,7 @@ def test_records_out_of_their_order() -> None:
     assert shown(late) == []
     assert late.notes == ("2 records out of their order count for nothing",)
     unknown = [Record(json.dumps(key).encode(), json.dumps(value).encode()) for key, value in pairs]
-    assert len(topic.read(unknown).versions) == 2
+    assert len(topic_reader.read_topic_records(unknown).versions) == 2
 
 
 def test_tombstones_of_earlier_records() -> None:
@@ -150,7 +150,7 @@ def test_tombstones_of_earlier_records() -> None:
 def test_other_member_orders_and_generations() -> None:
     """Keys count by what they say, whatever the order of their members; generation 0 of schemas is read, too."""
     text = b'{"magic":0,"keytype":"SCHEMA","version":1,"subject":"s"}'
-    read = topic.read([Record(text, json.dumps(schema("s", 1, 1)).encode())])
+    read = topic_reader.read_topic_records([Record(text, json.dumps(schema("s", 1, 1)).encode())])
     assert shown(read) == [("s", 1, 1, False)]
 
 
@@ -176,14 +176,14 @@ def test_hostile_lines(line: bytes) -> None:
     """A line that is no record is named by its number."""
     file = io.BytesIO(b'{"keytype":"NOOP","magic":0}\tnull\n' + line + b"\n")
     with pytest.raises(InvalidRequest, match="^.*" + WRONG[line].replace("(", r"\(")):
-        topic.read(lines.read(file))
+        topic_reader.read_topic_records(dump_file.read_records(file))
 
 
 def test_endless_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line longer than any schema is refused before it is read whole."""
-    monkeypatch.setattr(lines, "MAX_LINE", 1024)
+    monkeypatch.setattr(dump_file, "MAX_LINE", 1024)
     with pytest.raises(InvalidRequest, match="line 1 is longer"):
-        list(lines.read(io.BytesIO(b"x" * 1025)))
+        list(dump_file.read_records(io.BytesIO(b"x" * 1025)))
 
 
 def test_circles_name_their_line() -> None:
@@ -192,7 +192,7 @@ def test_circles_name_their_line() -> None:
     second = schema("b", 1, 2, references=[{"name": "a", "subject": "a", "version": 1}])
     text = "\n".join(json.dumps({"key": schema_key(row["subject"], 1), "value": row}) for row in (first, second))
     with pytest.raises(InvalidRequest, match=r"line [12]: references go in a circle"):
-        topic.read(lines.read(io.BytesIO(text.encode())))
+        topic_reader.read_topic_records(dump_file.read_records(io.BytesIO(text.encode())))
 
 
 def test_lines_as_other_tools_print_them() -> None:
@@ -200,7 +200,7 @@ def test_lines_as_other_tools_print_them() -> None:
     key, value = json.dumps(schema_key("s", 1)), json.dumps(schema("s", 1, 1))
     kcat = json.dumps({"topic": "_schemas", "partition": 0, "offset": 3, "key": key, "payload": value})
     console = f"CreateTime:1700000000000\tPartition:0\tOffset:4\t{json.dumps(schema_key('s', 2))}\tnull"
-    read = list(lines.read(io.BytesIO(f"\n{kcat}\r\n\n{console}\r\n".encode())))
+    read = list(dump_file.read_records(io.BytesIO(f"\n{kcat}\r\n\n{console}\r\n".encode())))
     assert [(record.offset, record.place) for record in read] == [(3, "line 2"), (4, "line 4")]
     assert (read[0].key, read[0].value) == (key.encode(), value.encode())
     assert read[1].value is None

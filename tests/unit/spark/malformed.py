@@ -23,7 +23,7 @@ from test_engines import NAMES, mutated, record, shown
 from test_wires import PAYLOADS, VERSIONS, Fake, encoding
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.formats.avro import AVRO
 from stele.spark.decode.formats import decoder_for, encoder_for, type_for
 from stele.spark.decode.planning import plan_read
@@ -194,7 +194,7 @@ def others(random: Random) -> Iterator[Batch]:
 
 # --- wires ----------------------------------------------------------------------------------------------------------
 
-RABIN = AVRO.fingerprints(ready(VERSIONS[1]).parsed)["rabin"]
+RABIN = AVRO.fingerprints(parse_schema(VERSIONS[1]).parsed)["rabin"]
 WIRES = {
     "confluent": lambda payload: confluent.frame(8, payload),
     "confluent-header": lambda payload: payload,

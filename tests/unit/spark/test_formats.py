@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import DataError, EncodeError, InvalidRequest
 from stele.formats.protobuf import message_class
 from stele.spark.decode.formats import LANGUAGES, decoder_for, encoder_for, type_for
@@ -59,7 +59,7 @@ ORDER: dict[str, Any] = {
 
 def order(**changes: Any) -> Any:
     """A message with every field set."""
-    kind: Any = message_class(ready(PROTOBUF).parsed, "acme.Order")
+    kind: Any = message_class(parse_schema(PROTOBUF).parsed, "acme.Order")
     made = kind(i=-1, u=4_000_000_000, w=2**64 - 1, f=1.5, d=2.5, b=True, s="é", y=b"\xff", k=1, maybe=0, many=[1, 2])
     made.parts.add(sku="a", count=3).leaves["q"].kinds.extend([1, 0])
     made.parts[0].leaves["q"].x = -4
@@ -109,7 +109,7 @@ def test_protobuf_fields_of_every_kind_become_columns() -> None:
 
 def test_protobuf_columns_are_those_of_the_format() -> None:
     """The types are what the format's own table shape says, as far as Spark has them."""
-    shape = ready(PROTOBUF).format.arrow_schema(ready(PROTOBUF).parsed)
+    shape = parse_schema(PROTOBUF).format.arrow_schema(parse_schema(PROTOBUF).parsed)
     ours = type_for(PROTOBUF)
     assert [(field.name, field.type) for field in ours] == [(field.name, _deep(field.type)) for field in shape]
 
@@ -161,7 +161,7 @@ def test_a_message_inside_itself_is_text_where_it_comes_round() -> None:
     tree = ResolvedSchema(
         'syntax = "proto3"; message Tree { string name = 1; repeated Tree below = 2; }', "PROTOBUF", id=1
     )
-    kind: Any = message_class(ready(tree).parsed)
+    kind: Any = message_class(parse_schema(tree).parsed)
     made = kind(name="a", below=[kind(name="b", below=[kind(name="c")])])
     decoded = decode(tree, [frame(1, made.SerializeToString(), [0])])
     assert decoded.values.to_pylist() == [{"name": "a", "below": ['{"name": "b", "below": [{"name": "c"}]}']}]
@@ -305,7 +305,7 @@ THRIFT_ROW = {
 
 def test_thrift_structs_become_columns() -> None:
     """Every type comes out; a map with structs for keys is a map, a struct inside itself is text."""
-    own = ready(THRIFT)
+    own = parse_schema(THRIFT)
     datum = {
         **THRIFT_ROW, "parts": [{"sku": "x", "count": 4, "inner": {"sku": "y"}}], "counts": {"a": 1},
         "odd": [({"sku": "k"}, 9)],

@@ -14,7 +14,7 @@ import pytest
 from stele.client import ResolvedSchema, Rule, RuleSet, Schema, SchemaRegistryClient, SchemaSnapshot
 from stele.client.serdes import Rules
 from stele.client.serdes.rules import RuleContext, RuleExecutor
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import DataError, Invalid, RegistryUnreachable, RuleFailed, VersionNotFound
 from stele.formats.protobuf import message_class
 from stele.spark.decode.planning import plan_read, plan_write
@@ -41,7 +41,7 @@ SNAPSHOT = SchemaSnapshot((ORDER, ORDER2, CANCEL))
 
 def written(schema: ResolvedSchema, datum: Any) -> bytes:
     """A framed record."""
-    own = ready(schema)
+    own = parse_schema(schema)
     return frame(schema.id, own.format.codec(own.parsed).encode(datum))
 
 
@@ -138,7 +138,7 @@ def test_formats_may_be_mixed() -> None:
     proto = ResolvedSchema(
         'syntax = "proto3"; message Ping { int32 n = 1; }', "PROTOBUF", id=4, subject="ping", version=1
     )
-    kind: Any = message_class(ready(proto).parsed)
+    kind: Any = message_class(parse_schema(proto).parsed)
     frames: list[bytes | None] = [frame(4, kind(n=5).SerializeToString(), [0]), written(CANCEL, {"why": "x"})]
     values, _ = decode(frames, SchemaSnapshot((*SNAPSHOT.schemas, proto)), ["ping", "acme.Cancel"])
     assert values == [{"Ping": {"n": 5}, "Cancel": None}, {"Ping": None, "Cancel": {"why": "x"}}]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.formats.protobuf import message_class
 from stele.spark.decode.formats.protobuf import ProtobufLanguage
 from stele.spark.decode.formats.rows import RowDecoder
@@ -49,7 +49,7 @@ INDEX = [3]
 
 def decoder(*, scanning: bool) -> RowDecoder:
     """A decoder of the schema's own records, with the scan or without."""
-    return RowDecoder(ProtobufLanguage(), ready(SCHEMA), {1: SCHEMA}.get, "All", scanning=scanning)
+    return RowDecoder(ProtobufLanguage(), parse_schema(SCHEMA), {1: SCHEMA}.get, "All", scanning=scanning)
 
 
 SCANNING, PARSING = decoder(scanning=True), decoder(scanning=False)
@@ -78,7 +78,7 @@ def part(random: Random, made: Any) -> None:
 
 def message(random: Random) -> Any:
     """A message with some of its fields."""
-    made: Any = message_class(ready(SCHEMA).parsed, "All")()
+    made: Any = message_class(parse_schema(SCHEMA).parsed, "All")()
     ranges = {"a": 31, "b": 63, "e": 31, "f": 63, "i": 31, "j": 63}
     for name, bits in ranges.items():
         setattr(made, name, random.choice([0, 1, -1, random.randint(-(1 << bits), (1 << bits) - 1)]))
@@ -175,9 +175,9 @@ def test_messages_are_read_as_the_parser_reads_them(seed: int) -> None:
     found = same(frames)
     assert found.values.null_count == 5
     scanner = ProtobufLanguage().scanner(
-        ready(SCHEMA),
+        parse_schema(SCHEMA),
         "All",
-        ProtobufLanguage().plan(ready(SCHEMA), "All", 0),
+        ProtobufLanguage().plan(parse_schema(SCHEMA), "All", 0),
         lambda number, place: (number, place) == (1, (3,)),
     )
     assert scanner is not None
@@ -252,7 +252,7 @@ def test_no_scan_where_only_the_parser_reads_right() -> None:
         schema = ResolvedSchema(text, "PROTOBUF", id=1)
         assert (
             ProtobufLanguage().scanner(
-                ready(schema), "M", ProtobufLanguage().plan(ready(schema), "M", 0), lambda *_: True
+                parse_schema(schema), "M", ProtobufLanguage().plan(parse_schema(schema), "M", 0), lambda *_: True
             )
             is None
         )

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stele.client import RegisteredSchema, Request, ResolvedSchema, Schema, SchemaSnapshot, Version
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import ContentNotFound, DataError, Invalid, NotFound, RegistryUnreachable
 from stele.formats.avro import AVRO
 from stele.spark.decode.planning import plan_read, plan_write
@@ -94,7 +94,7 @@ class Fake:
 
 def avro(schema: ResolvedSchema, **datum: Any) -> bytes:
     """The payload of a record."""
-    own = ready(schema)
+    own = parse_schema(schema)
     return own.format.codec(own.parsed).encode(datum)
 
 
@@ -174,7 +174,7 @@ def test_message_indexes_in_headers() -> None:
 def test_single_objects() -> None:
     """Fingerprints are those of the subject's versions; one registered since is found by asking once."""
     registry = Fake(VERSIONS[0])
-    prints = [AVRO.fingerprints(ready(schema).parsed)["rabin"] for schema in VERSIONS]
+    prints = [AVRO.fingerprints(parse_schema(schema).parsed)["rabin"] for schema in VERSIONS]
     frames = [avro_single.frame(prints[0], PAYLOADS[0]), avro_single.frame(bytes(8), b""), None, b"\xc3"]
     reading = plan_read(registry, "s", wire="avro-single-object", engine="python")
     decoder = RecordDecoder(reading)
@@ -243,7 +243,7 @@ def test_pravega_payloads_may_end_with_zero_bytes() -> None:
         return pravega.frame(0, pravega.compress(pravega.GZIP, payload + bytes(zeros)))
 
     lists = [[0] * n for n in (0, 1, 5, 40)]
-    own = ready(other)
+    own = parse_schema(other)
     codec = own.format.codec(own.parsed)
     values, _, reasons = decode(
         "pravega",
@@ -270,7 +270,7 @@ def test_pravega_descriptors_are_schemas() -> None:
     from stele.formats.protobuf import file_descriptor_set
 
     schema = ResolvedSchema(PROTO, "PROTOBUF", subject="s", version=1, id=1)
-    data = file_descriptor_set(ready(schema).parsed).SerializeToString()
+    data = file_descriptor_set(parse_schema(schema).parsed).SerializeToString()
     registry = Fake(schema, answers={"GET /v1/groups/s/encodings/0": encoding(schema, data=data)})
     values, _, reasons = decode("pravega", registry, [pravega.frame(0, b"\x08\x05")], message="R")
     assert (values, reasons) == ([{"a": 5, "rest": b""}], [None])
@@ -330,8 +330,8 @@ def test_structured_cloud_events() -> None:
         '{"type": "object", "properties": {"a": {"type": "integer"}}}', "JSON", subject="s", version=1, id=7
     )
     said = {"id": "1", "source": "/x", "type": "t"}
-    document = cloudevents.structured("/schemas/ids/7", b'{"a": 90071992547409931}', said, is_json=True)
-    packed = cloudevents.structured("/schemas/ids/7", b'{"a": 2}', said, is_json=False)
+    document = cloudevents.structured_event("/schemas/ids/7", b'{"a": 90071992547409931}', said, is_json=True)
+    packed = cloudevents.structured_event("/schemas/ids/7", b'{"a": 2}', said, is_json=False)
     bare = b'{"specversion": "1.0", "data": 3}'
     values, _, reasons = decode("cloudevents:structured", Fake(schema), [document, packed, bare, b"{", b"[]", None])
     assert values == [{"a": 90071992547409931}, {"a": 2}, None, None, None, None]

@@ -113,14 +113,14 @@ def test_guid_header() -> None:
 
 def test_read_prefers_the_header() -> None:
     """With a header the record is all payload, even one that looks like a frame."""
-    frame = confluent.read(b"\x00\x00\x00\x00\x01x", confluent.guid_header(GUID))
+    frame = confluent.read_frame(b"\x00\x00\x00\x00\x01x", confluent.guid_header(GUID))
     assert (frame.schema, bytes(frame.payload())) == (GUID, b"\x00\x00\x00\x00\x01x")
 
 
 def test_read_takes_either_magic_in_either_place() -> None:
     """A guid may stand in front of the payload and an id in the header."""
-    assert confluent.read(confluent.guid_header(GUID) + b"p").schema == GUID
-    assert confluent.read(b"p", b"\x00\x00\x00\x00\x09").schema == 9
+    assert confluent.read_frame(confluent.guid_header(GUID) + b"p").schema == GUID
+    assert confluent.read_frame(b"p", b"\x00\x00\x00\x00\x09").schema == 9
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_read_takes_either_magic_in_either_place() -> None:
 )
 def test_message_finds_the_indexes_beside_the_id(data: bytes, header: bytes | None) -> None:
     """Indexes travel with the id, so a Protobuf payload is the same bytes in both layouts."""
-    indexes, payload = confluent.read(data, header).message()
+    indexes, payload = confluent.read_frame(data, header).message()
     assert (indexes, bytes(payload)) == ((1, 0), b"p")
 
 
@@ -138,13 +138,13 @@ def test_message_finds_the_indexes_beside_the_id(data: bytes, header: bytes | No
 def test_broken_headers_are_refused(header: bytes) -> None:
     """A header that is no id is an error; it is not ignored in favour of the payload."""
     with pytest.raises(FrameError):
-        confluent.read(b"\x00\x00\x00\x00\x01x", header)
+        confluent.read_frame(b"\x00\x00\x00\x00\x01x", header)
 
 
 def test_left_over_header_bytes_are_refused() -> None:
     """Bytes behind the id, or behind the indexes, mean that header and format do not belong together."""
-    frame = confluent.read(b"p", confluent.guid_header(GUID, [1]))
+    frame = confluent.read_frame(b"p", confluent.guid_header(GUID, [1]))
     with pytest.raises(FrameError, match="after the guid"):
         frame.payload()
     with pytest.raises(FrameError, match="after the indexes"):
-        confluent.read(b"p", confluent.guid_header(GUID, [1]) + b"!").message()
+        confluent.read_frame(b"p", confluent.guid_header(GUID, [1]) + b"!").message()

@@ -87,7 +87,7 @@ class OneOfMany:
 def test_alternate_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Further key ids are tried in order, and when none works the first error counts."""
     point = EntryPoint("many-kms", f"{__name__}:OneOfMany", kms.GROUP)
-    monkeypatch.setattr(kms, "_drivers", lambda: {"many-kms": point})
+    monkeypatch.setattr(kms, "_drivers_by_name", lambda: {"many-kms": point})
     properties = {"known": "c", kms.ALTERNATES: " b, c ,"}
     assert kms.wrap("many-kms", "a", properties, b"xyz") == b"zyx"
     with pytest.raises(kms.KmsDenied, match="no key a"):
@@ -96,6 +96,6 @@ def test_alternate_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_driver_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broken driver is an error of that KMS, not of the server."""
-    monkeypatch.setattr(kms, "_drivers", lambda: {"x": EntryPoint("x", "no.such.module:x", kms.GROUP)})
+    monkeypatch.setattr(kms, "_drivers_by_name", lambda: {"x": EntryPoint("x", "no.such.module:x", kms.GROUP)})
     with pytest.raises(kms.KmsError, match="cannot be loaded"):
         kms.open_key("x", "1", {})

@@ -53,8 +53,8 @@ def test_23_json_header() -> None:
 def test_02_record_ids_come_apart() -> None:
     """2: a record id is a schema id with 14 free bits, and a version in them."""
     assert rocketmq.record_id(2**22, 1) == 2**22 + 1
-    assert rocketmq.split(2**22 + 1) == (2**22, 1)
-    assert rocketmq.split(16383) == (0, 16383)
+    assert rocketmq.split_record(2**22 + 1) == (2**22, 1)
+    assert rocketmq.split_record(16383) == (0, 16383)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_ids_out_of_range(number: int) -> None:
         with pytest.raises(FrameError):
             frame(number, b"")
     with pytest.raises(FrameError):
-        rocketmq.split(number)
+        rocketmq.split_record(number)
 
 
 BROKEN = [b"", b"\x10", b"\x10" + bytes(7), b"\x00" + bytes(8), b"\x10" + bytes(8), b"\x20" * 9]
@@ -102,7 +102,7 @@ def test_frames_come_apart_as_they_were_put_together(number: int, payload: bytes
         for data in (framed, memoryview(framed)):
             found, rest = unframe(data)
             assert (found, bytes(rest)) == (number, payload)
-    assert rocketmq.record_id(*rocketmq.split(number)) == number
+    assert rocketmq.record_id(*rocketmq.split_record(number)) == number
 
 
 @given(st.binary(max_size=40))

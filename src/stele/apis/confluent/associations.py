@@ -10,9 +10,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from stele.apis.confluent import entities_associations as api
-from stele.apis.confluent.entities import RegisterSchemaRequest
-from stele.apis.confluent.faults_associations import (
+from stele.apis.confluent import models as api
+from stele.apis.confluent.errors import (
     Frozen,
     InvalidAssociation,
     NoActiveVersion,
@@ -20,6 +19,7 @@ from stele.apis.confluent.faults_associations import (
     SubjectOwned,
     SubjectTaken,
 )
+from stele.apis.confluent.models import RegisterSchemaRequest
 from stele.apis.confluent.names import key_of, qualified, writable_key
 from stele.core import queries
 from stele.core.model import Binding, SubjectKey

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from stele.apis.confluent import entities_exporters as api
-from stele.apis.confluent.faults_exporters import (
+from stele.apis.confluent import models as api
+from stele.apis.confluent.errors import (
     ExporterExists,
     ExporterNotFound,
     ExporterNotPaused,

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from stele.apis.confluent import entities_keys as api
-from stele.apis.confluent.faults_keys import (
+from stele.apis.confluent import models as api
+from stele.apis.confluent.errors import (
     InvalidKey,
     KeyExists,
     KeyInUse,

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from stele.apis.confluent.associations import NONE, STRONG, TOPIC, WEAK, Filter, association_out
-from stele.apis.confluent.entities import Schema
-from stele.apis.confluent.entities_associations import ExtendedSchema
+from stele.apis.confluent.models import ExtendedSchema, Schema
 from stele.apis.confluent.names import NoSuchResource, Prefix, context_of, key_of, qualified
 from stele.core import queries
 from stele.core.model import Binding, Namespace, SchemaEntry, Subject, SubjectKey, Version, VersionState

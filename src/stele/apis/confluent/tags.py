@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from stele.apis.confluent import entities as api
+from stele.apis.confluent import models as api
 from stele.apis.confluent.translate import rule_set_in
 from stele.core.metadata import Metadata, Rule, RuleSet, merge_rule_sets
 from stele.core.model import Attachments, Version

@@ -12,8 +12,8 @@ Where the schema of a record has rules, they run: conditions, transformations, m
 `stele.client.serdes.rules` for the rest.
 """
 
+from stele.client.serdes.async_serdes import AsyncDeserializer, AsyncSerializer
 from stele.client.serdes.avro import AvroDeserializer, AvroSerializer
-from stele.client.serdes.awaited import AsyncDeserializer, AsyncSerializer
 from stele.client.serdes.deserializer import BaseDeserializer
 from stele.client.serdes.framing import Headers, IdPlace
 from stele.client.serdes.generic import Deserializer

@@ -12,7 +12,7 @@ from typing import Any
 from stele.client.serdes.deserializer import BaseDeserializer, Decode, Stages
 from stele.client.serdes.rules.avro_fields import avro_walk
 from stele.client.serdes.rules.model import Walk
-from stele.client.serdes.schemas import Ready, demand, ready
+from stele.client.serdes.schemas import ParsedSchema, parse_schema, require_type
 from stele.client.serdes.serializer import Encode, Encoded, Serializer
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import EncodeError
@@ -24,14 +24,14 @@ class AvroSerializer(Serializer):
 
     schema_type = "AVRO"
 
-    def encoder(self, schema: Ready) -> Encode:
+    def make_encoder(self, schema: ParsedSchema) -> Encode:
         """See `Serializer`."""
         if _is_bytes(schema):
-            return _bare
+            return _encode_bare_bytes
         codec = schema.format.codec(schema.parsed)
         return lambda value: Encoded(codec.encode(value))
 
-    def walker(self, schema: Ready) -> Callable[[Any], Walk]:
+    def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
         """See `Serializer`."""
         walk = avro_walk(schema.parsed)
         return lambda _: walk
@@ -42,38 +42,38 @@ class AvroDeserializer(BaseDeserializer):
 
     schema_type = "AVRO"
 
-    def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
+    def make_decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
         """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
-        demand(schema, self.schema_type)
-        writer = ready(schema)
+        require_type(schema, self.schema_type)
+        writer = parse_schema(schema)
         if _is_bytes(writer):
             return lambda frame: bytes(frame.payload())
-        codec = writer.format.codec(writer.parsed, None if reader is None else ready(reader).parsed)
+        codec = writer.format.codec(writer.parsed, None if reader is None else parse_schema(reader).parsed)
 
         def decode(frame: Frame) -> Any:
             return codec.decode(bytes(frame.payload()))
 
         return decode
 
-    def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
+    def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
         """See `BaseDeserializer`. What migrations make is not checked against the reader's schema."""
-        type_name = str(ready(schema).parsed.type_name)
-        parsed = ready(reader or schema).parsed
+        type_name = str(parse_schema(schema).parsed.type_name)
+        parsed = parse_schema(reader or schema).parsed
         walk = avro_walk(parsed)
         return Stages(
             type_name=lambda _: type_name,
-            read=self.decoder(schema, None if migrating else reader),
+            read=self.make_decoder(schema, None if migrating else reader),
             land=lambda _, value: value,
             walk=lambda _: walk,
             finish=lambda value: value,
         )
 
 
-def _bare(value: Any) -> Encoded:
+def _encode_bare_bytes(value: Any) -> Encoded:
     if not isinstance(value, bytes | bytearray):
         raise EncodeError(f"{type(value).__name__} is no bytes value")
     return Encoded(bytes(value))
 
 
-def _is_bytes(schema: Ready) -> bool:
+def _is_bytes(schema: ParsedSchema) -> bool:
     return bool(schema.parsed.root.kind == "bytes")

@@ -9,12 +9,21 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from stele.client import plans
-from stele.client.names import AssociatedName, Naming, qualify, topic_name
+from stele.client import workflows
+from stele.client.names import AssociatedName, Naming, qualify_subject, topic_name
 from stele.client.serdes.framing import SeenHeaders, header_of
-from stele.client.serdes.rules.engine import Engine, Rules
-from stele.client.serdes.rules.model import Mode, Phase, Record, Walk
-from stele.client.serdes.steps import Associations, Kept, Source, Steps, Work, asked, blocking, run
+from stele.client.serdes.rules.engine import RuleEngine, Rules
+from stele.client.serdes.rules.model import RecordContext, RuleMode, RulePhase, Walk
+from stele.client.serdes.steps import (
+    AssociatedSubjects,
+    BoundedCache,
+    Source,
+    Steps,
+    Work,
+    ask_source,
+    blocking_client,
+    run_blocking,
+)
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import InvalidName, InvalidRequest
 from stele.wire import confluent
@@ -62,7 +71,7 @@ class Reading(NamedTuple):
 _MADE = {"_readings", "_engine", "_associations"}
 """Attributes that are not pickled but made anew."""
 
-Migration = tuple[Mode, ResolvedSchema, ResolvedSchema]
+Migration = tuple[RuleMode, ResolvedSchema, ResolvedSchema]
 """One step from a version to the next: the way, the version left, the version reached."""
 
 
@@ -105,7 +114,7 @@ class BaseDeserializer(ABC):
         self._naming = naming
         self._context = context
         self._rules = rules or Rules()
-        self._ready()
+        self._prepare()
 
     def __call__(
         self, data: bytes | None, *, topic: str = "", field: RecordField = "value", headers: SeenHeaders = None
@@ -116,16 +125,16 @@ class BaseDeserializer(ABC):
         is not of its schema, `RuleFailed` when a rule refuses it, `ContentNotFound` when the source does not know the
         schema, and what the client raises.
         """
-        return run(self.steps(data, topic, field, headers), self.source)
+        return run_blocking(self.deserialize_steps(data, topic, field, headers), self.source)
 
-    def steps(self, data: bytes | None, topic: str, field: RecordField, headers: SeenHeaders) -> Steps[Any]:
+    def deserialize_steps(self, data: bytes | None, topic: str, field: RecordField, headers: SeenHeaders) -> Steps[Any]:
         """What a call does, for whoever drives it."""
         if data is None:
             return None
-        frame = confluent.read(data, header_of(headers, field))
-        subject, number = (yield from self._chosen(topic, field)) if self._choosing else ("", 0)
+        frame = confluent.read_frame(data, header_of(headers, field))
+        subject, number = (yield from self._choose_version(topic, field)) if self._choosing else ("", 0)
         key = frame.schema, subject, number
-        reading = self._readings.get(key) or self._readings.put(key, (yield from self._learn(*key)))
+        reading = self._readings.get(key) or self._readings.put(key, (yield from self._load_reading(*key)))
         if reading.plain is not None:
             return reading.plain(frame)
         assert reading.ruled is not None
@@ -136,102 +145,110 @@ class BaseDeserializer(ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._ready()
+        self._prepare()
 
-    def _ready(self) -> None:
-        self._engine = Engine(self._rules, blocking(self.source))
+    def _prepare(self) -> None:
+        self._engine = RuleEngine(self._rules, blocking_client(self.source))
         naming = self._naming
-        self._associations = Associations(self.source, naming) if isinstance(naming, AssociatedName) else None
-        self._readings: Kept[tuple[int | UUID, str, int], Reading] = Kept()
+        self._associations = AssociatedSubjects(self.source, naming) if isinstance(naming, AssociatedName) else None
+        self._readings: BoundedCache[tuple[int | UUID, str, int], Reading] = BoundedCache()
 
-    def fitting(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> ResolvedSchema | None:
+    def select_reader(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> ResolvedSchema | None:
         """The reader's schema for records of a schema, None where it has no say."""
         del schema
         return reader
 
     @abstractmethod
-    def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
+    def make_decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
         """Reads records of one schema, as the reader wants them."""
 
     @abstractmethod
-    def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
+    def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
         """The same in steps; migrating: from values of the writer's version on, rules make those of the reader's."""
 
-    def _chosen(self, topic: str, field: RecordField) -> Steps[tuple[str, int]]:
+    def _choose_version(self, topic: str, field: RecordField) -> Steps[tuple[str, int]]:
         """Subject and version of the reader's schema where the registry chooses it."""
-        subject = yield from self._subject(topic, field, "")
+        subject = yield from self._find_subject(topic, field, "")
         if self._use_metadata is not None:
-            found = yield from asked(self.source, plans.resolve_metadata, subject, self._use_metadata)
+            found = yield from ask_source(self.source, workflows.resolve_metadata, subject, self._use_metadata)
         else:
-            found = yield from asked(self.source, plans.resolve_version, subject)
+            found = yield from ask_source(self.source, workflows.resolve_version, subject)
         return subject, found.version
 
-    def _learn(self, schema: int | UUID, subject: str, number: int) -> Steps[Reading]:
-        found = yield from asked(self.source, plans.resolve, schema, context=self._context)
-        wanted = (yield from asked(self.source, plans.resolve_version, subject, number)) if number else self._reader
-        reader = self.fitting(found, wanted)
+    def _load_reading(self, schema: int | UUID, subject: str, number: int) -> Steps[Reading]:
+        found = yield from ask_source(self.source, workflows.resolve, schema, context=self._context)
+        wanted = (
+            (yield from ask_source(self.source, workflows.resolve_version, subject, number)) if number else self._reader
+        )
+        reader = self.select_reader(found, wanted)
         migrations: list[Migration] = []
         if number and reader is not None:
-            migrations = yield from self._migrations(found, reader, subject)
+            migrations = yield from self._find_migrations(found, reader, subject)
         has_rules = self._engine.has_rules
         if (
             not migrations
-            and not has_rules(Phase.DOMAIN, Mode.READ, reader or found)
-            and not has_rules(Phase.ENCODING, Mode.READ, found)
+            and not has_rules(RulePhase.DOMAIN, RuleMode.READ, reader or found)
+            and not has_rules(RulePhase.ENCODING, RuleMode.READ, found)
         ):
-            return Reading(self.decoder(found, reader))
-        return Reading(None, self._ruled(found, reader, migrations))
+            return Reading(self.make_decoder(found, reader))
+        return Reading(None, self._decode_with_rules(found, reader, migrations))
 
-    def _ruled(
+    def _decode_with_rules(
         self, found: ResolvedSchema, reader: ResolvedSchema | None, migrations: list[Migration]
     ) -> Callable[[Frame, Given], Steps[Any]]:
         engine = self._engine
-        stages = self.stages(found, reader, migrating=bool(migrations))
+        stages = self.make_stages(found, reader, migrating=bool(migrations))
 
-        def decode(frame: Frame, record: Record) -> Any:
-            value = stages.read(self._decoded(frame, found, record, indexed=stages.indexed))
+        def decode(frame: Frame, record: RecordContext) -> Any:
+            value = stages.read(self._run_encoding_rules(frame, found, record, indexed=stages.indexed))
             for mode, source, target in migrations:
-                value = engine.migrate(mode, source, target, value, record)
+                value = engine.run_migration(mode, source, target, value, record)
             value = stages.land(frame, value)
-            value = engine.run(Phase.DOMAIN, Mode.READ, reader or found, value, record, stages.walk(value))
+            value = engine.run_phase(
+                RulePhase.DOMAIN, RuleMode.READ, reader or found, value, record, stages.walk(value)
+            )
             return stages.finish(value)
 
         def steps(frame: Frame, given: Given) -> Steps[Any]:
-            record = yield from self._record(given, stages.type_name(frame))
+            record = yield from self._describe_record(given, stages.type_name(frame))
             return (yield Work(partial(decode, frame, record)))
 
         return steps
 
-    def _decoded(self, frame: Frame, found: ResolvedSchema, record: Record, *, indexed: bool) -> Frame:
+    def _run_encoding_rules(
+        self, frame: Frame, found: ResolvedSchema, record: RecordContext, *, indexed: bool
+    ) -> Frame:
         """The frame after the rules for payloads, with its message indexes where those of a record header would be."""
         indexes, payload = frame.message() if indexed else ((), frame.payload())
-        plain = self._engine.run(Phase.ENCODING, Mode.READ, found, bytes(payload), record)
+        plain = self._engine.run_phase(RulePhase.ENCODING, RuleMode.READ, found, bytes(payload), record)
         header = confluent.encode_indexes(indexes) if indexes else b""
         return frame._replace(header=memoryview(header), body=memoryview(plain))
 
-    def _subject(self, topic: str, field: RecordField, type_name: str) -> Steps[str]:
+    def _find_subject(self, topic: str, field: RecordField, type_name: str) -> Steps[str]:
         if self._associations is not None:
-            named = yield from self._associations.subject(topic, field, type_name)
+            named = yield from self._associations.find_subject(topic, field, type_name)
         else:
             assert not isinstance(self._naming, AssociatedName)
             named = self._naming(topic, field, type_name)
-        return qualify(named, self._context)
+        return qualify_subject(named, self._context)
 
-    def _record(self, given: Given, type_name: str) -> Steps[Record]:
+    def _describe_record(self, given: Given, type_name: str) -> Steps[RecordContext]:
         try:
-            subject = yield from self._subject(given.topic, given.field, type_name)
+            subject = yield from self._find_subject(given.topic, given.field, type_name)
         except InvalidName:  # not every rule needs it
             subject = ""
-        return Record(subject, given.topic, given.field, given.headers, given.data)
+        return RecordContext(subject, given.topic, given.field, given.headers, given.data)
 
-    def _migrations(self, found: ResolvedSchema, reader: ResolvedSchema, subject: str) -> Steps[list[Migration]]:
+    def _find_migrations(self, found: ResolvedSchema, reader: ResolvedSchema, subject: str) -> Steps[list[Migration]]:
         """The steps from the writer's version to the reader's that have rules."""
         if found.id == reader.id and found.id:
             return []
-        lineage = yield from asked(self.source, plans.lineage, subject, found, reader.version)
+        lineage = yield from ask_source(self.source, workflows.lineage, subject, found, reader.version)
         steps = []
         for source, target in pairwise(lineage):
-            mode, owner = (Mode.UPGRADE, target) if source.version < target.version else (Mode.DOWNGRADE, source)
-            if self._engine.has_rules(Phase.MIGRATION, mode, owner):
+            mode, owner = (
+                (RuleMode.UPGRADE, target) if source.version < target.version else (RuleMode.DOWNGRADE, source)
+            )
+            if self._engine.has_rules(RulePhase.MIGRATION, mode, owner):
                 steps.append((mode, source, target))
         return steps

@@ -14,7 +14,7 @@ from stele.client.serdes.deserializer import BaseDeserializer, Decode, Stages
 from stele.client.serdes.rules.engine import Rules
 from stele.client.serdes.rules.json_fields import json_walk
 from stele.client.serdes.rules.model import Walk
-from stele.client.serdes.schemas import Ready, demand, ready
+from stele.client.serdes.schemas import ParsedSchema, parse_schema, require_type
 from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
 from stele.client.serdes.steps import AnyClient, Source
 from stele.client.snapshot import ResolvedSchema
@@ -42,7 +42,7 @@ class JsonSerializer(Serializer):
         super().__init__(client, schema, **settings)
         self._validate = validate
 
-    def encoder(self, schema: Ready) -> Encode:
+    def make_encoder(self, schema: ParsedSchema) -> Encode:
         """See `Serializer`."""
         codec = schema.format.codec(schema.parsed)
 
@@ -50,11 +50,11 @@ class JsonSerializer(Serializer):
             faults = codec.validate(value) if self._validate else []
             if faults:
                 raise EncodeError("; ".join(faults))
-            return Encoded(_dump(value))
+            return Encoded(_dump_json(value))
 
         return encode
 
-    def walker(self, schema: Ready) -> Callable[[Any], Walk]:
+    def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
         """See `Serializer`."""
         walk = json_walk(schema.parsed)
         return lambda _: walk
@@ -91,25 +91,25 @@ class JsonDeserializer(BaseDeserializer):
         )
         self._validate = validate
 
-    def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
+    def make_decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
         """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
-        demand(schema, self.schema_type)
+        require_type(schema, self.schema_type)
         if not self._validate:
-            return _decode
-        writer = ready(schema)
-        codec = writer.format.codec(writer.parsed, None if reader is None else ready(reader).parsed)
+            return _decode_json
+        writer = parse_schema(schema)
+        codec = writer.format.codec(writer.parsed, None if reader is None else parse_schema(reader).parsed)
 
         def decode(frame: Frame) -> Any:
             return codec.decode(bytes(frame.payload()))
 
         return decode
 
-    def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
+    def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
         """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
-        demand(schema, self.schema_type)
+        require_type(schema, self.schema_type)
         del migrating  # values are read by no schema in any case
-        type_name = str(ready(schema).parsed.type_name)
-        wanted = ready(reader or schema)
+        type_name = str(parse_schema(schema).parsed.type_name)
+        wanted = parse_schema(reader or schema)
         codec = wanted.format.codec(wanted.parsed)
         walk = json_walk(wanted.parsed)
 
@@ -121,14 +121,14 @@ class JsonDeserializer(BaseDeserializer):
 
         return Stages(
             type_name=lambda _: type_name,
-            read=_decode,
+            read=_decode_json,
             land=lambda _, value: value,
             walk=lambda _: walk,
             finish=finish,
         )
 
 
-def _dump(value: Any) -> bytes:
+def _dump_json(value: Any) -> bytes:
     """Compact JSON, spelled as orjson spells it: what the vendor's Python client writes."""
     try:
         data = orjson.dumps(value)
@@ -151,7 +151,7 @@ def _has_non_finite(value: Any) -> bool:
     return isinstance(value, list | tuple) and any(map(_has_non_finite, value))
 
 
-def _decode(frame: Frame) -> Any:
+def _decode_json(frame: Frame) -> Any:
     try:
         return json.loads(bytes(frame.payload()).decode())
     except (ValueError, RecursionError) as error:

@@ -19,15 +19,15 @@ from google.protobuf.message import DecodeError as ProtobufDecodeError
 from google.protobuf.message import EncodeError as ProtobufEncodeError
 from google.protobuf.message import Message
 
-from stele.client import calls
-from stele.client.names import Naming, qualify, topic_name
+from stele.client import endpoints
+from stele.client.names import Naming, qualify_subject, topic_name
 from stele.client.serdes.deserializer import BaseDeserializer, Decode, Stages
 from stele.client.serdes.rules.engine import Rules
 from stele.client.serdes.rules.model import Walk
 from stele.client.serdes.rules.protobuf_fields import protobuf_walk
-from stele.client.serdes.schemas import Ready, demand, ready
+from stele.client.serdes.schemas import ParsedSchema, parse_schema, require_type
 from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
-from stele.client.serdes.steps import KEPT, AnyClient, Source, Steps
+from stele.client.serdes.steps import CACHE_SIZE, AnyClient, Source, Steps
 from stele.client.snapshot import ResolvedSchema
 from stele.client.types import Schema
 from stele.errors import DecodeError, EncodeError, InvalidRequest
@@ -60,7 +60,7 @@ class ProtobufSerializer(Serializer):
         **settings: Unpack[Settings],
     ) -> None:
         generated = schema if isinstance(schema, type) else None
-        super().__init__(client, schema if not isinstance(schema, type) else _text(_file(schema)), **settings)
+        super().__init__(client, schema if not isinstance(schema, type) else _encode_file(_file_of(schema)), **settings)
         self._generated = generated
         self._message = message or ("" if generated is None else generated.DESCRIPTOR.full_name)
         self._reference_subject = reference_subject
@@ -76,7 +76,7 @@ class ProtobufSerializer(Serializer):
         schema = yield from super().own_schema()
         if self._generated is None:
             return schema
-        imports = yield from self._imports(_file(self._generated))
+        imports = yield from self._register_imports(_file_of(self._generated))
         return msgspec.structs.replace(schema, references=imports)
 
     def own_encoder(self) -> Steps[Encode]:
@@ -84,23 +84,23 @@ class ProtobufSerializer(Serializer):
         generated = self._generated
         if generated is None:
             return (yield from super().own_encoder())
-        return _encoder(lambda name: _indexes(_file(generated), name), lambda: generated)
+        return _message_encoder(lambda name: _message_indexes(_file_of(generated), name), lambda: generated)
 
-    def encoder(self, schema: Ready) -> Encode:
+    def make_encoder(self, schema: ParsedSchema) -> Encode:
         """See `Serializer`."""
-        return _encoder(
+        return _message_encoder(
             lambda name: indexes_of(schema.parsed, name), lambda: message_class(schema.parsed, self._message)
         )
 
-    def shaped(self, schema: Ready, value: Any) -> Any:
+    def to_rule_value(self, schema: ParsedSchema, value: Any) -> Any:
         """See `Serializer`: a message."""
         if isinstance(value, Message):
             return value
         return _from_dict(value, self._generated or message_class(schema.parsed, self._message))
 
-    def walker(self, schema: Ready) -> Callable[[Any], Walk]:
+    def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
         """See `Serializer`. What it returns raises `EncodeError` for a message the schema does not have."""
-        walks = _walks(schema)
+        walks = _message_walks(schema)
 
         def walk(value: Message) -> Walk:
             found = walks(value)
@@ -110,16 +110,16 @@ class ProtobufSerializer(Serializer):
 
         return walk
 
-    def _imports(self, file: FileDescriptor) -> Steps[tuple[SchemaReference, ...]]:
+    def _register_imports(self, file: FileDescriptor) -> Steps[tuple[SchemaReference, ...]]:
         found = []
         for imported in file.dependencies:
             if imported.name.startswith(_BUILT_IN):
                 continue
-            subject = qualify(self._reference_subject(imported.name), self._context)
-            schema = Schema(_text(imported), self.schema_type, (yield from self._imports(imported)))
+            subject = qualify_subject(self._reference_subject(imported.name), self._context)
+            schema = Schema(_encode_file(imported), self.schema_type, (yield from self._register_imports(imported)))
             if self._auto_register:
-                yield calls.register(subject, schema, normalize=self._normalize)
-            known = yield calls.lookup(subject, schema, normalize=self._normalize)
+                yield endpoints.register(subject, schema, normalize=self._normalize)
+            known = yield endpoints.lookup(subject, schema, normalize=self._normalize)
             found.append(SchemaReference(imported.name, subject, known.version))
         return tuple(found)
 
@@ -156,10 +156,10 @@ class ProtobufDeserializer(BaseDeserializer):
         )
         self._class = message
 
-    def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
+    def make_decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
         """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
-        demand(schema, self.schema_type)
-        find = self._finder(schema, reader)
+        require_type(schema, self.schema_type)
+        find = self._class_finder(schema, reader)
 
         def decode(frame: Frame) -> Message:
             indexes, payload = frame.message()
@@ -172,12 +172,16 @@ class ProtobufDeserializer(BaseDeserializer):
 
         return decode
 
-    def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
+    def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
         """See `BaseDeserializer`. Migrations see messages in their JSON mapping, every field of it."""
-        demand(schema, self.schema_type)
-        written, wanted = ready(schema), ready(reader or schema)
-        find = self._finder(schema, reader)
-        read = ProtobufDeserializer(self.source).decoder(schema, None) if migrating else self.decoder(schema, reader)
+        require_type(schema, self.schema_type)
+        written, wanted = parse_schema(schema), parse_schema(reader or schema)
+        find = self._class_finder(schema, reader)
+        read = (
+            ProtobufDeserializer(self.source).make_decoder(schema, None)
+            if migrating
+            else self.make_decoder(schema, reader)
+        )
 
         def type_name(frame: Frame) -> str:
             try:
@@ -195,24 +199,24 @@ class ProtobufDeserializer(BaseDeserializer):
 
         return Stages(
             type_name=type_name,
-            read=(lambda frame: _mapped(read(frame))) if migrating else read,
+            read=(lambda frame: _message_to_dict(read(frame))) if migrating else read,
             land=land,
-            walk=_walks(wanted),
+            walk=_message_walks(wanted),
             finish=lambda value: value,
             indexed=True,
         )
 
-    def _finder(
+    def _class_finder(
         self, schema: ResolvedSchema, reader: ResolvedSchema | None
     ) -> Callable[[tuple[int, ...]], type[Message]]:
         """The class for a list of message indexes; raises `DecodeError` for one the schema does not have."""
         chosen = self._class
         if chosen is not None:
             return lambda _: chosen
-        written = ready(schema)
-        wanted = None if reader is None else ready(reader)
+        written = parse_schema(schema)
+        wanted = None if reader is None else parse_schema(reader)
 
-        @lru_cache(KEPT)
+        @lru_cache(CACHE_SIZE)
         def find(indexes: tuple[int, ...]) -> type[Message]:
             try:
                 name = message_by_indexes(written.parsed, indexes)
@@ -226,9 +230,9 @@ class ProtobufDeserializer(BaseDeserializer):
         return find
 
 
-def _encoder(indexes_by_name: Callable[[str], Sequence[int]], blank: Callable[[], type[Message]]) -> Encode:
+def _message_encoder(indexes_by_name: Callable[[str], Sequence[int]], blank: Callable[[], type[Message]]) -> Encode:
     """Writes messages of a schema; blank is the class of dicts."""
-    indexes = lru_cache(KEPT)(indexes_by_name)
+    indexes = lru_cache(CACHE_SIZE)(indexes_by_name)
 
     def encode(value: Any) -> Encoded:
         try:
@@ -240,10 +244,10 @@ def _encoder(indexes_by_name: Callable[[str], Sequence[int]], blank: Callable[[]
     return encode
 
 
-def _walks(schema: Ready) -> Callable[[Message], Walk | None]:
+def _message_walks(schema: ParsedSchema) -> Callable[[Message], Walk | None]:
     """What takes rules to the fields of a message; None for one the schema does not have."""
 
-    @lru_cache(KEPT)
+    @lru_cache(CACHE_SIZE)
     def walk(full_name: str) -> Walk | None:
         try:
             return protobuf_walk(schema.parsed, full_name)
@@ -253,7 +257,7 @@ def _walks(schema: Ready) -> Callable[[Message], Walk | None]:
     return lambda value: walk(value.DESCRIPTOR.full_name)
 
 
-def _mapped(message: Message) -> dict[str, Any]:
+def _message_to_dict(message: Message) -> dict[str, Any]:
     return json_format.MessageToDict(message, always_print_fields_with_no_presence=True)
 
 
@@ -266,7 +270,7 @@ def _from_dict(value: Any, kind: type[Message]) -> Message:
         raise EncodeError(f"the dict does not fit the message: {error}") from error
 
 
-def _indexes(file: FileDescriptor, full_name: str) -> list[int]:
+def _message_indexes(file: FileDescriptor, full_name: str) -> list[int]:
     """Where a message stands in a generated file. Raises `InvalidRequest` when it stands in another one."""
     package = f"{file.package}." if file.package else ""
     siblings = list(file.message_types_by_name.values())
@@ -280,9 +284,9 @@ def _indexes(file: FileDescriptor, full_name: str) -> list[int]:
     return found
 
 
-def _file(kind: type[Message]) -> FileDescriptor:
+def _file_of(kind: type[Message]) -> FileDescriptor:
     return cast("FileDescriptor", kind.DESCRIPTOR.file)
 
 
-def _text(file: FileDescriptor) -> str:
+def _encode_file(file: FileDescriptor) -> str:
     return b64encode(file.serialized_pb).decode()

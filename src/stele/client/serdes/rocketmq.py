@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from stele.client.errors import ResponseError
-from stele.client.rocketmq import Subjects, number_of
+from stele.client.rocketmq import RocketmqSubjects, number_of
 from stele.core.ports import Codec
 from stele.errors import Conflict, DataError, FormatMismatch, FrameError, NotFound
 from stele.formats.registry import get_format
@@ -43,14 +43,14 @@ _KINDS = {
 }
 
 
-def _kind(schema_type: str) -> _Kind:
+def _frame_kind(schema_type: str) -> _Kind:
     if schema_type not in _KINDS:
         raise FormatMismatch(f"{schema_type} has no RocketMQ wire format; {' and '.join(_KINDS)} have")
     return _KINDS[schema_type]
 
 
-def _codec(schema_type: str, writer: str, reader: str | None = None) -> Codec:
-    fmt = get_format(_kind(schema_type).format)
+def _codec_for(schema_type: str, writer: str, reader: str | None = None) -> Codec:
+    fmt = get_format(_frame_kind(schema_type).format)
     parsed = [fmt.parse(text.encode(), {}, strict=False) for text in (writer, reader) if text is not None]
     return fmt.codec(*parsed)
 
@@ -67,7 +67,7 @@ class RocketmqSerializer:
 
     def __init__(
         self,
-        subjects: Subjects,
+        subjects: RocketmqSubjects,
         idl: str,
         *,
         schema_type: str = "AVRO",
@@ -78,12 +78,12 @@ class RocketmqSerializer:
         self._subjects = subjects
         self._idl = idl
         self._type = schema_type
-        self._kind = _kind(schema_type)
-        self._codec = _codec(schema_type, idl)
+        self._kind = _frame_kind(schema_type)
+        self._codec = _codec_for(schema_type, idl)
         self._auto_register = auto_register
         self._schema_name = schema_name
         self._compatibility = compatibility
-        self._record_id = lru_cache(_KEPT)(self._find)
+        self._record_id = lru_cache(_KEPT)(self._find_record_id)
 
     def __call__(self, value: Any, subject: str) -> bytes | None:
         """The framed bytes of a value. Raises `EncodeError`, and what the registry refuses."""
@@ -91,7 +91,7 @@ class RocketmqSerializer:
             return None
         return self._kind.frame(self._record_id(subject), self._codec.encode(value))
 
-    def _find(self, subject: str) -> int:
+    def _find_record_id(self, subject: str) -> int:
         try:
             return self._subjects.find(subject, self._idl).record_id
         except NotFound:
@@ -121,12 +121,12 @@ class RocketmqDeserializer:
     reader   the schema values are resolved to (Avro), or must fit (JSON); as a rule the writer's
     """
 
-    def __init__(self, subjects: Subjects, reader: str | None = None, *, schema_type: str = "AVRO") -> None:
+    def __init__(self, subjects: RocketmqSubjects, reader: str | None = None, *, schema_type: str = "AVRO") -> None:
         self._subjects = subjects
         self._reader = reader
         self._type = schema_type
-        self._kind = _kind(schema_type)
-        self._decoder = lru_cache(_KEPT)(self._find)
+        self._kind = _frame_kind(schema_type)
+        self._decoder = lru_cache(_KEPT)(self._find_decoder)
 
     def __call__(self, data: bytes | None, subject: str) -> Any:
         """The value. Raises `FrameError`, `DecodeError`, and `NotFound` for a record id nobody knows."""
@@ -135,15 +135,15 @@ class RocketmqDeserializer:
         number, payload = self._kind.unframe(data)
         return self._decoder(subject, number).decode(bytes(payload))
 
-    def _find(self, subject: str, number: int) -> Codec:
+    def _find_decoder(self, subject: str, number: int) -> Codec:
         record = self._subjects.by_record_id(subject, number)
         if record.type != self._type:
             raise FormatMismatch(f"record {number} is of type {record.type}, not {self._type}")
-        return _codec(self._type, record.idl, self._reader)
+        return _codec_for(self._type, record.idl, self._reader)
 
 
 @dataclass(frozen=True, slots=True)
-class Record(Generic[T]):
+class ConsumedRecord(Generic[T]):
     """What was consumed: a value, or the bytes of one that could not be made.
 
     payload  the bytes as they came
@@ -191,9 +191,9 @@ class Consumer(Generic[T]):
     deserializer: RocketmqDeserializer
     topic: str
 
-    def read(self, payload: bytes | None) -> Record[T]:
+    def read(self, payload: bytes | None) -> ConsumedRecord[T]:
         """A record. Bytes that are no value make a flagged one; a registry that does not answer raises."""
         try:
-            return Record(payload, self.deserializer(payload, self.topic))
+            return ConsumedRecord(payload, self.deserializer(payload, self.topic))
         except (DataError, FrameError, NotFound, FormatMismatch) as error:
-            return Record(payload, error=error)
+            return ConsumedRecord(payload, error=error)

@@ -10,7 +10,7 @@ from stele.errors import FormatMismatch, MalformedSchema
 from stele.formats.registry import get_format
 
 
-class Ready(NamedTuple):
+class ParsedSchema(NamedTuple):
     """A schema, its format, and the parsed form only that format understands."""
 
     schema: ResolvedSchema
@@ -18,24 +18,24 @@ class Ready(NamedTuple):
     parsed: Any
 
 
-def ready(schema: ResolvedSchema) -> Ready:
+def parse_schema(schema: ResolvedSchema) -> ParsedSchema:
     """Parse a schema. What a registry has accepted once is taken even where today's rules are stricter.
 
     Raises `UnknownFormat`, `MalformedSchema`.
     """
     found = get_format(schema.schema_type)
-    references = {name: _utf8(text) for name, text in schema.references.items()}
-    return Ready(schema, found, found.parse(_utf8(schema.text), references, strict=False))
+    references = {name: _encode_utf8(text) for name, text in schema.references.items()}
+    return ParsedSchema(schema, found, found.parse(_encode_utf8(schema.text), references, strict=False))
 
 
-def _utf8(text: str) -> bytes:
+def _encode_utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         raise MalformedSchema(f"the text cannot be written in UTF-8: {error.reason}") from None
 
 
-def demand(schema: ResolvedSchema, schema_type: str) -> None:
+def require_type(schema: ResolvedSchema, schema_type: str) -> None:
     """Raise `FormatMismatch` unless the schema is of that type."""
     if schema.schema_type != schema_type:
         what = f"schema {schema.id or schema.guid or schema.subject}"

@@ -11,13 +11,21 @@ from uuid import UUID
 
 import msgspec
 
-from stele.client import calls, plans
-from stele.client.names import AssociatedName, Naming, qualify, topic_name
+from stele.client import endpoints, workflows
+from stele.client.names import AssociatedName, Naming, qualify_subject, topic_name
 from stele.client.serdes.framing import Headers, IdPlace
-from stele.client.serdes.rules.engine import Engine, Rules
-from stele.client.serdes.rules.model import Mode, Phase, Record, Walk
-from stele.client.serdes.schemas import Ready, demand, ready
-from stele.client.serdes.steps import AnyClient, Associations, Kept, Steps, Work, blocking, run
+from stele.client.serdes.rules.engine import RuleEngine, Rules
+from stele.client.serdes.rules.model import RecordContext, RuleMode, RulePhase, Walk
+from stele.client.serdes.schemas import ParsedSchema, parse_schema, require_type
+from stele.client.serdes.steps import (
+    AnyClient,
+    AssociatedSubjects,
+    BoundedCache,
+    Steps,
+    Work,
+    blocking_client,
+    run_blocking,
+)
 from stele.client.snapshot import ResolvedSchema
 from stele.client.types import Schema
 from stele.errors import EncodeError, InvalidRequest
@@ -36,10 +44,10 @@ Encode = Callable[[Any], Encoded]
 """Turns a value into a payload. Raises `EncodeError`."""
 
 
-class Ruled(NamedTuple):
+class SchemaWithRules(NamedTuple):
     """A schema with rules for writing, and what takes them to the fields of a value."""
 
-    schema: Ready
+    schema: ParsedSchema
     walk: Callable[[Any], Walk]
 
 
@@ -54,7 +62,7 @@ class Writer(NamedTuple):
     prefix: bytes
     guid: str
     encode: Encode
-    ruled: Ruled | None = None
+    ruled: SchemaWithRules | None = None
 
 
 class Settings(TypedDict, total=False):
@@ -113,17 +121,17 @@ class Serializer(ABC):
             raise InvalidRequest("a serializer needs a schema, or use_latest, use_metadata or use_id")
         self.client = client
         self._schema = Schema(schema, self.schema_type) if isinstance(schema, str) else schema
-        self._naming = Associations(client, naming) if isinstance(naming, AssociatedName) else naming
+        self._naming = AssociatedSubjects(client, naming) if isinstance(naming, AssociatedName) else naming
         self._context = context
         self._auto_register = auto_register
         self._use_metadata = use_metadata
-        self._engine = Engine(rules or Rules(), blocking(client))
+        self._engine = RuleEngine(rules or Rules(), blocking_client(client))
         self._use_id = use_id
         self._normalize = normalize
         self._id_in = id_in
         self._choosing = use_latest or use_metadata is not None
-        self._own: Ready | None = None
-        self._writers: Kept[tuple[str, int], Writer] = Kept()
+        self._own: ParsedSchema | None = None
+        self._writers: BoundedCache[tuple[str, int], Writer] = BoundedCache()
 
     def __call__(
         self, value: Any, *, topic: str = "", field: RecordField = "value", headers: Headers | None = None
@@ -134,36 +142,38 @@ class Serializer(ABC):
         `RuleFailed` when a rule refuses it, `InvalidName` when the naming strategy lacks something, and what the client
         raises.
         """
-        return run(self.steps(value, topic, field, headers), self.client)
+        return run_blocking(self.serialize_steps(value, topic, field, headers), self.client)
 
-    def steps(self, value: Any, topic: str, field: RecordField, headers: Headers | None) -> Steps[bytes | None]:
+    def serialize_steps(
+        self, value: Any, topic: str, field: RecordField, headers: Headers | None
+    ) -> Steps[bytes | None]:
         """What a call does, for whoever drives it."""
         if value is None:
             return None
         name = self.record_of(value)
         if name is None:
             if self._own is None and self._schema is not None:
-                yield from self.own()
+                yield from self.parse_own_schema()
             name = str(self._own.parsed.type_name) if self._own is not None else ""
-        if isinstance(self._naming, Associations):
-            subject = yield from self._naming.subject(topic, field, name)
+        if isinstance(self._naming, AssociatedSubjects):
+            subject = yield from self._naming.find_subject(topic, field, name)
         else:
             subject = self._naming(topic, field, name)
         if self._context:
-            subject = qualify(subject, self._context)
-        number = (yield from self._chosen(subject)) if self._choosing else 0
+            subject = qualify_subject(subject, self._context)
+        number = (yield from self._choose_version(subject)) if self._choosing else 0
         writer = self._writers.get((subject, number))
         if writer is None:
-            found = yield from self._find_version(subject, number) if number else self._find(subject)
+            found = yield from self._find_version(subject, number) if number else self._find_writer(subject)
             writer = self._writers.put((subject, number), found)
         if writer.ruled is None:
             payload, indexes = writer.encode(value)
         else:
-            record = Record(subject, topic, field, headers, value)
+            record = RecordContext(subject, topic, field, headers, value)
             payload, indexes = yield Work(partial(self._by_rules, writer.encode, writer.ruled, value, record))
-        return self._framed(writer, payload, indexes, field, headers)
+        return self._frame_payload(writer, payload, indexes, field, headers)
 
-    def _framed(
+    def _frame_payload(
         self,
         writer: Writer,
         payload: bytes,
@@ -186,21 +196,21 @@ class Serializer(ABC):
         return None
 
     @abstractmethod
-    def encoder(self, schema: Ready) -> Encode:
+    def make_encoder(self, schema: ParsedSchema) -> Encode:
         """Writes with a schema, the one given or one found in the registry."""
 
-    def shaped(self, schema: Ready, value: Any) -> Any:
+    def to_rule_value(self, schema: ParsedSchema, value: Any) -> Any:
         """The value as rules see it."""
         del schema  # for formats that have values of their own
         return value
 
     @abstractmethod
-    def walker(self, schema: Ready) -> Callable[[Any], Walk]:
+    def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
         """What takes rules to the fields of a value of the schema."""
 
     def own_encoder(self) -> Steps[Encode]:
         """Writes with the schema given."""
-        return self.encoder((yield from self.own()))
+        return self.make_encoder((yield from self.parse_own_schema()))
 
     def own_schema(self) -> Steps[Schema]:
         """The schema given, as it is registered or looked up."""
@@ -208,57 +218,57 @@ class Serializer(ABC):
         assert self._schema is not None
         return self._schema
 
-    def own(self) -> Steps[Ready]:
+    def parse_own_schema(self) -> Steps[ParsedSchema]:
         """The schema given, parsed, with what it refers to."""
         if self._own is None:
             schema = yield from self.own_schema()
-            self._own = ready((yield from plans.resolve_schema(schema, context=self._context)))
+            self._own = parse_schema((yield from workflows.resolve_schema(schema, context=self._context)))
         return self._own
 
-    def _chosen(self, subject: str) -> Steps[int]:
+    def _choose_version(self, subject: str) -> Steps[int]:
         """Number of the version to write with where the registry chooses it."""
         if self._use_metadata is not None:
-            return int((yield calls.latest_with_metadata(subject, self._use_metadata)).version)
-        return int((yield calls.version(subject)).version)
+            return int((yield endpoints.latest_with_metadata(subject, self._use_metadata)).version)
+        return int((yield endpoints.version(subject)).version)
 
-    def _find(self, subject: str) -> Steps[Writer]:
+    def _find_writer(self, subject: str) -> Steps[Writer]:
         if self._use_id is not None:
-            return self._with((yield from plans.resolve(self._use_id, context=self._context)))
-        call = calls.register if self._auto_register else calls.lookup
+            return self._writer_for((yield from workflows.resolve(self._use_id, context=self._context)))
+        call = endpoints.register if self._auto_register else endpoints.lookup
         own = yield from self.own_schema()
         found = yield call(subject, own, normalize=self._normalize)
-        writer = Writer(_prefix(found.id), found.guid, (yield from self.own_encoder()))
+        writer = Writer(_id_prefix(found.id), found.guid, (yield from self.own_encoder()))
         rule_set, metadata = found.rule_set or own.rule_set, found.metadata or own.metadata
         if rule_set is None:
             return writer
-        parsed = yield from self.own()
+        parsed = yield from self.parse_own_schema()
         schema = msgspec.structs.replace(parsed.schema, rule_set=rule_set, metadata=metadata)
-        return writer._replace(ruled=self._ruled(parsed._replace(schema=schema)))
+        return writer._replace(ruled=self._attach_rules(parsed._replace(schema=schema)))
 
     def _find_version(self, subject: str, number: int) -> Steps[Writer]:
-        return self._with((yield from plans.resolve_version(subject, number)))
+        return self._writer_for((yield from workflows.resolve_version(subject, number)))
 
-    def _with(self, schema: ResolvedSchema) -> Writer:
-        demand(schema, self.schema_type)
-        parsed = ready(schema)
-        return Writer(_prefix(schema.id), schema.guid, self.encoder(parsed), self._ruled(parsed))
+    def _writer_for(self, schema: ResolvedSchema) -> Writer:
+        require_type(schema, self.schema_type)
+        parsed = parse_schema(schema)
+        return Writer(_id_prefix(schema.id), schema.guid, self.make_encoder(parsed), self._attach_rules(parsed))
 
-    def _ruled(self, schema: Ready) -> Ruled | None:
-        phases = Phase.DOMAIN, Phase.ENCODING
-        if not any(self._engine.has_rules(phase, Mode.WRITE, schema.schema) for phase in phases):
+    def _attach_rules(self, schema: ParsedSchema) -> SchemaWithRules | None:
+        phases = RulePhase.DOMAIN, RulePhase.ENCODING
+        if not any(self._engine.has_rules(phase, RuleMode.WRITE, schema.schema) for phase in phases):
             return None
-        return Ruled(schema, self.walker(schema))
+        return SchemaWithRules(schema, self.make_walker(schema))
 
-    def _by_rules(self, encode: Encode, ruled: Ruled, value: Any, record: Record) -> Encoded:
-        run, schema = self._engine.run, ruled.schema.schema
-        value = self.shaped(ruled.schema, value)
-        value = run(Phase.DOMAIN, Mode.WRITE, schema, value, record, ruled.walk(value))
+    def _by_rules(self, encode: Encode, ruled: SchemaWithRules, value: Any, record: RecordContext) -> Encoded:
+        run, schema = self._engine.run_phase, ruled.schema.schema
+        value = self.to_rule_value(ruled.schema, value)
+        value = run(RulePhase.DOMAIN, RuleMode.WRITE, schema, value, record, ruled.walk(value))
         encoded = encode(value)
         before = replace(record, original=encoded.payload)
-        return encoded._replace(payload=run(Phase.ENCODING, Mode.WRITE, schema, encoded.payload, before))
+        return encoded._replace(payload=run(RulePhase.ENCODING, RuleMode.WRITE, schema, encoded.payload, before))
 
 
-def _prefix(schema_id: int) -> bytes:
+def _id_prefix(schema_id: int) -> bytes:
     if not schema_id:
         raise EncodeError("the server does not say the id of the schema")
     return confluent.id_prefix(schema_id)

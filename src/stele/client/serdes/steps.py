@@ -15,13 +15,13 @@ from math import inf
 from threading import Lock
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
-from stele.client import plans
+from stele.client import workflows
 from stele.client.aio import AsyncSchemaRegistryClient
-from stele.client.aio import drive as drive_awaited
+from stele.client.aio import drive_steps_async as drive_awaited
 from stele.client.names import AssociatedName
-from stele.client.request import Plan, Request
+from stele.client.request import Request, Workflow
 from stele.client.snapshot import SchemaSource
-from stele.client.sync import BlockingApi, SchemaRegistryClient, drive
+from stele.client.sync import BlockingApi, SchemaRegistryClient, drive_steps
 from stele.errors import InvalidRequest
 from stele.wire.confluent import RecordField
 
@@ -29,11 +29,11 @@ K = TypeVar("K", bound=Hashable)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-KEPT: Final = 1024
+CACHE_SIZE: Final = 1024
 """Subjects a serializer, and schemas a deserializer, keeps ready; beyond that the oldest is made ready anew."""
 
 
-HOLDS: Final = 30.0
+ASSOCIATION_TTL: Final = 30.0
 """Seconds after which an association is looked up anew."""
 
 
@@ -52,7 +52,7 @@ Source = SchemaSource | AsyncSchemaRegistryClient
 """Whoever knows schemas."""
 
 
-def run(steps: Steps[T], client: object) -> T:
+def run_blocking(steps: Steps[T], client: object) -> T:
     """Drive steps and block. client answers the requests; steps of a snapshot have none.
 
     Raises `InvalidRequest` when the client is one that must be awaited.
@@ -61,17 +61,17 @@ def run(steps: Steps[T], client: object) -> T:
         steps.close()
         raise InvalidRequest("with a client that is awaited, wrap it: AsyncSerializer(…), AsyncDeserializer(…)")
 
-    return drive(steps, partial(_perform, client))
+    return drive_steps(steps, partial(_perform_step, client))
 
 
-def _perform(client: object, step: Request[Any] | Work) -> Any:
+def _perform_step(client: object, step: Request[Any] | Work) -> Any:
     if isinstance(step, Work):
         return step.do()
     assert isinstance(client, BlockingApi)
     return client.send(step)
 
 
-async def run_awaited(steps: Steps[T], client: object) -> T:
+async def run_async(steps: Steps[T], client: object) -> T:
     """Drive steps without blocking the event loop: requests are awaited, work is done in a thread."""
 
     async def perform(step: Request[Any] | Work) -> Any:
@@ -88,7 +88,7 @@ _loop: ContextVar[asyncio.AbstractEventLoop] = ContextVar("stele_serdes_loop")
 """The event loop that waits for the work a thread does."""
 
 
-class Bridge(BlockingApi):
+class BlockingBridge(BlockingApi):
     """An awaited client for work in a thread: it blocks the thread while the event loop asks."""
 
     def __init__(self, client: AsyncSchemaRegistryClient) -> None:
@@ -99,17 +99,17 @@ class Bridge(BlockingApi):
         return asyncio.run_coroutine_threadsafe(self._client.send(request), _loop.get()).result()
 
 
-def blocking(client: object) -> BlockingApi | None:
+def blocking_client(client: object) -> BlockingApi | None:
     """What rules ask for keys: the client itself, a bridge to one that is awaited, None where there is none."""
     if isinstance(client, AsyncSchemaRegistryClient):
-        return Bridge(client)
+        return BlockingBridge(client)
     return client if isinstance(client, BlockingApi) else None
 
 
 # --- questions ------------------------------------------------------------------------------------------------------
 
 
-def asked(source: Source, plan: Callable[P, Plan[T]], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
+def ask_source(source: Source, plan: Callable[P, Workflow[T]], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
     """The answer to a question of `plans`; a source that is no client has a method of that name and asks nobody."""
     if isinstance(source, SchemaRegistryClient | AsyncSchemaRegistryClient):
         return (yield from plan(*args, **kwargs))
@@ -120,7 +120,7 @@ def asked(source: Source, plan: Callable[P, Plan[T]], *args: P.args, **kwargs: P
 # --- what is kept ready ---------------------------------------------------------------------------------------------
 
 
-class Kept(Generic[K, T]):
+class BoundedCache(Generic[K, T]):
     """A bounded map that drops what was put in longest ago. Safe between threads."""
 
     def __init__(self) -> None:
@@ -132,12 +132,12 @@ class Kept(Generic[K, T]):
         """Keep a value, and return it."""
         with self._lock:
             self._known[key] = value
-            while len(self._known) > KEPT:
+            while len(self._known) > CACHE_SIZE:
                 del self._known[next(iter(self._known))]
         return value
 
 
-class Associations:
+class AssociatedSubjects:
     """The subjects of topics by their associations, or by the fallback: found once, and again after a while.
 
     Without this a registry that knows no associations would be asked for every record.
@@ -147,15 +147,15 @@ class Associations:
         self._source = source
         self._naming = naming
         self._clock = clock
-        self._known: Kept[tuple[str, str, str], tuple[str, float]] = Kept()
+        self._known: BoundedCache[tuple[str, str, str], tuple[str, float]] = BoundedCache()
 
-    def subject(self, topic: str, field: RecordField, record: str) -> Steps[str]:
+    def find_subject(self, topic: str, field: RecordField, record: str) -> Steps[str]:
         """The subject of a record. A source that is no client knows no associations. Raises `InvalidName`."""
         if not isinstance(self._source, SchemaRegistryClient | AsyncSchemaRegistryClient):
-            return self._naming.otherwise(topic, field, record)
+            return self._naming.fallback_subject(topic, field, record)
         key = topic, field, record
         subject, until = self._known.get(key) or ("", -inf)
         if until < self._clock():
-            subject = yield from plans.associated_subject(self._naming, topic, field, record)
-            self._known.put(key, (subject, self._clock() + HOLDS))
+            subject = yield from workflows.associated_subject(self._naming, topic, field, record)
+            self._known.put(key, (subject, self._clock() + ASSOCIATION_TTL))
         return subject

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from stele.client import ResolvedSchema, SchemaSnapshot, calls
-from stele.client.names import qualify, split
+from stele.client import ResolvedSchema, SchemaSnapshot, endpoints
+from stele.client.names import qualify_subject, split_subject
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
-from stele.spark.data_audit.schema_stats import RecordContext
+from stele.spark.data_audit.schema_stats import AuditContext
 from stele.spark.engines.base import engine_named
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.wires import WireLike, wire_named
@@ -56,7 +56,7 @@ class AuditedVersion(msgspec.Struct, frozen=True):
 class AuditScope:
     """A frame, and the subjects' versions, oldest first."""
 
-    context: RecordContext
+    context: AuditContext
     versions: tuple[AuditedVersion, ...]
 
     def find_schema(self, name: str) -> tuple[ResolvedSchema | None, str]:
@@ -81,8 +81,8 @@ class AuditScope:
         registry = self.context.registry
         if isinstance(registry, SchemaSnapshot) or not schema.id:
             return [VersionLocation(schema.subject, schema.version)] if schema.subject else []
-        context = split(self.context.subject).context
-        asked = calls.versions_of_id(schema.id, subject=qualify("", context) or None, deleted=True)
+        context = split_subject(self.context.subject).context
+        asked = endpoints.versions_of_id(schema.id, subject=qualify_subject("", context) or None, deleted=True)
         with suppress(NotFound):
             places = retry_unavailable(lambda: get_client(registry).send(asked), self.context.patience)
             return [VersionLocation(place.subject, place.version) for place in places]
@@ -107,13 +107,13 @@ def load_scope(
     registry = as_picklable(registry)
     names = [subject] if isinstance(subject, str) else list(subject)
     names = [name for name in names if name]
-    if len({split(name).context for name in names}) > 1:
+    if len({split_subject(name).context for name in names}) > 1:
         raise Invalid("the subjects are of several contexts, in which ids mean different schemas")
     versions = [version for name in names for version in _load_versions(registry, name, patience)]
     snapshot = SchemaSnapshot(tuple(version.schema for version in versions))
     if isinstance(registry, SchemaSnapshot):
         snapshot = registry
-    frame = RecordContext(registry, wire_named(wire), names[0] if names else "", snapshot, message, patience, engine)
+    frame = AuditContext(registry, wire_named(wire), names[0] if names else "", snapshot, message, patience, engine)
     return AuditScope(frame, tuple(versions))
 
 
@@ -128,19 +128,19 @@ def _load_versions(registry: RegistryLike, subject: str, patience: float) -> Ite
 
 def _fetch_versions(registry: Any, subject: str) -> list[AuditedVersion]:
     client = get_client(registry)
-    context = split(subject).context
-    numbers: list[int] = client.send(calls.versions(subject, deleted=True))
+    context = split_subject(subject).context
+    numbers: list[int] = client.send(endpoints.versions(subject, deleted=True))
     live: list[int] = []
     with suppress(NotFound):  # all are deleted
-        live = client.send(calls.versions(subject))
+        live = client.send(endpoints.versions(subject))
     found = []
     for number in numbers:
-        registered = client.send(calls.version(subject, number, deleted=True))
+        registered = client.send(endpoints.version(subject, number, deleted=True))
         schema = client.resolve(registered.id, context=context)
         named = msgspec.structs.replace(schema, id=registered.id, subject=subject, version=number, guid=registered.guid)
         referring: list[int] = []
         with suppress(NotFound):  # registries that do not tell
-            referring = client.send(calls.referenced_by(subject, number))
+            referring = client.send(endpoints.referenced_by(subject, number))
         hidden = number not in live
         newest = number == max(live, default=0)
         found.append(AuditedVersion(subject, number, named, hidden, newest, tuple(referring)))

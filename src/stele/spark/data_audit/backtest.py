@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.core.findings import Finding, Verdict, WhenUndecided
 from stele.errors import Invalid
 from stele.formats import rulesets
@@ -138,7 +138,7 @@ def backtest(
     if not asked.context.subject:
         raise Invalid("a schema is proposed for a subject: name it")
     proposed = pin_schemas(asked.context.registry, asked.context.subject, schema, patience=patience).reader
-    fmt = ready(proposed).format
+    fmt = parse_schema(proposed).format
     rules = rulesets.newest_ruleset(fmt, ruleset) if ruleset or fmt.rulesets else ""
     question = BacktestAggregator(asked.context, proposed, examples)
     records = RecordColumn(df, column, headers, position=tuple(position))
@@ -186,7 +186,7 @@ def _compare_schema(
         said = f"it is {schema.schema_type}, the proposed schema is {proposed.schema_type}"
         return BacktestComparison(name, places, records, "incompatible", note=said)
     try:
-        reader, writer = ready(proposed), ready(schema)
+        reader, writer = parse_schema(proposed), parse_schema(schema)
     except Invalid as error:
         return BacktestComparison(name, places, records, "unknown", note=str(error))
     found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, ruleset) if ruleset else []

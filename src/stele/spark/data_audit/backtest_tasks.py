@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import DataError, DecodeError, Invalid
 from stele.spark.data_audit.aggregation import (
     CHOSEN,
@@ -24,7 +24,7 @@ from stele.spark.data_audit.aggregation import (
     limit_kinds,
     merge_sorted,
 )
-from stele.spark.data_audit.schema_stats import MOST_REASONS, NO_ID, RecordContext, WriterDecoders
+from stele.spark.data_audit.schema_stats import MOST_REASONS, NO_ID, AuditContext, WriterDecoders
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_messages import describe_errors
 from stele.spark.wires.normalize import FrameNormalizer
@@ -96,7 +96,7 @@ def _sort_key(example: FailingRecord) -> tuple[Any, ...]:
 class BacktestAggregator:
     """The question: does the proposed schema read it? examples is how many failing records are kept for each id."""
 
-    context: RecordContext
+    context: AuditContext
     proposed: ResolvedSchema
     examples: int = 10
     result_type = BacktestCounts
@@ -180,9 +180,9 @@ class _BacktestTask:
 class JsonRecordValidator:
     """Validates JSON records by the proposed schema: decoding checks them by their own only."""
 
-    def __init__(self, frame: RecordContext, proposed: ResolvedSchema) -> None:
+    def __init__(self, frame: AuditContext, proposed: ResolvedSchema) -> None:
         self._normalizer = FrameNormalizer(frame.wire, frame.make_lookup(), frame.message)
-        parsed = ready(proposed)
+        parsed = parse_schema(proposed)
         self._decode = parsed.format.codec(parsed.parsed).decode
 
     def reasons(self, raw: Column, headers: Column | None) -> Column:

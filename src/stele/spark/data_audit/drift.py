@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import Invalid
 from stele.formats.capabilities import ToModel
 from stele.formats.conversion.model import Array, Enumeration, Map, Model, RecordType, Type, TypeReference
@@ -228,7 +228,7 @@ def _join_words(words: list[str], most: int = 8) -> str:
 def collect_enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
     """The symbols of each field that is an enumeration, by path; empty for formats that cannot tell."""
     try:
-        parsed = ready(schema)
+        parsed = parse_schema(schema)
         if not isinstance(parsed.format, ToModel):
             return {}
         model, _ = parsed.format.to_model(parsed.parsed)

@@ -92,7 +92,7 @@ def _merge_days(one: dict[int, int] | None, other: dict[int, int] | None) -> dic
 
 
 @dataclass(frozen=True, slots=True)
-class RecordContext:
+class AuditContext:
     """How records name their schemas, and what is known of these beforehand. It travels to tasks.
 
     subject   whose context ids count in; '' is the default one
@@ -133,7 +133,7 @@ class SchemaStatsAggregator:
     deep    whether values are looked at, too
     """
 
-    context: RecordContext
+    context: AuditContext
     fields: bool = True
     deep: bool = False
     result_type = SchemaStats
@@ -190,7 +190,7 @@ class _SchemaStatsTask:
 class WriterDecoders:
     """For each id a decoder towards the very schema its records were written with."""
 
-    def __init__(self, frame: RecordContext, lookup: SchemaLookup) -> None:
+    def __init__(self, frame: AuditContext, lookup: SchemaLookup) -> None:
         self._frame, self._lookup = frame, lookup
         self._known: dict[Any, tuple[RecordDecoder | None, str]] = {}
 

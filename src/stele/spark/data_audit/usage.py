@@ -6,8 +6,8 @@ import time
 from datetime import datetime
 from typing import cast
 
-from stele.client import CensusRecord, PlaceUsage, SchemaRegistryClient, SchemaSnapshot, Seen
-from stele.client.names import split
+from stele.client import CensusRecord, LocationUsage, SchemaRegistryClient, SchemaSnapshot, VersionUsage
+from stele.client.names import split_subject
 from stele.errors import Invalid
 from stele.spark.data_audit.census import Census, IdUsage
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
@@ -15,7 +15,7 @@ from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, g
 
 def record_usage(
     found: Census, place: str, registry: RegistryLike, *, whole: bool = True, patience: float = PATIENCE
-) -> PlaceUsage:
+) -> LocationUsage:
     """Record a census in the registry it asked, in place of the last one of the same place.
 
     place   what was counted, in words for people: `topic orders`, `table shop.orders`, a path
@@ -41,12 +41,12 @@ def make_census_record(found: Census, *, counted_at: int, whole: bool = True) ->
     return CensusRecord(counted_at, whole, found.records, rows)
 
 
-def _usage_rows(seen: IdUsage) -> list[Seen]:
+def _usage_rows(seen: IdUsage) -> list[VersionUsage]:
     made = []
     for at in seen.versions:
-        context, subject = split(at.subject)
+        context, subject = split_subject(at.subject)
         made.append(
-            Seen(
+            VersionUsage(
                 subject,
                 at.version,
                 seen.schema_id,

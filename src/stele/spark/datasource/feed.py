@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from stele.client import JournalEntry, PlaceUsage, SchemaRegistryClient
+from stele.client import JournalEntry, LocationUsage, SchemaRegistryClient
 from stele.errors import DataError
 from stele.spark.datasource.tables import Options, Scope
 from stele.spark.registry.clients import get_client, retry_unavailable
@@ -46,7 +46,7 @@ class Feed:
             page = self._page(after, min(_PAGE, until - after), space, subject)
             yield from (entry for entry in page if wanted.has(entry.space, entry.subject, None))
 
-    def usage(self, scope: Scope) -> list[PlaceUsage]:
+    def usage(self, scope: Scope) -> list[LocationUsage]:
         """The places in which records of a scope were seen, with what was seen; ids are not looked at."""
         if scope.spaces == frozenset() or scope.subjects == frozenset():
             return []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from stele.client import JournalEntry, PlaceUsage
+from stele.client import JournalEntry, LocationUsage
 from stele.errors import Invalid
 from stele.spark.registry.clients import PATIENCE
 
@@ -142,7 +142,7 @@ def moment(milliseconds: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=max(0, min(milliseconds, _FARTHEST)))
 
 
-def usage_rows(place: PlaceUsage) -> Iterator[Row]:
+def usage_rows(place: LocationUsage) -> Iterator[Row]:
     """The census of a place as rows of the table usage, one for each version that was seen."""
     for seen in place.seen:
         yield (

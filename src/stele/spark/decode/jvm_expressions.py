@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from stele.client import SchemaSnapshot
-from stele.client.names import split
+from stele.client.names import split_subject
 from stele.errors import Invalid
 from stele.spark.decode.schema_lookup_worker import Answers, Task
 from stele.spark.engines.jvm.fitting import unfit
@@ -45,7 +45,7 @@ def decoded(session: SparkSession, raw: Column, reading: ReadPlan, *, fail_fast:
     pinned = reading.targets[0].pinned
     task = Task(pinned, reading.registry, reading.patience, reading.rules == "refuse", reading.recursion)
     answers = Answers.to(msgspec.structs.replace(task, registry=pinned.snapshot, patience=0.0))
-    context = split(pinned.subject).context
+    context = split_subject(pinned.subject).context
     ids = sorted({schema.id for schema in pinned.snapshot.schemas if schema.context == context and schema.id})
     ask = None
     if not isinstance(reading.registry, SchemaSnapshot):

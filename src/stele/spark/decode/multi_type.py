@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, Invalid
 from stele.spark.engines.arrow import ArrowType, Column
@@ -124,7 +124,7 @@ def _errors(decoded: Decoded) -> Iterator[RecordError | None]:
 def _is_of(schema: ResolvedSchema, pinned: PinnedSchemas, message: str) -> bool:
     if schema.schema_type.upper() != pinned.reader.schema_type.upper():
         return False
-    own, wanted = ready(schema).parsed, ready(pinned.reader).parsed
+    own, wanted = parse_schema(schema).parsed, parse_schema(pinned.reader).parsed
     name = message or str(wanted.type_name)
     positions: Any = getattr(own, "positions", {})
     return bool(name) and (own.type_name == name or name in positions)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from stele.client import ResolvedSchema
-from stele.client.names import split
-from stele.client.serdes.schemas import ready
+from stele.client.names import split_subject
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import Invalid, VersionNotFound
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.decode.rules import RulesLike, check_rules_choice, refuse_reading, refuse_writing
@@ -51,7 +51,7 @@ def plan_read(
         targets = _named([pin_schemas(registry, each, patience=patience) for each in subject])
     if several and not targets:
         raise Invalid("there are no subjects: name one at least")
-    if len({split(target.pinned.subject).context for target in targets}) > 1:
+    if len({split_subject(target.pinned.subject).context for target in targets}) > 1:
         raise Invalid("the subjects are of several contexts, in which ids mean different schemas")
     if rules == "refuse":
         for target in targets:
@@ -79,7 +79,7 @@ def _without_subject(registry: RegistryLike, reader: ReaderLike, message: str) -
 
 def _named(pins: Sequence[PinnedSchemas]) -> list[ReadTarget]:
     """Each type under the last part of its name, or under its subject where that is no name, or taken."""
-    short = [str(ready(pinned.reader).parsed.type_name).rpartition(".")[2] for pinned in pins]
+    short = [str(parse_schema(pinned.reader).parsed.type_name).rpartition(".")[2] for pinned in pins]
     often = Counter(name.lower() for name in short)
     names = [
         name if name and often[name.lower()] == 1 else pinned.subject for name, pinned in zip(short, pins, strict=True)

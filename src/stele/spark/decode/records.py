@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stele.client import ResolvedSchema, SchemaSnapshot
-from stele.client.serdes.rules.model import Mode
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.rules.model import RuleMode
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import DataError
 from stele.formats.protobuf import indexes_of
 from stele.spark.decode.formats import decoder_for, encoder_for, generic, type_for
@@ -210,10 +210,10 @@ class RecordEncoder:
         self._encoder = encoder_for(writer, writer.id, writing.engine, writing.message, writing.recursion)
         self._indexes = b""
         if writer.schema_type == "PROTOBUF":
-            own = ready(writer).parsed
+            own = parse_schema(writer).parsed
             self._indexes = encode_indexes(indexes_of(own, own.get_message(writing.message).full_name))
         self._rules: RuleEncoder | None = None
-        if writing.rules not in ("refuse", "ignore") and first_rule(writer, (Mode.WRITE,)):
+        if writing.rules not in ("refuse", "ignore") and first_rule(writer, (RuleMode.WRITE,)):
             self._rules = RuleEncoder(writer, writing.registry, writing.rules, writing.topic)
 
     def encode(self, values: Column) -> list[Column]:

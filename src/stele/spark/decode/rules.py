@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from stele.client import ResolvedSchema, SchemaRegistryClient, SchemaSnapshot, Version
-from stele.client.names import split
+from stele.client.names import split_subject
 from stele.client.serdes import AvroSerializer, Deserializer, JsonSerializer, ProtobufSerializer, Rules, Serializer
-from stele.client.serdes.rules.engine import Engine
-from stele.client.serdes.rules.model import Mode, Phase
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.rules.engine import RuleEngine
+from stele.client.serdes.rules.model import RuleMode, RulePhase
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import ContentNotFound, DataError, Invalid, RuleFailed, Unavailable
 from stele.formats.protobuf import indexes_of
 from stele.spark.registry.clients import RegistryLike, get_client
@@ -57,12 +57,12 @@ def check_rules_choice(rules: RulesLike) -> RulesLike:
     raise Invalid(f"rules are 'refuse', 'run', 'ignore' or Rules(…), not {rules!r}")
 
 
-def first_rule(schema: ResolvedSchema, modes: Sequence[Mode]) -> str:
+def first_rule(schema: ResolvedSchema, modes: Sequence[RuleMode]) -> str:
     """Name of a rule of the schema that would run in one of the modes, '' for none."""
     if schema.rule_set is None:
         return ""
-    engine = Engine(Rules(), None)
-    for phase in Phase:
+    engine = RuleEngine(Rules(), None)
+    for phase in RulePhase:
         for rule in phase.rules_of(schema.rule_set):
             alone = msgspec.structs.replace(schema, rule_set=_only(schema, phase, rule.name))
             if any(engine.has_rules(phase, mode, alone) for mode in modes):
@@ -70,12 +70,12 @@ def first_rule(schema: ResolvedSchema, modes: Sequence[Mode]) -> str:
     return ""
 
 
-def _only(schema: ResolvedSchema, phase: Phase, name: str | None) -> Any:
+def _only(schema: ResolvedSchema, phase: RulePhase, name: str | None) -> Any:
     rules = [rule for rule in phase.rules_of(schema.rule_set) if rule.name == name]
     return msgspec.structs.replace(schema.rule_set, **{f"{phase.value}_rules": rules})  # type: ignore[type-var]  # not None
 
 
-READING = (Mode.READ, Mode.UPGRADE, Mode.DOWNGRADE)
+READING = (RuleMode.READ, RuleMode.UPGRADE, RuleMode.DOWNGRADE)
 """When rules run on the way in."""
 
 
@@ -89,7 +89,7 @@ def refuse_reading(pinned: PinnedSchemas) -> None:
 
 def refuse_writing(writer: ResolvedSchema) -> None:
     """Raise `RulesRefused` when the schema has a rule for writing."""
-    name = first_rule(writer, (Mode.WRITE,))
+    name = first_rule(writer, (RuleMode.WRITE,))
     if name:
         raise RulesRefused(_sentence(writer, name, "written"))
 
@@ -143,7 +143,7 @@ def _deserializer(schemas: Schemas, pinned: PinnedSchemas, registry: RegistryLik
         None if reader.version else reader,
         use_latest=bool(reader.version),
         naming=lambda *_: subject,
-        context=split(subject).context,
+        context=split_subject(subject).context,
         rules=rules,
     )
 
@@ -177,17 +177,17 @@ class RuleRunner:
         return self._ruled[number]
 
     def _has_rules(self, schema: ResolvedSchema) -> bool:
-        engine = Engine(self._rules, None)
+        engine = RuleEngine(self._rules, None)
         others = (self._reader, *self._pinned.snapshot.schemas)
         return (
-            engine.has_rules(Phase.ENCODING, Mode.READ, schema)
-            or any(engine.has_rules(Phase.DOMAIN, Mode.READ, each) for each in (schema, self._reader))
+            engine.has_rules(RulePhase.ENCODING, RuleMode.READ, schema)
+            or any(engine.has_rules(RulePhase.DOMAIN, RuleMode.READ, each) for each in (schema, self._reader))
             or (
                 schema.id != self._reader.id
                 and any(
-                    engine.has_rules(Phase.MIGRATION, mode, each)
+                    engine.has_rules(RulePhase.MIGRATION, mode, each)
                     for each in others
-                    for mode in (Mode.UPGRADE, Mode.DOWNGRADE)
+                    for mode in (RuleMode.UPGRADE, RuleMode.DOWNGRADE)
                 )
             )
         )
@@ -223,7 +223,7 @@ def _outage(failure: BaseException) -> Unavailable | KmsError | None:
 
 
 def _encoder(reader: ResolvedSchema, message: str) -> Any:
-    own = ready(reader)
+    own = parse_schema(reader)
     if reader.schema_type == "PROTOBUF":
 
         def write(value: Any) -> bytes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from stele.client import ResolvedSchema, SchemaSnapshot
-from stele.client.names import split
+from stele.client.names import split_subject
 from stele.errors import Conflict, ContentNotFound, DecodeError, Unavailable
 from stele.spark.decode.errors import decode_error
 from stele.spark.decode.rules import refuse_reading
@@ -166,7 +166,7 @@ class BatchClassifier:
         registry = self._registry
         if isinstance(registry, SchemaSnapshot) or not isinstance(wire_named(self._config.source.wire), Prefix):
             return None
-        context = split(routes[0].pinned.subject).context
+        context = split_subject(routes[0].pinned.subject).context
         found: list[ResolvedSchema] = []
         for number in _unknown_ids(parts):
             with suppress(ContentNotFound):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import Conflict, DataError, Invalid
 from stele.formats.capabilities import HasOutline, OutlineNode
 from stele.formats.registry import get_format
@@ -120,7 +120,7 @@ def _schema_outline(schema: Any) -> list[OutlineNode] | None:
     """What a schema declares; None for a format, or a text, that does not say."""
     try:
         format_: Any = get_format(schema.schema_type.lower())
-        return format_.outline(ready(schema).parsed) if isinstance(format_, HasOutline) else None
+        return format_.outline(parse_schema(schema).parsed) if isinstance(format_, HasOutline) else None
     except (DataError, Invalid):
         return None
 

@@ -16,7 +16,7 @@ from stele.client import (
     Schema,
     SchemaSnapshot,
 )
-from stele.client.names import split
+from stele.client.names import split_subject
 from stele.errors import ContentNotFound, DataError, Invalid, NotFound, VersionNotFound
 from stele.formats.avro import AVRO, AvroSchema
 from stele.spark.registry.clients import Registry, RegistryLike, get_client, retry_unavailable
@@ -73,7 +73,7 @@ def pin_schemas(
         raise VersionNotFound(reader)
     if isinstance(reader, str):
         return PinnedSchemas(subject, snapshot, ResolvedSchema(reader, _format_of(snapshot, subject)))
-    return PinnedSchemas(subject, snapshot, resolve_references(registry, reader, split(subject).context))
+    return PinnedSchemas(subject, snapshot, resolve_references(registry, reader, split_subject(subject).context))
 
 
 def _snapshot(registry: RegistryLike, subject: str, patience: float) -> SchemaSnapshot:
@@ -131,7 +131,7 @@ class SchemaLookup:
         self.registry = registry
         self._clock = clock
         self._patience = patience
-        self._context = split(pinned.subject).context
+        self._context = split_subject(pinned.subject).context
         mine = [schema for schema in pinned.snapshot.schemas if schema.context == self._context]
         self._found: dict[int | UUID, ResolvedSchema] = {schema.id: schema for schema in mine if schema.id}
         self._found |= {UUID(schema.guid): schema for schema in pinned.snapshot.schemas if schema.guid}

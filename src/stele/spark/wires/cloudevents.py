@@ -31,7 +31,7 @@ _MISSING: Final = "the event names no dataschema"
 class CloudEvents:
     """Events of one mode.
 
-    mode    `binary`: bare data, attributes in the headers; `structured`: one JSON document
+    mode    `binary`: bare data, attributes in the headers; `structured_event`: one JSON document
     bases   what absolute URIs may begin with; none: the registry's addresses, or where a function opens the registry,
             anything. Others name schemas of strangers, which are unknown here; relative URIs are always taken
     base, source, type   for writing: what `dataschema` begins with, and two attributes events must have
@@ -67,7 +67,7 @@ class CloudEvents:
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
-        named = cloudevents.named(number)
+        named = cloudevents.parse_dataschema(number)
         if named is None or not self._trusted(number, lookup.registry):
             return None
         if named.id is not None or named.guid is not None:
@@ -112,13 +112,15 @@ class EventFramer:
             made = [
                 None
                 if data is None
-                else cloudevents.structured(self.uri, data, {"id": str(uuid4()), **attributes}, is_json=self.is_json)
+                else cloudevents.structured_event(
+                    self.uri, data, {"id": str(uuid4()), **attributes}, is_json=self.is_json
+                )
                 for data in payloads.to_pylist()
             ]
             return pa.array(made, pa.binary()), None
         rows = []
         for _ in range(len(payloads)):
-            said = cloudevents.headers(self.uri, {"id": str(uuid4()), **attributes})
+            said = cloudevents.event_headers(self.uri, {"id": str(uuid4()), **attributes})
             rows.append([{"key": key, "value": value} for key, value in said.items()])
         return payloads, pa.array(rows, HEADERS)
 
@@ -142,7 +144,7 @@ def _missing(ids: Column, values: Column) -> Column:
     return pc.if_else(lacks, pa.scalar(_MISSING), pa.scalar(None, pa.string()))
 
 
-def _version(named: cloudevents.Named, lookup: SchemaLookup) -> ResolvedSchema | None:
+def _version(named: cloudevents.DataSchemaTarget, lookup: SchemaLookup) -> ResolvedSchema | None:
     number: Version = "latest" if named.version == "latest" else int(named.version)
     try:
         return lookup.pinned.snapshot.resolve_version(named.subject, number)

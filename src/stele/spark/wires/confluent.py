@@ -128,7 +128,7 @@ class HeaderFramer:
 
 
 def _in_header(value: bytes) -> str:
-    frame = confluent.read(b"", value)
+    frame = confluent.read_frame(b"", value)
     if not isinstance(frame.schema, UUID):
         raise FrameError("the record header holds no guid")
     return str(frame.schema)

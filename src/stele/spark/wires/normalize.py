@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, FrameError, Invalid
 from stele.formats.protobuf import indexes_of
@@ -115,7 +115,7 @@ class FrameNormalizer:
         """Message indexes for payloads that come without."""
         if found.schema.schema_type.upper() != "PROTOBUF" or found.message is None:
             return b""
-        parsed = ready(found.schema).parsed
+        parsed = parse_schema(found.schema).parsed
         try:
             return encode_indexes(indexes_of(parsed, found.message or self._message))
         except Invalid as error:

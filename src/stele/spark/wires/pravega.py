@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
-from stele.client.request import JSON, Effect, Lifetime, Request, decoder, encode, path, query
-from stele.client.serdes.schemas import ready
+from stele.client.request import JSON, CachePolicy, Effect, Request, build_path, build_query, encode_body, json_decoder
+from stele.client.serdes.schemas import parse_schema
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
 from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import Column
@@ -77,9 +77,9 @@ class Pravega:
         request = Request(
             "GET",
             f"{_group(group)}/encodings/{number}",
-            decoder(_Encoding),
-            query({"namespace": self.namespace or None}),
-            lifetime=Lifetime.EVER,
+            json_decoder(_Encoding),
+            build_query({"namespace": self.namespace or None}),
+            cache_policy=CachePolicy.IMMUTABLE,
             subject=group,
         )
         found = lookup.query((group, number), lambda registry: registry.send(request), NotFound)
@@ -93,20 +93,29 @@ class Pravega:
         """See `Wire`. The registry gives the encoding id; raises `NotFound` for a codec or schema the group lacks."""
         _need_registry(registry)
         assert not isinstance(registry, SchemaSnapshot)
-        own, client = ready(writer), get_client(registry)
+        own, client = parse_schema(writer), get_client(registry)
         group = self.group or writer.subject
         schema = {
             "type": message or own.parsed.type_name,
             "serializationFormat": {"serializationFormat": _word(writer.schema_type)},
             "schemaData": b64encode(writer.text.encode()).decode(),
         }
-        parameters = query({"namespace": self.namespace or None})
+        parameters = build_query({"namespace": self.namespace or None})
         version = client.send(
-            Request("POST", f"{_group(group)}/schemas/versions/find", decoder(Any), parameters, encode(schema), JSON)
+            Request(
+                "POST",
+                f"{_group(group)}/schemas/versions/find",
+                json_decoder(Any),
+                parameters,
+                encode_body(schema),
+                JSON,
+            )
         )
-        body = encode({"versionInfo": version, "codecType": self.codec})
+        body = encode_body({"versionInfo": version, "codecType": self.codec})
         route = f"{_group(group)}/encodings"
-        given = client.send(Request("PUT", route, decoder(_EncodingId), parameters, body, JSON, effect=Effect.WRITE))
+        given = client.send(
+            Request("PUT", route, json_decoder(_EncodingId), parameters, body, JSON, effect=Effect.WRITE)
+        )
         return PravegaFramer(given.encoding_id, self.codec)
 
 
@@ -132,7 +141,7 @@ def _need_registry(registry: RegistryLike) -> None:
 
 
 def _group(name: str) -> str:
-    return path("v1", "groups", name)
+    return build_path("v1", "groups", name)
 
 
 def _resolved(schema: _Schema) -> ResolvedSchema:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from stele.client.request import JSON, Lifetime, Request, decoder, path
+from stele.client.request import JSON, CachePolicy, Request, build_path, json_decoder
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
 from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import Column
@@ -56,7 +56,7 @@ class RocketMQ:
             raise Invalid("a snapshot holds no record ids: reading the RocketMQ wire needs the registry")
         subject = self.subject or lookup.pinned.subject
         route = f"{self._subject(subject)}/recordId/{number}/schema"
-        request = Request("GET", route, decoder(_Record), lifetime=Lifetime.EVER, subject=subject)
+        request = Request("GET", route, json_decoder(_Record), cache_policy=CachePolicy.IMMUTABLE, subject=subject)
         found = lookup.query((subject, number), lambda registry: registry.send(request), NotFound)
         return None if found is None else ResolvedId(ResolvedSchema(found.idl, found.type.upper()), message="")
 
@@ -68,7 +68,7 @@ class RocketMQ:
         subject = self.subject or writer.subject
         route = f"{self._subject(subject)}/schema/schema"
         found = get_client(registry).send(
-            Request("POST", route, decoder(_Record), body=writer.text.encode(), media=JSON, subject=subject)
+            Request("POST", route, json_decoder(_Record), body=writer.text.encode(), media=JSON, subject=subject)
         )
         if found.record_id is None:
             raise NotFound(f"the schema has no record id in the subject {subject!r}")
@@ -77,7 +77,7 @@ class RocketMQ:
 
     def _subject(self, subject: str) -> str:
         where = ("cluster", self.cluster, "tenant", self.tenant, "subject", subject)
-        return "/schema-registry/v1" + path(*where)
+        return "/schema-registry/v1" + build_path(*where)
 
 
 @dataclass(frozen=True, slots=True)

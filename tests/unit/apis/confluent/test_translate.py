@@ -5,15 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from stele.apis.confluent import entities as api
-from stele.apis.confluent.contract import field_findings
-from stele.apis.confluent.settings import changes_in, config_out, mode_in, update_out
+from stele.apis.confluent import models as api
+from stele.apis.confluent.reserved_metadata import field_findings
 from stele.apis.confluent.tags import changed, retag
 from stele.apis.confluent.translate import (
+    changes_in,
+    config_out,
+    mode_in,
     references_in,
     rule_set_in,
     rule_set_out,
     tags_out,
+    update_out,
 )
 from stele.apis.http.bodies import WrongShape
 from stele.core.metadata import Metadata, Rule, RuleSet

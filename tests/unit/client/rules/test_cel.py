@@ -22,7 +22,7 @@ from stele.client.serdes import (
     RuleFailed,
     Rules,
 )
-from stele.client.serdes.rules import Mode, Record, RuleContext, cel, cel_functions, cel_values, json_fields
+from stele.client.serdes.rules import RecordContext, RuleContext, RuleMode, cel, cel_functions, cel_values, json_fields
 from stele.formats.registry import get_format
 
 PROTO = """
@@ -301,7 +301,7 @@ def test_schemas_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
     definitions = {**twice, "S40": {"type": "object", "properties": {"a": {"type": "string"}}}}
     text = json.dumps({"$ref": "#/definitions/S0", "definitions": definitions})
     parsed = get_format("json").parse(text.encode(), {}, strict=False)  # as serdes read what registries have
-    context = RuleContext(Rule("r"), Mode.WRITE, (), 0, Record("s"), ResolvedSchema("{}"))
+    context = RuleContext(Rule("r"), RuleMode.WRITE, (), 0, RecordContext("s"), ResolvedSchema("{}"))
     with pytest.raises(RuleFailed, match="more than 20000 times"):
         json_fields.json_walk(parsed)(context, lambda _, value: value, {"a": "x"})
 

@@ -139,7 +139,7 @@ def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> type:
             raise NotInstalled("cel-python", "rules")
 
-    monkeypatch.setattr(engine, "_points", lambda: {"WHO": Missing()})
+    monkeypatch.setattr(engine, "_entry_points_by_type", lambda: {"WHO": Missing()})
     with pytest.raises(NotInstalled, match=r"stele-registry\[rules\]"):
         written(subject_with(rule("a", type="WHO", on_failure="NONE")))
 
@@ -151,7 +151,7 @@ def test_executors_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> type:
             return Append
 
-    monkeypatch.setattr(engine, "_points", lambda: {"ELSEWHERE": Point()})
+    monkeypatch.setattr(engine, "_entry_points_by_type", lambda: {"ELSEWHERE": Point()})
     assert written(subject_with(rule("a", type="elsewhere")), Rules()) == "xa"
 
 

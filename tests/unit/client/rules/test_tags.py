@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
-from stele.client.serdes.rules.tags import matches, tags_at
+from stele.client.serdes.rules.tags import matches_path, tags_at
 
 NAMES = st.text(alphabet="ab.", max_size=12)
 
@@ -35,7 +35,7 @@ NAMES = st.text(alphabet="ab.", max_size=12)
 )
 def test_patterns(pattern: str, name: str, fits: bool) -> None:
     """A star stays within a name, two cross dots, everything else is meant as it stands."""
-    assert matches(pattern, name) is fits
+    assert matches_path(pattern, name) is fits
 
 
 @given(pattern=st.text(alphabet="ab.*?", max_size=8), name=NAMES)
@@ -45,13 +45,13 @@ def test_patterns_mean_the_expressions_they_abbreviate(pattern: str, name: str) 
     words = {"**": ".*", "*": "[^.]*", "?": "[^.]"}
     parts = re.findall(r"\*\*|.", pattern.replace("**.*", "**"))
     expression = "".join(words.get(part, re.escape(part)) for part in parts)
-    assert matches(pattern, name) == bool(re.fullmatch(expression, name))
+    assert matches_path(pattern, name) == bool(re.fullmatch(expression, name))
 
 
 def test_hostile_patterns_take_no_time() -> None:
     """Dozens of stars, which a regular expression would try in all combinations, cost next to nothing."""
     start = time.monotonic()
-    assert not matches("*a" * 60 + "**b", "a" * 3000)
+    assert not matches_path("*a" * 60 + "**b", "a" * 3000)
     assert time.monotonic() - start < 10
 
 

@@ -10,18 +10,18 @@ What is not here: the functions and types for decimals and variants that Conflue
 and checks written beside fields (`confluent:rules`).
 """
 
-from stele.client.serdes.rules.engine import GROUP, Engine, Override, Rules
+from stele.client.serdes.rules.engine import GROUP, Override, RuleEngine, Rules
 from stele.client.serdes.rules.model import (
     DeadLetter,
     FieldExecutor,
-    FieldPlace,
+    FieldLocation,
     FieldType,
-    Mode,
-    Phase,
-    Record,
+    RecordContext,
     RuleAction,
     RuleContext,
     RuleExecutor,
+    RuleMode,
+    RulePhase,
     Tools,
     Visit,
     Walk,
@@ -31,18 +31,18 @@ from stele.errors import RuleFailed
 __all__ = [
     "GROUP",
     "DeadLetter",
-    "Engine",
     "FieldExecutor",
-    "FieldPlace",
+    "FieldLocation",
     "FieldType",
-    "Mode",
     "Override",
-    "Phase",
-    "Record",
+    "RecordContext",
     "RuleAction",
     "RuleContext",
+    "RuleEngine",
     "RuleExecutor",
     "RuleFailed",
+    "RuleMode",
+    "RulePhase",
     "Rules",
     "Tools",
     "Visit",

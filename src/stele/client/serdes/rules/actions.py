@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from stele.client.serdes.rules.model import (
     DeadLetter,
-    FieldPlace,
+    FieldLocation,
     FieldType,
     RuleAction,
     RuleContext,
@@ -46,7 +46,7 @@ class ErrorAction(RuleAction):
 
     def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
         """See `RuleAction`."""
-        raise failure or context.fail("its action after a success is an error")
+        raise failure or context.rule_failure("its action after a success is an error")
 
 
 class DeadLetterAction(RuleAction):
@@ -58,18 +58,18 @@ class DeadLetterAction(RuleAction):
 
     def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
         """See `RuleAction`. Raises `RuleFailed` where no topic is named and nobody takes dead letters, too."""
-        topic = self.tools.config.get(TOPIC) or context.parameter(TOPIC)
+        topic = self.tools.config.get(TOPIC) or context.find_parameter(TOPIC)
         send = self.tools.dead_letters
         if not topic or send is None:
             missing = "no topic for dead letters is named" if send else "nobody takes dead letters"
-            raise context.fail(f"{failure.why if failure else 'success'}; {missing}") from failure
+            raise context.rule_failure(f"{failure.why if failure else 'success'}; {missing}") from failure
         record = context.record
-        body = self._bytes(context, record.original)
+        body = self._encode_value(context, record.original)
         key, rest = (body, None) if record.field == "key" else (None, body)
-        send(DeadLetter(topic, key, rest, _headers(context, failure)))
-        raise failure or context.fail("its action after a success is a dead letter")
+        send(DeadLetter(topic, key, rest, _build_headers(context, failure)))
+        raise failure or context.rule_failure("its action after a success is a dead letter")
 
-    def _bytes(self, context: RuleContext, value: Any) -> bytes | None:
+    def _encode_value(self, context: RuleContext, value: Any) -> bytes | None:
         match value:
             case None:
                 return None
@@ -81,26 +81,26 @@ class DeadLetterAction(RuleAction):
                 return pack(">q", value)
             case float():
                 return pack(">d", value)
-        shown = self._redacted(context, value)
+        shown = self._redact_fields(context, value)
         if isinstance(shown, Message):
             return json_format.MessageToJson(shown).encode()
-        return json.dumps(shown, default=_spelled).encode()
+        return json.dumps(shown, default=_spell_value).encode()
 
-    def _redacted(self, context: RuleContext, value: Any) -> Any:
+    def _redact_fields(self, context: RuleContext, value: Any) -> Any:
         types = self.tools.config.get(REDACT_TYPES, "ENCRYPT,ENCRYPT_PAYLOAD").split(",")
         hiding = [rule for rule in context.rules if rule.type in {name.strip() for name in types}]
         if not hiding or context.walk is None:
             return value
         tags = sorted({tag for rule in hiding for tag in rule.tags or ()})
         hidden = Rule("redact", mode=context.mode.value, type="REDACT", tags=tags)
-        return context.walk(replace(context, rule=hidden, rules=(hidden,), index=0), _redact, value)
+        return context.walk(replace(context, rule=hidden, rules=(hidden,), index=0), _redact_value, value)
 
 
 BUILT_IN: Final[Mapping[str, type[RuleAction]]] = {"NONE": NoneAction, "ERROR": ErrorAction, "DLQ": DeadLetterAction}
 """The actions that are always there."""
 
 
-def _redact(place: FieldPlace, value: Any) -> Any:
+def _redact_value(place: FieldLocation, value: Any) -> Any:
     if value is None:
         return None
     match place.type:
@@ -111,7 +111,7 @@ def _redact(place: FieldPlace, value: Any) -> Any:
     return value
 
 
-def _headers(context: RuleContext, failure: RuleFailed | None) -> list[tuple[str, str | bytes | None]]:
+def _build_headers(context: RuleContext, failure: RuleFailed | None) -> list[tuple[str, str | bytes | None]]:
     own = context.record.headers or ()
     headers = list(own.items() if isinstance(own, Mapping) else own)
     headers += [
@@ -123,5 +123,5 @@ def _headers(context: RuleContext, failure: RuleFailed | None) -> list[tuple[str
     return headers if failure is None else [*headers, ("__rule.exception", str(failure).encode())]
 
 
-def _spelled(value: Any) -> str:
+def _spell_value(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes | bytearray) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stele.client.serdes.rules.model import FieldPlace, FieldType, RuleContext, Visit, Walk
+from stele.client.serdes.rules.model import FieldLocation, FieldType, RuleContext, Visit, Walk
 from stele.formats.avro.encode import DatumMismatch, choose_branch
 from stele.formats.avro.model import AvroArray, AvroField, AvroMap, AvroRecord, AvroSchema, AvroType, AvroUnion
 
@@ -19,7 +19,7 @@ def avro_walk(schema: AvroSchema) -> Walk:
     """
 
     def walk(context: RuleContext, visit: Visit, value: Any) -> Any:
-        return _Walker(context, visit).value(schema.root, value, None)
+        return _Walker(context, visit).walk_value(schema.root, value, None)
 
     return walk
 
@@ -29,38 +29,40 @@ class _Walker:
         self.context = context
         self.visit = visit
 
-    def value(self, node: AvroType, value: Any, place: tuple[Any, AvroRecord, AvroField] | None) -> Any:
+    def walk_value(self, node: AvroType, value: Any, place: tuple[Any, AvroRecord, AvroField] | None) -> Any:
         match node:
             case AvroUnion():
-                return self._union(node, value, place)
+                return self._walk_union(node, value, place)
             case AvroArray():
-                return [self.value(node.items, item, place) for item in value] if isinstance(value, list) else value
+                return (
+                    [self.walk_value(node.items, item, place) for item in value] if isinstance(value, list) else value
+                )
             case AvroMap():
                 if not isinstance(value, dict):
                     return value
-                return {key: self.value(node.values, item, place) for key, item in value.items()}
+                return {key: self.walk_value(node.values, item, place) for key, item in value.items()}
             case AvroRecord():
-                return self._record(node, value)
+                return self._walk_record(node, value)
         if place is None:
             return value
         message, record, field = place
         full_name = f"{record.name}.{field.name}"
         tags = self.context.tags_of(full_name, field.props.get(TAGS, ()))
-        if not self.context.wants(tags):
+        if not self.context.applies_to(tags):
             return value
-        return self.visit(FieldPlace(message, full_name, field.name, FieldType(node.kind.upper()), tags), value)
+        return self.visit(FieldLocation(message, full_name, field.name, FieldType(node.kind.upper()), tags), value)
 
-    def _union(self, node: AvroUnion, value: Any, place: tuple[Any, AvroRecord, AvroField] | None) -> Any:
+    def _walk_union(self, node: AvroUnion, value: Any, place: tuple[Any, AvroRecord, AvroField] | None) -> Any:
         try:
             index, inner = choose_branch(node, value)
         except DatumMismatch:
             return value  # the encoder will say so
-        found = self.value(node.branches[index], inner, place)
+        found = self.walk_value(node.branches[index], inner, place)
         if inner is value:
             return found
-        return self._named(node, index, value[0], found)
+        return self._walk_named_type(node, index, value[0], found)
 
-    def _named(self, node: AvroUnion, index: int, name: str, found: Any) -> Any:
+    def _walk_named_type(self, node: AvroUnion, index: int, name: str, found: Any) -> Any:
         """A value with its branch, which stays while the value fits it."""
         try:
             choose_branch(AvroUnion((node.branches[index],)), found)
@@ -68,11 +70,11 @@ class _Walker:
             return found
         return name, found
 
-    def _record(self, node: AvroRecord, value: Any) -> Any:
+    def _walk_record(self, node: AvroRecord, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         copy = dict(value)
         for field in node.fields:
             if field.name in copy:
-                copy[field.name] = self.value(field.type, copy[field.name], (copy, node, field))
+                copy[field.name] = self.walk_value(field.type, copy[field.name], (copy, node, field))
         return copy

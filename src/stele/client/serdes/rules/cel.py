@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from stele.client.serdes.rules.model import FieldExecutor, FieldPlace, RuleContext, RuleExecutor, Tools, Visit
+from stele.client.serdes.rules.model import FieldExecutor, FieldLocation, RuleContext, RuleExecutor, Tools, Visit
 from stele.errors import InvalidRequest, NotInstalled, TooLarge
 
 try:
@@ -65,10 +65,10 @@ class CelFieldExecutor(FieldExecutor):
     def visit(self, context: RuleContext) -> Visit:
         """See `FieldExecutor`."""
 
-        def apply(place: FieldPlace, value: Any) -> Any:
-            if not place.type.primitive:
+        def apply(place: FieldLocation, value: Any) -> Any:
+            if not place.type.is_primitive:
                 return value
-            result = self._programs.evaluate(context, _names(place, value), value)
+            result = self._programs.evaluate(context, _bind_names(place, value), value)
             if context.rule.kind == "CONDITION" or result is value:
                 return bool(result) if context.rule.kind == "CONDITION" else value
             return cel_values.from_cel(result) if place.native is None else cel_values.value_from(result, value)
@@ -76,7 +76,7 @@ class CelFieldExecutor(FieldExecutor):
         return apply
 
 
-def _names(place: FieldPlace, value: Any) -> Names:
+def _bind_names(place: FieldLocation, value: Any) -> Names:
     def own() -> Any:
         return cel_values.to_cel(value) if place.native is None else cel_values.field_to_cel(value, place.native)
 
@@ -95,28 +95,28 @@ class Programs:
 
     def __init__(self) -> None:
         self._environment = celpy.Environment()
-        self._compiled = lru_cache(_KEPT)(self._compile)
+        self._compiled = lru_cache(_KEPT)(self._compile_program)
 
     def evaluate(self, context: RuleContext, names: Names, value: Any) -> Any:
         """The result of a rule's expression; of one whose guard does not hold, true or the value itself."""
         expression = context.rule.expr or ""
         if not expression.strip():
-            raise context.fail("it has no expression")
+            raise context.rule_failure("it has no expression")
         guard, semicolon, rest = expression.partition(";")
         if not semicolon:
-            return self._value(expression, names)
-        if guard.strip() and not self._value(guard, names):
+            return self._evaluate_expression(expression, names)
+        if guard.strip() and not self._evaluate_expression(guard, names):
             return True if context.rule.kind == "CONDITION" else value
-        return self._value(rest, names)
+        return self._evaluate_expression(rest, names)
 
-    def _value(self, expression: str, names: Names) -> Any:
+    def _evaluate_expression(self, expression: str, names: Names) -> Any:
         tree, activation = self._compiled(expression)
         known = {name: make() for name, make in names.items() if name in expression}
         if "now" in expression:
             known["now"] = celtypes.TimestampType(datetime.now(UTC))
         return Evaluator(tree, activation()).evaluate(known)
 
-    def _compile(self, expression: str) -> tuple[lark.Tree[Any], Callable[[], Any]]:
+    def _compile_program(self, expression: str) -> tuple[lark.Tree[Any], Callable[[], Any]]:
         if len(expression) > MAX_EXPRESSION:
             raise TooLarge(f"an expression of {len(expression)} characters is longer than {MAX_EXPRESSION}")
         try:

@@ -30,12 +30,12 @@ def is_email(text: str) -> bool:
 
 def is_ipv4(text: str | bytes) -> bool:
     """`isIpv4`: dotted text, or four bytes."""
-    return _parses(ipaddress.IPv4Address, text)
+    return _is_parsable(ipaddress.IPv4Address, text)
 
 
 def is_ipv6(text: str | bytes) -> bool:
     """`isIpv6`: text with colons, or sixteen bytes."""
-    return _parses(ipaddress.IPv6Address, text)
+    return _is_parsable(ipaddress.IPv6Address, text)
 
 
 def is_uri(text: str) -> bool:
@@ -52,7 +52,7 @@ def is_uri_reference(text: str) -> bool:
 
 def is_uuid(text: str) -> bool:
     """`isUuid`."""
-    return _parses(UUID, text)
+    return _is_parsable(UUID, text)
 
 
 def format_text(pattern: str, values: list[Any]) -> Any:
@@ -82,50 +82,55 @@ _PLACEHOLDER: Final = re.compile(r"%(?:%|(?:\.([0-9]{1,3}))?([sdfexXob]))")
 _NUMBERS: Final = (celtypes.IntType, celtypes.UintType)
 
 
-def _plain(value: Any, _: int) -> str:
+def _format_plain(value: Any, _: int) -> str:
     match value:
         case celtypes.BytesType():
             return value.hex()
         case list():
             quoted = (
-                json.dumps(str(one), ensure_ascii=False) if isinstance(one, str) else _plain(one, 0) for one in value
+                json.dumps(str(one), ensure_ascii=False) if isinstance(one, str) else _format_plain(one, 0)
+                for one in value
             )
             return f"[{', '.join(quoted)}]"
     return str(celtypes.StringType(value))
 
 
-def _hex(value: Any, _: int) -> str:
+def _format_hex(value: Any, _: int) -> str:
     if isinstance(value, str | bytes):
         return (value.encode() if isinstance(value, str) else bytes(value)).hex()
-    return f"{_number(value):x}"
+    return f"{_require_number(value):x}"
 
 
-def _float(letter: str) -> Callable[[Any, int], str]:
+def _format_float(letter: str) -> Callable[[Any, int], str]:
     def shown(value: Any, digits: int) -> str:
-        return f"{float(value):.{digits}{letter}}" if isinstance(value, celtypes.DoubleType) else str(_number(value))
+        return (
+            f"{float(value):.{digits}{letter}}"
+            if isinstance(value, celtypes.DoubleType)
+            else str(_require_number(value))
+        )
 
     return shown
 
 
-def _number(value: Any) -> int:
+def _require_number(value: Any) -> int:
     if not isinstance(value, _NUMBERS):
         raise TypeError(f"{type(value).__name__} is no integer")
     return int(value)
 
 
 _VERBS: Final[Mapping[str, Callable[[Any, int], str]]] = {
-    "s": _plain,
-    "d": lambda value, _: str(_number(value)),
-    "f": _float("f"),
-    "e": _float("e"),
-    "x": _hex,
-    "X": lambda value, _: _hex(value, 0).upper(),
-    "o": lambda value, _: f"{_number(value):o}",
-    "b": lambda value, _: f"{int(value) if isinstance(value, celtypes.BoolType) else _number(value):b}",
+    "s": _format_plain,
+    "d": lambda value, _: str(_require_number(value)),
+    "f": _format_float("f"),
+    "e": _format_float("e"),
+    "x": _format_hex,
+    "X": lambda value, _: _format_hex(value, 0).upper(),
+    "o": lambda value, _: f"{_require_number(value):o}",
+    "b": lambda value, _: f"{int(value) if isinstance(value, celtypes.BoolType) else _require_number(value):b}",
 }
 
 
-def _parses(kind: Callable[[Any], object], text: str | bytes) -> bool:
+def _is_parsable(kind: Callable[[Any], object], text: str | bytes) -> bool:
     try:
         kind(bytes(text) if isinstance(text, bytes) else str(text))
     except ValueError:
@@ -133,7 +138,7 @@ def _parses(kind: Callable[[Any], object], text: str | bytes) -> bool:
     return True
 
 
-def _verdict(test: Callable[[Any], bool], *kinds: type) -> Callable[[Any], Any]:
+def _as_verdict(test: Callable[[Any], bool], *kinds: type) -> Callable[[Any], Any]:
     def function(value: Any) -> Any:
         if not isinstance(value, kinds):
             raise TypeError(f"no such overload for {type(value).__name__}")
@@ -147,12 +152,12 @@ def _verdict(test: Callable[[Any], bool], *kinds: type) -> Callable[[Any], Any]:
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "format": format_text,
-    "isEmail": _verdict(is_email, str),
-    "isHostname": _verdict(is_hostname, str),
-    "isIpv4": _verdict(is_ipv4, str, bytes),
-    "isIpv6": _verdict(is_ipv6, str, bytes),
-    "isUri": _verdict(is_uri, str),
-    "isUriRef": _verdict(is_uri_reference, str),
-    "isUuid": _verdict(is_uuid, str),
+    "isEmail": _as_verdict(is_email, str),
+    "isHostname": _as_verdict(is_hostname, str),
+    "isIpv4": _as_verdict(is_ipv4, str, bytes),
+    "isIpv6": _as_verdict(is_ipv6, str, bytes),
+    "isUri": _as_verdict(is_uri, str),
+    "isUriRef": _as_verdict(is_uri_reference, str),
+    "isUuid": _as_verdict(is_uuid, str),
 }
 """Functions by name; each takes the value it is called on, and what stands in parentheses."""

@@ -37,7 +37,7 @@ def to_cel(value: Any) -> Any:
     """A value of an Avro or JSON record, or a Protobuf message."""
     match value:
         case Message():
-            return _message(value)
+            return _convert_message(value)
         case dict():
             made = celtypes.MapType()
             for key, item in value.items():
@@ -124,7 +124,7 @@ class MessageMap(celtypes.MapType):
         self._message = message
         for field in descriptor_of(message).fields:
             if field.containing_oneof is None or message.HasField(field.name):
-                self[celtypes.StringType(field.name)] = self._read(field)
+                self[celtypes.StringType(field.name)] = self._read_field(field)
 
     def __getitem__(self, key: Any) -> Any:
         field = descriptor_of(self._message).fields_by_name[str(key)]
@@ -134,9 +134,9 @@ class MessageMap(celtypes.MapType):
             raise KeyError(key)
         if field.message_type is not None and not field.is_repeated:
             return None if field.message_type.full_name in _WRAPPED else to_cel(getattr(self._message, field.name))
-        return self._read(field)
+        return self._read_field(field)
 
-    def _read(self, field: FieldDescriptor) -> Any:
+    def _read_field(self, field: FieldDescriptor) -> Any:
         value = getattr(self._message, field.name)
         if not field.is_repeated:
             if field.message_type is not None and not self._message.HasField(field.name):
@@ -159,7 +159,7 @@ def field_to_cel(value: Any, field: FieldDescriptor) -> Any:
     return to_cel(value)
 
 
-def _message(message: Message) -> Any:
+def _convert_message(message: Message) -> Any:
     name = message.DESCRIPTOR.full_name
     if name in {TIMESTAMP, "google.protobuf.Duration"}:
         seconds, nanos = getattr(message, "seconds"), getattr(message, "nanos")  # noqa: B009 - of two classes
@@ -186,7 +186,7 @@ def message_from(result: Any, like: Message) -> Message:
     """
     plain = from_cel(result)
     _demand_types(descriptor_of(like), plain)
-    return json_format.ParseDict(_spelled(plain), type(like)(), ignore_unknown_fields=True)
+    return json_format.ParseDict(_spell_key(plain), type(like)(), ignore_unknown_fields=True)
 
 
 def _demand_types(kind: Descriptor, value: Any) -> None:
@@ -219,16 +219,16 @@ def value_from(result: Any, before: Any) -> Any:
     plain = from_cel(result)
     if not isinstance(before, Message):
         return plain
-    return json_format.Parse(f'"{_spelled(plain)}"', type(before)())
+    return json_format.Parse(f'"{_spell_key(plain)}"', type(before)())
 
 
-def _spelled(value: Any) -> Any:
+def _spell_key(value: Any) -> Any:
     """A value in the JSON mapping of Protobuf."""
     match value:
         case dict():
-            return {str(key): _spelled(item) for key, item in value.items()}
+            return {str(key): _spell_key(item) for key, item in value.items()}
         case list():
-            return [_spelled(item) for item in value]
+            return [_spell_key(item) for item in value]
         case bytes():
             return b64encode(value).decode()
         case datetime():

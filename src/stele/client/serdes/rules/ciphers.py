@@ -32,28 +32,30 @@ class Cipher(NamedTuple):
     decrypt: Callable[[bytes], bytes]
 
 
-def cipher(algorithm: str, material: bytes) -> Cipher:
+def make_cipher(algorithm: str, material: bytes) -> Cipher:
     """The cipher of a data key. Raises `DecodeError` for material that is none of the algorithm."""
-    key = _key(material, 2 if algorithm == "AES256_SIV" else 3)
+    key = _decode_key(material, 2 if algorithm == "AES256_SIV" else 3)
     try:
-        return _siv(AESSIV(key)) if algorithm == "AES256_SIV" else _gcm(AESGCM(key))
+        return _make_siv(AESSIV(key)) if algorithm == "AES256_SIV" else _make_gcm(AESGCM(key))
     except ValueError as error:
         raise DecodeError(f"the data key is none of {algorithm}: {error}") from None
 
 
-def _gcm(own: AESGCM) -> Cipher:
+def _make_gcm(own: AESGCM) -> Cipher:
     def encrypt(text: bytes) -> bytes:
         nonce = os.urandom(_NONCE)
         return nonce + own.encrypt(nonce, text, _NOTHING)
 
-    return Cipher(encrypt, _guarded(lambda data: own.decrypt(data[:_NONCE], data[_NONCE:], _NOTHING)))
+    return Cipher(encrypt, _with_decode_errors(lambda data: own.decrypt(data[:_NONCE], data[_NONCE:], _NOTHING)))
 
 
-def _siv(own: AESSIV) -> Cipher:
-    return Cipher(lambda text: own.encrypt(text, [_NOTHING]), _guarded(lambda data: own.decrypt(data, [_NOTHING])))
+def _make_siv(own: AESSIV) -> Cipher:
+    return Cipher(
+        lambda text: own.encrypt(text, [_NOTHING]), _with_decode_errors(lambda data: own.decrypt(data, [_NOTHING]))
+    )
 
 
-def _guarded(decrypt: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+def _with_decode_errors(decrypt: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
     def guarded(data: bytes) -> bytes:
         try:
             return decrypt(data)
@@ -63,12 +65,12 @@ def _guarded(decrypt: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
     return guarded
 
 
-def _key(material: bytes, number: int) -> bytes:
+def _decode_key(material: bytes, number: int) -> bytes:
     """The field of a Tink key message that has the key: 3 for AES-GCM, 2 for AES-SIV; others are skipped."""
     at = 0
     while at < len(material):
-        tag, at = _varint(material, at)
-        size, at = _varint(material, at)
+        tag, at = _decode_varint(material, at)
+        size, at = _decode_varint(material, at)
         if tag & 7 == _VARINT:
             continue
         if tag & 7 != _BYTES:
@@ -79,7 +81,7 @@ def _key(material: bytes, number: int) -> bytes:
     raise DecodeError("the data key is no Tink key")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _decode_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     for byte in data[at : at + 10]:
         value |= (byte & 127) << shift

@@ -18,15 +18,15 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from stele.client.keys import Algorithm, DekVersion
-from stele.client.names import split
-from stele.client.serdes.rules.ciphers import Cipher, cipher
+from stele.client.names import split_subject
+from stele.client.serdes.rules.ciphers import Cipher, make_cipher
 from stele.client.serdes.rules.model import (
     FieldExecutor,
-    FieldPlace,
+    FieldLocation,
     FieldType,
-    Mode,
     RuleContext,
     RuleExecutor,
+    RuleMode,
     Tools,
     Visit,
 )
@@ -48,7 +48,7 @@ _KEPT: Final = 1024
 T = TypeVar("T")
 
 
-class Plan(NamedTuple):
+class EncryptionPlan(NamedTuple):
     """What a rule wants of its data key."""
 
     kek: str
@@ -58,18 +58,18 @@ class Plan(NamedTuple):
     days: int
 
     @classmethod
-    def of(cls, context: RuleContext) -> Plan:
+    def of(cls, context: RuleContext) -> EncryptionPlan:
         """The parameters of a rule. Raises `RuleFailed` for those that make no sense."""
-        kek = context.parameter(KEK_NAME)
+        kek = context.find_parameter(KEK_NAME)
         if not kek:
-            raise context.fail(f"no parameter {KEK_NAME} names a KEK")
-        algorithm = context.parameter(ALGORITHM) or "AES256_GCM"
-        days = context.parameter(EXPIRY_DAYS) or "0"
+            raise context.rule_failure(f"no parameter {KEK_NAME} names a KEK")
+        algorithm = context.find_parameter(ALGORITHM) or "AES256_GCM"
+        days = context.find_parameter(EXPIRY_DAYS) or "0"
         if algorithm not in kms.ALGORITHMS:
-            raise context.fail(f"{ALGORITHM} is none of {', '.join(kms.ALGORITHMS)}")
+            raise context.rule_failure(f"{ALGORITHM} is none of {', '.join(kms.ALGORITHMS)}")
         if not (days.isascii() and days.isdecimal() and len(days) < 10):
-            raise context.fail(f"{EXPIRY_DAYS} is no number of days")
-        own = context.parameter(KMS_TYPE) or "", context.parameter(KMS_KEY_ID) or ""
+            raise context.rule_failure(f"{EXPIRY_DAYS} is no number of days")
+        own = context.find_parameter(KMS_TYPE) or "", context.find_parameter(KMS_KEY_ID) or ""
         return cls(kek, *own, _ALGORITHMS[algorithm], int(days))
 
 
@@ -89,7 +89,7 @@ class PayloadExecutor(RuleExecutor):
 
     def run(self, context: RuleContext, value: bytes) -> bytes:
         """See `RuleExecutor`."""
-        return self._keys.turner(context, Plan.of(context))(value)
+        return self._keys.make_transform(context, EncryptionPlan.of(context))(value)
 
 
 class FieldEncryptor(FieldExecutor):
@@ -101,30 +101,32 @@ class FieldEncryptor(FieldExecutor):
 
     def visit(self, context: RuleContext) -> Visit:
         """See `FieldExecutor`."""
-        crypt = self._keys.turner(context, Plan.of(context))
+        crypt = self._keys.make_transform(context, EncryptionPlan.of(context))
 
-        def turn(place: FieldPlace, value: object) -> object:
+        def turn(place: FieldLocation, value: object) -> object:
             if value is None:
                 return None
             if place.type is FieldType.STRING and isinstance(value, str):
-                return _text(context, crypt, place, value)
+                return _decode_text(context, crypt, place, value)
             if place.type is FieldType.BYTES and isinstance(value, bytes):
                 return crypt(value)
-            if context.mode is Mode.WRITE:
-                raise context.fail(f"{place.full_name}: only text and bytes can be encrypted, not {place.type.value}")
+            if context.mode is RuleMode.WRITE:
+                raise context.rule_failure(
+                    f"{place.full_name}: only text and bytes can be encrypted, not {place.type.value}"
+                )
             return value
 
         return turn
 
 
-def _text(context: RuleContext, crypt: Callable[[bytes], bytes], place: FieldPlace, value: str) -> str:
+def _decode_text(context: RuleContext, crypt: Callable[[bytes], bytes], place: FieldLocation, value: str) -> str:
     """Text, encrypted to base64 or back."""
-    if context.mode is Mode.WRITE:
+    if context.mode is RuleMode.WRITE:
         return b64encode(crypt(value.encode())).decode()
     try:
         return crypt(b64decode(value)).decode()
     except ValueError as error:
-        raise context.fail(f"{place.full_name}: not encrypted text: {error}") from error
+        raise context.rule_failure(f"{place.full_name}: not encrypted text: {error}") from error
 
 
 class DataKeys:
@@ -132,26 +134,26 @@ class DataKeys:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        self._cipher = lru_cache(_KEPT)(cipher)
-        self._unwrapped = lru_cache(_KEPT)(_unwrap)
+        self._cipher = lru_cache(_KEPT)(make_cipher)
+        self._unwrapped = lru_cache(_KEPT)(_unwrap_key)
 
-    def turner(self, context: RuleContext, plan: Plan) -> Callable[[bytes], bytes]:
+    def make_transform(self, context: RuleContext, plan: EncryptionPlan) -> Callable[[bytes], bytes]:
         """What encrypts when writing, and decrypts when reading, the fields of one record: keys are looked up once."""
-        if context.mode is Mode.WRITE:
-            return self._encrypting(context, plan)
-        if context.mode is not Mode.READ:
-            raise context.fail(f"nothing is encrypted on {context.mode.value}")
+        if context.mode is RuleMode.WRITE:
+            return self._make_encryption(context, plan)
+        if context.mode is not RuleMode.READ:
+            raise context.rule_failure(f"nothing is encrypted on {context.mode.value}")
         known: dict[int, Cipher] = {}
 
         def decrypt(data: bytes) -> bytes:
-            version, data = _versioned(data) if plan.days else (1, data)
+            version, data = _split_key_version(data) if plan.days else (1, data)
             if version not in known:
                 known[version] = self._cipher_of(context, plan, self._to_read(context, plan, version))
             return known[version].decrypt(data)
 
         return decrypt
 
-    def _encrypting(self, context: RuleContext, plan: Plan) -> Callable[[bytes], bytes]:
+    def _make_encryption(self, context: RuleContext, plan: EncryptionPlan) -> Callable[[bytes], bytes]:
         @cache
         def key() -> tuple[bytes, Cipher]:
             dek = self._to_write(context, plan)
@@ -165,64 +167,68 @@ class DataKeys:
 
     # --- keys to encrypt keys
 
-    def _client(self, context: RuleContext) -> BlockingApi:
+    def _require_client(self, context: RuleContext) -> BlockingApi:
         if self._tools.client is None:
-            raise context.fail("there is no registry to ask for data keys")
+            raise context.rule_failure("there is no registry to ask for data keys")
         return self._tools.client
 
-    def _kek(self, context: RuleContext, plan: Plan) -> Kek:
+    def _find_kek(self, context: RuleContext, plan: EncryptionPlan) -> Kek:
         """The rule's KEK; a writer makes it where it is missing."""
-        client, where = self._client(context), split(context.record.subject).context
+        client, where = self._require_client(context), split_subject(context.record.subject).context
         found = _or_none(lambda: client.kek(plan.kek, context=where))
         if found is None:
-            if context.mode is not Mode.WRITE:
-                raise context.fail(f"there is no KEK {plan.kek!r}")
+            if context.mode is not RuleMode.WRITE:
+                raise context.rule_failure(f"there is no KEK {plan.kek!r}")
             if not plan.kms_type or not plan.kms_key_id:
-                raise context.fail(
+                raise context.rule_failure(
                     f"there is no KEK {plan.kek!r}, and to make it {KMS_TYPE} and {KMS_KEY_ID} are needed"
                 )
             wanted = Kek(plan.kek, plan.kms_type, plan.kms_key_id)
-            found = _created(
+            found = _create_or_get(
                 lambda: client.create_kek(wanted, context=where), lambda: client.kek(plan.kek, context=where)
             )
         for said, known in ((plan.kms_type, found.kms_type), (plan.kms_key_id, found.kms_key_id)):
             if said and said != known:
-                raise context.fail(f"the KEK {plan.kek!r} is {known!r} of its KMS, not {said!r} as the rule says")
+                raise context.rule_failure(
+                    f"the KEK {plan.kek!r} is {known!r} of its KMS, not {said!r} as the rule says"
+                )
         return found
 
     # --- data keys
 
-    def _to_read(self, context: RuleContext, plan: Plan, version: int) -> Dek:
-        found = self._dek(context, plan, version, deleted=True)
+    def _to_read(self, context: RuleContext, plan: EncryptionPlan, version: int) -> Dek:
+        found = self._find_dek(context, plan, version, deleted=True)
         if found is None:
-            raise context.fail(f"there is no version {version} of the data key under {plan.kek!r}")
+            raise context.rule_failure(f"there is no version {version} of the data key under {plan.kek!r}")
         return found
 
-    def _to_write(self, context: RuleContext, plan: Plan) -> Dek:
+    def _to_write(self, context: RuleContext, plan: EncryptionPlan) -> Dek:
         """The data key to write with; made where it is missing or has expired."""
-        found = self._dek(context, plan, "latest" if plan.days else 1)
+        found = self._find_dek(context, plan, "latest" if plan.days else 1)
         if found is None:
-            made = self._make(context, plan, 1)
+            made = self._create_dek(context, plan, 1)
             if made is None:
-                raise context.fail(f"the data key under {plan.kek!r} could not be made")
+                raise context.rule_failure(f"the data key under {plan.kek!r} could not be made")
             return made
         if not plan.days or self._tools.now() - found.ts <= plan.days * _DAY:
             return found
         try:
-            return self._make(context, plan, found.version + 1) or found
+            return self._create_dek(context, plan, found.version + 1) or found
         except SteleError:  # an old key is better than none; the next record tries again
             return found
 
-    def _dek(self, context: RuleContext, plan: Plan, version: DekVersion, *, deleted: bool = False) -> Dek | None:
+    def _find_dek(
+        self, context: RuleContext, plan: EncryptionPlan, version: DekVersion, *, deleted: bool = False
+    ) -> Dek | None:
         subject = context.record.subject
         if not subject:
-            raise context.fail("data keys belong to subjects, and without a topic the subject is not known")
-        client = self._client(context)
+            raise context.rule_failure("data keys belong to subjects, and without a topic the subject is not known")
+        client = self._require_client(context)
         found = _or_none(lambda: client.dek(plan.kek, subject, version, algorithm=plan.algorithm, deleted=deleted))
         return found if found is not None and found.encrypted_key_material else None
 
-    def _make(self, context: RuleContext, plan: Plan, version: int) -> Dek | None:
-        client, subject, kek = self._client(context), context.record.subject, self._kek(context, plan)
+    def _create_dek(self, context: RuleContext, plan: EncryptionPlan, version: int) -> Dek | None:
+        client, subject, kek = self._require_client(context), context.record.subject, self._find_kek(context, plan)
         wrapped = None
         if not kek.shared:
             material = kms.new_material(plan.algorithm)
@@ -231,25 +237,25 @@ class DataKeys:
         try:
             return client.create_dek(plan.kek, subject, wrapped, version=version, algorithm=plan.algorithm)
         except Conflict:  # somebody else was faster
-            return self._dek(context, plan, version)
+            return self._find_dek(context, plan, version)
 
-    def _cipher_of(self, context: RuleContext, plan: Plan, dek: Dek) -> Cipher:
-        kek = self._kek(context, plan)
+    def _cipher_of(self, context: RuleContext, plan: EncryptionPlan, dek: Dek) -> Cipher:
+        kek = self._find_kek(context, plan)
         plain = dek.plain_key()
         if plain is None:
             wrapped = dek.wrapped_key()
             if wrapped is None:
-                raise context.fail("the registry has neither a wrapped nor a plain data key")
+                raise context.rule_failure("the registry has neither a wrapped nor a plain data key")
             settings = {**self._tools.config, **(kek.kms_props or {})}
             plain = self._unwrapped(kek.kms_type, kek.kms_key_id, tuple(sorted(settings.items())), wrapped)
         return self._cipher(plan.algorithm, plain)
 
 
-def _unwrap(kms_type: str, key_id: str, settings: tuple[tuple[str, str], ...], wrapped: bytes) -> bytes:
+def _unwrap_key(kms_type: str, key_id: str, settings: tuple[tuple[str, str], ...], wrapped: bytes) -> bytes:
     return kms.unwrap(kms_type, key_id, dict(settings), wrapped)
 
 
-def _versioned(data: bytes) -> tuple[int, bytes]:
+def _split_key_version(data: bytes) -> tuple[int, bytes]:
     if len(data) < _VERSION_BYTES:
         raise DecodeError("too short to begin with the version of a data key")
     return int.from_bytes(data[1:_VERSION_BYTES], "big"), data[_VERSION_BYTES:]
@@ -262,7 +268,7 @@ def _or_none(ask: Callable[[], T]) -> T | None:
         return None
 
 
-def _created(create: Callable[[], T], ask: Callable[[], T]) -> T:
+def _create_or_get(create: Callable[[], T], ask: Callable[[], T]) -> T:
     """What was made, or what somebody else made meanwhile."""
     try:
         return create()

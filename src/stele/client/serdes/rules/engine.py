@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 from stele.client.serdes.rules.actions import BUILT_IN, RULE_HEADER
 from stele.client.serdes.rules.model import (
     DeadLetter,
-    Mode,
-    Phase,
-    Record,
+    RecordContext,
     RuleAction,
     RuleContext,
     RuleExecutor,
+    RuleMode,
+    RulePhase,
     Tools,
     Walk,
-    refusal,
+    failed_condition_message,
 )
 from stele.errors import NotInstalled, RuleFailed, SteleError
 from stele.protocol.confluent import Rule
@@ -40,7 +40,7 @@ _LONGEST: Final = 500
 """Characters of what an executor said that are told."""
 
 
-def _now() -> int:
+def _current_millis() -> int:
     return time.time_ns() // 1_000_000
 
 
@@ -75,14 +75,14 @@ class Rules:
     dead_letters: Callable[[DeadLetter], None] | None = None
     client: BlockingApi | None = None
     enabled: bool = True
-    now: Callable[[], int] = _now
+    now: Callable[[], int] = _current_millis
 
-    def override(self, rule: Rule) -> Override:
+    def find_override(self, rule: Rule) -> Override:
         """What holds for a rule."""
         return self.overrides.get(rule.name or "") or self.overrides.get(rule.type or "") or Override()
 
 
-class Engine:
+class RuleEngine:
     """Runs rules for one serializer or deserializer. Safe between threads."""
 
     def __init__(self, rules: Rules, client: BlockingApi | None) -> None:
@@ -92,94 +92,102 @@ class Engine:
         self._actions: dict[str, Tool | None] = {}
         self._lock = Lock()
 
-    def has_rules(self, phase: Phase, mode: Mode, schema: ResolvedSchema) -> bool:
+    def has_rules(self, phase: RulePhase, mode: RuleMode, schema: ResolvedSchema) -> bool:
         """Whether anything would run."""
         return self._rules.enabled and any(
             _is_for(rule, mode) and not self._is_disabled(rule, schema) for rule in phase.rules_of(schema.rule_set)
         )
 
-    def run(
-        self, phase: Phase, mode: Mode, schema: ResolvedSchema, value: Any, record: Record, walk: Walk | None = None
+    def run_phase(
+        self,
+        phase: RulePhase,
+        mode: RuleMode,
+        schema: ResolvedSchema,
+        value: Any,
+        record: RecordContext,
+        walk: Walk | None = None,
     ) -> Any:
         """The value after the rules of a schema. Rules that read run last to first, those that write first to last.
 
         Raises `RuleFailed`, and what actions raise.
         """
-        return self._run(phase.rules_of(schema.rule_set), mode, schema, schema, value, record, walk)
+        return self._run_rules(phase.rules_of(schema.rule_set), mode, schema, schema, value, record, walk)
 
-    def migrate(self, mode: Mode, source: ResolvedSchema, target: ResolvedSchema, value: Any, record: Record) -> Any:
+    def run_migration(
+        self, mode: RuleMode, source: ResolvedSchema, target: ResolvedSchema, value: Any, record: RecordContext
+    ) -> Any:
         """The value one version further: the rules are those of the newer of the two versions."""
-        owner = target if mode is Mode.UPGRADE else source
-        return self._run(Phase.MIGRATION.rules_of(owner.rule_set), mode, owner, target, value, record, None)
+        owner = target if mode is RuleMode.UPGRADE else source
+        return self._run_rules(RulePhase.MIGRATION.rules_of(owner.rule_set), mode, owner, target, value, record, None)
 
-    def _run(
+    def _run_rules(
         self,
         rules: Sequence[Rule],
-        mode: Mode,
+        mode: RuleMode,
         owner: ResolvedSchema,
         target: ResolvedSchema,
         value: Any,
-        record: Record,
+        record: RecordContext,
         walk: Walk | None,
     ) -> Any:
         if not self._rules.enabled:
             return value
-        rules = rules if mode.forth else rules[::-1]
-        replayed = _replayed(record)
+        rules = rules if mode.is_forward else rules[::-1]
+        replayed = _replayed_rule(record)
         for index, rule in enumerate(rules):
             if not _is_for(rule, mode) or self._is_disabled(rule, owner) or rule.name == replayed:
                 continue
             context = RuleContext(rule, mode, rules, index, record, target, walk)
-            executor = self._executor((rule.type or "").upper())
+            executor = self._find_executor((rule.type or "").upper())
             if executor is None:
-                self._act(context, value, context.fail(f"nothing runs rules of type {rule.type!r}"))
+                self._run_action(context, value, context.rule_failure(f"nothing runs rules of type {rule.type!r}"))
                 return value
-            value = self._step(executor, context, value)
+            value = self._run_rule(executor, context, value)
         return value
 
-    def _step(self, executor: RuleExecutor, context: RuleContext, value: Any) -> Any:
+    def _run_rule(self, executor: RuleExecutor, context: RuleContext, value: Any) -> Any:
         rule = context.rule
         try:
-            result = _attempt(executor, context, value)
+            result = _execute(executor, context, value)
             if rule.kind == "CONDITION" and not result:
-                raise context.fail(refusal(rule))
+                raise context.rule_failure(failed_condition_message(rule))
             if rule.kind != "CONDITION" and result is None:
-                raise context.fail("the result is nothing")
+                raise context.rule_failure("the result is nothing")
         except RuleFailed as failure:
-            self._act(context, value, failure)
+            self._run_action(context, value, failure)
             return value
         value = result if rule.kind != "CONDITION" else value
-        self._act(context, value, None)
+        self._run_action(context, value, None)
         return value
 
-    def _act(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
-        override = self._rules.override(context.rule)
+    def _run_action(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
+        override = self._rules.find_override(context.rule)
         if failure is None:
             own, default = override.on_success or context.rule.on_success, "NONE"
         else:
             own, default = override.on_failure or context.rule.on_failure, "ERROR"
         name = _action_name(own or "", context) or default
-        action = self._action(name)
+        action = self._find_action(name)
         if action is None:
-            raise context.fail(f"there is no action {name!r}") from failure
+            raise context.rule_failure(f"there is no action {name!r}") from failure
         action.run(context, value, failure)
 
     def _is_disabled(self, rule: Rule, owner: ResolvedSchema) -> bool:
-        override = self._rules.override(rule).disabled
+        override = self._rules.find_override(rule).disabled
         if override is not None:
             return override
         where = owner.rule_set.enable_at if owner.rule_set is not None else None
         return rule.disabled or where not in {None, "", "ALL", "CLIENT"}
 
-    def _executor(self, name: str) -> RuleExecutor | None:
-        found = self._tool(name, self._executors, self._rules.executors)
+    def _find_executor(self, name: str) -> RuleExecutor | None:
+        found = self._load_tool(name, self._executors, self._rules.executors)
         return found if isinstance(found, RuleExecutor) else None
 
-    def _action(self, name: str) -> RuleAction | None:
-        found = self._tool(name, self._actions, {**BUILT_IN, **self._rules.actions})
+    def _find_action(self, name: str) -> RuleAction | None:
+        found = self._load_tool(name, self._actions, {**BUILT_IN, **self._rules.actions})
         return found if isinstance(found, RuleAction) else None
 
-    def _tool(self, name: str, made: dict[str, Tool | None], own: Mapping[str, type[Tool]]) -> Tool | None:
+    def _load_tool(self, name: str, made: dict[str, Tool | None], own: Mapping[str, type[Tool]]) -> Tool | None:
         """The executor or action of a name, made once; None when there is none."""
         with self._lock:
             if name not in made:
@@ -188,23 +196,23 @@ class Engine:
             return made[name]
 
 
-def _attempt(executor: RuleExecutor, context: RuleContext, value: Any) -> Any:
+def _execute(executor: RuleExecutor, context: RuleContext, value: Any) -> Any:
     """Run a rule; whatever it raises becomes its failure, but what is not installed is told as it is."""
     try:
         return executor.run(context, value)
     except (RuleFailed, NotInstalled):
         raise
     except Exception as error:
-        raise context.fail(_told(error)) from error
+        raise context.rule_failure(_describe_error(error)) from error
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     text = str(error) if isinstance(error, SteleError) else f"{type(error).__name__}: {error}"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 
 
-def _is_for(rule: Rule, mode: Mode) -> bool:
-    return (rule.mode or "WRITEREAD") in {mode.value, mode.pair}
+def _is_for(rule: Rule, mode: RuleMode) -> bool:
+    return (rule.mode or "WRITEREAD") in {mode.value, mode.both_directions}
 
 
 def _action_name(own: str, context: RuleContext) -> str:
@@ -212,10 +220,10 @@ def _action_name(own: str, context: RuleContext) -> str:
     forth, comma, back = own.partition(",")
     if not comma or (context.rule.mode or "WRITEREAD") not in {"WRITEREAD", "UPDOWN"}:
         return own.strip()
-    return (forth if context.mode.forth else back).strip()
+    return (forth if context.mode.is_forward else back).strip()
 
 
-def _replayed(record: Record) -> str | None:
+def _replayed_rule(record: RecordContext) -> str | None:
     """Name of the rule a record failed before it came out of a dead letter topic; the last one counts."""
     headers = record.headers
     if not headers:
@@ -227,7 +235,7 @@ def _replayed(record: Record) -> str | None:
 
 
 @cache
-def _points() -> dict[str, EntryPoint]:
+def _entry_points_by_type() -> dict[str, EntryPoint]:
     """The first distribution to claim a name has it."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
@@ -237,6 +245,6 @@ def _points() -> dict[str, EntryPoint]:
 
 def _plugged_in(name: str) -> type[Tool] | None:
     """What a package installed under the name; raises `NotInstalled` where that lacks a library."""
-    point = _points().get(name)
+    point = _entry_points_by_type().get(name)
     loaded = point.load() if point is not None else None
     return loaded if isinstance(loaded, type) and issubclass(loaded, Tool) else None

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from stele.client.serdes.rules.model import FieldPlace, FieldType, RuleContext, Visit, Walk
+from stele.client.serdes.rules.model import FieldLocation, FieldType, RuleContext, Visit, Walk
 from stele.formats.jsonschema import json_text as jsontext
 from stele.formats.jsonschema.parse import PATTERN_LIMITS, ParsedJsonSchema
 from stele.formats.jsonschema.resolve import ROOT_BASE, join_uri
@@ -46,10 +46,10 @@ class _At:
         self.field = field
         self.depth = depth
 
-    def deeper(self, base: str | None = None) -> _At:
+    def enter_array(self, base: str | None = None) -> _At:
         return _At(base or self.base, self.path, self.field, self.depth + 1)
 
-    def member(self, message: Any, name: str, tags: frozenset[str]) -> _At:
+    def enter_member(self, message: Any, name: str, tags: frozenset[str]) -> _At:
         return _At(self.base, f"{self.path}.{name}", (message, name, tags), self.depth + 1)
 
 
@@ -58,7 +58,7 @@ def json_walk(schema: ParsedJsonSchema) -> Walk:
     branches = _Branches(schema)
 
     def walk(context: RuleContext, visit: Visit, value: Any) -> Any:
-        return _Walker(schema, branches, context, visit).value(schema.root, value, _At(ROOT_BASE, "$", None, 0))
+        return _Walker(schema, branches, context, visit).walk_value(schema.root, value, _At(ROOT_BASE, "$", None, 0))
 
     return walk
 
@@ -71,67 +71,67 @@ class _Walker:
         self.visit = visit
         self.steps = MAX_STEPS
 
-    def value(self, node: Any, value: Any, at: _At) -> Any:
+    def walk_value(self, node: Any, value: Any, at: _At) -> Any:
         if value is None or not isinstance(node, dict):
             return value
         self.steps -= 1
         if self.steps < 0:
-            raise self.context.fail(f"{at.path}: the schema is looked at more than {MAX_STEPS} times")
+            raise self.context.rule_failure(f"{at.path}: the schema is looked at more than {MAX_STEPS} times")
         if at.depth > MAX_DEPTH:
-            raise self.context.fail(f"{at.path}: schemas are nested deeper than {MAX_DEPTH} levels")
+            raise self.context.rule_failure(f"{at.path}: schemas are nested deeper than {MAX_DEPTH} levels")
         types = node.get("type")
         if isinstance(types, list) and types:
-            narrowed = next((one for one in _narrowed(node) if self.branches.fits(one, value, at.base)), None)
+            narrowed = next((one for one in _narrow_types(node) if self.branches.is_valid(one, value, at.base)), None)
             if narrowed is not None:
-                return self.value(narrowed, value, at.deeper())
+                return self.walk_value(narrowed, value, at.enter_array())
         if any(node.get(word) is not None for word in ("allOf", "anyOf", "oneOf")):
-            return self._combined(node, value, at)
+            return self._walk_combined(node, value, at)
         if node.get("items") is not None and isinstance(value, list):
-            return [self.value(node["items"], item, at.deeper()) for item in value]
+            return [self.walk_value(node["items"], item, at.enter_array()) for item in value]
         if isinstance(node.get("$ref"), str):
-            return self._follow(node, value, at)
+            return self._follow_reference(node, value, at)
         kind = type_of(node)
         if kind is FieldType.RECORD:
-            return self._members(node, value, at)
-        return self._leaf(kind, value, at) if kind in _LEAVES else value
+            return self._walk_members(node, value, at)
+        return self._walk_leaf(kind, value, at) if kind in _LEAVES else value
 
-    def _follow(self, node: dict[str, Any], value: Any, at: _At) -> Any:
+    def _follow_reference(self, node: dict[str, Any], value: Any, at: _At) -> Any:
         target = self.schema.links.targets.get(id(node), True)
         document = str(node["$ref"]).partition("#")[0]
-        return self.value(target, value, at.deeper(join_uri(at.base, document) if document else None))
+        return self.walk_value(target, value, at.enter_array(join_uri(at.base, document) if document else None))
 
-    def _combined(self, node: dict[str, Any], value: Any, at: _At) -> Any:
+    def _walk_combined(self, node: dict[str, Any], value: Any, at: _At) -> Any:
         chosen: list[Any] = node.get("allOf") or []
         if not chosen:
             choices: list[Any] = node.get("oneOf") or node.get("anyOf") or []
-            chosen = [one for one in choices if isinstance(one, dict) and self.branches.fits(one, value, at.base)]
+            chosen = [one for one in choices if isinstance(one, dict) and self.branches.is_valid(one, value, at.base)]
             chosen = chosen[:1] if node.get("oneOf") else chosen
         for one in chosen:
-            value = self.value(one, value, at.deeper())
+            value = self.walk_value(one, value, at.enter_array())
         if node.get("properties") is not None:
-            value = self._members(node, value, at)
+            value = self._walk_members(node, value, at)
         if node.get("items") is not None and isinstance(value, list):
-            value = [self.value(node["items"], item, at.deeper()) for item in value]
+            value = [self.walk_value(node["items"], item, at.enter_array()) for item in value]
         return value
 
-    def _members(self, node: dict[str, Any], value: Any, at: _At) -> Any:
+    def _walk_members(self, node: dict[str, Any], value: Any, at: _At) -> Any:
         if not isinstance(value, dict):
             return value
         copy = dict(value)
         for name, member in (node.get("properties") or {}).items():
             if isinstance(member, dict) and copy.get(name) is not None:
-                place = at.member(copy, name, frozenset(member.get(TAGS) or ()))
-                copy[name] = self.value(member, copy[name], place)
+                place = at.enter_member(copy, name, frozenset(member.get(TAGS) or ()))
+                copy[name] = self.walk_value(member, copy[name], place)
         return copy
 
-    def _leaf(self, kind: FieldType, value: Any, at: _At) -> Any:
+    def _walk_leaf(self, kind: FieldType, value: Any, at: _At) -> Any:
         if at.field is None:
             return value
         message, name, inline = at.field
         tags = self.context.tags_of(at.path, tuple(inline))
-        if not self.context.wants(tags):
+        if not self.context.applies_to(tags):
             return value
-        return self.visit(FieldPlace(message, at.path, name, kind, tags), value)
+        return self.visit(FieldLocation(message, at.path, name, kind, tags), value)
 
 
 class _Branches:
@@ -141,18 +141,18 @@ class _Branches:
         self._schema = schema
         self._validators: dict[tuple[bytes, str], jsonschema_rs.Validator | None] = {}
 
-    def fits(self, part: dict[str, Any], value: Any, base: str) -> bool:
+    def is_valid(self, part: dict[str, Any], value: Any, base: str) -> bool:
         """Whether a value fits; a part that cannot stand by itself fits nothing."""
         key = jsontext.write_json(part), base
         if key not in self._validators:
-            self._validators[key] = self._compiled(part, base)
+            self._validators[key] = self._compile_branch(part, base)
         validator = self._validators[key]
         try:
             return validator is not None and validator.is_valid(value)
         except (jsonschema_rs.ValidationError, ValueError, TypeError):
             return False
 
-    def _compiled(self, part: dict[str, Any], base: str) -> jsonschema_rs.Validator | None:
+    def _compile_branch(self, part: dict[str, Any], base: str) -> jsonschema_rs.Validator | None:
         schema = self._schema
         documents = {ROOT_BASE: schema.root, **schema.links.documents}
 
@@ -161,7 +161,7 @@ class _Branches:
 
         try:
             return schema.draft.validator(
-                _absolute(jsontext.to_builtin(part), base),
+                _resolve_reference(jsontext.to_builtin(part), base),
                 validate_formats=False,
                 base_uri=f"{ROOT_BASE}part",
                 retriever=retrieve,
@@ -171,20 +171,20 @@ class _Branches:
             return None
 
 
-def _absolute(node: Any, base: str) -> Any:
+def _resolve_reference(node: Any, base: str) -> Any:
     """A copy of a part in which references say from which document they start."""
     if isinstance(node, list):
-        return [_absolute(item, base) for item in node]
+        return [_resolve_reference(item, base) for item in node]
     if not isinstance(node, dict):
         return node
-    copy = {name: _absolute(item, base) for name, item in node.items()}
+    copy = {name: _resolve_reference(item, base) for name, item in node.items()}
     reference = node.get("$ref")
     if isinstance(reference, str):
         copy["$ref"] = base + reference if reference.startswith("#") else join_uri(base, reference)
     return copy
 
 
-def _narrowed(node: dict[str, Any]) -> list[dict[str, Any]]:
+def _narrow_types(node: dict[str, Any]) -> list[dict[str, Any]]:
     """The schema once for each type of its list; references keep their targets, which are found by identity."""
     return [{**node, "type": kind} for kind in node["type"]]
 

@@ -47,13 +47,13 @@ class Expression:
         """The result as plain Python values. Raises what the library raises."""
         with self._lock:
             self._compiled.environment.set_runtime_bounds(MAX_MILLISECONDS, None)  # the clock starts here
-            return _plain(self._compiled.evaluate(value))
+            return _to_plain(self._compiled.evaluate(value))
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     match value:
         case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
+            return {str(key): _to_plain(item) for key, item in value.items()}
         case list():
-            return [_plain(item) for item in value]
+            return [_to_plain(item) for item in value]
     return value

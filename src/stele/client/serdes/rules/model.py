@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stele.client.sync import BlockingApi
 
 
-class Mode(Enum):
+class RuleMode(Enum):
     """What happens to a record while rules run."""
 
     WRITE = "WRITE"
@@ -35,17 +35,17 @@ class Mode(Enum):
     DOWNGRADE = "DOWNGRADE"
 
     @property
-    def forth(self) -> bool:
+    def is_forward(self) -> bool:
         """Whether this is the first half of a pair of modes: WRITEREAD, UPDOWN."""
-        return self in {Mode.WRITE, Mode.UPGRADE}
+        return self in {RuleMode.WRITE, RuleMode.UPGRADE}
 
     @property
-    def pair(self) -> str:
+    def both_directions(self) -> str:
         """The word for both directions."""
-        return "WRITEREAD" if self in {Mode.WRITE, Mode.READ} else "UPDOWN"
+        return "WRITEREAD" if self in {RuleMode.WRITE, RuleMode.READ} else "UPDOWN"
 
 
-class Phase(Enum):
+class RulePhase(Enum):
     """The three lists of a rule set."""
 
     DOMAIN = "domain"
@@ -57,11 +57,11 @@ class Phase(Enum):
         if rule_set is None:
             return ()
         match self:
-            case Phase.DOMAIN:
+            case RulePhase.DOMAIN:
                 return rule_set.domain_rules or ()
-            case Phase.ENCODING:
+            case RulePhase.ENCODING:
                 return rule_set.encoding_rules or ()
-            case Phase.MIGRATION:
+            case RulePhase.MIGRATION:
                 return rule_set.migration_rules or ()
 
 
@@ -84,7 +84,7 @@ class FieldType(Enum):
     NULL = "NULL"
 
     @property
-    def primitive(self) -> bool:
+    def is_primitive(self) -> bool:
         """Whether values have no parts: what `CEL_FIELD` rules see."""
         return self in _PRIMITIVE
 
@@ -104,7 +104,7 @@ _PRIMITIVE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class FieldPlace:
+class FieldLocation:
     """A field a rule has come to.
 
     message    the record that holds it: a dict, or a Protobuf message
@@ -123,7 +123,7 @@ class FieldPlace:
     native: Any = None
 
 
-Visit = Callable[[FieldPlace, Any], Any]
+Visit = Callable[[FieldLocation, Any], Any]
 """What is done with the value of a field; what it returns takes the value's place."""
 
 Walk = Callable[["RuleContext", Visit, Any], Any]
@@ -131,7 +131,7 @@ Walk = Callable[["RuleContext", Visit, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordContext:
     """What is known about a record while its rules run.
 
     subject   '' when the naming strategy could not tell, for example because no topic was given
@@ -155,14 +155,14 @@ class RuleContext:
     """
 
     rule: Rule
-    mode: Mode
+    mode: RuleMode
     rules: Sequence[Rule]
     index: int
-    record: Record
+    record: RecordContext
     target: ResolvedSchema
     walk: Walk | None = None
 
-    def parameter(self, name: str) -> str | None:
+    def find_parameter(self, name: str) -> str | None:
         """A parameter of the rule, else the property of that name of the schema's metadata, else None."""
         own = (self.rule.params or {}).get(name)
         if own is not None or self.target.metadata is None:
@@ -174,11 +174,11 @@ class RuleContext:
         metadata = self.target.metadata
         return frozenset(inline) | (tags_at(full_name, metadata.tags or {}) if metadata is not None else frozenset())
 
-    def wants(self, tags: frozenset[str]) -> bool:
+    def applies_to(self, tags: frozenset[str]) -> bool:
         """Whether the rule is for fields with these tags: one without tags is for all."""
         return not self.rule.tags or not tags.isdisjoint(self.rule.tags)
 
-    def fail(self, why: str) -> RuleFailed:
+    def rule_failure(self, why: str) -> RuleFailed:
         """The error of this rule."""
         return RuleFailed(self.rule.name or "", why)
 
@@ -236,18 +236,18 @@ class FieldExecutor(RuleExecutor):
 
     def run(self, context: RuleContext, value: Any) -> Any:
         """See `RuleExecutor`. Of several transformations of one type for the same tags only the first counts."""
-        if context.walk is None or _repeats(context):
+        if context.walk is None or _is_repeated(context):
             return value
         visit = self.visit(context)
         if context.rule.kind != "CONDITION":
             return context.walk(context, visit, value)
 
-        def judge(place: FieldPlace, found: Any) -> Any:
+        def check_condition(place: FieldLocation, found: Any) -> Any:
             if visit(place, found) is False:
-                raise context.fail(f"{place.full_name}: {refusal(context.rule)}")
+                raise context.rule_failure(f"{place.full_name}: {failed_condition_message(context.rule)}")
             return found
 
-        context.walk(context, judge, value)
+        context.walk(context, check_condition, value)
         return True
 
 
@@ -262,16 +262,16 @@ class RuleAction(ABC):
         """Do it; failure is None after a success. Whatever is raised goes to the caller of the serializer."""
 
 
-def refusal(rule: Rule) -> str:
+def failed_condition_message(rule: Rule) -> str:
     """Why a condition does not hold, in its author's words if there are any."""
     return rule.doc or (f"the condition does not hold: {rule.expr}" if rule.expr else "the condition does not hold")
 
 
-def _repeats(context: RuleContext) -> bool:
+def _is_repeated(context: RuleContext) -> bool:
     """Whether another rule does the same to the same fields: on the way forth an earlier one, back a later one."""
     rule = context.rule
     if not rule.tags or rule.kind == "CONDITION":
         return False
-    others = context.rules[: context.index] if context.mode.forth else context.rules[context.index + 1 :]
+    others = context.rules[: context.index] if context.mode.is_forward else context.rules[context.index + 1 :]
     same = (rule.mode, rule.type, rule.tags)
     return any(other.kind != "CONDITION" and (other.mode, other.type, other.tags) == same for other in others)

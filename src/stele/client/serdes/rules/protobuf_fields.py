@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from google.protobuf.message import Message
 
-from stele.client.serdes.rules.model import FieldPlace, FieldType, RuleContext, Visit, Walk
+from stele.client.serdes.rules.model import FieldLocation, FieldType, RuleContext, Visit, Walk
 from stele.formats.protobuf import ProtobufSchema
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def protobuf_walk(schema: ProtobufSchema, full_name: str) -> Walk:
     def walk(context: RuleContext, visit: Visit, value: Any) -> Any:
         copy = type(value)()
         copy.CopyFrom(value)
-        _Walker(context, visit, inline).message(described, copy)
+        _Walker(context, visit, inline).walk_message(described, copy)
         return copy
 
     return walk
@@ -45,23 +45,23 @@ class _Walker:
         self.visit = visit
         self.inline = inline
 
-    def message(self, described: Descriptor, message: Message) -> None:
+    def walk_message(self, described: Descriptor, message: Message) -> None:
         for field in descriptor_of(message).fields:
             known = described.fields_by_number.get(field.number)
             if known is None or (field.has_presence and not message.HasField(field.name)):
                 continue
-            if _entry(field) is not None:
-                self._map(known, field, message)
+            if _map_entry(field) is not None:
+                self._walk_map(known, field, message)
             elif field.is_repeated:
-                self._repeated(known, field, message)
-            elif _inner(field) is None:
-                self._scalar(known, field, message)
-            elif inner := _inner(known):
-                self.message(inner, getattr(message, field.name))
+                self._walk_repeated(known, field, message)
+            elif _inner_type(field) is None:
+                self._walk_scalar(known, field, message)
+            elif inner := _inner_type(known):
+                self.walk_message(inner, getattr(message, field.name))
 
-    def _scalar(self, known: FieldDescriptor, field: FieldDescriptor, message: Message) -> None:
+    def _walk_scalar(self, known: FieldDescriptor, field: FieldDescriptor, message: Message) -> None:
         before = getattr(message, field.name)
-        after = self._value(known, field, message, before)
+        after = self._walk_value(known, field, message, before)
         if after is before:
             return
         if isinstance(after, Message):
@@ -69,35 +69,35 @@ class _Walker:
         else:
             setattr(message, field.name, after)
 
-    def _repeated(self, known: FieldDescriptor, field: FieldDescriptor, message: Message) -> None:
+    def _walk_repeated(self, known: FieldDescriptor, field: FieldDescriptor, message: Message) -> None:
         items = getattr(message, field.name)
-        if _inner(field) is not None:
-            inner = _inner(known)
+        if _inner_type(field) is not None:
+            inner = _inner_type(known)
             for item in items if inner is not None else ():
-                self.message(cast("Descriptor", inner), item)
+                self.walk_message(cast("Descriptor", inner), item)
             return
-        after = [self._value(known, field, message, item) for item in items]
+        after = [self._walk_value(known, field, message, item) for item in items]
         message.ClearField(field.name)
         getattr(message, field.name).extend(after)
 
-    def _map(self, known: FieldDescriptor, field: FieldDescriptor, message: Message) -> None:
-        entry, known_entry = _entry(field), _entry(known)
+    def _walk_map(self, known: FieldDescriptor, field: FieldDescriptor, message: Message) -> None:
+        entry, known_entry = _map_entry(field), _map_entry(known)
         if entry is None or known_entry is None:
             return
         own, described = entry.fields_by_name["value"], known_entry.fields_by_name["value"]
-        items, inner = getattr(message, field.name), _inner(described)
+        items, inner = getattr(message, field.name), _inner_type(described)
         for key in list(items):
-            if _inner(own) is not None and inner is not None:
-                self.message(inner, items[key])
+            if _inner_type(own) is not None and inner is not None:
+                self.walk_message(inner, items[key])
             elif own.message_type is None:
-                items[key] = self._value(known, field, message, items[key])
+                items[key] = self._walk_value(known, field, message, items[key])
 
-    def _value(self, known: FieldDescriptor, field: FieldDescriptor, message: Message, value: Any) -> Any:
+    def _walk_value(self, known: FieldDescriptor, field: FieldDescriptor, message: Message, value: Any) -> Any:
         """One value; known is the schema's field, which has the name and the tags."""
         tags = self.context.tags_of(known.full_name, self.inline(known))
-        if not self.context.wants(tags):
+        if not self.context.applies_to(tags):
             return value
-        return self.visit(FieldPlace(message, known.full_name, known.name, type_of(field), tags, field), value)
+        return self.visit(FieldLocation(message, known.full_name, known.name, type_of(field), tags, field), value)
 
 
 def descriptor_of(message: Message) -> Descriptor:
@@ -105,13 +105,13 @@ def descriptor_of(message: Message) -> Descriptor:
     return cast("Descriptor", message.DESCRIPTOR)
 
 
-def _entry(field: FieldDescriptor) -> Descriptor | None:
+def _map_entry(field: FieldDescriptor) -> Descriptor | None:
     """The message of a map's entries, None for other fields."""
     kind = field.message_type
     return kind if field.is_repeated and kind is not None and kind.GetOptions().map_entry else None
 
 
-def _inner(field: FieldDescriptor) -> Descriptor | None:
+def _inner_type(field: FieldDescriptor) -> Descriptor | None:
     """The message whose fields are visited in the field's stead."""
     kind = field.message_type
     return kind if kind is not None and kind.full_name not in _WHOLE else None
@@ -119,7 +119,7 @@ def _inner(field: FieldDescriptor) -> Descriptor | None:
 
 def type_of(field: FieldDescriptor) -> FieldType:
     """The type of a field's values; a timestamp is a LONG, as in Avro."""
-    if _entry(field) is not None:
+    if _map_entry(field) is not None:
         return FieldType.MAP
     if field.message_type is not None:
         return FieldType.LONG if field.message_type.full_name == TIMESTAMP else FieldType.RECORD

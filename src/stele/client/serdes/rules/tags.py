@@ -12,26 +12,26 @@ _TOKEN = re.compile(r"\*\*|.", re.DOTALL)
 
 def tags_at(full_name: str, tags: Mapping[str, Sequence[str]]) -> frozenset[str]:
     """The tags of every pattern that matches a field's full name; see `matches`."""
-    return frozenset(tag for pattern, own in tags.items() if matches(pattern, full_name) for tag in own)
+    return frozenset(tag for pattern, own in tags.items() if matches_path(pattern, full_name) for tag in own)
 
 
 @lru_cache(_KEPT)
-def matches(pattern: str, name: str) -> bool:
+def matches_path(pattern: str, name: str) -> bool:
     """Whether a dotted name fits a pattern.
 
     `?` is one character other than a dot, `*` any number of them, `**` any number of any characters. Takes time in
     proportion to pattern times name, whatever the pattern.
     """
     tokens = _TOKEN.findall(pattern.replace("**.*", "**"))
-    at = _skip(tokens, {0})
+    at = _expand_stars(tokens, {0})
     for character in name:
-        at = _skip(tokens, {state for spot in at for state in _after(tokens, spot, character)})
+        at = _expand_stars(tokens, {state for spot in at for state in _match_after(tokens, spot, character)})
         if not at:
             return False
     return len(tokens) in at
 
 
-def _skip(tokens: Sequence[str], at: set[int]) -> set[int]:
+def _expand_stars(tokens: Sequence[str], at: set[int]) -> set[int]:
     """All places in the pattern that are reached from these without a character."""
     reached = set(at)
     for spot in at:
@@ -41,7 +41,7 @@ def _skip(tokens: Sequence[str], at: set[int]) -> set[int]:
     return reached
 
 
-def _after(tokens: Sequence[str], spot: int, character: str) -> set[int]:
+def _match_after(tokens: Sequence[str], spot: int, character: str) -> set[int]:
     """Where a place leads with a character."""
     match tokens[spot : spot + 1]:
         case ["**"]:

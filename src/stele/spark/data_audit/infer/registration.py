@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from stele.client import Metadata, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import Incompatible, Invalid, NotFound
 from stele.formats.capabilities import ANNOTATIONS, HasOutline
 from stele.spark.data_audit.infer.proposal import ProposedField
@@ -80,7 +80,7 @@ def _try_offer(client: SchemaRegistryClient, subject: str, schema: ResolvedSchem
 
 def _comparable_outline(schema: ResolvedSchema) -> list[Any] | None:
     """What a schema declares but for what only speaks to people; None for formats that cannot tell."""
-    parsed = ready(schema)
+    parsed = parse_schema(schema)
     if not isinstance(parsed.format, HasOutline):
         return None
     return [

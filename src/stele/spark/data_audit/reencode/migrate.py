@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import DecodeError, Invalid, SubjectNotFound
 from stele.formats import rulesets
 from stele.formats.conversion.convert import convert_schema
@@ -178,7 +178,7 @@ def _make_bare_wire(registry: RegistryLike, subject: str, schema: ReaderLike | N
 
 def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]:
     """What the language's own rules hold against reading old data with the new schema: such records may be dead."""
-    reader, writer = ready(new), ready(old)
+    reader, writer = parse_schema(new), parse_schema(old)
     if not reader.format.rulesets:
         return ()
     found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, rulesets.newest_ruleset(reader.format))
@@ -191,7 +191,7 @@ def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_m
     from stele.spark.data_audit.reencode.transcoders import make_neutral_model
 
     _, losses = map_by_name(make_neutral_model(old, message), make_neutral_model(new, to_message))
-    reader, writer = ready(old), ready(new)
+    reader, writer = parse_schema(old), parse_schema(new)
     said = convert_schema(reader.format, reader.parsed, writer.format).losses if not message else []
     return (*losses, *(loss for loss in said if loss.data))
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import Ready, ready
+from stele.client.serdes.schemas import ParsedSchema, parse_schema
 from stele.errors import DataError, EncodeError, Invalid
 from stele.formats.conversion import json_values as neutral
 from stele.formats.protobuf import indexes_of, message_by_indexes
@@ -91,7 +91,7 @@ class ValueTranscoder:
         self._normalizer = FrameNormalizer(reading.wire, lookup, target.message)
         self._framer = writing.framer or Prefix().framer(writing.writer, writing.message, writing.registry)
         self._message = target.message
-        self._reader, writer = ready(target.pinned.reader), ready(writing.writer)
+        self._reader, writer = parse_schema(target.pinned.reader), parse_schema(writing.writer)
         self._source = make_neutral_model(target.pinned.reader, target.message)
         self._target = make_neutral_model(writing.writer, writing.message)
         self._adapt: Adapt = map_by_name(self._source, self._target)[0]
@@ -134,12 +134,12 @@ class ValueTranscoder:
         name = self._message
         if self._reader.format.name == "protobuf":
             indexes, start = decode_indexes(data)
-            name, data = message_by_indexes(ready(schema).parsed, indexes), data[start:]
+            name, data = message_by_indexes(parse_schema(schema).parsed, indexes), data[start:]
         decode = self._decoders.get((number, name))
         if decode is None:
             if schema.schema_type != self._reader.schema.schema_type:
                 raise DataError(f"the schema is {schema.schema_type}, and not {self._reader.schema.schema_type}")
-            decode = self._decoders[number, name] = _make_codec(ready(schema), self._reader, name).decode
+            decode = self._decoders[number, name] = _make_codec(parse_schema(schema), self._reader, name).decode
         try:
             return decode(data)
         except DataError:
@@ -151,14 +151,14 @@ class ValueTranscoder:
 
 def make_neutral_model(schema: ResolvedSchema, message: str = "") -> Any:
     """The neutral model of a schema's data. Raises `CannotConvert` for a language that has none."""
-    found = ready(schema)
+    found = parse_schema(schema)
     to_model: Any = getattr(found.format, "to_model", None)
     if to_model is None:
         raise EncodeError(f"data of the format {found.format.name} cannot be turned into others")
     return (to_model(found.parsed, message) if message else to_model(found.parsed))[0]
 
 
-def _make_codec(writer: Ready, reader: Ready | None, message: str) -> Any:
+def _make_codec(writer: ParsedSchema, reader: ParsedSchema | None, message: str) -> Any:
     if writer.format.name == "protobuf":
         return ProtobufCodec(writer.parsed, None if reader is None else reader.parsed, message)
     return writer.format.codec(writer.parsed, None if reader is None else reader.parsed)

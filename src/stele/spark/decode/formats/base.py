@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from stele.client.serdes.schemas import Ready, ready
+from stele.client.serdes.schemas import ParsedSchema, parse_schema
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, Invalid
 from stele.spark.decode.formats.plans import Plan
@@ -45,7 +45,7 @@ class Language(Protocol):
         """A regular expression found in data that take the careful way; '' for a language with one way only."""
         ...
 
-    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> Plan:
         """The columns for data of a schema. Raises `Invalid` when it has no table shape.
 
         recursion is how often a type that contains itself is unrolled into columns, values that go deeper are bad; with
@@ -53,24 +53,24 @@ class Language(Protocol):
         """
         ...
 
-    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
+    def scanner(self, reader: ParsedSchema, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
         """What reads whole batches at once, where there is such a thing for the reader's schema and its plan."""
         ...
 
-    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
+    def reading(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> Reads:
         """Reads data of the writer's schema as values for the plan of the reader's."""
         ...
 
-    def writing(self, schema: Ready, message: str) -> Write:
+    def writing(self, schema: ParsedSchema, message: str) -> Write:
         """Writes data that the plan of the schema has made."""
         ...
 
 
-def made_ready(schema: ResolvedSchema, schema_type: str) -> Ready:
+def made_ready(schema: ResolvedSchema, schema_type: str) -> ParsedSchema:
     """The schema parsed. Raises `DataError` when it is of another type, or none at all."""
     if schema.schema_type.upper() != schema_type.upper():
         raise DataError(f"its format is {schema.schema_type}, {schema_type} is needed")
     try:
-        return ready(schema)
+        return parse_schema(schema)
     except Invalid as error:
         raise DataError(f"the text is no {schema_type} schema: {error}") from error

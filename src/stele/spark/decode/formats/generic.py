@@ -16,7 +16,7 @@ import pyarrow as pa
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError as ParserError
 
-from stele.client.serdes.schemas import Ready, ready
+from stele.client.serdes.schemas import ParsedSchema, parse_schema
 from stele.errors import DataError, DecodeError, Invalid, InvalidRequest
 from stele.formats.protobuf import message_by_indexes
 from stele.spark.decode.formats.rows import Schemas, as_record_error
@@ -79,19 +79,21 @@ class GenericDecoder:
     def _open(self, number: int) -> _Read | RecordError:
         try:
             schema = self._schemas(number) if number >= 0 else None
-            return RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0) if schema is None else _reading(ready(schema))
+            return (
+                RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0) if schema is None else _reading(parse_schema(schema))
+            )
         except (DataError, Invalid) as error:
             return RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
 
 
-def _reading(schema: Ready) -> _Read:
+def _reading(schema: ParsedSchema) -> _Read:
     if schema.format.name == "protobuf":
         return _protobuf(schema)
     codec, name = schema.format.codec(schema.parsed), str(schema.parsed.type_name)
     return lambda data: (name, dumped(codec.decode(data)))
 
 
-def _protobuf(schema: Ready) -> _Read:
+def _protobuf(schema: ParsedSchema) -> _Read:
     def read(data: bytes) -> tuple[str, str]:
         indexes, start = decode_indexes(data)
         name = message_by_indexes(schema.parsed, indexes)

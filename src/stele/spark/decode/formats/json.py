@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.client.serdes.schemas import Ready
+from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import Invalid
 from stele.formats.jsonschema.arrow import DEEPER, JSON_TEXT, REQUIRED, WHOLE, marked_schema
 from stele.spark.decode.formats.base import Accepts, Reads, Write
@@ -36,7 +36,7 @@ class JsonLanguage:
     """Found in every frame with a number that orjson may not read exactly: an integer of so many digits, or an exponent
     beyond those of doubles. Digits behind a point, or in strings, do not matter."""
 
-    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> Plan:
         """See `Language`."""
         del message  # a schema has one type
         columns = marked_schema(schema.parsed, recursion)
@@ -48,10 +48,10 @@ class JsonLanguage:
             raise Invalid("the schema contains itself and has no value that ends")
         return plan
 
-    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> None:
+    def scanner(self, reader: ParsedSchema, message: str, plan: Plan, accepts: Accepts) -> None:
         """See `Language`."""
 
-    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
+    def reading(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> Reads:
         """See `Language`."""
         del reader, message
         exact = writer.format.codec(writer.parsed).decode
@@ -68,7 +68,7 @@ class JsonLanguage:
 
         return Reads(read, exact)
 
-    def writing(self, schema: Ready, message: str) -> Write:
+    def writing(self, schema: ParsedSchema, message: str) -> Write:
         """See `Language`."""
         del message
         return schema.format.codec(schema.parsed).encode

@@ -18,7 +18,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import DecodeError as ParserError
 
-from stele.client.serdes.schemas import Ready
+from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import DecodeError, Invalid, InvalidRequest, NotInstalled
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
@@ -79,7 +79,7 @@ class ProtobufLanguage:
 
     careful = ""
 
-    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> Plan:
         """See `Language`. Raises `InvalidRequest` for an unknown message."""
         described = schema.parsed.get_message(message)
         plan = _Planner(recursion).message(described, "", ())
@@ -87,7 +87,7 @@ class ProtobufLanguage:
             raise Invalid(f"message {described.full_name} contains itself and has no value that ends")
         return plan
 
-    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
+    def scanner(self, reader: ParsedSchema, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
         """See `Language`; none without numba, and for messages that only the parser reads right."""
         try:
             from stele.spark.decode.formats.scan.decoder import Scanner
@@ -100,7 +100,7 @@ class ProtobufLanguage:
         except Unfit:
             return None
 
-    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
+    def reading(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> Reads:
         """See `Language`."""
         kind = reader.parsed.message_class(message)
         known: dict[tuple[int, ...], RecordError | None] = {}
@@ -126,14 +126,14 @@ class ProtobufLanguage:
 
         return Reads(read, read, lambda indexes: refusal(indexes) is None)
 
-    def writing(self, schema: Ready, message: str) -> Write:
+    def writing(self, schema: ParsedSchema, message: str) -> Write:
         """See `Language`."""
         codec = ProtobufCodec(schema.parsed, full_name=message)
         indexes = encode_indexes(indexes_of(schema.parsed, schema.parsed.get_message(message).full_name))
         return lambda value: indexes + codec.encode(value)
 
 
-def _refusal(writer: Ready, reader: Ready, wanted: str, indexes: tuple[int, ...]) -> RecordError | None:
+def _refusal(writer: ParsedSchema, reader: ParsedSchema, wanted: str, indexes: tuple[int, ...]) -> RecordError | None:
     """Why a message of the writer's is not the one wanted; None when it is, or stands for one the reader renamed."""
     try:
         name = message_by_indexes(writer.parsed, indexes)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.client.serdes.schemas import Ready
+from stele.client.serdes.schemas import ParsedSchema
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, DecodeError, EncodeError
 from stele.spark.decode.formats.base import Language, Reads, Write, made_ready
@@ -39,7 +39,7 @@ class RowDecoder:
     def __init__(
         self,
         language: Language,
-        reader: Ready,
+        reader: ParsedSchema,
         schemas: Schemas,
         message: str = "",
         *,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from stele.client.serdes.schemas import Ready
+from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import Invalid
 from stele.formats.thrift.codec import ThriftCodec
 from stele.formats.thrift.schema import ResolvedType, is_required
@@ -42,7 +42,7 @@ class ThriftLanguage:
 
     careful = ""
 
-    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> Plan:
         """See `Language`. Raises `InvalidRequest` for an unknown struct."""
         parsed = schema.parsed
         struct = parsed.struct(message)
@@ -51,16 +51,16 @@ class ThriftLanguage:
             raise Invalid(f"{struct.name} contains itself and has no value that ends")
         return plan
 
-    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> None:
+    def scanner(self, reader: ParsedSchema, message: str, plan: Plan, accepts: Accepts) -> None:
         """See `Language`."""
 
-    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
+    def reading(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> Reads:
         """See `Language`. The writer's schema says nothing the bytes do not say themselves."""
         del writer
         decode = ThriftCodec(reader.parsed, name=message).decode
         return Reads(decode, decode)
 
-    def writing(self, schema: Ready, message: str) -> Write:
+    def writing(self, schema: ParsedSchema, message: str) -> Write:
         """See `Language`."""
         return ThriftCodec(schema.parsed, name=message).encode
 

@@ -1,0 +1,75 @@
+"""The Confluent and Redpanda dialect as an application.
+
+Source: docs/protocols/confluent.md, docs/protocols/redpanda.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Litestar, Request
+from litestar.di import Provide
+
+from stele.apis.confluent.errors import MEDIA_TYPE, answer
+from stele.apis.confluent.guid import GuidIndex
+from stele.apis.confluent.operations.schemas import Desk, Office
+from stele.apis.confluent.options import OLD, ConfluentOptions
+from stele.apis.confluent.routes import acls, associations, exporters, keys, schemas, server, settings, subjects
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.media_types import negotiate_media_types
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, refuse_empty_segments
+from stele.service.registry import Registry
+from stele.service.usage import Usage
+
+SEGMENTS = (
+    "subjects",
+    "subjects:import",
+    "schemas",
+    "config",
+    "mode",
+    "contexts",
+    "compatibility",
+    "v1/metadata",
+    "associations",
+    "associations:batch",
+    "associations:batchGet",
+    "associations:batchMutate",
+    "dek-registry",
+    "exporters",
+    "security",
+    "status/ready",
+)
+"""Beginnings of the paths that are answered here."""
+
+_OFFERED = {MEDIA_TYPE: 1.0, "application/vnd.schemaregistry+json": 0.9, "application/json": 0.5}
+"""Media types answers can have, with the preference of the server."""
+
+_SINCE_8 = (*associations.ROUTES, *schemas.BY_GUID, server.delete_context)
+"""What releases before 8.0 do not have: their profile answers 404."""
+
+CONTENT_TYPE = MEDIA_TYPE.encode()
+"""Header value of answers to clients that accept anything."""
+
+_MODULES = (server, schemas, subjects, settings, associations, keys, exporters, acls)
+
+
+def application(registry: Registry, options: ConfluentOptions | None = None, **litestar_options: Any) -> Litestar:
+    """The dialect as an application of its own. Keyword arguments go to Litestar as they are."""
+    options = options or ConfluentOptions()
+    office = Office(registry, options, GuidIndex(), Usage(registry))
+
+    def desk(request: Request[Any, Any, Any]) -> Desk:
+        return Desk(office, caller_name(request))
+
+    unknown = {id(handler) for handler in _SINCE_8} if options.profile == OLD else set()
+    return DialectApplication(
+        route_handlers=[handler for module in _MODULES for handler in module.ROUTES if id(handler) not in unknown],
+        dependencies={"desk": Provide(desk, sync_to_thread=False)},
+        exception_handlers={Exception: answer(options)},
+        middleware=[refuse_empty_segments, negotiate_media_types(_OFFERED)],
+        openapi_config=openapi_config("confluent", "Stele: Confluent dialect", options.release),
+        request_max_body_size=options.max_request_bytes,
+        logging_config=None,
+        **litestar_options,
+    )

@@ -1,0 +1,455 @@
+"""Errors into answers: status, error code and sentence, found along the class tree of the error.
+
+A code is the HTTP status itself, or that times 100 plus a number. Sentences keep the original's spelling: clients and
+their tests compare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+
+from stele import errors as err
+from stele.apis.confluent.models import ErrorMessage
+from stele.apis.confluent.names import InvalidContext, NoSuchResource, context_of, key_of, qualified, space_of
+from stele.apis.confluent.options import ConfluentOptions
+from stele.apis.http.bodies import NotJson, WrongShape
+from stele.apis.http.errors import allow_header, find_by_class
+from stele.apis.http.paths import decode_segment
+from stele.core.findings import Finding
+from stele.core.model import SubjectKey
+
+MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+
+_LONGEST = 2000
+"""Characters of a refused schema an answer repeats."""
+
+_logger = structlog.get_logger("stele.confluent")
+
+
+class RefusedText(err.MalformedSchema):
+    """`MalformedSchema`, with what was sent: the sentence repeats it."""
+
+    def __init__(self, error: err.MalformedSchema, text: str, references: Sequence[str], schema_type: str) -> None:
+        super().__init__(error.why, line=error.line, column=error.column, path=error.path, expected=error.expected)
+        self.text = text
+        self.references = tuple(references)
+        self.schema_type = schema_type
+
+
+class RefusedChange(err.Incompatible):
+    """`Incompatible`, with the messages that explain it."""
+
+    def __init__(self, subject: str, findings: Sequence[Finding], messages: Sequence[str]) -> None:
+        super().__init__(subject, findings)
+        self.messages = tuple(messages)
+
+
+# --- keys of the DEK registry -----------------------------------------------------------------------------------------
+
+
+class KeyNotFound(err.NotFound):
+    """No key of that name, or none of that subject, algorithm and version; the name is what the answer repeats."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Key '{name}' not found")
+
+
+class KeyNotRetired(err.NotFound):
+    """Permanent deletion before soft deletion."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Key '{name}' was not deleted first before being permanently deleted")
+
+
+class KeyRetired(err.NotFound):
+    """A data key cannot come back before the key that wraps it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Key '{name}' must be undeleted first")
+
+
+class KeyExists(err.AlreadyExists):
+    """The key is there already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Key '{name}' already exists; use a different value")
+
+
+class TooManyKeys(err.Conflict):
+    """The limit of keys (setting `max_keys`) is reached."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"A maximum of {most} keys already exist (max_keys)")
+
+
+class InvalidKey(err.Invalid):
+    """A field of a key is missing or wrong."""
+
+    def __init__(self, field: str, why: str = "") -> None:
+        super().__init__(f"Invalid or missing value for field '{field}' of key{': ' if why else ''}{why}")
+
+
+class KeyInUse(err.Conflict):
+    """Data keys are wrapped with the key."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"One or more references exist to the key {name}")
+
+
+class KeyGenerationFailed(err.SteleError):
+    """The KMS did not wrap or unwrap a data key."""
+
+
+class KeyGenerationRefused(err.Refused):
+    """The KMS does not let this server use its key."""
+
+
+# --- associations -----------------------------------------------------------------------------------------------------
+
+
+class NoAssociation(err.BindingNotFound):
+    """The resource has no association."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"Association for '{resource}' not found.")
+
+
+class TooManyAssociations(err.Conflict):
+    """The limit of associations (setting `max_associations`) is reached."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"A maximum of {most} associations already exist (max_associations)")
+
+
+class ResourceTaken(err.AlreadyExists):
+    """The resource has another association of that type."""
+
+    def __init__(self, association_type: str, resource: str) -> None:
+        super().__init__(f"An association of type '{association_type}' already exists for resource '{resource}'")
+
+
+class SubjectTaken(err.Conflict):
+    """The subject has associations, where none may be."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"An association already exists for subject '{subject}'")
+
+
+class SubjectOwned(err.Conflict):
+    """The subject has a strong association, which shares it with nobody."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"A strong association already exists for subject '{subject}'")
+
+
+class NoActiveVersion(err.Conflict):
+    """An association needs a live version of its subject."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"No active (non-deleted) version exists for subject '{subject}'")
+
+
+class Frozen(err.Conflict):
+    """A frozen association does not change, and ends only together with its subject."""
+
+    def __init__(self, association_type: str, subject: str) -> None:
+        super().__init__(f"The association of type  '{association_type}' is frozen for subject '{subject}'")
+
+
+class InvalidAssociation(err.Invalid):
+    """A property of an association is missing or wrong."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"The association specified an invalid value for property: '{name}', detail: {why}")
+
+
+class BatchTooLarge(err.Invalid):
+    """More requests in one batch than are taken."""
+
+    def __init__(self) -> None:
+        super().__init__("Associations batchMutate request exceeded a configured limit")
+
+
+class OwnedTarget(err.Refused):
+    """A subject with a strong association belongs to its resource: no other schema may depend on it."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"Subject {subject} has a strong association and cannot be referenced by another subject")
+
+
+# --- exporters --------------------------------------------------------------------------------------------------------
+
+
+class ExporterNotFound(err.NotFound):
+    """No exporter of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Exporter '{name}' not found.")
+
+
+class InvalidExporterName(err.Invalid):
+    """An exporter needs a name that can be part of a path."""
+
+    def __init__(self) -> None:
+        super().__init__("Missing or invalid exporter name")
+
+
+class InvalidExporterConfig(err.Invalid):
+    """The context type, the context, a format or the configuration of an exporter is wrong."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Missing or invalid exporter config: {why}")
+
+
+class InvalidExporterSubjects(err.Invalid):
+    """A subject of an exporter is none."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"Invalid exporter subjects: '{subject}'")
+
+
+class ExporterExists(err.AlreadyExists):
+    """There is an exporter of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Exporter '{name}' already exists")
+
+
+class ExporterNotPaused(err.Conflict):
+    """Only a paused exporter can be changed or reset."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Exporter '{name}' is not paused")
+
+
+class TooManyExporters(err.Conflict):
+    """The limit of exporters is reached."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"A maximum of {most} exporters already exist")
+
+
+# --- answers -------------------------------------------------------------------------------------------------------
+
+
+class Asking(NamedTuple):
+    """What the sentences need beside the error: the subject named in the path, and the settings."""
+
+    subject: str
+    context: str
+    options: ConfluentOptions
+
+
+class Fault(NamedTuple):
+    """An answer."""
+
+    status: int
+    code: int
+    message: str
+
+
+Wording = Callable[[Any, Asking], str]
+
+
+def sentence(error: err.MalformedSchema) -> str:
+    """What is wrong with a schema, as the answer that refuses it says."""
+    return _malformed(error) if isinstance(error, RefusedText) else str(error)
+
+
+def _plain(error: Exception, asking: Asking) -> str:
+    return str(error)
+
+
+def _malformed(error: RefusedText) -> str:
+    text = error.text if len(error.text) <= _LONGEST else f"{error.text[:_LONGEST]}..."
+    references = ", ".join(error.references)
+    return f"Invalid schema {text} with refs [{references}] of type {error.schema_type}, details: {error}"
+
+
+def _incompatible(error: err.Incompatible, asking: Asking) -> str:
+    details = ", ".join(error.messages) if isinstance(error, RefusedChange) else str(error)
+    return (
+        "Schema being registered is incompatible with an earlier schema "
+        f'for subject "{asking.subject or error.subject}", details: [{details}]'
+    )
+
+
+def _retired(error: err.AlreadySoftDeleted, asking: Asking) -> str:
+    version = "" if error.version is None else f" Version {error.version}"
+    return f"Subject '{asking.subject}'{version} was soft deleted.Set permanent=true to delete permanently"
+
+
+def _not_retired(error: err.NotSoftDeleted, asking: Asking) -> str:
+    version = "" if error.version is None else f" Version {error.version}"
+    return f"Subject '{asking.subject}'{version} was not deleted first before being permanently deleted"
+
+
+def _in_use(error: err.InUse, asking: Asking) -> str:
+    schema = f"{{magic=1,keytype=SCHEMA,subject={asking.subject or error.subject},version={error.version}}}"
+    return f"One or more references exist to the schema {schema}."
+
+
+def _read_only(error: err.ReadOnly, asking: Asking) -> str:
+    if not error.subject:
+        return f"Context {context_of(error.space)} is {error.how}"
+    return f"Subject {error.subject} in context {context_of(error.space)} is {error.how}"
+
+
+def _id_taken(error: err.IdTaken, asking: Asking) -> str:
+    return f"Overwrite new schema with id {error.gid} in context {context_of(error.space)} is not permitted."
+
+
+def _version(error: err.VersionNotFound, asking: Asking) -> str:
+    return f"Version {-1 if error.version == 'latest' else error.version} not found."
+
+
+_LEVELS = "none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
+
+FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
+    err.SubjectNotFound: (404, 40401, lambda e, a: f"Subject '{a.subject or e.subject}' not found."),
+    err.NamespaceNotFound: (404, 40401, _plain),
+    err.VersionNotFound: (404, 40402, _version),
+    err.ContentNotFound: (404, 40403, _plain),
+    err.SettingNotFound: (404, 40408, _plain),
+    err.NotFound: (404, 404, _plain),
+    NoSuchResource: (404, 404, _plain),
+    err.AlreadySoftDeleted: (404, 40404, _retired),
+    err.NotSoftDeleted: (404, 40405, _not_retired),
+    err.Incompatible: (409, 409, _incompatible),
+    err.Conflict: (409, 409, _plain),
+    err.InUse: (422, 42206, _in_use),
+    err.NotEmpty: (422, 42211, lambda e, a: f"The specified context '{context_of(e.space)}' is not empty."),
+    NotJson: (400, 400, _plain),
+    InvalidContext: (400, 400, _plain),
+    WrongShape: (422, 422, _plain),
+    err.Invalid: (422, 422, _plain),
+    err.InvalidRequest: (422, 42201, _plain),
+    err.MalformedSchema: (422, 42201, _plain),
+    RefusedText: (422, 42201, lambda e, a: _malformed(e)),
+    err.UnknownFormat: (422, 42201, _plain),
+    err.FormatMismatch: (422, 42201, _plain),
+    err.InvalidVersion: (
+        422,
+        42202,
+        lambda e, a: (
+            f"The specified version '{decode_segment(e.version)}' is not a valid version id. "
+            'Allowed values are between [1, 2^31-1] and the string "latest"'
+        ),
+    ),
+    err.UnknownPolicy: (422, 42203, lambda e, a: f"Invalid compatibility level. Valid values are {_LEVELS}"),
+    err.UnknownMode: (
+        422,
+        42204,
+        lambda e, a: "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.",
+    ),
+    err.ReadOnly: (422, 42205, _read_only),
+    err.ModeChangeRefused: (422, 42205, _plain),
+    err.IdTaken: (422, 42205, _id_taken),
+    err.InvalidName: (422, 42208, lambda e, a: f"The specified subject '{e.name}' is not a valid."),
+    err.TooLarge: (422, 42209, lambda e, a: f"Register operation failed because schema is too large: {e}"),
+    err.InvalidRuleSet: (422, 42210, _plain),
+    err.Refused: (403, 403, _plain),
+    err.Unauthenticated: (401, 401, _plain),
+    err.Unavailable: (500, 50001, _plain),
+    err.StoreTimeout: (500, 50002, _plain),
+    err.NotInstalled: (501, 501, _plain),
+    err.SteleError: (500, 500, _plain),
+    KeyGenerationRefused: (403, 40370, _plain),
+    KeyNotFound: (404, 40470, _plain),
+    KeyNotRetired: (404, 40471, _plain),
+    KeyRetired: (404, 40472, _plain),
+    KeyExists: (409, 40971, _plain),
+    TooManyKeys: (409, 40972, _plain),
+    InvalidKey: (422, 42271, _plain),
+    KeyInUse: (422, 42272, _plain),
+    KeyGenerationFailed: (500, 50070, _plain),
+    NoAssociation: (404, 40410, _plain),
+    TooManyAssociations: (409, 40902, _plain),
+    ResourceTaken: (409, 40903, _plain),
+    SubjectTaken: (409, 40904, _plain),
+    SubjectOwned: (409, 40905, _plain),
+    NoActiveVersion: (409, 40907, _plain),
+    Frozen: (409, 40908, _plain),
+    OwnedTarget: (422, 42205, _plain),
+    InvalidAssociation: (422, 42212, _plain),
+    BatchTooLarge: (422, 42213, _plain),
+    ExporterNotFound: (404, 40450, _plain),
+    InvalidExporterName: (409, 40950, _plain),
+    InvalidExporterConfig: (409, 40951, _plain),
+    InvalidExporterSubjects: (409, 40952, _plain),
+    ExporterExists: (409, 40960, _plain),
+    ExporterNotPaused: (409, 40963, _plain),
+    TooManyExporters: (409, 40964, _plain),
+}
+"""Status, code and wording by class."""
+
+ERROR_CODES = tuple(sorted({code for _, code, _ in FAULTS.values()} | {40406, 40407, 40409}))
+"""Every error code this API answers with, besides the HTTP statuses the framework raises."""
+
+
+def fault_of(error: Exception, asking: Asking) -> Fault:
+    """The answer to an error: that of its class, or of its nearest ancestor in the table."""
+    row = find_by_class(FAULTS, error)
+    if row is not None:
+        status, code, wording = row
+        return Fault(status, _refined(error, code, asking), wording(error, asking))
+    if isinstance(error, HTTPException):
+        return _http_fault(error)
+    return Fault(500, 500, "Internal Server Error")
+
+
+def _refined(error: Exception, code: int, asking: Asking) -> int:
+    """Codes that depend on more than the class."""
+    match error:
+        case err.Incompatible():
+            return asking.options.refusal_code
+        case err.AlreadySoftDeleted(version=int()) | err.NotSoftDeleted(version=int()):
+            return code + 2
+        case err.SettingNotFound(setting="mode"):
+            return 40409
+        case _:
+            return code
+
+
+def _http_fault(error: HTTPException) -> Fault:
+    status = error.status_code
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return Fault(422, 42209, "Register operation failed because schema is too large")
+    return Fault(status, status, f"HTTP {status} {HTTPStatus(status).phrase}")
+
+
+def answer(options: ConfluentOptions) -> Callable[[Request[Any, Any, Any], Exception], Response[ErrorMessage]]:
+    """The exception handler of the application."""
+
+    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorMessage]:
+        fault = fault_of(error, _asking(request, options))
+        if fault.status >= 500:
+            _logger.error("failed", path=request.scope["path"], exc_info=error)
+        return Response(
+            ErrorMessage(fault.code, fault.message),
+            status_code=fault.status,
+            media_type=MEDIA_TYPE,
+            headers=allow_header(error),
+        )
+
+    return handle
+
+
+def _asking(request: Request[Any, Any, Any], options: ConfluentOptions) -> Asking:
+    try:
+        parameters = request.path_params
+        context = str(parameters.get("context", ""))
+        subject = parameters.get("subject")
+        if subject is not None:
+            key = key_of(str(subject), context)
+            return Asking(qualified(key), context_of(key.namespace), options)
+        return Asking("", context_of(space_of(context)), options)
+    except (err.SteleError, KeyError):
+        # The path itself is what is wrong, or no route matched it.
+        return Asking("", context_of(SubjectKey("", "").namespace), options)

@@ -1,0 +1,375 @@
+"""Bodies of the Confluent API. Fields at their default are left out, as the original leaves out what is empty.
+
+Unknown members are ignored and null means absent, in every request.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from stele.core.metadata import Metadata
+from stele.protocol.confluent import (
+    Association,
+    CompatibilityCheckResponse,
+    Config,
+    ConfigUpdateRequest,
+    ContextId,
+    Dek,
+    ErrorMessage,
+    Int32,
+    Kek,
+    RegisterSchemaRequest,
+    Rule,
+    RuleSet,
+    SchemaEntity,
+    SchemaReference,
+    SchemaTags,
+    ServerVersion,
+    SubjectVersion,
+    UpdateKekRequest,
+)
+
+__all__ = [
+    "Association",
+    "AssociationBatchGetRequest",
+    "AssociationBatchRequest",
+    "AssociationBatchResponse",
+    "AssociationCreateOrUpdateInfo",
+    "AssociationCreateOrUpdateRequest",
+    "AssociationGetRequest",
+    "AssociationInfo",
+    "AssociationOp",
+    "AssociationOpRequest",
+    "AssociationResponse",
+    "AssociationResult",
+    "Clusters",
+    "CompatibilityCheckResponse",
+    "Config",
+    "ConfigUpdateRequest",
+    "ContextId",
+    "CreateDekRequest",
+    "CreateKekRequest",
+    "Dek",
+    "Deployment",
+    "ErrorMessage",
+    "Exporter",
+    "ExporterName",
+    "ExporterRequest",
+    "ExporterStatus",
+    "ExtendedSchema",
+    "Int32",
+    "Kek",
+    "Mode",
+    "ModeUpdateRequest",
+    "RegisterSchemaRequest",
+    "RegisterSchemaResponse",
+    "Rule",
+    "RuleSet",
+    "Schema",
+    "SchemaEntity",
+    "SchemaReference",
+    "SchemaString",
+    "SchemaTags",
+    "Scope",
+    "ServerClusterId",
+    "ServerVersion",
+    "SubjectVersion",
+    "TagSchemaRequest",
+    "UpdateKekRequest",
+]
+
+
+# --- schemas --------------------------------------------------------------------------------------------------------
+
+
+class RegisterSchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What was registered, or was there already. ts is milliseconds since 1970 UTC."""
+
+    id: int
+    version: int | None = None
+    guid: str = ""
+    schema_type: str = ""
+    references: list[SchemaReference] = []
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    schema: str = ""
+    ts: int | None = None
+    deleted: bool | None = None
+
+
+class Schema(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One version of a subject; aliases are the subjects that stand for this one."""
+
+    subject: str
+    version: int
+    id: int
+    guid: str = ""
+    schema_type: str = ""
+    references: list[SchemaReference] = []
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    schema: str = ""
+    schema_tags: list[SchemaTags] = []
+    ts: int | None = None
+    deleted: bool | None = None
+    aliases: list[str] = []
+
+
+class SchemaString(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A schema by its id.
+
+    Subject, version, ts and deleted belong to a version, so they are there only when the request names a subject:
+    without one the answer never changes, and may be kept for ever.
+    """
+
+    schema: str
+    schema_type: str = ""
+    guid: str = ""
+    references: list[SchemaReference] = []
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    schema_tags: list[SchemaTags] = []
+    max_id: int | None = None
+    subject: str = ""
+    version: int | None = None
+    ts: int | None = None
+    deleted: bool | None = None
+
+
+class TagSchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Changes to the tags, metadata and rules of a version; they become a new version of the same text."""
+
+    new_version: Int32 | None = None
+    tags_to_add: list[SchemaTags] | None = None
+    tags_to_remove: list[SchemaTags] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    rules_to_merge: RuleSet | None = None
+    rules_to_remove: list[str] | None = None
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+class ModeUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The mode to set; null removes it."""
+
+    mode: str | UnsetType | None = UNSET
+
+
+class Mode(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The mode of a level."""
+
+    mode: str | None = None
+
+
+# --- the server -----------------------------------------------------------------------------------------------------
+
+
+class Clusters(msgspec.Struct, frozen=True, rename="kebab"):
+    """Names of the clusters behind the registry."""
+
+    kafka_cluster: str
+    schema_registry_cluster: str
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Where the registry stands."""
+
+    path: list[str]
+    clusters: Clusters
+
+
+class ServerClusterId(msgspec.Struct, frozen=True):
+    """Answer of `GET /v1/metadata/id`."""
+
+    id: str
+    scope: Scope
+
+
+class Deployment(msgspec.Struct, frozen=True):
+    """Answer of `GET /v1/metadata/deployment`."""
+
+    attributes: list[str]
+
+
+# --- associations -----------------------------------------------------------------------------------------------------
+
+
+class AssociationCreateOrUpdateInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """What to associate: subject None is `:.namespace:name-type`; schema is registered there first."""
+
+    subject: str | None = None
+    association_type: str | None = None
+    lifecycle: str | None = None
+    frozen: bool | None = None
+    schema: RegisterSchemaRequest | None = None
+    normalize: bool | None = None
+
+
+class AssociationCreateOrUpdateRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """Associations of one resource to make, all or none."""
+
+    resource_name: str | None = None
+    resource_namespace: str | None = None
+    resource_id: str | None = None
+    resource_type: str | None = None
+    associations: list[AssociationCreateOrUpdateInfo] | None = None
+
+
+class AssociationOp(msgspec.Struct, frozen=True, rename="camel"):
+    """One step of a batch: CREATE, UPSERT or DELETE; the latter has type and cascadeLifecycle only."""
+
+    op_type: str | None = None
+    subject: str | None = None
+    association_type: str | None = None
+    lifecycle: str | None = None
+    frozen: bool | None = None
+    schema: RegisterSchemaRequest | None = None
+    normalize: bool | None = None
+    cascade_lifecycle: bool | None = None
+
+
+class AssociationOpRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """Steps for one resource."""
+
+    resource_name: str | None = None
+    resource_namespace: str | None = None
+    resource_id: str | None = None
+    resource_type: str | None = None
+    associations: list[AssociationOp] | None = None
+
+
+class AssociationBatchRequest(msgspec.Struct, frozen=True):
+    """Steps for several resources, each with a result of its own."""
+
+    requests: list[AssociationOpRequest] | None = None
+
+
+class AssociationGetRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """The associations of a resource by id, or by namespace and name."""
+
+    resource_name: str | None = None
+    resource_namespace: str | None = None
+    resource_id: str | None = None
+    resource_type: str | None = None
+    association_types: list[str] | None = None
+    lifecycle: str | None = None
+
+
+class AssociationBatchGetRequest(msgspec.Struct, frozen=True):
+    """Associations of several resources."""
+
+    requests: list[AssociationGetRequest] | None = None
+
+
+class ExtendedSchema(Schema, frozen=True, omit_defaults=True, rename="camel"):
+    """A version with the associations of its subject."""
+
+    associations: list[Association] = msgspec.field(default_factory=list)
+
+
+class AssociationInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What became of one association of a request; schema is the version it registered."""
+
+    subject: str
+    association_type: str
+    lifecycle: str
+    frozen: bool | None = None
+    schema: Schema | None = None
+
+
+class AssociationResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A resource and the associations made."""
+
+    resource_name: str = ""
+    resource_namespace: str = ""
+    resource_id: str = ""
+    resource_type: str = ""
+    associations: list[AssociationInfo] = []
+
+
+class AssociationResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of one request of a batch."""
+
+    error: ErrorMessage | None = None
+    result: AssociationResponse | None = None
+
+
+class AssociationBatchResponse(msgspec.Struct, frozen=True):
+    """Results in the order of the requests."""
+
+    results: list[AssociationResult]
+
+
+# --- keys of the DEK registry -----------------------------------------------------------------------------------------
+
+
+class CreateKekRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """A key of a KMS to register; deleted brings one back, or puts a deleted one there."""
+
+    name: str | None = None
+    kms_type: str | None = None
+    kms_key_id: str | None = None
+    kms_props: dict[str, str] | None = None
+    doc: str | None = None
+    shared: bool | None = None
+    deleted: bool | None = None
+
+
+class CreateDekRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """A data key to register; without key material the server makes one, if the key that wraps it is shared."""
+
+    subject: str | None = None
+    version: Int32 | None = None
+    algorithm: str | None = None
+    encrypted_key_material: str | None = None
+    deleted: bool | None = None
+
+
+# --- exporters --------------------------------------------------------------------------------------------------------
+
+
+class ExporterRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """An exporter to define, or changes to one: what is absent stays.
+
+    contextType AUTO (a context named after this registry), CUSTOM (the context given), NONE (contexts stay as they
+    are) or DEFAULT (the default one); subjects are names or patterns with *; formats have ${subject} or ${kek} in them.
+    """
+
+    name: str | None = None
+    context_type: str | UnsetType | None = UNSET
+    context: str | UnsetType | None = UNSET
+    subjects: list[str] | UnsetType | None = UNSET
+    subject_rename_format: str | UnsetType | None = UNSET
+    kek_rename_format: str | UnsetType | None = UNSET
+    config: dict[str, str] | UnsetType | None = UNSET
+
+
+class Exporter(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A definition as it is shown; credentials in its config are hidden."""
+
+    name: str
+    context_type: str = ""
+    context: str = ""
+    subjects: list[str] = []
+    subject_rename_format: str = ""
+    kek_rename_format: str = ""
+    config: dict[str, str] = {}
+
+
+class ExporterName(msgspec.Struct, frozen=True):
+    """Answer to whatever changes an exporter."""
+
+    name: str
+
+
+class ExporterStatus(msgspec.Struct, frozen=True):
+    """How far an exporter is: state STARTING, RUNNING or PAUSED; ts is milliseconds since 1970 UTC."""
+
+    name: str
+    state: str
+    offset: int
+    ts: int
+    trace: str = ""

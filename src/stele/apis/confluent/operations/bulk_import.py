@@ -1,0 +1,244 @@
+"""Bulk imports: many versions at once, and what is kept beside them, each with the time it has where it comes from.
+
+What was imported before is left alone, so the same request twice is as good as once. A row that is refused leaves the
+others as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from stele.apis.confluent import exporters, keys
+from stele.apis.confluent.errors import Asking, InvalidKey, KeyExists, ResourceTaken, TooManyAssociations, fault_of
+from stele.apis.confluent.models import CreateKekRequest, ExporterRequest
+from stele.apis.confluent.names import key_of, qualified, space_of, writable_key
+from stele.apis.confluent.operations.dek_generation import now
+from stele.apis.confluent.operations.registration import settled
+from stele.apis.confluent.operations.schemas import Desk
+from stele.apis.confluent.translate import references_in
+from stele.core import queries
+from stele.core.commands import ChangeBindings, DeleteMode, DeleteVersion, RegisterSchema
+from stele.core.decide.decision import read_only_error
+from stele.core.model import Binding, Mode, SettingsLevel, SubjectKey
+from stele.core.state import State
+from stele.errors import SteleError
+from stele.protocol import confluent as api
+from stele.protocol.confluent import Association
+from stele.service.collections import Changes, Items
+from stele.service.kms import ALGORITHMS
+
+_AT_ONCE = 256
+"""Versions under way at a time: what the log takes as one batch."""
+
+R = TypeVar("R")
+
+
+async def bring(desk: Desk, request: api.ImportRequest) -> api.ImportResponse:
+    """Import what a request holds; what is refused is in the answer. Raises `StoreError`."""
+    found = [row async for row in _versions(desk, request.versions)]
+    found += await _keys(desk, request)
+    found += [row async for row in _associations(desk, request.associations)]
+    found += await _exporters(desk, request.exporters)
+    return api.ImportResponse(found)
+
+
+def _refusal(desk: Desk, kind: str, name: str, number: int, error: SteleError) -> api.ImportRefusal:
+    fault = fault_of(error, Asking(name, "", desk.options))
+    if fault.status >= 500:
+        raise error
+    return api.ImportRefusal(kind, name, number, fault.code, fault.message)
+
+
+def _require_importing(state: State, level: SettingsLevel) -> None:
+    if queries.mode_for(state, level) is not Mode.IMPORT:
+        raise read_only_error(level, "not in import mode")
+
+
+# --- versions -------------------------------------------------------------------------------------------------------
+
+
+async def _versions(desk: Desk, rows: Sequence[api.ImportedVersion]) -> AsyncIterator[api.ImportRefusal]:
+    for wave in _waves(rows):
+        results = await asyncio.gather(*(_version(desk, row) for row in wave), return_exceptions=True)
+        for row, error in zip(wave, results, strict=True):
+            if isinstance(error, SteleError):
+                yield _refusal(desk, "version", row.subject, row.version, error)
+            elif error is not None:
+                raise error
+
+
+def _waves(rows: Sequence[api.ImportedVersion]) -> Iterator[list[api.ImportedVersion]]:
+    """The rows in parts of which none refers to one of its own part: those can be brought in any order."""
+    wave: list[api.ImportedVersion] = []
+    coming: set[tuple[SubjectKey, int]] = set()
+    for row in rows:
+        key = key_of(row.subject)
+        targets = {(target.key, target.version_number) for target in references_in(row.references, key.namespace)}
+        if len(wave) == _AT_ONCE or targets & coming or (key, row.version) in coming:
+            yield wave
+            wave, coming = [], set()
+        wave.append(row)
+        coming.add((key, row.version))
+    if wave:
+        yield wave
+
+
+async def _version(desk: Desk, row: api.ImportedVersion) -> None:
+    """Register one version under its number and id, and delete it if it is to be."""
+    key = key_of(row.subject)
+    writable_key(key)
+    state = await desk.registry.fresh_state()
+    _require_importing(state, SettingsLevel(*key))
+    sent = api.RegisterSchemaRequest(row.schema, row.schema_type, row.references, row.metadata, row.rule_set)
+    draft = await desk.draft(state, key, sent, normalize=False)
+    command = RegisterSchema(
+        key=key,
+        document=draft.document,
+        references=draft.attachments.references,
+        metadata=draft.attachments.metadata,
+        rule_set=draft.attachments.rule_set,
+        version_number=row.version,
+        schema_id=row.id,
+        at=row.ts,
+    )
+    await settled(desk, lambda state: command)
+    if row.deleted:
+        await desk.execute(DeleteVersion(key, row.version, DeleteMode.SOFT))
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+async def _keys(desk: Desk, request: api.ImportRequest) -> list[api.ImportRefusal]:
+    if not request.keks and not request.deks:
+        return []
+    state = await desk.registry.fresh_state()
+
+    def change(items: Items) -> tuple[Changes, list[api.ImportRefusal]]:
+        after = dict(items)
+        found: list[api.ImportRefusal] = []
+        for kek in request.keks:
+            found += _tried(desk, "kek", kek.name, 0, lambda kek=kek: _kek(desk, state, after, kek))  # type: ignore[misc]  # bound now
+        for dek in request.deks:
+            found += _tried(desk, "dek", dek.subject, dek.version, lambda dek=dek: _dek(desk, state, after, dek))  # type: ignore[misc]  # bound now
+        return {key: data for key, data in after.items() if items.get(key) != data}, found
+
+    return await desk.edit(keys.COLLECTION, change)
+
+
+def _tried(desk: Desk, kind: str, name: str, number: int, step: Callable[[], None]) -> list[api.ImportRefusal]:
+    try:
+        step()
+    except SteleError as error:
+        return [_refusal(desk, kind, name, number, error)]
+    return []
+
+
+def _kek(desk: Desk, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedKek) -> None:
+    """Put one KEK among the documents. Raises `InvalidKey`, `KeyExists` for another key of that name, `TooManyKeys`."""
+    space = space_of(row.context)
+    _require_importing(state, SettingsLevel(space))
+    key = keys.kek_key(space, row.name)
+    asked = CreateKekRequest(row.name, row.kms_type, row.kms_key_id, row.kms_props, row.doc, row.shared, row.deleted)
+    kek = keys.kek_in(asked, now() if row.ts is None else row.ts)
+    if key in items:
+        known = keys.read_kek(items, key, deleted=True)
+        if (known.kms_type, known.key_id) != (kek.kms_type, kek.key_id):
+            raise KeyExists(row.name)
+        kept = keys.with_secrets(kek.properties, known.properties)
+        kek = replace(kek, properties=kept, ts=known.ts if row.ts is None else row.ts)
+    else:
+        keys.require_room(items, key.kind, desk.registry.limits.keys)
+    items[key] = msgspec.json.encode(kek)
+
+
+def _dek(desk: Desk, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedDek) -> None:
+    """As `_kek`, of a DEK. Raises `KeyNotFound` without its KEK."""
+    owner = key_of(row.subject)
+    writable_key(owner)
+    _require_importing(state, SettingsLevel(*owner))
+    if row.algorithm not in ALGORITHMS:
+        raise InvalidKey("algorithm")
+    if row.version < keys.FIRST_VERSION:
+        raise InvalidKey("version")
+    home = keys.kek_key(space_of(row.context), row.kek_name)
+    keys.read_kek(items, home, deleted=True)
+    key = keys.dek_key(row.kek_name, owner, row.algorithm, row.version)
+    dek = keys.Dek(home.space, row.encrypted_key_material, now() if row.ts is None else row.ts, row.deleted)
+    if key in items:
+        known = keys.read_dek(items, key, deleted=True)
+        if (known.material, known.kek_space) != (dek.material, dek.kek_space):
+            raise KeyExists(qualified(owner))
+        dek = replace(dek, ts=known.ts if row.ts is None else row.ts)
+    else:
+        keys.require_room(items, key.kind, desk.registry.limits.keys)
+    items[key] = msgspec.json.encode(dek)
+
+
+# --- associations and exporters -------------------------------------------------------------------------------------
+
+
+async def _associations(desk: Desk, rows: Sequence[Association]) -> AsyncIterator[api.ImportRefusal]:
+    for row in rows:
+        try:
+            await _association(desk, row)
+        except SteleError as error:
+            yield _refusal(desk, "association", row.subject, 0, error)
+
+
+async def _association(desk: Desk, row: Association) -> None:
+    key = key_of(row.subject)
+    writable_key(key)
+    state = await desk.registry.fresh_state()
+    _require_importing(state, SettingsLevel(*key))
+    binding = Binding(
+        cluster=row.resource_namespace,
+        resource_type=row.resource_type,
+        resource=row.resource_name,
+        role=row.association_type,
+        subject=key,
+        lifecycle=row.lifecycle,
+        frozen=row.frozen,
+        resource_id=row.resource_id,
+        guid=row.guid,
+    )
+    known = state.bindings.get(binding.key)
+    if known is not None and known.subject != key:
+        raise ResourceTaken(row.association_type, row.resource_id or row.resource_name)
+    if known is None and len(state.bindings) >= desk.registry.limits.associations:
+        raise TooManyAssociations(desk.registry.limits.associations)
+    await desk.execute(ChangeBindings((binding,)))
+
+
+async def _exporters(desk: Desk, rows: Sequence[api.ImportedExporter]) -> list[api.ImportRefusal]:
+    if not rows:
+        return []
+    state = await desk.registry.fresh_state()
+
+    def change(items: Items) -> tuple[Changes, list[api.ImportRefusal]]:
+        after = dict(items)
+        found: list[api.ImportRefusal] = []
+        for row in rows:
+            found += _tried(desk, "exporter", row.name, 0, lambda row=row: _exporter(state, after, row))  # type: ignore[misc]  # bound now
+        return {key: data for key, data in after.items() if items.get(key) != data}, found
+
+    return await desk.edit(exporters.COLLECTION, change)
+
+
+def _exporter(state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedExporter) -> None:
+    """Put one exporter among the documents. Raises what `exporters.created` raises."""
+    _require_importing(state, SettingsLevel(""))
+    key = (row.name,)
+    others = {name: data for name, data in items.items() if name != key}
+    before = exporters.read(items, row.name) if key in items else exporters.Stored(row.name)
+    asked: dict[str, Any] = {name: getattr(row, name) for name in ExporterRequest.__struct_fields__}
+    asked["config"] = exporters.with_secrets(row.config, before.config)
+    at = (before.ts or now()) if row.ts is None else row.ts
+    _, made = exporters.created(others, ExporterRequest(**asked), at)
+    state_word = exporters.PAUSED if row.state == exporters.PAUSED else exporters.STARTING
+    items[key] = msgspec.json.encode(replace(made, state=state_word, offset=row.offset))

@@ -1,0 +1,374 @@
+"""Where requests are served that take several steps: registering, looking up, checking, rendering.
+
+A desk belongs to one request; what lives longer is in its `Office`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+from litestar import Request
+
+from stele.apis.confluent import models as api
+from stele.apis.confluent.compatibility_messages import messages
+from stele.apis.confluent.errors import RefusedText
+from stele.apis.confluent.guid import GuidIndex
+from stele.apis.confluent.names import Asked, key_of, qualified, subject_of, version_of
+from stele.apis.confluent.options import ConfluentOptions
+from stele.apis.confluent.reserved_metadata import field_findings, same_but_for_version
+from stele.apis.confluent.translate import Style, format_of, is_compiled, is_descriptor, references_in, rule_set_in
+from stele.apis.http.bodies import read_body
+from stele.core import queries
+from stele.core.commands import Command, Outcome
+from stele.core.digests import digest_key, digest_keys
+from stele.core.findings import Finding
+from stele.core.model import (
+    Attachments,
+    Mode,
+    SchemaDocument,
+    SchemaEntry,
+    SettingsLevel,
+    SubjectKey,
+    Version,
+    VersionState,
+)
+from stele.core.ports import TextForm
+from stele.core.state import State
+from stele.core.traversal import list_versions_of_entry
+from stele.errors import (
+    ContentNotFound,
+    MalformedSchema,
+    SubjectNotFound,
+    TooLarge,
+    VersionNotFound,
+)
+from stele.service import collections
+from stele.service.collections import Changes, Items
+from stele.service.registry import Registry
+from stele.service.schemas import PreparedSchema
+from stele.service.usage import Usage
+
+T = TypeVar("T")
+
+
+class Office(msgspec.Struct, frozen=True):
+    """What all requests share."""
+
+    registry: Registry
+    options: ConfluentOptions
+    guids: GuidIndex
+    usage: Usage
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A schema of a request, parsed: what would be registered."""
+
+    prepared: PreparedSchema
+    attachments: Attachments
+
+    @property
+    def document(self) -> SchemaDocument:
+        """The text as it would be stored."""
+        return self.prepared.document
+
+
+class Desk:
+    """Serves one request for one caller."""
+
+    def __init__(self, office: Office, actor: str) -> None:
+        self.registry = office.registry
+        self.options = office.options
+        self.guids = office.guids
+        self.usage = office.usage
+        self._actor = actor
+
+    def style(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> Style:
+        """How this request wants schemas shown."""
+        return Style(self.options.profile, reference_format == "qualified", tuple(find_tags or ()))
+
+    async def execute(self, command: Command) -> Outcome:
+        """Carry out a command in the caller's name."""
+        return await self.registry.execute(command, actor=self._actor, via="confluent")
+
+    # --- documents beside the schemas -------------------------------------------------------------------------------
+
+    async def items(self, collection: str) -> Items:
+        """The documents of a collection."""
+        return await collections.read_collection(self.registry, collection)
+
+    async def edit(self, collection: str, change: Callable[[Items], tuple[Changes, T]]) -> T:
+        """Change documents of a collection in the caller's name; see `collections.edit`."""
+        return await collections.edit_collection(self.registry, collection, change, actor=self._actor, via="confluent")
+
+    # --- finding ----------------------------------------------------------------------------------------------------
+
+    async def asked(self, segment: str, context: str) -> tuple[State, Asked]:
+        """The present state, and the subject a path means: the target, when the one named is an alias."""
+        state = await self.registry.fresh_state()
+        return state, _target(state, segment, context)
+
+    async def version(self, segment: str, number: str, context: str, *, deleted: bool) -> tuple[State, Version]:
+        """The version a path means. Raises `SubjectNotFound`, `VersionNotFound`, `InvalidVersion`."""
+        ordinal = version_of(number)
+
+        def look(state: State) -> tuple[State, Version]:
+            lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
+            key = visible_elsewhere(state, _target(state, segment, context), lives)
+            if not has_versions(state, key, lives):
+                raise SubjectNotFound(qualified(key))
+            return state, queries.get_version(state, key, ordinal, queries.ACTIVE_ONLY if ordinal is None else lives)
+
+        return (
+            look(await self.registry.fresh_state()) if ordinal is None else await self.registry.read_or_catch_up(look)
+        )
+
+    async def rendered(self, state: State, version: Version, style: str) -> str | None:
+        """Another rendering of a version's text; None when the format has none of that name."""
+        return await self.rendered_schema(state, version.schema, style)
+
+    async def rendered_schema(self, state: State, schema: SchemaEntry, style: str) -> str | None:
+        """As `rendered`, of a schema; what is stored without a text is printed."""
+        default = style in {"", "default"}
+        if default and not is_compiled(state, schema):
+            return None
+        content = schema.content
+        fmt, parsed = await self.registry.parser.parse_registered(
+            state, content.format, content.sha, schema.attachments.references
+        )
+        if default:
+            return (await asyncio.to_thread(fmt.canonical, parsed, TextForm.PRINTED)).decode()
+        return await asyncio.to_thread(fmt.render, parsed, style)
+
+    # --- drafting ---------------------------------------------------------------------------------------------------
+
+    async def draft(
+        self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool
+    ) -> Draft:
+        """Parse the schema of a request. Raises `RefusedText`, `UnknownFormat`, `UnresolvedReference`, `TooLarge`."""
+        settings = queries.settings_for(state, SettingsLevel(*key))
+        importing = queries.mode_for(state, SettingsLevel(*key)) is Mode.IMPORT
+        normalize = normalize or (bool(settings.normalize) and not importing)
+        lenient = settings.validate_new_schemas is False or importing
+        references = references_in(request.references, key.namespace)
+        if normalize:
+            references = tuple(sorted(references, key=msgspec.structs.astuple))
+        if not (request.schema or "").strip():
+            raise MalformedSchema("Empty schema")
+        text = (request.schema or "").encode()
+        try:
+            prepared = await self.registry.parser.prepare_schema(
+                state,
+                format_of(request.schema_type),
+                text,
+                references,
+                form=_form(request, normalize=normalize, importing=importing),
+                strict=not lenient,
+            )
+        except MalformedSchema as error:
+            raise _refused(error, request) from None
+        metadata = request.metadata.in_stored_order() if request.metadata is not None else None
+        return Draft(prepared, Attachments(prepared.references, metadata, rule_set_in(request.rule_set)))
+
+    async def equivalent(self, state: State, key: SubjectKey, draft: Draft, *, deleted: bool) -> Version | None:
+        """The newest version that is the draft but for attachments it leaves open, or with references resolved."""
+        lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
+        exact = queries.find_equal_version(
+            state, key, draft.document.sha, draft.attachments, kind=draft.document.kind, states=lives
+        )
+        if exact is not None:
+            return exact
+        own = draft.attachments
+        for row in _similar(state, key, draft, lives):
+            theirs = row.schema.attachments
+            alike = own.metadata is None or same_but_for_version(own.metadata, row)
+            if alike and own.rule_set in (None, theirs.rule_set) and await self._same_text(state, draft, row):
+                return row
+        return None
+
+    async def equal_to(
+        self, state: State, key: SubjectKey, draft: Draft, rows: list[Version] | None = None
+    ) -> Version | None:
+        """The newest live version (of rows, if given) that is the draft but for the version hint and references."""
+        exact = queries.find_equal_version(state, key, draft.document.sha, draft.attachments, kind=draft.document.kind)
+        if exact is not None and (rows is None or exact in rows):
+            return exact
+        for row in _similar(state, key, draft, queries.ACTIVE_ONLY):
+            alike = row.schema.attachments.rule_set == draft.attachments.rule_set
+            alike = alike and same_but_for_version(draft.attachments.metadata, row)
+            if alike and (rows is None or row in rows) and await self._same_text(state, draft, row):
+                return row
+        return None
+
+    async def _same_text(self, state: State, draft: Draft, row: Version) -> bool:
+        theirs = row.schema.attachments.references
+        if theirs == draft.attachments.references:
+            return row.content.sha == draft.document.sha or await self._printed(state, row) == draft.document.text
+        if draft.attachments.references or not theirs or row.kind.format != draft.document.format:
+            return False
+        try:
+            resolved = await self.rendered(state, row, "resolved")
+        except MalformedSchema:  # Too deep with its references inside: no text can be the same.
+            return False
+        return resolved is not None and await asyncio.to_thread(_means, draft.prepared, resolved)
+
+    async def _printed(self, state: State, row: Version) -> bytes:
+        """The text of a version as registering it would print it: an import keeps the spelling of where it is from."""
+        fmt, parsed = await self.registry.parser.parse_registered(
+            state, row.content.format, row.content.sha, row.schema.attachments.references
+        )
+        return await asyncio.to_thread(fmt.canonical, parsed, TextForm.PRINTED)
+
+    # --- checking ---------------------------------------------------------------------------------------------------
+
+    async def check(
+        self, key: SubjectKey, request: api.RegisterSchemaRequest, ordinal: int | None, *, normalize: bool
+    ) -> list[str]:
+        """Why the schema of a request could not be registered; empty when it could. ordinal narrows to one version."""
+        state = await self.registry.fresh_state()
+        draft = await self.draft(state, key, request, normalize=normalize)
+        attachments = queries.inherit_attachments(state, key, draft.attachments)
+        try:
+            findings, against = await self.registry.find_incompatibilities(
+                key, draft.document, attachments, version_number=ordinal
+            )
+        except SubjectNotFound:
+            raise VersionNotFound(ordinal or "latest") from None
+        findings = findings or await self.contract_findings(state, key, draft)
+        return messages(self.registry.state, key, findings, against) if findings else []
+
+    async def contract_findings(self, state: State, key: SubjectKey, draft: Draft) -> list[Finding]:
+        """What the level's `validateFields` holds against a draft that is not registered yet."""
+        level = SettingsLevel(*key)
+        if not queries.settings_for(state, level).validate_fields or queries.mode_for(state, level) is Mode.IMPORT:
+            return []
+        attachments = queries.inherit_attachments(state, key, draft.attachments)
+        if (
+            queries.find_equal_version(state, key, draft.document.sha, attachments, kind=draft.document.kind)
+            is not None
+        ):
+            return []
+        fields = await asyncio.to_thread(draft.prepared.format.fields, draft.prepared.parsed)
+        return field_findings(fields, attachments, queries.latest_version(state.find_subject(key)))
+
+
+# --- what subjects and ids mean -------------------------------------------------------------------------------------
+
+
+def _target(state: State, segment: str, context: str) -> Asked:
+    """The subject a segment means, or the one its alias setting sends to."""
+    asked = subject_of(segment, context)
+    settings = state.settings_at(SettingsLevel(*asked.key))
+    if settings is None or not settings.alias:
+        return asked
+    return Asked(key_of(settings.alias, asked.key.namespace), qualified=True)
+
+
+def _similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[VersionState]) -> list[Version]:
+    """Versions of a subject that may be the draft written differently, newest first: same text but for its spelling,
+    or with references."""
+    sha, own = draft.document.sha, draft.attachments.references
+    ids = queries.schemas_with_text(state, sha, draft.document.format)
+    found = [use for schema in ids for use in list_versions_of_entry(schema) if use.subject.key == key]
+    rows = [use for use in found if use.state in lives and not use.subject.closed]
+    normalized = digest_key("normalized", draft.document.digests["normalized"])
+    for row in queries.list_versions(state.find_subject(key), lives):
+        theirs = row.schema.attachments.references
+        if row.kind.format != draft.document.format:
+            continue
+        if row.content.sha != sha and (
+            (theirs and not own) or (theirs == own and normalized in digest_keys(state.get_digests(row.content)))
+        ):
+            rows.append(row)
+    return sorted(rows, key=lambda row: row.version_number, reverse=True)
+
+
+def _form(request: api.RegisterSchemaRequest, *, normalize: bool, importing: bool) -> TextForm | None:
+    """How the text of a request is written down: an import keeps it byte by byte, unless it is no text at all."""
+    if normalize:
+        return TextForm.NORMALIZED
+    return None if importing and not is_descriptor(request) else TextForm.PRINTED
+
+
+def visible_elsewhere(state: State, asked: Asked, lives: frozenset[VersionState]) -> SubjectKey:
+    """The key asked for; for a bare name the default context does not have, the same name in another one."""
+    if asked.qualified or has_versions(state, asked.key, lives):
+        return asked.key
+    for space in _other_spaces(state, asked.key.namespace):
+        key = SubjectKey(space, asked.key.name)
+        if has_versions(state, key, lives):
+            return key
+    return asked.key
+
+
+def has_versions(state: State, key: SubjectKey, lives: frozenset[VersionState]) -> bool:
+    """Whether a subject has a version of those lives; the newest ones tell soonest."""
+    subject = state.find_subject(key)
+    return subject is not None and any(row.state in lives for row in reversed(subject.versions))
+
+
+def require_visible(state: State, key: SubjectKey, lives: frozenset[VersionState]) -> list[Version]:
+    """The versions of those lives, ascending. Raises `SubjectNotFound` when there is none."""
+    rows = queries.list_versions(state.find_subject(key), lives)
+    if not rows:
+        raise SubjectNotFound(qualified(key))
+    return rows
+
+
+def schema_by_id(state: State, gid: int, asked: Asked | None) -> tuple[SchemaEntry, Version | None]:
+    """The schema an id means, and the version of the subject named that has it. Raises `ContentNotFound`.
+
+    An id belongs to a context: that of the subject, else the default one. Where that does not know the id, a bare
+    subject finds it in another context that has the subject.
+    """
+    key = asked.key if asked is not None else SubjectKey("", "")
+    space = state.find_namespace(key.namespace)
+    found = None if space is None else space.schema_entries.get(gid)
+    if found is not None:
+        return found, _use(state, found, key)
+    if asked is not None and key.name and not asked.qualified:
+        for other in _other_spaces(state, key.namespace):
+            elsewhere = state.namespaces[other].schema_entries.get(gid)
+            version = _use(state, elsewhere, SubjectKey(other, key.name)) if elsewhere is not None else None
+            if elsewhere is not None and version is not None:
+                return elsewhere, version
+    raise ContentNotFound(gid)
+
+
+def _use(state: State, schema: SchemaEntry, key: SubjectKey) -> Version | None:
+    """The newest version of a subject with that schema, live ones first."""
+    rows = [
+        row
+        for row in queries.list_versions(state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED)
+        if row.schema is schema
+    ]
+    return max(rows, key=lambda row: (row.state is VersionState.ACTIVE, row.version_number), default=None)
+
+
+def _other_spaces(state: State, space: str) -> Iterator[str]:
+    return (name for name in sorted(state.namespaces) if name != space)
+
+
+def _means(prepared: PreparedSchema, text: str) -> bool:
+    """Whether a schema without references is another text, style aside."""
+    fmt = prepared.format
+    theirs = fmt.parse(text.encode(), {}, strict=False)
+    return fmt.canonical(theirs, TextForm.NORMALIZED) == fmt.canonical(prepared.parsed, TextForm.NORMALIZED)
+
+
+def _refused(error: MalformedSchema, request: api.RegisterSchemaRequest) -> RefusedText:
+    references = [f"{{name='{r.name}', subject='{r.subject}', version={r.version}}}" for r in request.references or ()]
+    return RefusedText(error, request.schema or "", references, request.schema_type or "AVRO")
+
+
+# --- bodies that are stored -------------------------------------------------------------------------------------------
+
+
+async def read_kept(desk: Desk, request: Request[Any, Any, Any], shape: type[T]) -> T:
+    """As `read_body`. Raises `TooLarge` for one longer than a schema may be: it is going to be stored."""
+    body = await read_body(request, shape)
+    if (size := len(await request.body())) > desk.registry.limits.schema_bytes:
+        raise TooLarge(f"the request has {size} bytes, more than a schema may have")
+    return body

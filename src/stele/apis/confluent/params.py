@@ -1,0 +1,89 @@
+"""Paths and query parameters as endpoints declare them: how they read in code and in the OpenAPI document.
+
+Every value arrives as text and is read by `names`: the original takes any text for a flag, and answers an integer that
+is none with 404, which the framework's own conversion would turn into 400.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Response
+from litestar.di import NamedDependency
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import PathParameter, QueryParameter
+
+from stele.apis.confluent.errors import MEDIA_TYPE
+from stele.apis.confluent.models import ErrorMessage
+from stele.apis.confluent.operations.schemas import Desk
+
+_FLAG = {"type": "boolean"}
+_INTEGER = {"type": "integer"}
+NAMED = {"minLength": 1}
+"""Of path parameters: the path without the name is another one."""
+
+AtDesk = NamedDependency[Desk]
+
+Context = Annotated[str, PathParameter(schema_extra=NAMED, description="`.context`, or the default one")]
+Subject = Annotated[
+    str, PathParameter(schema_extra=NAMED, description="a subject, `:.context:subject`, or `:.context:` alone")
+]
+Version = Annotated[str, PathParameter(schema_extra=NAMED, description="a number from 1, `latest`, or -1 for the same")]
+SchemaId = Annotated[str, PathParameter(name="id", schema_extra=_INTEGER, description="id of a schema in its context")]
+Guid = Annotated[str, PathParameter(schema_extra=NAMED, description="UUID of a schema's content")]
+
+Flag = Annotated[str, QueryParameter(schema_extra=_FLAG, description="`true` sets it")]
+Offset = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to leave out")]
+Limit = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to answer, at most")]
+Text = Annotated[str, QueryParameter()]
+Shape = Annotated[str, QueryParameter(name="format", description="`resolved`, `serialized` and the like")]
+References = Annotated[str, QueryParameter(name="referenceFormat", description="`qualified`: in full")]
+FindTags = Annotated[list[str] | None, QueryParameter(name="findTags", description="tags to list; * is any")]
+DeletedOnly = Annotated[str, QueryParameter(name="deletedOnly", schema_extra=_FLAG, description="deleted ones only")]
+AsNegative = Annotated[
+    str, QueryParameter(name="deletedAsNegative", schema_extra=_FLAG, description="deleted ones as -n")
+]
+SubjectPrefix = Annotated[
+    str, QueryParameter(name="subjectPrefix", description="`x`, `:.context:x`, or `:*:x` for all contexts")
+]
+ContextPrefix = Annotated[str, QueryParameter(name="contextPrefix", description="start of the names")]
+LatestOnly = Annotated[str, QueryParameter(name="latestOnly", schema_extra=_FLAG, description="newest of each subject")]
+RuleType = Annotated[str, QueryParameter(name="ruleType", description="only schemas with a rule of that type")]
+ResourceType = Annotated[str, QueryParameter(name="resourceType", description="of associations: only `topic` so far")]
+AssociationTypes = Annotated[list[str] | None, QueryParameter(name="associationType", description="`key`, `value`")]
+Lifecycles = Annotated[
+    list[str] | None,
+    QueryParameter(name="lifecycle", description="`STRONG`, `WEAK`; `NONE` for subjects without associations"),
+]
+FetchMaxId = Annotated[str, QueryParameter(name="fetchMaxId", schema_extra=_FLAG, description="add the highest id")]
+DefaultToGlobal = Annotated[
+    str, QueryParameter(name="defaultToGlobal", schema_extra=_FLAG, description="what is in force, from any level")
+]
+
+ERRORS = {
+    status: ResponseSpec(ErrorMessage, description=why, generate_examples=False, media_type=MEDIA_TYPE)
+    for status, why in (
+        (400, "The body is not JSON, or the name of a context has a colon"),
+        (404, "Subject, version, schema or setting not found"),
+        (409, "Incompatible with an earlier schema"),
+        (422, "Invalid schema, name, level, mode, version or rule set; or the mode forbids it"),
+        (500, "The store does not answer"),
+    )
+}
+
+
+def everywhere(path: str) -> list[str]:
+    """A path at the root and inside a context."""
+    return [path, f"/contexts/{{context:str}}{path}"]
+
+
+def raw(text: str) -> Response[bytes]:
+    """A schema's text as the whole answer: any JSON, or Protobuf, whatever the type the answer is said to have."""
+    return Response(text.encode(), media_type=MEDIA_TYPE)
+
+
+Options = dict[str, Any]
+READ: Options = {"responses": ERRORS, "media_type": MEDIA_TYPE}
+"""What endpoints that read have in common."""
+WRITE: Options = {**READ, "status_code": 200}
+"""What endpoints that write have in common."""

@@ -1,0 +1,87 @@
+"""Prebuilt answers to the one read every consumer makes for every schema it meets."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+from stele.apis.confluent.errors import MEDIA_TYPE
+from stele.apis.confluent.options import ConfluentOptions
+from stele.apis.confluent.translate import Style, is_compiled, schema_out
+from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32
+from stele.service.registry import Registry
+
+_PATH = re.compile(r"/schemas/ids/([1-9][0-9]{0,9})\Z")
+_OVERHEAD = 600
+"""Bytes an entry costs beside its body."""
+_TRUSTED_SECONDS = 0.001
+"""How long memory counts as up to date: an id answers the same for ever, but for a purge by another process."""
+
+Answer = tuple[dict[str, Any], dict[str, Any]]
+"""The two ASGI messages of an answer, head and body; not to be changed by whoever sends them."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class HotSchemas:
+    """Answers to `GET /schemas/ids/{id}` in the default context, without query: they never change until a purge.
+
+    The most recently used ones are kept, up to max_bytes.
+    """
+
+    def __init__(self, registry: Registry, options: ConfluentOptions, *, max_bytes: int = 64 * 1024 * 1024) -> None:
+        self._registry = registry
+        self._style = Style(options.profile)
+        self._max_bytes = max_bytes
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._bytes = 0
+        self._purges = registry.state.purges
+        self._trusted_until = 0.0
+
+    def get(self, path: str) -> Answer | None:
+        """The answer for a path; None when it is another path, or only the slow way can tell."""
+        now = time.perf_counter()
+        if now >= self._trusted_until:
+            if not self._registry.is_fresh():
+                return None
+            self._trusted_until = now + _TRUSTED_SECONDS
+        if self._registry.state.purges != self._purges:
+            self._purges = self._registry.state.purges
+            self._answers.clear()
+            self._bytes = 0
+        answer = self._answers.get(path)
+        if answer is not None:
+            self._answers.move_to_end(path)
+            return answer
+        return self._build(path)
+
+    def _build(self, path: str) -> Answer | None:
+        match = _PATH.match(path)
+        gid = int(match[1]) if match is not None else 0
+        if not 0 < gid <= MAX_INT32:
+            return None
+        state = self._registry.state
+        schema = state.namespaces[DEFAULT_NAMESPACE].schema_entries.get(gid)
+        if schema is None or is_compiled(state, schema):
+            return None
+        # The encoder returns an oversized buffer; the copy is exact.
+        body = bytes(memoryview(_encode(schema_out(state, schema, self._style))))
+        headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
+        answer = (
+            {"type": "http.response.start", "status": 200, "headers": headers},
+            {"type": "http.response.body", "body": body},
+        )
+        if len(body) <= self._max_bytes // 8:
+            self._keep(path, answer, len(body))
+        return answer
+
+    def _keep(self, path: str, answer: Answer, length: int) -> None:
+        self._answers[path] = answer
+        self._bytes += length + _OVERHEAD
+        while self._bytes > self._max_bytes:
+            _, (_, oldest) = self._answers.popitem(last=False)
+            self._bytes -= len(oldest["body"]) + _OVERHEAD

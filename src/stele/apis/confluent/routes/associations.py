@@ -1,0 +1,308 @@
+"""Associations of subjects with the resources they describe (`/associations`)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Request, delete, get, post, put
+from litestar.params import PathParameter, QueryParameter
+from msgspec.structs import replace
+
+from stele.apis.confluent import associations as words
+from stele.apis.confluent import models as api
+from stele.apis.confluent.associations import STRONG, TOPIC, WEAK, Filter, checked, shown
+from stele.apis.confluent.errors import Asking, BatchTooLarge, InvalidAssociation, fault_of
+from stele.apis.confluent.models import ErrorMessage
+from stele.apis.confluent.names import NoSuchResource, context_of, is_true, key_of, page, space_of
+from stele.apis.confluent.operations.association_commands import associate, dissociate
+from stele.apis.confluent.operations.schemas import Desk
+from stele.apis.confluent.params import (
+    NAMED,
+    READ,
+    WRITE,
+    AssociationTypes,
+    AtDesk,
+    Context,
+    Limit,
+    Offset,
+    ResourceType,
+    Subject,
+    everywhere,
+)
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
+from stele.core import queries
+from stele.core.model import Binding
+from stele.errors import SteleError
+
+_MOST_REQUESTS = 1000
+"""Requests of one batch, at most."""
+
+_BODY = openapi_body(api.AssociationCreateOrUpdateRequest)
+_MULTI_STATUS = {**WRITE, "status_code": 207}
+
+_Id = Annotated[str, PathParameter(name="resourceId", schema_extra=NAMED, description="id of a resource")]
+_Namespace = Annotated[
+    str, PathParameter(name="resourceNamespace", schema_extra=NAMED, description="id of a cluster; `-` is any")
+]
+_Name = Annotated[
+    str, PathParameter(name="resourceName", schema_extra=NAMED, description="name of a resource; `-` is any")
+]
+_InContext = Annotated[str, QueryParameter(name="context", description="context of subjects that do not say theirs")]
+_DryRun = Annotated[
+    str,
+    QueryParameter(name="dryRun", schema_extra={"type": "boolean"}, description="`true`: only see whether it could be"),
+]
+_Cascade = Annotated[
+    str,
+    QueryParameter(
+        name="cascadeLifecycle",
+        schema_extra={"type": "boolean"},
+        description="`true`: with the subjects of STRONG ones",
+    ),
+]
+_Lifecycle = Annotated[str, QueryParameter(schema_extra={"enum": [STRONG, WEAK]})]
+
+
+@get(everywhere("/associations/subjects/{subject:str}"), **READ)
+async def list_of_subject(
+    desk: AtDesk,
+    subject: Subject,
+    context: Context = "",
+    resource_type: ResourceType = "",
+    association_types: AssociationTypes = None,
+    lifecycle: _Lifecycle = "",
+    offset: Offset = "",
+    limit: Limit = "",
+) -> list[api.Association]:
+    # GET /associations/subjects/{subject}
+    """The associations of a subject."""
+    state = await desk.registry.fresh_state()
+    found = queries.bindings_of(state, [key_of(subject, context)])
+    return _page(desk, list(found), _filter(resource_type, association_types, lifecycle), offset, limit)
+
+
+@get(everywhere("/associations/resources/{resourceId:str}"), **READ)
+async def list_of_resource(
+    desk: AtDesk,
+    resource_id: _Id,
+    context: Context = "",
+    resource_type: ResourceType = "",
+    association_types: AssociationTypes = None,
+    lifecycle: _Lifecycle = "",
+    offset: Offset = "",
+    limit: Limit = "",
+) -> list[api.Association]:
+    # GET /associations/resources/{resourceId}
+    """The associations of a resource by its id."""
+    wanted = _filter(resource_type, association_types, lifecycle)
+    found = words.by_resource_id(await desk.registry.fresh_state(), decode_segment(resource_id), wanted.resource_type)
+    return _page(desk, found, wanted, offset, limit)
+
+
+@get(everywhere("/associations/resources/{resourceNamespace:str}/{resourceName:str}"), **READ)
+async def list_of_name(
+    desk: AtDesk,
+    resource_namespace: _Namespace,
+    resource_name: _Name,
+    context: Context = "",
+    resource_type: ResourceType = "",
+    association_types: AssociationTypes = None,
+    lifecycle: _Lifecycle = "",
+    offset: Offset = "",
+    limit: Limit = "",
+) -> list[api.Association]:
+    # GET /associations/resources/{resourceNamespace}/{resourceName}
+    """The associations of a resource by its name, of a whole namespace, or of a name in all of them."""
+    found = words.by_name(
+        await desk.registry.fresh_state(), decode_segment(resource_namespace), decode_segment(resource_name)
+    )
+    return _page(desk, found, _filter(resource_type, association_types, lifecycle), offset, limit)
+
+
+@post(everywhere("/associations"), operation_class=_BODY, **WRITE)
+async def create(
+    desk: AtDesk,
+    request: Request[Any, Any, Any],
+    context: Context = "",
+    in_context: _InContext = "",
+    dry_run: _DryRun = "",
+) -> api.AssociationResponse:
+    # POST /associations
+    """Associate a resource with subjects, and register their schemas; what is there is not changed.
+
+    The query's `context` is that of subjects which do not say theirs.
+    """
+    body = await read_body(request, api.AssociationCreateOrUpdateRequest)
+    dry = is_true(dry_run)
+    wishes = checked(body, _context(context, in_context), dry_run=dry)
+    return await associate(desk, wishes, create=True, dry_run=dry)
+
+
+@put(everywhere("/associations/resources/{resourceId:str}"), operation_class=_BODY, **WRITE)
+async def create_or_update(
+    desk: AtDesk,
+    request: Request[Any, Any, Any],
+    resource_id: _Id,
+    context: Context = "",
+    in_context: _InContext = "",
+    dry_run: _DryRun = "",
+) -> api.AssociationResponse:
+    # PUT /associations/resources/{resourceId}
+    """Associate a resource with subjects, and register their schemas; or change what is there."""
+    body = await read_body(request, api.AssociationCreateOrUpdateRequest)
+    asked = decode_segment(resource_id)
+    if body.resource_id not in (None, asked):
+        raise InvalidAssociation("resourceId", "does not match the resource id of the path")
+    dry = is_true(dry_run)
+    wishes = checked(replace(body, resource_id=asked), _context(context, in_context), dry_run=dry)
+    return await associate(desk, wishes, create=False, dry_run=dry)
+
+
+@delete(everywhere("/associations/resources/{resourceId:str}"), status_code=204, responses=READ["responses"])
+async def delete_of_resource(
+    desk: AtDesk,
+    resource_id: _Id,
+    context: Context = "",
+    resource_type: ResourceType = "",
+    association_types: AssociationTypes = None,
+    cascade: _Cascade = "",
+    dry_run: _DryRun = "",
+) -> None:
+    # DELETE /associations/resources/{resourceId}
+    """End associations of a resource, on wish with the subjects that are its alone."""
+    wanted = _filter(resource_type, association_types, "")
+    await dissociate(desk, decode_segment(resource_id), wanted, cascade=is_true(cascade), dry_run=is_true(dry_run))
+
+
+@post(
+    [*everywhere("/associations:batch"), *everywhere("/associations:batchMutate")],
+    operation_class=openapi_body(api.AssociationBatchRequest),
+    **_MULTI_STATUS,
+)
+async def mutate_batch(
+    desk: AtDesk,
+    request: Request[Any, Any, Any],
+    context: Context = "",
+    in_context: _InContext = "",
+    dry_run: _DryRun = "",
+) -> api.AssociationBatchResponse:
+    # POST /associations:batchMutate
+    """Create, change and end associations of several resources; each has a result of its own."""
+    body = await read_body(request, api.AssociationBatchRequest)
+    if not body.requests:
+        raise InvalidAssociation("requests", "cannot be null or empty")
+    if len(body.requests) > _MOST_REQUESTS:
+        raise BatchTooLarge
+    inside, dry = _context(context, in_context), is_true(dry_run)
+    results = []
+    for row in body.requests:
+        try:
+            results.append(api.AssociationResult(result=await _mutate(desk, row, inside, dry_run=dry)))
+        except SteleError as error:
+            results.append(api.AssociationResult(error=_error(desk, error, inside)))
+    return api.AssociationBatchResponse(results)
+
+
+@post(
+    everywhere("/associations:batchGet"), operation_class=openapi_body(api.AssociationBatchGetRequest), **_MULTI_STATUS
+)
+async def get_batch(
+    desk: AtDesk, request: Request[Any, Any, Any], context: Context = ""
+) -> api.AssociationBatchResponse:
+    # POST /associations:batchGet
+    """The associations of several resources; each has a result of its own."""
+    body = await read_body(request, api.AssociationBatchGetRequest)
+    if not body.requests:
+        raise InvalidAssociation("requests", "cannot be null or empty")
+    if len(body.requests) > _MOST_REQUESTS:
+        raise BatchTooLarge
+    state = await desk.registry.fresh_state()
+    results = []
+    for row in body.requests:
+        try:
+            wanted = _filter(row.resource_type or "", row.association_types, row.lifecycle or "")
+            if row.resource_id:
+                found = words.by_resource_id(state, row.resource_id, wanted.resource_type)
+            elif row.resource_name and row.resource_namespace:
+                found = words.by_name(state, row.resource_namespace, row.resource_name)
+            else:
+                raise InvalidAssociation("resourceId", "cannot be null or empty")
+            results.append(api.AssociationResult(result=_response(found, wanted)))
+        except SteleError as error:
+            results.append(api.AssociationResult(error=_error(desk, error, "")))
+    return api.AssociationBatchResponse(results)
+
+
+# --- what endpoints share -------------------------------------------------------------------------------------------
+
+
+def _context(context: str, in_context: str) -> str:
+    """The context of unqualified subjects, '' for the default one. Raises `InvalidContext`."""
+    space = space_of(context or in_context)
+    return context_of(space) if space else ""
+
+
+def _filter(resource_type: str, roles: list[str] | None, lifecycle: str) -> Filter:
+    if lifecycle not in ("", STRONG, WEAK):
+        raise NoSuchResource
+    return Filter(resource_type or TOPIC, tuple(roles or ()), (lifecycle,) if lifecycle else ())
+
+
+def _page(desk: Desk, found: list[Binding], wanted: Filter, offset: str, limit: str) -> list[api.Association]:
+    return page(shown(found, wanted), offset, limit, desk.options.max_schemas)
+
+
+async def _mutate(desk: Desk, row: api.AssociationOpRequest, context: str, *, dry_run: bool) -> api.AssociationResponse:
+    """The steps of one request of a batch, one after the other; a refused one ends them."""
+    if not row.associations:
+        raise InvalidAssociation("associations", "cannot be null or empty")
+    made: list[api.AssociationInfo] = []
+    for step in row.associations:
+        if step.op_type not in {"CREATE", "UPSERT", "DELETE"}:
+            raise InvalidAssociation("opType", "must be one of CREATE, UPSERT, DELETE")
+        if step.op_type == "DELETE":
+            wanted = _filter(row.resource_type or "", [words.association_type(step.association_type)], "")
+            cascade = bool(step.cascade_lifecycle)
+            await dissociate(desk, row.resource_id or "", wanted, cascade=cascade, dry_run=dry_run)
+            continue
+        info = api.AssociationCreateOrUpdateInfo(
+            step.subject, step.association_type, step.lifecycle, step.frozen, step.schema, step.normalize
+        )
+        one = api.AssociationCreateOrUpdateRequest(
+            row.resource_name, row.resource_namespace, row.resource_id, row.resource_type, [info]
+        )
+        wishes = checked(one, context, dry_run=dry_run)
+        answer = await associate(desk, wishes, create=step.op_type == "CREATE", dry_run=dry_run)
+        made.extend(answer.associations)
+    return api.AssociationResponse(
+        row.resource_name or "", row.resource_namespace or "", row.resource_id or "", row.resource_type or TOPIC, made
+    )
+
+
+def _response(found: list[Binding], wanted: Filter) -> api.AssociationResponse:
+    """The associations of one resource as a result of a batch; those of several have no common name."""
+    rows = [row for row in sorted(found, key=lambda row: row.key) if wanted.takes(row)]
+    infos = [words.info_out(row) for row in rows]
+    if len({(row.cluster, row.resource, row.resource_id) for row in rows}) != 1:
+        return api.AssociationResponse(associations=infos)
+    first = rows[0]
+    return api.AssociationResponse(first.resource, first.cluster, first.resource_id, first.resource_type, infos)
+
+
+def _error(desk: Desk, error: SteleError, context: str) -> ErrorMessage:
+    fault = fault_of(error, Asking("", context or ".", desk.options))
+    return ErrorMessage(fault.code, fault.message)
+
+
+ROUTES = [
+    list_of_subject,
+    list_of_resource,
+    list_of_name,
+    create,
+    create_or_update,
+    delete_of_resource,
+    mutate_batch,
+    get_batch,
+]

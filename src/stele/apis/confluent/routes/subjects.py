@@ -1,0 +1,347 @@
+"""Subjects: listing, looking up, registering, deleting."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Request, Response, delete, get, post
+from litestar.params import QueryParameter
+from msgspec.structs import replace
+
+from stele.apis.confluent import lists, tags
+from stele.apis.confluent import models as api
+from stele.apis.confluent.errors import sentence
+from stele.apis.confluent.names import WILDCARD, is_true, page, prefix_of, version_of
+from stele.apis.confluent.operations import deletion, registration
+from stele.apis.confluent.operations.bulk_import import bring
+from stele.apis.confluent.operations.schemas import Desk, require_visible, visible_elsewhere
+from stele.apis.confluent.options import OLD
+from stele.apis.confluent.params import (
+    READ,
+    WRITE,
+    AsNegative,
+    AtDesk,
+    Context,
+    DeletedOnly,
+    FindTags,
+    Flag,
+    Limit,
+    Offset,
+    References,
+    Shape,
+    Subject,
+    SubjectPrefix,
+    Version,
+    everywhere,
+    raw,
+)
+from stele.apis.confluent.translate import SERIALIZED, as_sent, is_descriptor, registration_out, text_of, version_out
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.core import queries
+from stele.core.commands import DeleteMode, RegisterSchema
+from stele.core.decide.register import make_document
+from stele.core.model import SubjectKey
+from stele.core.state import State
+from stele.errors import ContentNotFound, MalformedSchema
+from stele.protocol.confluent import ImportRequest, ImportResponse
+
+_SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
+
+
+@get(everywhere("/subjects"), **READ)
+async def list_subjects(
+    desk: AtDesk,
+    context: Context = "",
+    subject_prefix: SubjectPrefix = WILDCARD,
+    deleted: Flag = "",
+    deleted_only: DeletedOnly = "",
+    offset: Offset = "",
+    limit: Limit = "",
+) -> list[str]:
+    # GET /subjects
+    """Names of subjects, those outside the default context qualified."""
+    state = await desk.registry.fresh_state()
+    names = lists.subject_names(
+        state, prefix_of(subject_prefix, context), deleted=is_true(deleted), deleted_only=is_true(deleted_only)
+    )
+    return page(names, offset, limit, desk.options.max_items)
+
+
+@post(everywhere("/subjects/{subject:str}"), operation_class=_SCHEMA_BODY, **WRITE)
+async def look_up(
+    desk: AtDesk,
+    request: Request[Any, Any, Any],
+    subject: Subject,
+    context: Context = "",
+    normalize: Flag = "",
+    deleted: Flag = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+) -> api.Schema:
+    # POST /subjects/{subject}
+    """The version of a subject that has the schema in the body."""
+    body = await read_body(request, api.RegisterSchemaRequest)
+    state, asked = await desk.asked(subject, context)
+    lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
+    key = visible_elsewhere(state, asked, lives)
+    draft = await desk.draft(state, key, body, normalize=is_true(normalize))
+    require_visible(state, key, lives)
+    found = await desk.equivalent(state, key, draft, deleted=is_true(deleted))
+    if found is None:
+        raise ContentNotFound
+    return version_out(state, found, desk.style(), await desk.rendered(state, found, format))
+
+
+@delete(everywhere("/subjects/{subject:str}"), **WRITE)
+async def delete_subject(
+    desk: AtDesk, subject: Subject, context: Context = "", permanent: Flag = ""
+) -> Response[list[int]]:
+    # DELETE /subjects/{subject}
+    """Delete all versions: first softly, then for good. The header Stele-Warning says where their records were seen."""
+    _, asked = await desk.asked(subject, context)
+    mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
+    numbers, headers = await deletion.delete_subject(desk, asked.key, mode)
+    return Response(list(numbers), headers=headers)
+
+
+@get(everywhere("/subjects/{subject:str}/versions"), **READ)
+async def list_versions(
+    desk: AtDesk,
+    subject: Subject,
+    context: Context = "",
+    deleted: Flag = "",
+    deleted_only: DeletedOnly = "",
+    deleted_as_negative: AsNegative = "",
+    offset: Offset = "",
+    limit: Limit = "",
+) -> list[int]:
+    # GET /subjects/{subject}/versions
+    """Version numbers, ascending."""
+    state, asked = await desk.asked(subject, context)
+    only, negative = is_true(deleted_only), is_true(deleted_as_negative)
+    lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) or only or negative else queries.ACTIVE_ONLY
+    rows = require_visible(state, asked.key, lives)
+    numbers = lists.numbers(rows, deleted_only=only, as_negative=negative)
+    return page(numbers, offset, limit, desk.options.max_items)
+
+
+@post(everywhere("/subjects/{subject:str}/versions"), operation_class=_SCHEMA_BODY, **WRITE)
+async def register(
+    desk: AtDesk,
+    request: Request[Any, Any, Any],
+    subject: Subject,
+    context: Context = "",
+    normalize: Flag = "",
+    force: Flag = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+) -> api.RegisterSchemaResponse:
+    # POST /subjects/{subject}/versions
+    """Register the schema in the body; the same schema again answers what is there."""
+    body = await read_body(request, api.RegisterSchemaRequest)
+    _, asked = await desk.asked(subject, context)
+    state, version = await registration.register(
+        desk, asked.key, body, normalize=is_true(normalize), force=is_true(force)
+    )
+    if desk.options.profile == OLD and as_sent(body, version):
+        return api.RegisterSchemaResponse(version.schema.schema_id)
+    shown = registration_out(state, version, desk.style())
+    # Who sends a descriptor gets one back: clients keep this answer, and cannot read source where they wrote none.
+    text = await desk.rendered(state, version, format or (SERIALIZED if is_descriptor(body) else ""))
+    return shown if text is None else replace(shown, schema=text)
+
+
+@get(everywhere("/subjects/{subject:str}/metadata"), **READ)
+async def find_by_metadata(
+    desk: AtDesk,
+    subject: Subject,
+    context: Context = "",
+    keys: Annotated[list[str] | None, QueryParameter(name="key", description="names of properties")] = None,
+    values: Annotated[list[str] | None, QueryParameter(name="value", description="their values in that order")] = None,
+    deleted: Flag = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+) -> api.Schema:
+    # GET /subjects/{subject}/metadata
+    """The newest version with all those metadata properties."""
+    state, asked = await desk.asked(subject, context)
+    lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
+    rows = require_visible(state, visible_elsewhere(state, asked, lives), lives)
+    found = lists.with_properties(rows, list(zip(keys or (), values or (), strict=False)))
+    return version_out(state, found, desk.style(), await desk.rendered(state, found, format))
+
+
+_SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
+_TAGS_BODY = openapi_body(api.TagSchemaRequest)
+_VERSION = "/subjects/{subject:str}/versions/{version:str}"
+
+
+@get(everywhere(_VERSION), **READ)
+async def get_version(
+    desk: AtDesk,
+    subject: Subject,
+    version: Version,
+    context: Context = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+    reference_format: References = "",
+    find_tags: FindTags = None,
+    deleted: Flag = "",
+) -> api.Schema:
+    # GET /subjects/{subject}/versions/{version}
+    """One version, or the latest."""
+    state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
+    style = desk.style(reference_format=reference_format, find_tags=find_tags)
+    return version_out(state, found, style, await desk.rendered(state, found, format))
+
+
+@get(everywhere(f"{_VERSION}/schema"), **READ)
+async def get_version_text(
+    desk: AtDesk,
+    subject: Subject,
+    version: Version,
+    context: Context = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+    deleted: Flag = "",
+) -> Response[Any]:
+    # GET /subjects/{subject}/versions/{version}/schema
+    """The text of one version."""
+    state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
+    return raw(await desk.rendered(state, found, format) or text_of(state, found.schema))
+
+
+@get([*everywhere(f"{_VERSION}/referencedby"), *everywhere(f"{_VERSION}/referencedBy")], **READ)
+async def list_referrers(
+    desk: AtDesk,
+    subject: Subject,
+    version: Version,
+    context: Context = "",
+    deleted: Flag = "",
+    offset: Offset = "",
+    limit: Limit = "",
+) -> list[int]:
+    # GET /subjects/{subject}/versions/{version}/referencedby
+    """Ids of schemas that refer to a version, ascending."""
+    await desk.registry.fresh_state()
+    lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
+    state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
+    rows = queries.list_referrers(state, found.subject.key, found.version_number, lives)
+    return page(sorted({row.schema.schema_id for row in rows}), offset, limit, desk.options.max_items)
+
+
+@delete(everywhere(_VERSION), **WRITE)
+async def delete_version(
+    desk: AtDesk, subject: Subject, version: Version, context: Context = "", permanent: Flag = ""
+) -> Response[int]:
+    # DELETE /subjects/{subject}/versions/{version}
+    """Delete one version: first softly, then for good. The header Stele-Warning says where its records were seen."""
+    ordinal = version_of(version)
+    _, asked = await desk.asked(subject, context)
+    mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
+    numbers, headers = await deletion.delete_version(desk, asked.key, ordinal, mode)
+    return Response(numbers[0], headers=headers)
+
+
+@post(everywhere(f"{_VERSION}/tags"), operation_class=_TAGS_BODY, **WRITE)
+async def tag_version(
+    desk: AtDesk, request: Request[Any, Any, Any], subject: Subject, version: Version, context: Context = ""
+) -> api.RegisterSchemaResponse:
+    # POST /subjects/{subject}/versions/{version}/tags
+    """Register a version's text again with other tags, metadata or rules."""
+    body = await read_body(request, api.TagSchemaRequest)
+    state, found = await desk.version(subject, version, context, deleted=False)
+    attachments = tags.changed(found.schema.attachments, body)
+    command = RegisterSchema(
+        key=found.subject.key,
+        document=make_document(state.get_text(found.content), found.kind.format, found.kind.type),
+        references=attachments.references,
+        metadata=attachments.metadata,
+        rule_set=attachments.rule_set,
+        version_number=body.new_version if (body.new_version or 0) > 0 else None,
+    )
+    state, made = await registration.settled(desk, lambda state: registration.numbered(state, command))
+    return registration_out(state, made, desk.style())
+
+
+# --- compatibility --------------------------------------------------------------------------------------------------
+
+_CHECKS = "/compatibility/subjects/{subject:str}/versions"
+
+
+@post(everywhere(_CHECKS), operation_class=_SCHEMA_BODY, **WRITE)
+async def check_against_all(
+    desk: AtDesk,
+    request: Request[Any, Any, Any],
+    subject: Subject,
+    context: Context = "",
+    normalize: Flag = "",
+    verbose: Flag = "",
+) -> api.CompatibilityCheckResponse:
+    # POST /compatibility/subjects/{subject}/versions
+    """Whether the schema in the body could be registered now."""
+    body = await read_body(request, api.RegisterSchemaRequest)
+    _, asked = await desk.asked(subject, context)
+    return await _checked(desk, asked.key, body, None, normalize, verbose)
+
+
+@post(everywhere(f"{_CHECKS}/{{version:str}}"), operation_class=_SCHEMA_BODY, **WRITE)
+async def check_against_version(
+    desk: AtDesk,
+    request: Request[Any, Any, Any],
+    subject: Subject,
+    version: Version,
+    context: Context = "",
+    normalize: Flag = "",
+    verbose: Flag = "",
+) -> api.CompatibilityCheckResponse:
+    # POST /compatibility/subjects/{subject}/versions/{version}
+    """Whether the schema in the body is compatible with one version; a subject without versions takes anything."""
+    body = await read_body(request, api.RegisterSchemaRequest)
+    ordinal = version_of(version)
+    state, asked = await desk.asked(subject, context)
+    ordinal = ordinal if ordinal is not None else _latest(state, asked.key)
+    return await _checked(desk, asked.key, body, ordinal, normalize, verbose)
+
+
+def _latest(state: State, key: SubjectKey) -> int | None:
+    newest = queries.latest_version(state.find_subject(key))
+    return None if newest is None else newest.version_number
+
+
+async def _checked(
+    desk: Desk,
+    key: SubjectKey,
+    body: api.RegisterSchemaRequest,
+    ordinal: int | None,
+    normalize: str,
+    verbose: str,
+) -> api.CompatibilityCheckResponse:
+    try:
+        found = await desk.check(key, body, ordinal, normalize=is_true(normalize))
+    except MalformedSchema as error:
+        if not is_true(verbose):
+            raise
+        found = [sentence(error)]
+    return api.CompatibilityCheckResponse(not found, found if is_true(verbose) else None)
+
+
+@post("/subjects:import", operation_class=openapi_body(ImportRequest), **WRITE)
+async def import_all(desk: AtDesk, request: Request[Any, Any, Any]) -> ImportResponse:
+    # POST /subjects:import
+    """Import versions, keys, associations and exporters as another registry shows them, with ids and times kept."""
+    return await bring(desk, await read_body(request, ImportRequest))
+
+
+ROUTES = [
+    list_subjects,
+    look_up,
+    delete_subject,
+    list_versions,
+    register,
+    find_by_metadata,
+    get_version,
+    get_version_text,
+    list_referrers,
+    delete_version,
+    tag_version,
+    check_against_all,
+    check_against_version,
+    import_all,
+]

@@ -1,0 +1,28 @@
+"""Stele's own API as an application: typed, with one shape for every error and an OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Litestar
+
+from stele import __version__
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.native.errors import answer
+from stele.apis.native.routes import journal, policies, schema_texts, usage
+from stele.service.registry import Registry
+
+_MODULES = (schema_texts, policies, journal, usage)
+
+
+def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024, **litestar_options: Any) -> Litestar:
+    """The API as an application of its own. Keyword arguments go to Litestar as they are."""
+    return DialectApplication(
+        route_handlers=[handler for module in _MODULES for handler in module.create_routes(registry)],
+        exception_handlers={Exception: answer},
+        openapi_config=openapi_config("native", "Stele", __version__),
+        request_max_body_size=max_request_bytes,
+        logging_config=None,
+        **litestar_options,
+    )

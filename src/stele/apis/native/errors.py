@@ -1,0 +1,100 @@
+"""Errors of the native API: `{"error": {"kind", "message", …}}`, found along the class tree of the error.
+
+kind is the snake-case name of the error's class in `stele.errors`, stable for programs; message is for people. A
+malformed schema has its place: line and column from 1, path, and what was expected; these are null for anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from litestar.openapi.datastructures import ResponseSpec
+
+from stele import errors as err
+from stele.apis.http.bodies import NotJson
+from stele.apis.http.errors import allow_header, find_by_class
+
+_logger = structlog.get_logger("stele.native")
+
+STATUSES: dict[type[Exception], int] = {
+    err.NotFound: 404,
+    err.Conflict: 409,
+    err.PreconditionFailed: 412,
+    err.Invalid: 422,
+    NotJson: 400,
+    err.TooLarge: 413,
+    err.Refused: 403,
+    err.Unauthenticated: 401,
+    err.Unavailable: 503,
+    err.DataError: 422,
+    err.NotInstalled: 501,
+    err.SteleError: 500,
+}
+"""HTTP status by error class."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong, and where in the schema that was sent: null where there is no place."""
+
+    kind: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    path: str | None = None
+    expected: str | None = None
+
+
+class ErrorOut(msgspec.Struct, frozen=True):
+    """The body of every error."""
+
+    error: Problem
+
+
+ERRORS = {
+    400: ResponseSpec(ErrorOut, description="The body is not JSON", generate_examples=False),
+    413: ResponseSpec(ErrorOut, description="A limit is exceeded", generate_examples=False),
+    422: ResponseSpec(
+        ErrorOut, description="Not a schema, or an unknown format, ruleset or policy", generate_examples=False
+    ),
+}
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status of an error."""
+    if isinstance(error, HTTPException):
+        return error.status_code
+    return find_by_class(STATUSES, error) or 500
+
+
+def problem_of(error: Exception) -> Problem:
+    """The body of an error."""
+    if isinstance(error, err.MalformedSchema):
+        return Problem(kind_of(error), error.why, error.line, error.column, error.path, error.expected)
+    if isinstance(error, err.SteleError):
+        return Problem(kind_of(error), str(error))
+    if isinstance(error, HTTPException):
+        phrase = HTTPStatus(error.status_code).phrase
+        return Problem(phrase.lower().replace(" ", "_"), f"HTTP {error.status_code} {phrase}")
+    return Problem("internal_error", "the registry failed; its log says how")
+
+
+def kind_of(error: err.SteleError) -> str:
+    """The name of the error, or of its nearest ancestor in the error tree."""
+    known = next(cls for cls in type(error).__mro__ if cls.__module__ == err.__name__)
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", known.__name__).lower()
+
+
+def answer(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorOut]:
+    """The exception handler of the application."""
+    status = status_of(error)
+    if status >= 500:
+        _logger.error("failed", path=request.scope["path"], exc_info=error)
+    return Response(
+        ErrorOut(problem_of(error)), status_code=status, media_type="application/json", headers=allow_header(error)
+    )

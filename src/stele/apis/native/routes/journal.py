@@ -1,0 +1,82 @@
+"""The journal of the registry, page by page, and registered texts by their SHA-256: the feed other systems follow."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from litestar import get
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import QueryParameter
+
+from stele.apis.native.errors import ERRORS
+from stele.errors import InvalidRequest
+from stele.service import journal as service
+from stele.service.journal import MOST_RECORDS, MOST_TEXTS, JournalPage, TextsAnswer
+from stele.service.registry import Registry
+
+_LAST = 2**63 - 1
+_USUAL = "100"
+_REFUSED = {422: ERRORS[422]}
+
+After = Annotated[
+    str,
+    QueryParameter(schema_extra={"type": "integer", "minimum": 0, "maximum": _LAST}, description="0: from the start"),
+]
+Limit = Annotated[
+    str,
+    QueryParameter(
+        schema_extra={"type": "integer", "minimum": 0, "maximum": MOST_RECORDS},
+        description="records of the journal to look through; 0 only asks where it ends",
+    ),
+]
+InSpace = Annotated[str | None, QueryParameter(name="space", description="changes of a space only; '' is the default")]
+OfSubject = Annotated[str | None, QueryParameter(name="subject", description="changes of subjects of that name only")]
+Digests = Annotated[
+    list[str] | None,
+    QueryParameter(
+        name="sha256",
+        schema_extra={"items": {"type": "string", "pattern": "^[0-9a-f]{64}$"}, "maxItems": MOST_TEXTS},
+        description="SHA-256 of a text in hexadecimal; several times for several texts",
+    ),
+]
+
+
+def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints about the journal of one registry."""
+
+    @get("/api/journal", responses=_REFUSED)
+    async def read_journal(
+        after: After = "0", limit: Limit = _USUAL, space: InSpace = None, subject: OfSubject = None
+    ) -> JournalPage:
+        # GET /api/journal?after&limit&space&subject
+        """Show what changed behind a sequence number, oldest first: who did what, when, through which API."""
+        records = _whole("limit", limit, MOST_RECORDS)
+        return await service.read_page(registry, _whole("after", after, _LAST), records, space, subject)
+
+    @get("/api/texts", responses=_REFUSED)
+    async def read_texts(digests: Digests = None) -> TextsAnswer:
+        # GET /api/texts?sha256
+        """Show registered texts by their SHA-256, as the journal names them; what was purged is left out."""
+        asked = digests or []
+        if len(asked) > MOST_TEXTS:
+            raise InvalidRequest(f"at most {MOST_TEXTS} texts at once")
+        return await service.read_texts(registry, [_digest(text) for text in asked])
+
+    return [read_journal, read_texts]
+
+
+def _whole(name: str, text: str, most: int) -> int:
+    """A whole number of a query. Raises `InvalidRequest`."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_LAST))) or int(text) > most:
+        raise InvalidRequest(f"{name} is a whole number from 0 to {most}")
+    return int(text)
+
+
+def _digest(text: str) -> bytes:
+    try:
+        sha = bytes.fromhex(text)
+    except ValueError:
+        sha = b""
+    if len(sha) != 32:
+        raise InvalidRequest("sha256 is 64 hexadecimal digits")
+    return sha

@@ -1,0 +1,115 @@
+"""Policies of subjects, spaces and the registry, exactly: what is in force, why, and what it is to be."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, delete, get, post, put
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import PathParameter
+
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import caller_name
+from stele.apis.native.errors import ERRORS, ErrorOut
+from stele.core.rulesets import join_ruleset
+from stele.service import rulesets as service
+from stele.service.policies import PolicyAnswer, PolicyChange, change_policy, get_policy, parse_level_name
+from stele.service.registry import Registry
+from stele.service.ruleset_impact import ReportPage, ReportRequest, make_report
+from stele.service.rulesets import RulesetInfo
+
+Name = Annotated[
+    str,
+    PathParameter(schema_extra={"minLength": 1}, description="`subject`, `:.space:subject`, or `:.space:` for a space"),
+]
+
+_PATHS = ["/api/policies", "/api/policies/{name:str}"]
+_READING = {422: ERRORS[422]}
+_WRITING = ERRORS | {
+    403: ResponseSpec(ErrorOut, description="The level is read-only", generate_examples=False),
+    412: ResponseSpec(ErrorOut, description="Another policy is in force than expected", generate_examples=False),
+}
+
+
+def _create_policy_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints about policies of one registry."""
+
+    @get(_PATHS, responses=_READING)
+    async def show_policy(name: Name = "") -> PolicyAnswer:
+        # GET /api/policies/{name}
+        """Show the policy in force at a level, where it comes from, and what the level has of its own."""
+        return await get_policy(registry, parse_level_name(decode_segment(name)))
+
+    @put(_PATHS, operation_class=openapi_body(PolicyChange), responses=_WRITING)
+    async def set_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
+        # PUT /api/policies/{name}
+        """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
+        wanted = await read_body(request, PolicyChange)
+        return await change_policy(
+            registry, parse_level_name(decode_segment(name)), wanted, actor=caller_name(request), via="native"
+        )
+
+    @delete(_PATHS, status_code=200, responses=_WRITING)
+    async def clear_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
+        # DELETE /api/policies/{name}
+        """Leave policy and ruleset of a level to the level above; answers what is in force then."""
+        return await change_policy(
+            registry, parse_level_name(decode_segment(name)), PolicyChange(), actor=caller_name(request), via="native"
+        )
+
+    return [show_policy, set_policy, clear_policy]
+
+
+FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]
+RulesetName = Annotated[str, PathParameter(name="ruleset", description="bare name of a ruleset, `confluent`")]
+
+_REFUSED = ERRORS | {403: ResponseSpec(ErrorOut, description="The registry is read-only", generate_examples=False)}
+
+
+class RulesetsOut(msgspec.Struct, frozen=True):
+    """The rulesets of all installed formats, and which version of each is in force in this registry."""
+
+    rulesets: list[RulesetInfo]
+
+
+class Adoption(msgspec.Struct, frozen=True):
+    """The version to judge by; null takes the newest one installed."""
+
+    version: int | None = None
+
+
+def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints about rulesets of one registry."""
+
+    @get("/api/rulesets")
+    async def list_rulesets() -> RulesetsOut:
+        # GET /api/rulesets
+        """List the rulesets of every format with their versions, and which version is in force."""
+        return RulesetsOut(await asyncio.to_thread(service.list_rulesets, await service.adopted_versions(registry)))
+
+    @post("/api/rulesets/report", status_code=200, operation_class=openapi_body(ReportRequest), responses=ERRORS)
+    async def report_differences(request: Request[Any, Any, Any]) -> ReportPage:
+        # POST /api/rulesets/report
+        """Report which registered versions another ruleset or version would judge differently, page by page."""
+        return await make_report(registry, await read_body(request, ReportRequest))
+
+    @put("/api/rulesets/{format:str}/{ruleset:str}", operation_class=openapi_body(Adoption), responses=_REFUSED)
+    async def adopt_ruleset(request: Request[Any, Any, Any], format_name: FormatName, name: RulesetName) -> RulesetInfo:
+        # PUT /api/rulesets/{format}/{ruleset}
+        """Judge schemas of a format by a version of a ruleset from now on."""
+        version = (await read_body(request, Adoption)).version
+        wanted = name if version is None else join_ruleset(name, version)
+        await service.adopt_ruleset(registry, format_name, wanted, actor=caller_name(request), via="native")
+        return service.get_ruleset(format_name, name, await service.adopted_versions(registry))
+
+    return [list_rulesets, report_differences, adopt_ruleset]
+
+
+def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """Return the endpoints about policies and rulesets of one registry."""
+    return [*_create_policy_routes(registry), *_create_ruleset_routes(registry)]

@@ -1,0 +1,114 @@
+"""Questions about schema texts: check, conversion, inference, diff and lint. Nothing is registered."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from litestar import Request, Response, post
+from litestar.handlers import HTTPRouteHandler
+
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.native.errors import ERRORS
+from stele.service import check as checks
+from stele.service import convert as conversions
+from stele.service import diff as diffs
+from stele.service import lint as lints
+from stele.service.check import CheckAnswer, CheckRequest
+from stele.service.convert import (
+    ConvertAnswer,
+    ConvertRequest,
+    ExampleAnswer,
+    FieldsAnswer,
+    InferRequest,
+    SchemaRequest,
+)
+from stele.service.diff import DiffAnswer, DiffRequest
+from stele.service.lint import LintAnswer, LintRequest
+from stele.service.registry import Registry
+from stele.service.rulesets import adopted_versions
+
+RULESET_HEADER = "Stele-Ruleset"
+"""Header that names the ruleset which decided, with its version; absent where nothing was compared."""
+
+
+def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """Return the endpoints: within the registry's limits, by its ruleset versions and its treatment of doubt."""
+    return [*_create_review_routes(registry), *_create_conversion_routes(registry)]
+
+
+def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints that say what is wrong with a schema, or what it changes."""
+
+    @post("/api/check", status_code=200, operation_class=openapi_body(CheckRequest), responses=ERRORS)
+    async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckAnswer]:
+        # POST /api/check
+        """Check a schema against others under a policy, without registering anything."""
+        asked = await read_body(request, CheckRequest)
+        versions = await adopted_versions(registry)
+        decide = partial(
+            checks.check_compatibility,
+            asked,
+            registry.limits,
+            undecided=registry.compatibility.undecided,
+            adopted=versions,
+        )
+        answer = await asyncio.to_thread(decide)
+        headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
+        return Response(answer, headers=headers)
+
+    @post("/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS)
+    async def diff_schemas(request: Request[Any, Any, Any]) -> DiffAnswer:
+        # POST /api/diff
+        """List what changed between two schemas, each change with its verdict both ways, without registering any."""
+        asked = await read_body(request, DiffRequest)
+        versions = await adopted_versions(registry)
+        compare = partial(
+            diffs.diff_schemas, asked, registry.limits, undecided=registry.compatibility.undecided, adopted=versions
+        )
+        return await asyncio.to_thread(compare)
+
+    @post("/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS)
+    async def lint_schema(request: Request[Any, Any, Any]) -> LintAnswer:
+        # POST /api/lint
+        """Advice on a schema that is valid, without registering anything."""
+        asked = await read_body(request, LintRequest)
+        return await asyncio.to_thread(lints.lint_schema, asked, registry.limits)
+
+    return [check_schema, diff_schemas, lint_schema]
+
+
+def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints that make something else of a schema."""
+
+    @post("/api/convert", status_code=200, operation_class=openapi_body(ConvertRequest), responses=ERRORS)
+    async def convert_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
+        # POST /api/convert
+        """A schema in another language, and what it does not say there."""
+        asked = await read_body(request, ConvertRequest)
+        return await asyncio.to_thread(conversions.convert_schema, asked, registry.limits)
+
+    @post("/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS)
+    async def infer_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
+        # POST /api/infer
+        """A schema made from samples of its data."""
+        asked = await read_body(request, InferRequest)
+        return await asyncio.to_thread(conversions.infer_schema, asked)
+
+    @post("/api/example", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
+    async def show_example(request: Request[Any, Any, Any]) -> ExampleAnswer:
+        # POST /api/example
+        """A small datum that fits a schema."""
+        asked = await read_body(request, SchemaRequest)
+        return await asyncio.to_thread(conversions.make_example, asked, registry.limits)
+
+    @post("/api/fields", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
+    async def list_fields(request: Request[Any, Any, Any]) -> FieldsAnswer:
+        # POST /api/fields
+        """All fields of a schema, at any depth."""
+        asked = await read_body(request, SchemaRequest)
+        return await asyncio.to_thread(conversions.list_fields, asked, registry.limits)
+
+    return [convert_schema, infer_schema, show_example, list_fields]

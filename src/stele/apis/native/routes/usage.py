@@ -1,0 +1,101 @@
+"""What censuses found in data at rest, place by place, and what deleting a version would meet."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Request, delete, get, put
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import PathParameter, QueryParameter
+
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import caller_name
+from stele.apis.native.errors import ERRORS, ErrorOut
+from stele.core.model import MAX_INT32, SubjectKey
+from stele.errors import InvalidName, InvalidRequest
+from stele.service.policies import parse_level_name
+from stele.service.registry import Registry
+from stele.service.usage import MOST_PLACES, CensusRecord, DeletionPreview, LocationUsage, Usage, UsagePage
+
+Place = Annotated[
+    str, PathParameter(schema_extra={"minLength": 1}, description="`topic orders`, `table shop.orders`, a path …")
+]
+SubjectName = Annotated[
+    str, PathParameter(name="subject", schema_extra={"minLength": 1}, description="`subject` or `:.space:subject`")
+]
+Number = Annotated[
+    str | None,
+    QueryParameter(
+        name="version",
+        schema_extra={"type": "integer", "minimum": 1},
+        description="only that one; else all that are live, or where none is, all that are not purged",
+    ),
+]
+After = Annotated[str, QueryParameter(description="name of the place to go on behind")]
+Limit = Annotated[
+    str,
+    QueryParameter(
+        schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_PLACES}, description="places at most"
+    ),
+]
+InSpace = Annotated[str | None, QueryParameter(name="space", description="of a space only; '' is the default")]
+OfSubject = Annotated[str | None, QueryParameter(name="subject", description="of subjects of that name only")]
+
+_MISSING = {404: ResponseSpec(ErrorOut, description="Nothing is recorded of the place", generate_examples=False)}
+_READ_ONLY = {403: ResponseSpec(ErrorOut, description="The registry is read-only", generate_examples=False)}
+_UNKNOWN = {404: ResponseSpec(ErrorOut, description="Subject or version not found", generate_examples=False)}
+_REFUSED = {422: ERRORS[422]}
+
+
+def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints about usage of one registry."""
+    usage = Usage(registry)
+
+    @get("/api/usage", responses=_REFUSED)
+    async def list_usage(
+        after: After = "", limit: Limit = str(MOST_PLACES), space: InSpace = None, subject: OfSubject = None
+    ) -> UsagePage:
+        # GET /api/usage?after&limit&space&subject
+        """Show the last census of every place, by name; of a space or a subject, the places that hold its records."""
+        return await usage.list_places(after, _whole("limit", limit), space=space, subject=subject)
+
+    @get("/api/usage/{place:str}", responses=_MISSING)
+    async def show_usage(place: Place) -> LocationUsage:
+        # GET /api/usage/{place}
+        """Show the last census of a place."""
+        return await usage.get_place(decode_segment(place))
+
+    @put("/api/usage/{place:str}", operation_class=openapi_body(CensusRecord), responses=ERRORS | _READ_ONLY)
+    async def record_usage(request: Request[Any, Any, Any], place: Place) -> LocationUsage:
+        # PUT /api/usage/{place}
+        """Record a census of a place, instead of the one before."""
+        census = await read_body(request, CensusRecord)
+        return await usage.record_census(decode_segment(place), census, actor=caller_name(request), via="native")
+
+    @delete("/api/usage/{place:str}", status_code=200, responses=_MISSING | _READ_ONLY | _REFUSED)
+    async def forget_usage(request: Request[Any, Any, Any], place: Place) -> LocationUsage:
+        # DELETE /api/usage/{place}
+        """Forget a place; answers what was recorded of it."""
+        return await usage.forget_place(decode_segment(place), actor=caller_name(request), via="native")
+
+    @get("/api/deletions/{subject:str}", responses=_UNKNOWN | _REFUSED)
+    async def foresee_deletion(subject_name: SubjectName, version: Number = None) -> DeletionPreview:
+        # GET /api/deletions/{subject}?version
+        """Show which versions deleting a subject, or one version, would take, and where their records were seen."""
+        level = parse_level_name(decode_segment(subject_name))
+        if level.namespace is None or level.subject is None:
+            raise InvalidName(decode_segment(subject_name), "names no subject")
+        ordinal = None if version is None else _whole("version", version)
+        return await usage.preview_deletion(SubjectKey(level.namespace, level.subject), ordinal)
+
+    return [list_usage, show_usage, record_usage, forget_usage, foresee_deletion]
+
+
+def _whole(name: str, text: str) -> int:
+    """A positive number of a query. Raises `InvalidRequest`."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 10) or not 1 <= int(text) <= MAX_INT32:
+        raise InvalidRequest(f"{name} is a whole number from 1")
+    return int(text)

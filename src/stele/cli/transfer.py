@@ -1,0 +1,142 @@
+"""What importing and exporting commands share: their options, the two registries, the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.markup import escape
+
+from stele.cli.output import Output, console, errors, print_json, print_rows
+from stele.client import SchemaRegistryClient
+from stele.migrate import registry_writer
+from stele.migrate.compare import Comparison, Difference
+from stele.migrate.model import Dump
+from stele.migrate.registry_writer import Refusal
+
+_OFFLINE = "http://store"
+_ROWS = 50
+"""Differences people are shown; programs get all."""
+_STEPS = 20
+"""How often, at most, a long phase says where it is."""
+_STRIDE = 100
+"""Steps it says nothing for, at least."""
+
+ToOption = Annotated[
+    list[str],
+    typer.Option("--to", envvar="STELE_URL", help="Base URL of the registry to fill; repeat it for several servers."),
+]
+FromOption = Annotated[
+    list[str],
+    typer.Option("--url", envvar="STELE_URL", help="Base URL of the registry to read; repeat it for several."),
+]
+StoreOption = Annotated[
+    str | None, typer.Option("--store", help="A store to open directly instead, with no server: sqlite:///file.db")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
+VerifyOnly = Annotated[bool, typer.Option("--verify", help="Only compare: exit 1 when anything differs.")]
+SkipModes = Annotated[
+    bool, typer.Option("--skip-modes", help="Leave everything READWRITE instead of the source's modes.")
+]
+Levels = Annotated[
+    list[str], typer.Option("--level", help="A subject that has settings and no version: no list names it. Repeatable.")
+]
+
+
+def run_import(
+    dump: Dump, to: list[str], store: str | None, *, dry_run: bool, verify: bool, modes: bool, output: Output
+) -> None:
+    """Plan, do, prove; ends the command with 1 when the target is not what the source is."""
+    refusals: list[Refusal] = []
+    with open_registry(to, store) as client:
+        try:
+            if not dry_run and not verify:
+                refusals = registry_writer.apply_import(dump, client, modes=modes, progress=ProgressPrinter("target"))
+            left = registry_writer.plan_import(dump, client, modes=modes, progress=ProgressPrinter("target"))
+        except registry_writer.ImportConflict as error:
+            errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+            left = error.comparison
+    _print_report(dump, left, refusals, planned=dry_run, output=output)
+    if left.conflicts or refusals or (left.differences and not dry_run):
+        raise typer.Exit(1)
+
+
+class _Report(msgspec.Struct, rename="camel"):
+    """What programs are told."""
+
+    versions: int
+    same: int
+    counts: dict[str, int]
+    differences: tuple[Difference, ...]
+    refused: list[Refusal]
+    notes: tuple[str, ...]
+
+
+def _print_report(dump: Dump, left: Comparison, refusals: list[Refusal], *, planned: bool, output: Output) -> None:
+    if output is Output.JSON:
+        print_json(_Report(len(dump.versions), left.same, left.counts, left.differences, refusals, dump.notes))
+        return
+    print_notes(dump)
+    rows = [
+        {
+            "what": row.kind.value,
+            "name": row.name or "(default context)",
+            "version": "" if row.version is None else row.version,
+            "id": "" if row.id is None else row.id,
+            "why": row.why,
+        }
+        for row in left.differences[:_ROWS]
+    ]
+    if rows:
+        print_rows(output, ("what", "name", "version", "id", "why"), rows)
+    if len(left.differences) > _ROWS:
+        console.print(f"… and {len(left.differences) - _ROWS} more", highlight=False)
+    print_refusals(refusals)
+    counts = ", ".join(f"{kind}: {count}" for kind, count in left.counts.items()) if planned else ""
+    said = f"{len(left.differences)} differences" if left.differences else "no difference"
+    console.print(f"{left.same} of {len(dump.versions)} versions are there; {counts or said}", highlight=False)
+
+
+def print_notes(dump: Dump) -> None:
+    """What the source has and a dump has not, on standard error."""
+    for note in dump.notes:
+        errors.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+
+
+def print_refusals(refusals: list[Refusal]) -> None:
+    """What a target would not take, on standard error."""
+    for refusal in refusals:
+        number = "" if refusal.version is None else f" version {refusal.version}"
+        errors.print(f"refused: {refusal.name}{number}: {refusal.why}", highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def open_registry(urls: list[str], store: str | None) -> Iterator[SchemaRegistryClient]:
+    """A client of a running registry, or of a store opened for it."""
+    if store is None:
+        with SchemaRegistryClient(urls) as client:
+            yield client
+        return
+    from stele.cli.offline import open_offline  # brings the server, which a URL does not need
+
+    with open_offline(store) as transport, SchemaRegistryClient(_OFFLINE, transport=transport) as client:
+        yield client
+
+
+class ProgressPrinter:
+    """Progress on standard error: at the beginning, the end, and now and then between."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._next: dict[str, int] = {}
+
+    def __call__(self, verb: str, done: int, total: int | None) -> None:
+        """Say where the work is, unless it was said lately."""
+        if done < self._next.get(verb, 0) and done != total:
+            return
+        self._next[verb] = done + max((total or 10 * done) // _STEPS, _STRIDE)
+        of = "" if total is None else f" of {total}"
+        errors.print(f"{self._where}: {verb} {done}{of}", highlight=False, markup=False)

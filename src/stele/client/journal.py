@@ -1,0 +1,93 @@
+"""Calls about the journal of a Stele registry: what changed, and the texts it names.
+
+See `calls` for how they are written. Other registries have no journal: they answer "not found".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from stele.client.request import CachePolicy, Request, Workflow, build_query, json_decoder
+
+MOST_TEXTS = 100
+"""Texts one request may ask for."""
+
+
+class JournalEntry(msgspec.Struct, frozen=True):
+    """One change. The record `seq` of the journal has one or more, counted from 0 by `part`.
+
+    at       milliseconds since 1970 UTC
+    actor    who asked for it, '' for nobody in particular
+    via      the API it came through
+    kind     what happened: `registered`, `retired`, `purge_events`, `subject_created`, `settings_changed` …
+    space    '' is the default one; None where the change is one of the whole registry
+    gid      id of the schema in its space
+    details  what else there is to say, by kind
+    """
+
+    seq: int
+    part: int = 0
+    at: int = 0
+    actor: str = ""
+    via: str = ""
+    kind: str = ""
+    space: str | None = None
+    subject: str | None = None
+    version: int | None = None
+    gid: int | None = None
+    details: dict[str, Any] = {}
+
+
+class JournalPage(msgspec.Struct, frozen=True):
+    """Changes in order. next is the last record looked through, end the last one there is: go on until they meet."""
+
+    entries: tuple[JournalEntry, ...]
+    next: int
+    end: int
+
+
+class _Text(msgspec.Struct, frozen=True):
+    sha256: str
+    text: str | None = None
+    base64: bytes | None = None
+
+
+class _Texts(msgspec.Struct, frozen=True):
+    texts: tuple[_Text, ...] = ()
+    omitted: tuple[str, ...] = ()
+
+
+_page = json_decoder(JournalPage)
+_texts = json_decoder(_Texts)
+
+
+def journal(
+    after: int = 0, *, limit: int = 1000, space: str | None = None, subject: str | None = None
+) -> Request[JournalPage]:
+    # GET /api/journal?after&limit&space&subject
+    """What changed behind a sequence number; limit counts records looked through, 0 only asks where the journal ends.
+
+    space ('' is the default one) and subject choose changes. Everything durable before the call is in the journal.
+    """
+    parameters = build_query({"after": after, "limit": limit, "space": space, "subject": subject})
+    return Request("GET", "/api/journal", _page, parameters, subject=subject or "")
+
+
+def schema_texts(digests: Iterable[str]) -> Workflow[dict[str, bytes]]:
+    # GET /api/texts?sha256
+    """Registered texts by their SHA-256 in hexadecimal; what was purged is left out."""
+    found: dict[str, bytes] = {}
+    left = list(dict.fromkeys(digests))
+    while left:
+        answer = yield _some_texts(left[:MOST_TEXTS])
+        found |= {row.sha256: row.base64 or (row.text or "").encode() for row in answer.texts}
+        left = [*answer.omitted, *left[MOST_TEXTS:]]
+    return found
+
+
+def _some_texts(digests: Sequence[str]) -> Request[_Texts]:
+    parameters = "&".join(build_query({"sha256": digest}) for digest in digests)
+    return Request("GET", "/api/texts", _texts, parameters, cache_policy=CachePolicy.NEVER)

@@ -1,0 +1,54 @@
+"""Serializers and deserializers for asyncio: the same objects, driven without blocking the event loop.
+
+    async with AsyncSchemaRegistryClient("http://localhost:8081") as registry:
+        serialize = AsyncSerializer(AvroSerializer(registry, ORDER, auto_register=True))
+        data = await serialize(order, topic="orders")
+
+The registry is asked by the awaited client. Encoding and decoding are done in place, as they take microseconds. Rules
+are run in a thread, as what runs them may block: key management services, the registry's data keys, your own code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stele.client.aio import AsyncSchemaRegistryClient
+from stele.client.serdes.deserializer import BaseDeserializer
+from stele.client.serdes.framing import Headers, SeenHeaders
+from stele.client.serdes.serializer import Serializer
+from stele.client.serdes.steps import run_async
+from stele.client.sync import SchemaRegistryClient
+from stele.errors import InvalidRequest
+from stele.wire.confluent import RecordField
+
+
+class AsyncSerializer:
+    """A serializer to be awaited. Raises `InvalidRequest` for one whose client is not awaited."""
+
+    def __init__(self, serializer: Serializer) -> None:
+        if not isinstance(serializer.client, AsyncSchemaRegistryClient):
+            raise InvalidRequest("an awaited serializer needs an AsyncSchemaRegistryClient")
+        self._serializer = serializer
+
+    async def __call__(
+        self, value: Any, *, topic: str = "", field: RecordField = "value", headers: Headers | None = None
+    ) -> bytes | None:
+        """See `Serializer.__call__`."""
+        return await run_async(self._serializer.serialize_steps(value, topic, field, headers), self._serializer.client)
+
+
+class AsyncDeserializer:
+    """A deserializer to be awaited. Raises `InvalidRequest` for one whose client is not awaited; snapshots will do."""
+
+    def __init__(self, deserializer: BaseDeserializer) -> None:
+        if isinstance(deserializer.source, SchemaRegistryClient):
+            raise InvalidRequest("an awaited deserializer needs an AsyncSchemaRegistryClient, or a snapshot")
+        self._deserializer = deserializer
+
+    async def __call__(
+        self, data: bytes | None, *, topic: str = "", field: RecordField = "value", headers: SeenHeaders = None
+    ) -> Any:
+        """See `BaseDeserializer.__call__`."""
+        return await run_async(
+            self._deserializer.deserialize_steps(data, topic, field, headers), self._deserializer.source
+        )

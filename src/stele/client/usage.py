@@ -1,0 +1,116 @@
+"""Calls about what censuses found in data at rest, and what deletions would meet, of a Stele registry.
+
+See `calls` for how they are written. Other registries know nothing of it: they answer "not found".
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from stele.client.request import JSON, Effect, Request, Workflow, build_path, build_query, encode_body, json_decoder
+
+MOST_PLACES = 100
+"""Places in one answer."""
+
+
+class VersionUsage(msgspec.Struct, frozen=True):
+    """The records of one version at a place.
+
+    space        of the subject, '' for the default one
+    schema_id    id of the version's schema in its space
+    bytes        of the records with their frames
+    first_seen, last_seen   when the oldest and the newest were written, milliseconds since 1970 UTC; None: not known
+    """
+
+    subject: str
+    version: int
+    schema_id: int
+    records: int
+    space: str = ""
+    bytes: int = 0
+    first_seen: int | None = None
+    last_seen: int | None = None
+
+
+class CensusRecord(msgspec.Struct, frozen=True):
+    """What one census found at a place.
+
+    counted_at   when it was made, milliseconds since 1970 UTC
+    whole        whether it counted all of the place, not a part or a sample of it
+    records      all it counted
+    """
+
+    counted_at: int
+    whole: bool = True
+    records: int = 0
+    seen: tuple[VersionUsage, ...] = ()
+
+
+class LocationUsage(CensusRecord, frozen=True, kw_only=True):
+    """A place and its last census."""
+
+    place: str
+
+
+class DeletionWarning(msgspec.Struct, frozen=True):
+    """A version a deletion would take, and a place in which records of it were seen; message says so."""
+
+    place: str
+    subject: str
+    version: int
+    records: int
+    counted_at: int
+    message: str
+    whole: bool = True
+    last_seen: int | None = None
+
+
+class DeletionPreview(msgspec.Struct, frozen=True):
+    """The versions a deletion would take, and what is known of their records."""
+
+    versions: tuple[int, ...]
+    warnings: tuple[DeletionWarning, ...] = ()
+
+
+class _Page(msgspec.Struct, frozen=True):
+    places: tuple[LocationUsage, ...]
+    next: str | None = None
+
+
+_page = json_decoder(_Page)
+_place = json_decoder(LocationUsage)
+_outlook = json_decoder(DeletionPreview)
+
+
+def usage(*, space: str | None = None, subject: str | None = None) -> Workflow[list[LocationUsage]]:
+    # GET /api/usage?after&limit&space&subject
+    """The last census of every place, by name; of a space or a subject, the places that hold its records."""
+    found: list[LocationUsage] = []
+    after: str | None = None
+    while True:
+        parameters = build_query({"after": after, "limit": MOST_PLACES, "space": space, "subject": subject})
+        answer = yield Request("GET", "/api/usage", _page, parameters, subject=subject or "")
+        found += answer.places
+        if answer.next is None:
+            return found
+        after = answer.next
+
+
+def record_usage(place: str, census: CensusRecord) -> Request[LocationUsage]:
+    # PUT /api/usage/{place}
+    """Record a census of a place, instead of the one before. Raises `InvalidName`, `TooLarge`."""
+    route = build_path("api", "usage", place)
+    return Request("PUT", route, _place, body=encode_body(census), media=JSON, effect=Effect.WRITE)
+
+
+def forget_usage(place: str) -> Request[LocationUsage]:
+    # DELETE /api/usage/{place}
+    """Forget a place; what was recorded of it. Raises `NotFound`."""
+    return Request("DELETE", build_path("api", "usage", place), _place, effect=Effect.DELETE)
+
+
+def preview_deletion(subject: str, version: int | None = None) -> Request[DeletionPreview]:
+    # GET /api/deletions/{subject}?version
+    """What deleting a subject, or one version of it, would meet. Raises `SubjectNotFound`, `VersionNotFound`."""
+    parameters = build_query({"version": version})
+    return Request("GET", build_path("api", "deletions", subject), _outlook, parameters, subject=subject)

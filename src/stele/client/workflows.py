@@ -1,0 +1,168 @@
+"""Questions that take several requests: a schema together with every document it refers to, and snapshots of many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from uuid import UUID
+
+from stele.client import endpoints, settings
+from stele.client.names import AssociatedName, qualify_subject, split_subject
+from stele.client.request import Workflow
+from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, versions_between
+from stele.client.types import RegisteredSchema, Schema, Version
+from stele.errors import InvalidName, NotFound, TooLarge
+from stele.protocol.confluent import Association, SchemaReference
+from stele.wire.confluent import RecordField
+
+MAX_REFERENCES = 1000
+"""DocumentAggregator one schema may draw in; a registry that says more is not followed."""
+
+
+def resolve(schema: int | UUID, *, context: str = "") -> Workflow[ResolvedSchema]:
+    # GET /schemas/ids/{id}?subject
+    # GET /schemas/guids/{guid}
+    """The schema with that id or guid, and all it refers to. context: where the id counts, '' for the default one.
+
+    Raises `ContentNotFound`.
+    """
+    if isinstance(schema, UUID):
+        found = yield endpoints.schema_by_guid(schema)
+    else:
+        found = yield endpoints.schema_by_id(schema, subject=qualify_subject("", context) or None)
+    return (yield from _resolve_registered(found, context))
+
+
+def resolve_version(subject: str, number: Version = "latest") -> Workflow[ResolvedSchema]:
+    # GET /subjects/{subject}/versions/{version}
+    """One version of a subject, by default the newest, and all it refers to."""
+    found = yield endpoints.version(subject, number)
+    return (yield from _resolve_registered(found, split_subject(subject).context))
+
+
+def resolve_metadata(subject: str, properties: Mapping[str, str]) -> Workflow[ResolvedSchema]:
+    # GET /subjects/{subject}/metadata?key&value
+    """The newest version whose metadata has all these properties, and all it refers to. Raises `ContentNotFound`."""
+    found = yield endpoints.latest_with_metadata(subject, properties)
+    return (yield from _resolve_registered(found, split_subject(subject).context))
+
+
+def lineage(subject: str, schema: ResolvedSchema, number: int) -> Workflow[list[ResolvedSchema]]:
+    # GET /schemas/guids/{guid}/ids
+    # GET /schemas/ids/{id}/versions?subject&deleted
+    # GET /subjects/{subject}/versions?deleted
+    # GET /subjects/{subject}/versions/{version}?deleted
+    """The subject's versions from the one that holds the schema to version number, both included.
+
+    Empty when the subject does not hold the schema. Hidden versions count.
+    """
+    schema_id = schema.id
+    context = split_subject(subject).context
+    if not schema_id:
+        ids = yield endpoints.ids_of_guid(schema.guid)
+        schema_id = next((known.id for known in ids if known.context.strip(".") == context), 0)
+    places = (yield endpoints.versions_of_id(schema_id, subject=subject, deleted=True)) if schema_id else []
+    own = [place.version for place in places if qualify_subject(place.subject, context) == subject]
+    if not own:
+        return []
+    found = []
+    for version in versions_between((yield endpoints.versions(subject, deleted=True)), max(own), number):
+        registered = yield endpoints.version(subject, version, deleted=True)
+        found.append((yield from _resolve_registered(registered, context)))
+    return found
+
+
+def associated_subject(naming: AssociatedName, topic: str, field: RecordField, record: str = "") -> Workflow[str]:
+    # GET /associations/resources/{namespace}/{name}?resourceType&associationType
+    """The subject a topic's keys or values are associated with, else the one the fallback names.
+
+    A registry that knows no associations has none. Raises `InvalidName` for a topic with several, or with none and no
+    fallback.
+    """
+    if not topic:
+        raise InvalidName(topic, "names no subject: the naming strategy needs a topic")
+    found: list[Association] = []
+    with suppress(NotFound):
+        found = yield settings.associations(topic, naming.cluster, types=(field,))
+    if not found:
+        return naming.fallback_subject(topic, field, record)
+    subjects = sorted({association.subject for association in found})
+    if len(subjects) > 1:
+        raise InvalidName(topic, f"is associated with several subjects: {', '.join(subjects)}")
+    return subjects[0]
+
+
+def resolve_schema(schema: Schema, *, context: str = "") -> Workflow[ResolvedSchema]:
+    # GET /subjects/{subject}/versions/{version}
+    """A schema at hand, registered or not, and all it refers to."""
+    references = yield from _resolve_references(schema.references, context)
+    return ResolvedSchema(
+        schema.text,
+        schema.schema_type,
+        references,
+        context=context,
+        metadata=schema.metadata,
+        rule_set=schema.rule_set,
+    )
+
+
+def snapshot(*, subjects: Iterable[str] = (), ids: Iterable[int] = (), context: str = "") -> Workflow[SchemaSnapshot]:
+    # GET /subjects/{subject}/versions
+    # GET /subjects/{subject}/versions/{version}
+    # GET /schemas/ids/{id}?subject
+    """All live versions of these subjects and the schemas with these ids, and what they refer to, as one source.
+
+    context holds for ids and for subjects which are not qualified.
+    """
+    pinned = []
+    for name in subjects:
+        subject = qualify_subject(name, context)
+        for number in (yield endpoints.versions(subject)):
+            pinned.append((yield from resolve_version(subject, number)))  # noqa: PERF401 - comprehensions cannot yield
+    for schema_id in ids:
+        pinned.append((yield from resolve(schema_id, context=context)))  # noqa: PERF401 - comprehensions cannot yield
+    return SchemaSnapshot(tuple(pinned))
+
+
+def _resolve_registered(found: RegisteredSchema, context: str) -> Workflow[ResolvedSchema]:
+    references = yield from _resolve_references(found.references, context)
+    return ResolvedSchema(
+        found.text,
+        found.schema_type,
+        references,
+        id=found.id,
+        guid=found.guid,
+        subject=qualify_subject(found.subject, context) if found.subject else "",
+        version=found.version,
+        context=context,
+        metadata=found.metadata,
+        rule_set=found.rule_set,
+    )
+
+
+def _resolve_references(references: Sequence[SchemaReference], context: str) -> Workflow[dict[str, str]]:
+    """Texts by reference name, dependencies before dependants; the first document of a name wins, as elsewhere.
+
+    Walks with a stack of its own: a chain of references is as deep as a registry likes. References which are not
+    qualified count in the context of the schema that holds them.
+    """
+    texts: dict[str, str] = {}
+    seen: set[str] = set()
+    stack = [(reference, context, False) for reference in reversed(references)]
+    bodies: dict[str, str] = {}
+    while stack:
+        reference, where, entered = stack.pop()
+        if entered:
+            texts[reference.name] = bodies.pop(reference.name)
+            continue
+        if reference.name in seen:
+            continue
+        seen.add(reference.name)
+        if len(seen) > MAX_REFERENCES:
+            raise TooLarge(f"a schema refers to more than {MAX_REFERENCES} others")
+        subject = qualify_subject(reference.subject, where)
+        found = yield endpoints.version(subject, reference.version, deleted=True)
+        bodies[reference.name] = found.text
+        stack.append((reference, where, True))
+        stack += [(inner, split_subject(subject).context, False) for inner in reversed(found.references)]
+    return texts

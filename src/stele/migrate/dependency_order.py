@@ -1,0 +1,55 @@
+"""Versions in an order in which they can be registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from stele.errors import InvalidRequest
+from stele.migrate.model import DumpVersion
+
+Key = tuple[str, int]
+
+
+def sort_by_dependency(
+    versions: Iterable[DumpVersion], place: Callable[[Key], str] | None = None
+) -> tuple[DumpVersion, ...]:
+    """By subject and number, but each after the versions it refers to.
+
+    References to versions that are not among them change nothing. place says where a version was read, for the message
+    of the `InvalidRequest` that a circle of references is.
+    """
+    known = {row.key: row for row in sorted(versions, key=lambda row: row.key)}
+    done: dict[Key, DumpVersion] = {}
+    open_: set[Key] = set()
+    for first in known:
+        stack = [first]
+        while stack:
+            key = stack[-1]
+            if key in done:
+                stack.pop()
+                continue
+            waiting = [target for target in known[key].referenced_keys() if target in known and target not in done]
+            if not waiting:
+                done[key] = known[stack.pop()]
+                open_.discard(key)
+                continue
+            if key in open_:  # its targets were walked once, and one of them still waits for it
+                raise _find_circle(known, open_, key, place)
+            open_.add(key)
+            stack.extend(reversed(waiting))
+    return tuple(done.values())
+
+
+def _find_circle(
+    known: dict[Key, DumpVersion], open_: set[Key], start: Key, place: Callable[[Key], str] | None
+) -> InvalidRequest:
+    """The error of a circle among versions whose walk has begun: each of them refers to another one."""
+    path: dict[Key, None] = {}
+    key = start
+    while key not in path:
+        path[key] = None
+        key = next(target for target in known[key].referenced_keys() if target in open_)
+    names = [*path][[*path].index(key) :]
+    shown = " → ".join(f"{subject} version {number}" for subject, number in [*names[:5], key])
+    where = f"{place(key)}: " if place is not None else ""
+    return InvalidRequest(f"{where}references go in a circle: {shown}")

@@ -1,0 +1,109 @@
+"""Dump files of a topic: one record a line, as JSON or as `kafka-console-consumer --property print.key=true` prints it.
+
+    {"offset": 7, "ts": …, "key": {"keytype": "SCHEMA", …}, "value": {…}}   what `stele export topic` writes
+    {"offset": 7, "ts": …, "key": "{\\"keytype\\": …}", "payload": "{…}"}      as text inside, as `kcat -J` has it
+    {"keytype": "SCHEMA", …}<TAB>{…}                                  `null` is a tombstone
+    Offset:7<TAB>{"keytype": "SCHEMA", …}<TAB>{…}                     with print.offset=true, print.partition=true …
+    CreateTime:…<TAB>{"keytype": "SCHEMA", …}<TAB>{…}                 with print.timestamp=true
+
+Times are in milliseconds since 1970 UTC. Both kinds may be mixed; empty lines are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from stele.core.model import LATEST_TIME
+from stele.errors import InvalidRequest
+from stele.migrate.reading import decode_json
+from stele.migrate.topic_records import Record
+
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes of one line, at most."""
+
+_COLUMN = re.compile(rb"(?:(CreateTime|LogAppendTime|Partition|Offset):(-?[0-9]{1,19})|NO_TIMESTAMP)\t")
+
+
+_NONE = msgspec.Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    """A line of the JSON kind."""
+
+    key: msgspec.Raw
+    value: msgspec.Raw = _NONE
+    payload: msgspec.Raw = _NONE
+    offset: int | None = None
+    ts: int | None = None
+
+
+_line = msgspec.json.Decoder(_Line)
+_string = msgspec.json.Decoder(str)
+
+
+def read_records(file: BinaryIO) -> Iterator[Record]:
+    """The records of a dump file, in its order. Raises `InvalidRequest` naming the line."""
+    for number, line in number_lines(file):
+        if line.strip():
+            yield _parse_line(line, f"line {number}")
+
+
+def number_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Lines without their ends, counted from 1. Raises `InvalidRequest` for one that is too long."""
+    number = 0
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        if len(line) > MAX_LINE:
+            raise InvalidRequest(f"line {number} is longer than {MAX_LINE // 2**20} MiB")
+        yield number, line.rstrip(b"\r\n")
+
+
+def write_records(records: Iterable[Record]) -> Iterator[bytes]:
+    """The lines of a dump file, each with its end."""
+    for record in records:
+        offset = b"" if record.offset is None else b'"offset":%d,' % record.offset
+        ts = b"" if record.ts is None else b'"ts":%d,' % record.ts
+        yield b'{%b%b"key":%b,"value":%b}\n' % (offset, ts, record.key or b"null", record.value or b"null")
+
+
+def _parse_line(line: bytes, place: str) -> Record:
+    if not line.startswith(b"{") or b"\t" in line:
+        columns = _parse_columns(line, place)
+        if columns is not None:
+            return columns
+    said = decode_json(_line.decode, line, f"{place}: neither JSON with key and value nor key, tab, value")
+    value = _json_bytes(said.value, place) or _json_bytes(said.payload, place)
+    return Record(_json_bytes(said.key, place), value, said.offset, place, _valid_time(said.ts))
+
+
+def _parse_columns(line: bytes, place: str) -> Record | None:
+    """A line of the other kind; None when it is none."""
+    numbers: dict[bytes, int] = {}
+    while (column := _COLUMN.match(line)) is not None:
+        if column[1]:
+            numbers[column[1]] = int(column[2])
+        line = line[column.end() :]
+    key, tab, value = line.partition(b"\t")
+    if not tab or b'"keytype"' not in key:
+        return None
+    ts = numbers.get(b"CreateTime", numbers.get(b"LogAppendTime"))
+    return Record(
+        key, None if value.strip() in {b"null", b""} else value, numbers.get(b"Offset"), place, _valid_time(ts)
+    )
+
+
+def _valid_time(ts: int | None) -> int | None:
+    """A time, of which Kafka says -1 where it has none."""
+    return ts if ts is not None and 0 <= ts < LATEST_TIME else None
+
+
+def _json_bytes(raw: msgspec.Raw, place: str) -> bytes | None:
+    """JSON as it stands, or the JSON inside a string; null is no bytes."""
+    data = bytes(raw).strip()
+    if data == b"null":
+        return None
+    return decode_json(_string.decode, data, place).encode() if data.startswith(b'"') else data

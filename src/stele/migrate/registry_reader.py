@@ -1,0 +1,256 @@
+"""Reading a live registry over HTTP: ours, Confluent's, Redpanda's, Karapace's, Apicurio's Confluent API.
+
+What a make does not serve is asked for in another way or left out: `/schemas` is the quick way, one version after the
+other the sure one. Nothing is written to the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+from uuid import uuid4
+
+import msgspec
+
+from stele.client import SchemaRegistryClient
+from stele.client.names import split_subject
+from stele.client.request import ParamValue, Request, build_path, build_query, json_decoder
+from stele.core.metadata import Metadata
+from stele.errors import InvalidRequest, NotFound, SteleError
+from stele.migrate import extras_reader, model
+from stele.migrate.dependency_order import sort_by_dependency
+from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, REGISTRY_LEVEL, Dump, DumpVersion
+from stele.migrate.progress import Progress, report_nothing
+from stele.protocol.confluent import Config, RuleSet, SchemaReference
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+PAGE = 1000
+"""Versions asked for at once."""
+_AT_ONCE = 4
+"""Requests under way at a time."""
+_EVERYWHERE = ":*:"
+
+
+class ShownVersion(msgspec.Struct, frozen=True, rename="camel"):
+    """A version as registries show it; members of other makes and generations are ignored."""
+
+    subject: str = ""
+    version: int = 0
+    id: int = 0
+    schema: str = ""
+    schema_type: str | None = None
+    references: list[SchemaReference] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    max_id: int | None = None
+    ts: int | None = None
+    aliases: list[str] | None = None
+
+    def to_version(self, *, deleted: bool) -> DumpVersion:
+        """The version in its normal form."""
+        return model.normalize_version(
+            self.subject,
+            self.version,
+            self.id,
+            self.schema,
+            schema_type=self.schema_type,
+            references=self.references,
+            metadata=self.metadata,
+            rule_set=self.rule_set,
+            deleted=deleted,
+            ts=self.ts,
+        )
+
+
+_shown = json_decoder(ShownVersion)
+_list = json_decoder(list[ShownVersion])
+_config = json_decoder(Config)
+
+
+def read_registry(
+    client: SchemaRegistryClient, progress: Progress = report_nothing, *, levels: Iterable[str] = ()
+) -> Dump:
+    """Everything a registry tells of itself.
+
+    No list names subjects that have settings and neither a version nor an alias: levels says which to ask for besides.
+    Nobody should write to the registry meanwhile; READONLY is the mode for that. Raises `ResponseError`,
+    `RegistryUnreachable`.
+    """
+    client.forget()
+    contexts = _read_contexts(client)
+    versions, aliases, unshown = _read_versions(client, progress)
+    contexts = sorted({*contexts, *(row.context for row in versions)})
+    dump = Dump(sort_by_dependency(versions), contexts=tuple(contexts), max_ids=_read_max_ids(client, versions))
+    asked = sorted({*dump.levels(), *aliases, *levels}, key=model.level_rank)
+    configs, modes = _read_settings(client, asked, progress)
+    beside, notes = extras_reader.read_extras(client, contexts, progress)
+    return msgspec.structs.replace(dump, configs=configs, modes=modes, extras=beside, notes=(*unshown, *notes))
+
+
+def subject_path(subject: str) -> str:
+    """How a path names a subject: one without a name needs its context to be seen at all."""
+    return subject or ":.:"
+
+
+def config_path(level: str) -> str:
+    """The path of a level's settings."""
+    return build_path("config", level) if level else "/config"
+
+
+# --- versions -------------------------------------------------------------------------------------------------------
+
+
+def _read_contexts(client: SchemaRegistryClient) -> list[str]:
+    # Apicurio writes them as prefixes of subjects, `:.:`.
+    return [name.strip(":") for name in _unless_missing(client.contexts, [DEFAULT_CONTEXT])]
+
+
+def _read_versions(client: SchemaRegistryClient, progress: Progress) -> tuple[list[DumpVersion], set[str], list[str]]:
+    """All versions, the subjects that stand for others, and notes on versions that are listed and not shown."""
+    listed = _unless_missing(lambda: _list_versions(client, deleted=True, progress=progress), None)
+    if listed is None:
+        found, notes = _read_one_by_one(client, _list_subjects(client), progress)
+        return found, set(), notes
+    live = {(row.subject, row.version) for row in _list_versions(client, deleted=False, progress=progress)}
+    found = [row.to_version(deleted=(row.subject, row.version) not in live) for row in listed]
+    unlisted = sorted(set(_list_subjects(client)) - {row.subject for row in found})
+    aliases = {alias for row in listed for alias in row.aliases or ()}
+    rest, notes = _read_one_by_one(client, unlisted, progress)
+    return found + rest, aliases, notes
+
+
+def _list_subjects(client: SchemaRegistryClient) -> list[str]:
+    return client.subjects(deleted=True)
+
+
+def _list_versions(client: SchemaRegistryClient, *, deleted: bool, progress: Progress) -> list[ShownVersion]:
+    """All pages of `/schemas`; a server that knows no pages gives the first one again."""
+    found: dict[tuple[str, int], ShownVersion] = {}
+    while True:
+        parameters: dict[str, ParamValue] = {
+            "subjectPrefix": _EVERYWHERE,
+            "aliases": True,
+            "deleted": deleted,
+            "offset": len(found),
+            "limit": PAGE,
+        }
+        page = client.send(Request("GET", "/schemas", _list, build_query(parameters)))
+        before = len(found)
+        found.update({(row.subject, row.version): row for row in page})
+        progress("listed", len(found), None)
+        if len(found) == before or len(page) < PAGE:
+            return list(found.values())
+
+
+def _read_one_by_one(
+    client: SchemaRegistryClient, subjects: list[str], progress: Progress
+) -> tuple[list[DumpVersion], list[str]]:
+    def numbers(subject: str, *, deleted: bool) -> list[int]:
+        named = subject_path(subject)
+        return _unless_missing(lambda: client.versions(named, deleted=deleted), [])
+
+    def of_subject(subject: str) -> list[DumpVersion | str]:
+        live = set(numbers(subject, deleted=False))
+        return [
+            _read_version(client, subject, number)
+            if number in live
+            else _unless_missing(
+                lambda: _read_version(client, subject, number, deleted=True),  # noqa: B023 - called at once
+                f"{subject} version {number} is listed as deleted and not shown: it stays behind",
+            )
+            for number in numbers(subject, deleted=True)
+        ]
+
+    found = [row for rows in _map_in_pool(of_subject, subjects, "read", progress) for row in rows]
+    return [row for row in found if isinstance(row, DumpVersion)], [row for row in found if isinstance(row, str)]
+
+
+def _read_version(client: SchemaRegistryClient, subject: str, number: int, *, deleted: bool = False) -> DumpVersion:
+    route = build_path("subjects", subject_path(subject), "versions", number)
+    found = client.send(
+        Request("GET", route, _shown, build_query({"deleted": True}), subject=subject, version=str(number))
+    )
+    if split_subject(found.subject or subject) != split_subject(subject):
+        raise InvalidRequest(f"{subject} stands for {found.subject}; its own versions show once that alias is removed")
+    return msgspec.structs.replace(found, subject=subject, version=number).to_version(deleted=deleted)
+
+
+def _read_max_ids(client: SchemaRegistryClient, versions: Iterable[DumpVersion]) -> dict[str, int]:
+    """The highest id each context ever gave, where it is above all that are left and the server tells."""
+    highest: dict[str, int] = {}
+    for row in versions:
+        highest[row.context] = max(row.id, highest.get(row.context, 0))
+    found: dict[str, int] = {}
+    for context, schema_id in highest.items():
+        parameters = build_query({"subject": model.context_level(context) or None, "fetchMaxId": True})
+        route = build_path("schemas", "ids", schema_id)
+        told = _unless_missing(lambda: client.send(Request("GET", route, _shown, parameters)).max_id, None)  # noqa: B023 - called at once
+        if told is not None and told > schema_id:
+            found[context] = told
+    return found
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+def _read_settings(
+    client: SchemaRegistryClient, levels: list[str], progress: Progress
+) -> tuple[dict[str, Config], dict[str, str]]:
+    """Settings and modes by level. What even a level nobody ever named is said to have is no level's own."""
+    nowhere = f"stele-probe-{uuid4().hex}"
+    config_of_all, mode_of_all = _own_config(client, nowhere), _own_mode(client, nowhere)
+
+    def look(level: str) -> tuple[Config | None, str | None]:
+        return _own_config(client, level), _own_mode(client, level)
+
+    found = dict(zip(levels, _map_in_pool(look, levels, "read settings of", progress), strict=True))
+    configs = {level: own for level, (own, _) in found.items() if own is not None}
+    modes = {level: own for level, (_, own) in found.items() if own is not None}
+    if modes.get(DEFAULT_LEVEL) == "READWRITE":
+        del modes[DEFAULT_LEVEL]  # what is shown where nothing is set
+    return (
+        {level: own for level, own in configs.items() if level == DEFAULT_LEVEL or own != config_of_all},
+        {level: own for level, own in modes.items() if _is_seen_everywhere(level, own) or own != mode_of_all},
+    )
+
+
+def _is_seen_everywhere(level: str, mode: str) -> bool:
+    """Whether a mode is seen everywhere because it hangs at the top."""
+    return level == DEFAULT_LEVEL or (level == REGISTRY_LEVEL and mode == "READONLY_OVERRIDE")
+
+
+def _own_config(client: SchemaRegistryClient, level: str) -> Config | None:
+    found = _unless_missing(lambda: client.send(Request("GET", config_path(level), _config, subject=level)), None)
+    return model.normalize_config(found) if found is not None else None
+
+
+def _own_mode(client: SchemaRegistryClient, level: str) -> str | None:
+    return _unless_missing(lambda: client.mode(level or None), None) or None
+
+
+# --- shared ---------------------------------------------------------------------------------------------------------
+
+
+def _unless_missing(ask: Callable[[], T], otherwise: A) -> T | A:
+    """The answer, or otherwise when the server has no such thing or no such route."""
+    try:
+        return ask()
+    except NotFound:
+        return otherwise
+    except SteleError as error:
+        if getattr(error, "status", None) == 405:  # a route with other methods
+            return otherwise
+        raise
+
+
+def _map_in_pool(work: Callable[[A], T], items: list[A], verb: str, progress: Progress) -> list[T]:
+    """The results in the order of the items, a few at a time."""
+    results: list[T] = []
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for result in pool.map(work, items):
+            results.append(result)
+            progress(verb, len(results), len(items))
+    return results

@@ -1,0 +1,315 @@
+"""Bringing a target up to a source, through the IMPORT mode of its API.
+
+Contexts that get something are put into IMPORT mode, which keeps everybody else from writing there; then come versions,
+each deleted at once if it is to be, then reserved ids, keys, associations and exporters, settings, and at the end the
+modes of the source. Every step is harmless when done twice, and what is left to do is read from the target, so after a
+failure the same call goes on. Ours takes many versions at once, with their times; others one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from stele.client import SchemaRegistryClient
+from stele.client.request import Effect, Request, build_path, encode_body, ignore_body, json_decoder
+from stele.errors import AlreadySoftDeleted, Conflict, Invalid, NotFound, Refused, SteleError
+from stele.migrate.compare import Comparison, Difference, DifferenceKind, compare_dumps
+from stele.migrate.extras import Item, MigratedAssociation, MigratedDek, MigratedExporter, MigratedKek, RegistryExtras
+from stele.migrate.model import (
+    REGISTRY_LEVEL,
+    Dump,
+    DumpVersion,
+    context_level,
+    context_of,
+    is_context,
+    level_rank,
+    placeholder_version,
+)
+from stele.migrate.progress import Progress, report_nothing
+from stele.migrate.registry_reader import config_path, read_registry, subject_path
+from stele.protocol.confluent import Config, ImportRefusal, ImportResponse, RegisterSchemaRequest
+
+IMPORT = "IMPORT"
+CHUNK = 500
+"""Versions sent at once, at most."""
+_CHUNK_BYTES = 4 * 1024 * 1024
+"""Bytes of their texts, at most, unless one alone is longer."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A version or level the target would not take, and what it said."""
+
+    name: str
+    version: int | None
+    why: str
+
+
+class ImportConflict(Conflict):
+    """Source and target have different things under one number or id. Nothing was changed; comparison says what."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        first = comparison.conflicts[0]
+        super().__init__(
+            f"{len(comparison.conflicts)} versions contradict what the target has, the first of them "
+            f"{first.name} version {first.version}, id {first.id} ({first.kind}: {first.why}); nothing was changed"
+        )
+        self.comparison = comparison
+
+
+class ImportInterrupted(SteleError):
+    """An import ended early. The target is left in IMPORT mode, closed to other writers; the same import goes on."""
+
+    def __init__(self, levels: Iterable[str], why: SteleError) -> None:
+        names = ", ".join(level or "the default context" for level in levels) or "nothing"
+        super().__init__(f"{why}. Stopped half-way; left in IMPORT mode: {names}. Run the same import again to go on")
+        self.why = why
+
+
+def plan_import(
+    source: Dump, client: SchemaRegistryClient, *, modes: bool = True, progress: Progress = report_nothing
+) -> Comparison:
+    """What an import would do, or, after one, what is still different. Only reads."""
+    return compare_dumps(source, read_registry(client, progress, levels=source.levels()), modes=modes)
+
+
+def apply_import(
+    source: Dump, client: SchemaRegistryClient, *, modes: bool = True, progress: Progress = report_nothing
+) -> list[Refusal]:
+    """Bring everything there that is missing; what the target refuses is answered, the rest goes on.
+
+    Raises `ImportConflict` before anything is written, and `Unfinished` when the target stops answering.
+    """
+    there = read_registry(client, progress, levels=source.levels())
+    comparison = compare_dumps(source, there, modes=modes)
+    if comparison.conflicts:
+        raise ImportConflict(comparison)
+    wanted = source if modes else msgspec.structs.replace(source, modes={})
+    work = _Import(wanted, there, comparison, client, progress)
+    try:
+        work.run_import()
+    except SteleError as error:
+        raise ImportInterrupted(work.importing, error) from error
+    return work.refusals
+
+
+_imported = json_decoder(ImportResponse)
+
+
+class _Import:
+    """One run."""
+
+    def __init__(
+        self, source: Dump, there: Dump, comparison: Comparison, client: SchemaRegistryClient, progress: Progress
+    ) -> None:
+        self._source = source
+        self._there = there
+        self._comparison = comparison
+        self._client = client
+        self._progress = progress
+        self._versions = {row.key: row for row in source.versions}
+        self._filling = sorted(
+            {row.name for row in comparison.of_kinds(DifferenceKind.REGISTER, DifferenceKind.DELETE)}
+        )
+        lacking = {(row.why.partition(":")[0], row.name) for row in comparison.of_kinds(DifferenceKind.BESIDE)}
+        self._items = [row for row in source.extras.items() if (row.key[0], " ".join(row.key[1:])) in lacking]
+        self._aliased = [name for name in self._filling if name in there.configs and there.configs[name].alias]
+        self._configuring = self._levels_to_configure()
+        self._bulk = True
+        self._done = 0
+        self._steps = sum(row.kind not in (DifferenceKind.EXTRA, DifferenceKind.TIME) for row in comparison.differences)
+        self.importing: list[str] = []
+        self.refusals: list[Refusal] = []
+
+    def run_import(self) -> None:
+        """All steps, in their order."""
+        self._open_levels()
+        for rows in _split_chunks(self._versions[row.name, row.version or 0] for row in self._differing_versions()):
+            self._import_versions(rows)
+        for row in self._comparison.of_kinds(DifferenceKind.RESERVE):
+            self._send_step(row.name, None, _reserve_id_requests(row.name, row.id or 1))
+        for start in range(0, len(self._items), CHUNK):
+            self._import_extras(self._items[start : start + CHUNK])
+        self._write_settings()
+
+    def _differing_versions(self) -> Iterator[Difference]:
+        return self._comparison.of_kinds(DifferenceKind.REGISTER, DifferenceKind.DELETE)
+
+    # --- many at once -------------------------------------------------------------------------------------------------
+
+    def _import_versions(self, rows: list[DumpVersion]) -> None:
+        """Register versions, and delete those that are to be; one by one where the target knows no other way."""
+        refused = self._send_bulk_import({"versions": rows}) if self._bulk else None
+        if refused is None:
+            self._bulk = False
+            for row in rows:
+                self._send_step(row.subject, row.version, _version_requests(row))
+            return
+        self.refusals += [Refusal(row.name, row.number, row.message) for row in refused]
+        self._count_steps(len(rows))
+
+    def _import_extras(self, items: list[Item]) -> None:
+        body = RegistryExtras(
+            tuple(row for row in items if isinstance(row, MigratedKek)),
+            tuple(row for row in items if isinstance(row, MigratedDek)),
+            tuple(row for row in items if isinstance(row, MigratedAssociation)),
+            tuple(row for row in items if isinstance(row, MigratedExporter)),
+        )
+        refused = self._send_bulk_import(msgspec.structs.asdict(body))
+        if refused is None:
+            why = "the target takes keys, associations and exporters from nobody but their users"
+            self.refusals += [Refusal(" ".join(row.key), None, why) for row in items]
+        else:
+            self.refusals += [Refusal(f"{row.kind} {row.name}", row.number or None, row.message) for row in refused]
+        self._count_steps(len(items))
+
+    def _send_bulk_import(self, body: dict[str, Any]) -> list[ImportRefusal] | None:
+        """What the target refuses of many; None when it has no such route."""
+        request = Request("POST", "/subjects:import", _imported, body=encode_body(body), effect=Effect.WRITE)
+        try:
+            return self._client.send(request).refused
+        except NotFound:
+            return None
+        except SteleError as error:
+            if getattr(error, "status", None) == 405:
+                return None
+            raise
+
+    def _count_steps(self, steps: int) -> None:
+        self._done += steps
+        self._progress("import", self._done, max(self._steps, self._done))
+
+    # --- modes before and after ---------------------------------------------------------------------------------------
+
+    def _open_levels(self) -> None:
+        """Put everything that gets something into IMPORT mode, and lift the aliases that would lead elsewhere."""
+        subjects = {*self._filling, *(row.level for row in self._items)}
+        contexts = {context_of(subject) for subject in subjects}
+        contexts |= {row.name for row in self._comparison.of_kinds(DifferenceKind.RESERVE)}
+        levels = [context_level(context) for context in sorted(contexts)]
+        levels += [subject for subject in sorted(subjects) if subject in self._there.modes]
+        levels += [level for level in self._configuring if self._is_closed(level)]
+        if levels and self._there.modes.get(REGISTRY_LEVEL) == "READONLY_OVERRIDE":
+            levels.insert(0, REGISTRY_LEVEL)
+        for level in dict.fromkeys(levels):
+            self._client.set_mode(IMPORT, level or None, force=True)
+            self.importing.append(level)
+        for subject in self._aliased:
+            self._client.send(_config_change(subject, {"alias": None}))
+
+    def _is_closed(self, level: str) -> bool:
+        """Whether settings of a level would be refused as things are."""
+        places = (level, context_level(context_of(level)), REGISTRY_LEVEL)
+        return any(self._there.modes.get(place, "READWRITE") not in {"READWRITE", IMPORT} for place in places)
+
+    def _levels_to_configure(self) -> list[str]:
+        """Levels whose settings differ; all of them when one above others does, as it shows through below."""
+        differing = {row.name for row in self._comparison.of_kinds(DifferenceKind.CONFIG)} | set(self._aliased)
+        if any(is_context(level) for level in differing):
+            differing |= set(self._source.configs)
+        return sorted(differing, key=level_rank)
+
+    def _write_settings(self) -> None:
+        """Settings, then modes, as the source has them: those below first, as the one above all may close them."""
+        for level in self._configuring:
+            self._send_step(level, None, [self._config_request(level)])
+        ending = {*self.importing, *(row.name for row in self._comparison.of_kinds(DifferenceKind.MODE))}
+        for level in sorted(ending, key=level_rank, reverse=True):
+            self._send_step(level, None, [self._mode_request(level)])
+        self.importing = []
+
+    def _config_request(self, level: str) -> Request[Any]:
+        own = self._source.configs.get(level)
+        if own is None:
+            return Request("DELETE", config_path(level), ignore_body, effect=Effect.WRITE, subject=level)
+        return _config_change(level, _config_body(own))
+
+    def _mode_request(self, level: str) -> Request[Any]:
+        body = encode_body({"mode": self._source.modes.get(level)})
+        route = build_path("mode", level) if level else "/mode"
+        return Request("PUT", route, ignore_body, "force=true", body, effect=Effect.WRITE, subject=level)
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def _send_step(self, name: str, version: int | None, requests: Iterable[Request[Any]]) -> None:
+        """Send requests; what the target refuses ends this step only."""
+        try:
+            for request in requests:
+                self._send_request(request)
+        except (NotFound, Invalid, Conflict, Refused) as error:
+            self.refusals.append(Refusal(name, version, str(error)))
+        self._count_steps(1)
+
+    def _send_request(self, request: Request[Any]) -> None:
+        try:
+            self._client.send(request)
+        except (NotFound, AlreadySoftDeleted):
+            if request.method != "DELETE":  # What is to go may be gone.
+                raise
+
+
+def _split_chunks(rows: Iterable[DumpVersion]) -> Iterator[list[DumpVersion]]:
+    chunk: list[DumpVersion] = []
+    size = 0
+    for row in rows:
+        if chunk and (len(chunk) == CHUNK or size + len(row.schema) > _CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(row)
+        size += len(row.schema)
+    if chunk:
+        yield chunk
+
+
+def _version_requests(row: DumpVersion) -> Iterator[Request[Any]]:
+    """Register a version and delete it where it is to be: those that refer to it come later.
+
+    One that is there is not registered again, in IMPORT mode.
+    """
+    yield _registration_request(row)
+    if row.deleted:
+        yield _deletion_request(row.subject, row.version)
+
+
+def _reserve_id_requests(context: str, schema_id: int) -> Iterator[Request[Any]]:
+    """Let a context give that id to something that goes again at once."""
+    row = placeholder_version(context, schema_id)
+    yield _registration_request(row)
+    yield _deletion_request(row.subject, 1)
+    yield _deletion_request(row.subject, 1, query="permanent=true")
+
+
+def _config_change(level: str, update: dict[str, Any]) -> Request[Any]:
+    return Request("PUT", config_path(level), ignore_body, body=encode_body(update), effect=Effect.WRITE, subject=level)
+
+
+def _registration_request(row: DumpVersion) -> Request[Any]:
+    body = RegisterSchemaRequest(
+        row.schema,
+        row.schema_type,
+        list(row.references),
+        row.metadata,
+        row.rule_set,
+        version=row.version,
+        id=row.id,
+    )
+    route = build_path("subjects", subject_path(row.subject), "versions")
+    return Request("POST", route, ignore_body, body=encode_body(body), effect=Effect.WRITE, subject=row.subject)
+
+
+def _deletion_request(subject: str, version: int, query: str = "") -> Request[Any]:
+    # Of a numbered version twice is as good as once: the second answer says that it is gone.
+    route = build_path("subjects", subject_path(subject), "versions", version)
+    return Request("DELETE", route, ignore_body, query, effect=Effect.WRITE, subject=subject, version=str(version))
+
+
+def _config_body(own: Config) -> dict[str, Any]:
+    """The body that makes a level's settings these and no others."""
+    members: dict[str, Any] = dict.fromkeys(Config.__struct_encode_fields__)
+    members |= msgspec.to_builtins(own)
+    members["compatibility"] = members.pop("compatibilityLevel")
+    if own.stele_compatibility is None:
+        del members["steleCompatibility"]  # the level is the policy
+    return members

@@ -1,0 +1,114 @@
+"""A server in this process and on no port: its application in an event loop of its own, reached from any other.
+
+Commands that open a store themselves use it, and the registry that `stele.testing` hands to users' tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import httpx
+
+from stele.server.app import Server
+from stele.server.dispatch import App, AsgiScope, Message, Receive, Send
+from stele.server.settings import ServerSettings
+from stele.service.registry import Registry
+
+T = TypeVar("T")
+
+_SECONDS = 600.0
+"""How long a start or one request may take."""
+
+
+class InProcessServer:
+    """A server whose event loop runs in a thread. Raises what `Server.start` raises.
+
+    It is an ASGI application itself: other event loops may call it. Other processes may serve the same store meanwhile:
+    this is one more node of it.
+
+    Args:
+        settings: What to serve; host, port and workers count for nothing.
+        wrap: Makes the application that is served out of the server's, for tests that stand between.
+    """
+
+    def __init__(self, settings: ServerSettings, wrap: Callable[[App], App] = lambda app: app) -> None:
+        self._server = Server(settings)
+        self._app = wrap(self._server)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="stele-server", daemon=True)
+        self._thread.start()
+        try:
+            self.registry: Registry = self.run(self._server.start())
+        except BaseException:
+            self._end_thread()
+            raise
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine in the server's event loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the server's event loop, and block until it is done."""
+        return self.submit(work).result(_SECONDS)
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Answer one request of any event loop, as an ASGI application. The server is started and stopped elsewhere."""
+        if scope["type"] == "lifespan":
+            await _answer_lifespan(receive, send)
+            return
+        loop = asyncio.get_running_loop()
+        if loop is self._loop:
+            await self._app(scope, receive, send)
+            return
+
+        async def receive_there() -> Message:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_coroutine(receive()), loop))
+
+        async def send_there(message: Message) -> None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_coroutine(send(message)), loop))
+
+        await asyncio.wrap_future(self.submit(_coroutine(self._app(scope, receive_there, send_there))))
+
+    def stop(self) -> None:
+        """Finish writes, close the store and end the thread."""
+        if self._thread.is_alive():
+            self.run(self._server.stop())
+            self._end_thread()
+
+    def _end_thread(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class InProcessTransport(httpx.BaseTransport):
+    """Answers the requests of a blocking httpx client from a server in this process."""
+
+    def __init__(self, server: InProcessServer) -> None:
+        self.server = server
+        self._asgi = httpx.ASGITransport(server)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request, whole."""
+        return self.server.run(self._answer_request(request))
+
+    async def _answer_request(self, request: httpx.Request) -> httpx.Response:
+        again = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
+        response = await self._asgi.handle_async_request(again)
+        return httpx.Response(response.status_code, headers=response.headers, content=await response.aread())
+
+
+async def _coroutine(awaitable: Any) -> Any:
+    return await awaitable
+
+
+async def _answer_lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,107 @@
+"""Failures on purpose: an ASGI application in front of another one that refuses, delays or drops some requests."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from http import HTTPStatus
+from threading import Lock
+
+import msgspec
+
+from stele.protocol.confluent import MEDIA_TYPE, ErrorMessage
+from stele.server.dispatch import App, AsgiScope, Receive, Send
+
+_ALWAYS = -1
+
+
+class ConnectionDropped(ConnectionError):
+    """The server ended a connection without an answer, because a test asked for it."""
+
+
+@dataclass
+class Failure:
+    """What happens to the requests of a method and a path.
+
+    Attributes:
+        path: Pattern of paths with `*`, such as `/subjects/*`.
+        method: GET, POST … or `*`.
+        status: Status of the answer, None to let the request through.
+        latency: Seconds to wait first.
+        drop: Whether the connection ends without an answer.
+        times: Requests that are left to fail, -1 for all of them.
+    """
+
+    path: str = "*"
+    method: str = "*"
+    status: int | None = None
+    latency: float = 0.0
+    drop: bool = False
+    times: int = 1
+
+    def is_for(self, method: str, path: str) -> bool:
+        """Whether a request is to fail."""
+        return self.times != 0 and self.method in {"*", method} and fnmatchcase(path, self.path)
+
+
+class FailingApp:
+    """An ASGI application that passes requests on to another one, except those that are to fail."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._failures: list[Failure] = []
+        self._lock = Lock()
+        self.requests: list[str] = []
+
+    def add_failure(self, failure: Failure) -> None:
+        """Let requests fail; of several failures that fit a request the one added first counts."""
+        with self._lock:
+            self._failures.append(failure)
+
+    def clear(self) -> None:
+        """Let no request fail any more, and forget which there were."""
+        with self._lock:
+            self._failures.clear()
+            self.requests.clear()
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        failure = self._take_failure(scope["method"], scope["path"])
+        if failure is None:
+            await self._app(scope, receive, send)
+            return
+        await asyncio.sleep(failure.latency)
+        if failure.drop:
+            _drop_connection(send)
+        elif failure.status is not None:
+            await _send_error(send, failure.status)
+        else:
+            await self._app(scope, receive, send)
+
+    def _take_failure(self, method: str, path: str) -> Failure | None:
+        with self._lock:
+            self.requests.append(f"{method} {path}")
+            found = next((failure for failure in self._failures if failure.is_for(method, path)), None)
+            if found is not None and found.times != _ALWAYS:
+                found.times -= 1
+            return found
+
+
+def _drop_connection(send: Send) -> None:
+    """End the connection under a server, which is that of uvicorn; elsewhere the error itself is the broken one."""
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    if transport is None:
+        raise ConnectionDropped("the connection was dropped on purpose")
+    transport.abort()
+
+
+async def _send_error(send: Send, status: int) -> None:
+    phrase = HTTPStatus(status).phrase if status in list(HTTPStatus) else "failure"
+    body = msgspec.json.encode(ErrorMessage(status, f"{phrase} (on purpose)"))
+    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,100 @@
+"""Every error has an answer in the Confluent dialect's words."""
+
+import inspect
+
+import pytest
+from litestar.exceptions import HTTPException
+
+from stele import errors as err
+from stele.apis.confluent.errors import ERROR_CODES, FAULTS, Asking, fault_of
+from stele.apis.confluent.options import ConfluentOptions
+from stele.core.findings import Finding
+
+ASKING = Asking("s", ".", ConfluentOptions())
+
+ERRORS = [
+    (err.SubjectNotFound("s"), 404, 40401, "Subject 's' not found."),
+    (err.VersionNotFound(3), 404, 40402, "Version 3 not found."),
+    (err.VersionNotFound("latest"), 404, 40402, "Version -1 not found."),
+    (err.ContentNotFound(), 404, 40403, "Schema not found"),
+    (err.ContentNotFound(7), 404, 40403, "Schema 7 not found"),
+    (
+        err.AlreadySoftDeleted("s"),
+        404,
+        40404,
+        "Subject 's' was soft deleted.Set permanent=true to delete permanently",
+    ),
+    (err.NotSoftDeleted("s"), 404, 40405, "Subject 's' was not deleted first before being permanently deleted"),
+    (
+        err.AlreadySoftDeleted("s", 2),
+        404,
+        40406,
+        "Subject 's' Version 2 was soft deleted.Set permanent=true to delete permanently",
+    ),
+    (
+        err.NotSoftDeleted("s", 2),
+        404,
+        40407,
+        "Subject 's' Version 2 was not deleted first before being permanently deleted",
+    ),
+    (
+        err.SettingNotFound("s", "compatibility"),
+        404,
+        40408,
+        "Subject 's' does not have subject-level compatibility configured",
+    ),
+    (err.SettingNotFound("s", "mode"), 404, 40409, "Subject 's' does not have subject-level mode configured"),
+    (err.StoreError("disk"), 500, 50001, "disk"),
+    (err.StoreTimeout("late"), 500, 50002, "late"),
+    (err.Forbidden("no"), 403, 403, "no"),
+    (err.Unauthenticated("who"), 401, 401, "who"),
+    (err.NotInstalled("x", "y"), 501, 501, "x is not installed: pip install 'stele-registry[y]'"),
+    (HTTPException(status_code=404), 404, 404, "HTTP 404 Not Found"),
+    (HTTPException(status_code=413), 422, 42209, "Register operation failed because schema is too large"),
+    (KeyError("internal"), 500, 500, "Internal Server Error"),
+]
+
+
+@pytest.mark.parametrize(("error", "status", "code", "message"), ERRORS, ids=lambda value: str(value)[:40])
+def test_answers(error: Exception, status: int, code: int, message: str) -> None:
+    """Status, code and sentence of the original."""
+    assert fault_of(error, ASKING) == (status, code, message)
+
+
+def test_every_error_has_an_answer_of_its_family() -> None:
+    """No error of the tree is answered as an accident: only what is below us, or missing here, is a server error."""
+    below = (err.Unavailable, err.NotInstalled, err.DataError)
+    for _, cls in inspect.getmembers(err, inspect.isclass):
+        if issubclass(cls, err.SteleError) and cls is not err.SteleError:
+            status, _, _ = next(FAULTS[base] for base in cls.__mro__ if base in FAULTS)
+            assert (status >= 500) == issubclass(cls, below), cls
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (ConfluentOptions(), 409),
+        (ConfluentOptions(profile="7.9"), 409),
+        (ConfluentOptions(profile="8.2"), 40901),
+        (ConfluentOptions(incompatible_code=40901), 40901),
+        (ConfluentOptions(profile="8.2", incompatible_code=409), 409),
+    ],
+)
+def test_the_code_of_a_refusal_is_that_of_the_release(options: ConfluentOptions, code: int) -> None:
+    """Later releases say 40901, with the same status; a setting can say otherwise."""
+    error = err.Incompatible("s", [Finding("RULE", "/a")])
+    assert fault_of(error, Asking("s", ".", options))[:2] == (409, code)
+
+
+def test_a_new_error_is_answered_like_its_ancestor() -> None:
+    """The class tree decides, so that no error is forgotten."""
+
+    class Newer(err.VersionNotFound):
+        pass
+
+    assert fault_of(Newer(1), ASKING)[:2] == (404, 40402)
+
+
+def test_codes_follow_their_status() -> None:
+    """A code is a status, or one times 100 and a bit."""
+    assert all(code < 600 or 400 <= code // 100 < 600 for code in ERROR_CODES)

@@ -1,0 +1,49 @@
+"""Errors of the native API have one shape."""
+
+import msgspec
+import pytest
+from litestar.exceptions import HTTPException
+
+from stele import errors as err
+from stele.apis.http.bodies import NotJson, WrongShape
+from stele.apis.native.errors import Problem, problem_of, status_of
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (err.SubjectNotFound("s"), 404, "subject_not_found"),
+        (err.Incompatible("s", []), 409, "incompatible"),
+        (err.PreconditionFailed("x"), 412, "precondition_failed"),
+        (err.UnknownFormat("x"), 422, "unknown_format"),
+        (err.UnresolvedReference("x"), 422, "unresolved_reference"),
+        (err.TooLarge("x"), 413, "too_large"),
+        (err.Forbidden("x"), 403, "forbidden"),
+        (err.Unauthenticated("x"), 401, "unauthenticated"),
+        (err.StoreTimeout("x"), 503, "store_timeout"),
+        (err.NotInstalled("x", "y"), 501, "not_installed"),
+        (NotJson("x"), 400, "invalid_request"),
+        (WrongShape("x"), 422, "invalid_request"),
+        (HTTPException(status_code=404), 404, "not_found"),
+        (KeyError("secret"), 500, "internal_error"),
+    ],
+)
+def test_statuses_and_kinds(error: Exception, status: int, kind: str) -> None:
+    """The class decides, known to the caller by its name in the error tree."""
+    assert status_of(error) == status
+    assert problem_of(error).kind == kind
+    assert "secret" not in problem_of(error).message
+
+
+def test_malformed_schemas_say_where() -> None:
+    """Line, column, path and expectation travel in members of their own."""
+    error = err.MalformedSchema("bad", line=2, column=3, path="/a", expected="good")
+    assert msgspec.to_builtins(problem_of(error)) == {
+        "kind": "malformed_schema",
+        "message": "bad",
+        "line": 2,
+        "column": 3,
+        "path": "/a",
+        "expected": "good",
+    }
+    assert problem_of(err.UnknownPolicy("x")) == Problem("unknown_policy", "x", None, None, None, None)
