@@ -21,7 +21,7 @@ RULESETS = ("confluent", "containment")
 ROUNDS = 15
 
 
-def pairs() -> list[tuple[bytes, bytes]]:
+def published_pairs() -> list[tuple[bytes, bytes]]:
     """(reader, writer) texts of the published cases, both ways."""
     lines = [json.loads(line) for line in CASES.read_text(encoding="ascii").splitlines()]
     found = [(case["new"].encode(), case["old"].encode()) for case in lines if "old" in case]
@@ -32,12 +32,12 @@ def with_findings(ruleset: str) -> list[tuple[bytes, bytes]]:
     """The pairs a ruleset has something to say about: those cost the most."""
     return [
         (reader, writer)
-        for reader, writer in pairs()
+        for reader, writer in published_pairs()
         if JSON_SCHEMA.check(JSON_SCHEMA.parse(reader, {}), JSON_SCHEMA.parse(writer, {}), ruleset)
     ]
 
 
-def times(ruleset: str, reader: bytes, writer: bytes) -> tuple[float, float, float]:
+def measure_times(ruleset: str, reader: bytes, writer: bytes) -> tuple[float, float, float]:
     """Best of some rounds in ms: the check alone, parsing and checking, compiling by jsonschema-rs, in turn.
 
     Every round parses anew, so that nothing a parsed schema remembers helps the check.
@@ -60,7 +60,7 @@ def main() -> None:
     """Median and 95th percentile over the pairs with findings, for each ruleset, and the ratio to compiling."""
     rows: list[Row] = []
     for ruleset in RULESETS:
-        measured = [times(ruleset, reader, writer) for reader, writer in with_findings(ruleset)]
+        measured = [measure_times(ruleset, reader, writer) for reader, writer in with_findings(ruleset)]
         alone, whole, compiled = (list(column) for column in zip(*measured, strict=True))
         rows.append(
             {

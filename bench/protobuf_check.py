@@ -30,14 +30,14 @@ BUF_PAIRS = 5
 _number = count()
 
 
-def pairs() -> list[tuple[str, str]]:
+def published_pairs() -> list[tuple[str, str]]:
     """(reader, writer) texts of the published cases that compile, both ways."""
     lines = [json.loads(line) for path in sorted(CASES.glob("*-protobuf.jsonl")) for line in path.open("rb")]
     found = [(case["new"], case["old"]) for case in lines if case.get("compiles") and "old" in case]
     return [pair for new, old in found for pair in ((new, old), (old, new))]
 
 
-def parse(text: str) -> ProtobufSchema:
+def parse_anew(text: str) -> ProtobufSchema:
     """A schema compiled anew: a comment tells each text from all that were parsed before."""
     return PROTOBUF.parse(f"{text}\n// {next(_number)}\n".encode(), {})
 
@@ -45,9 +45,9 @@ def parse(text: str) -> ProtobufSchema:
 def with_findings(ruleset: str) -> list[tuple[str, str]]:
     """The pairs a ruleset has something to say about."""
     found = []
-    for reader, writer in pairs():
+    for reader, writer in published_pairs():
         try:
-            new, old = parse(reader), parse(writer)
+            new, old = parse_anew(reader), parse_anew(writer)
         except MalformedSchema:
             continue
         if PROTOBUF.check(new, old, ruleset):
@@ -55,14 +55,14 @@ def with_findings(ruleset: str) -> list[tuple[str, str]]:
     return found
 
 
-def times(ruleset: str, reader: str, writer: str, folder: Path) -> tuple[float, float, float]:
+def measure_times(ruleset: str, reader: str, writer: str, folder: Path) -> tuple[float, float, float]:
     """Best of some rounds in ms: the check alone, compiling and checking, protoc compiling both, in turn."""
     for name, text in (("new.proto", reader), ("old.proto", writer)):
         (folder / name).write_text(text)
     best = [float("inf")] * 3
     for _ in range(ROUNDS):
         start = perf_counter()
-        new, old = parse(reader), parse(writer)
+        new, old = parse_anew(reader), parse_anew(writer)
         parsed = perf_counter()
         PROTOBUF.check(new, old, ruleset)
         checked = perf_counter()
@@ -73,7 +73,7 @@ def times(ruleset: str, reader: str, writer: str, folder: Path) -> tuple[float, 
     return best[0] * 1000, best[1] * 1000, best[2] * 1000
 
 
-def buf(reader: str, writer: str, folder: Path) -> float:
+def measure_buf(reader: str, writer: str, folder: Path) -> float:
     """Milliseconds of one `buf breaking` over the pair."""
     program = shutil.which("buf", path=str(Path(sys.executable).parent))
     if program is None:
@@ -96,7 +96,7 @@ def main() -> None:
         folder = Path(name)
         for ruleset in RULESETS:
             found = with_findings(ruleset)
-            measured = [times(ruleset, *pair, folder) for pair in found]
+            measured = [measure_times(ruleset, *pair, folder) for pair in found]
             alone, whole, compiled = (list(column) for column in zip(*measured, strict=True))
             rows.append(
                 {
@@ -108,7 +108,7 @@ def main() -> None:
                     "with compiling p95": quantiles(whole, n=20)[-1],
                     "protoc both ms": median(compiled),
                     "all/protoc": median(whole) / median(compiled),
-                    "buf CLI ms": median(buf(*pair, folder) for pair in found[:BUF_PAIRS]),
+                    "buf CLI ms": median(measure_buf(*pair, folder) for pair in found[:BUF_PAIRS]),
                 }
             )
     notes = [

@@ -41,14 +41,14 @@ SCALARS = (
 )
 
 
-def document(chance: Random, depth: int = 3) -> Any:
+def random_document(chance: Random, depth: int = 3) -> Any:
     """A JSON value; no float stands for an integer, as drafts differ on those."""
     kind = chance.random()
     if depth == 0 or kind < 0.55:
         return chance.choice(SCALARS)
     if kind < 0.75:
-        return [document(chance, depth - 1) for _ in range(chance.randint(0, 3))]
-    return {chance.choice((*NAMES, "zz")): document(chance, depth - 1) for _ in range(chance.randint(0, 3))}
+        return [random_document(chance, depth - 1) for _ in range(chance.randint(0, 3))]
+    return {chance.choice((*NAMES, "zz")): random_document(chance, depth - 1) for _ in range(chance.randint(0, 3))}
 
 
 class Schemas:
@@ -58,10 +58,10 @@ class Schemas:
         self._chance = chance
         self._draft = draft
 
-    def pair(self) -> tuple[Any, Any]:
+    def make_pair(self) -> tuple[Any, Any]:
         """A schema and a copy of it with three changes."""
-        writer = {"definitions": {"d": self.schema(2)}, **self._object_schema()}
-        reader = self._changed(self._changed(self._changed(writer, 3), 3), 3)
+        writer = {"definitions": {"d": self.make_schema(2)}, **self._object_schema()}
+        reader = self._change_schema(self._change_schema(self._change_schema(writer, 3), 3), 3)
         reader = reader if isinstance(reader, dict) else {"allOf": [reader]} if self._draft > 4 else {}
         return {**writer, "$schema": URIS[self._draft]}, {
             "definitions": {"d": {}},
@@ -70,20 +70,27 @@ class Schemas:
         }
 
     def _object_schema(self) -> dict[str, Any]:
-        found = self.schema(3)
+        found = self.make_schema(3)
         return found if isinstance(found, dict) else {}
 
-    def schema(self, depth: int) -> Any:
+    def make_schema(self, depth: int) -> Any:
         """A schema, references to `#` and `#/definitions/d` included."""
         chance = self._chance
         if depth == 0 or chance.random() < 0.1:
             plain: list[Any] = [{}, {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}]
             plain += [{"type": ["string", "null"]}, {"$ref": "#/definitions/d"}, {"$ref": "#"}]
             return chance.choice(plain + ([True, False] if self._draft > 4 else []))
-        makers = (self._string, self._number, self._object, self._array, self._combined, self._listed)
+        makers = (
+            self._string_schema,
+            self._number_schema,
+            self._make_object_schema,
+            self._array_schema,
+            self._combined_schema,
+            self._listed_schema,
+        )
         return chance.choices(makers, (2, 2, 3, 2, 2, 0.5))[0](depth - 1)
 
-    def _some(self, **keywords: tuple[float, Any]) -> dict[str, Any]:
+    def _some_keywords(self, **keywords: tuple[float, Any]) -> dict[str, Any]:
         """Each keyword with its chance; its value is made when wanted."""
         return {
             name: make() if callable(make) else make
@@ -91,9 +98,9 @@ class Schemas:
             if self._chance.random() < share
         }
 
-    def _string(self, _depth: int) -> Any:
+    def _string_schema(self, _depth: int) -> Any:
         pick = self._chance.choice
-        return self._some(
+        return self._some_keywords(
             type=(0.8, lambda: pick(["string", ["string", "integer"]])),
             minLength=(0.4, lambda: pick([0, 1, 2, 3])),
             maxLength=(0.4, lambda: pick([0, 1, 2, 4])),
@@ -101,22 +108,22 @@ class Schemas:
             format=(0.1, "date"),
         )
 
-    def _number(self, _depth: int) -> Any:
+    def _number_schema(self, _depth: int) -> Any:
         pick = self._chance.choice
-        found = self._some(
+        found = self._some_keywords(
             type=(0.8, lambda: pick(["integer", "number"])),
             minimum=(0.4, lambda: pick([0, 1, 2, -1, 0.5])),
             maximum=(0.4, lambda: pick([0, 1, 2, 5, 10, 3.5])),
             multipleOf=(0.3, lambda: pick([1, 2, 3, 0.5, 4])),
         )
         if self._draft > 4:
-            return found | self._some(exclusiveMinimum=(0.2, lambda: pick([0, 1])), exclusiveMaximum=(0.2, 5))
-        return found | (self._some(exclusiveMaximum=(0.4, True)) if "maximum" in found else {})
+            return found | self._some_keywords(exclusiveMinimum=(0.2, lambda: pick([0, 1])), exclusiveMaximum=(0.2, 5))
+        return found | (self._some_keywords(exclusiveMaximum=(0.4, True)) if "maximum" in found else {})
 
-    def _object(self, depth: int) -> Any:
-        chance, inner = self._chance, partial(self.schema, depth)
+    def _make_object_schema(self, depth: int) -> Any:
+        chance, inner = self._chance, partial(self.make_schema, depth)
         later = self._draft > 7
-        return self._some(
+        return self._some_keywords(
             type=(0.8, "object"),
             properties=(0.8, lambda: {name: inner() for name in chance.sample(NAMES, chance.randint(0, 3))}),
             required=(0.4, lambda: chance.sample(NAMES, chance.randint(1, 2))),
@@ -131,14 +138,14 @@ class Schemas:
             unevaluatedProperties=(0.15 * later, lambda: chance.choice([False, inner()])),
         )
 
-    def _array(self, depth: int) -> Any:
-        chance, inner = self._chance, partial(self.schema, depth)
+    def _array_schema(self, depth: int) -> Any:
+        chance, inner = self._chance, partial(self.make_schema, depth)
 
         def several() -> list[Any]:
             return [inner() for _ in range(chance.randint(1, 2))]
 
         tuples, later = self._draft < 20, self._draft > 7
-        return self._some(
+        return self._some_keywords(
             type=(0.8, "array"),
             items=(0.6, (lambda: chance.choice([inner(), several()])) if tuples else inner),
             additionalItems=(0.3 * tuples, inner if self._draft > 4 else False),
@@ -152,30 +159,30 @@ class Schemas:
             unevaluatedItems=(0.15 * later, lambda: chance.choice([False, inner()])),
         )
 
-    def _combined(self, depth: int) -> Any:
+    def _combined_schema(self, depth: int) -> Any:
         chance = self._chance
         keyword = chance.choice(["anyOf", "oneOf", "allOf", "not", *(["if"] if self._draft > 6 else [])])
         found: dict[str, Any]
         if keyword == "not":
-            found = {"not": self.schema(depth)}
+            found = {"not": self.make_schema(depth)}
         elif keyword == "if":
-            inner = partial(self.schema, depth)
-            found = {"if": inner(), **self._some(then=(0.8, inner), **{"else": (0.6, inner)})}
+            inner = partial(self.make_schema, depth)
+            found = {"if": inner(), **self._some_keywords(then=(0.8, inner), **{"else": (0.6, inner)})}
         else:
-            found = {keyword: [self.schema(depth) for _ in range(chance.randint(1, 3))]}
-        extra = self.schema(depth) if chance.random() < 0.4 else {}
+            found = {keyword: [self.make_schema(depth) for _ in range(chance.randint(1, 3))]}
+        extra = self.make_schema(depth) if chance.random() < 0.4 else {}
         return {**extra, **found} if isinstance(extra, dict) and "$ref" not in extra else found
 
-    def _listed(self, _depth: int) -> Any:
+    def _listed_schema(self, _depth: int) -> Any:
         values = self._chance.sample(SCALARS, self._chance.randint(1, 3))
         return {"enum": values} if self._draft == 4 or self._chance.random() < 0.5 else {"const": values[0]}
 
-    def _changed(self, schema: Any, depth: int) -> Any:
+    def _change_schema(self, schema: Any, depth: int) -> Any:
         """A copy with one thing changed somewhere; one change in seven replaces a whole schema."""
         chance = self._chance
         names = [name for name in schema if name[0] != "$"] if isinstance(schema, dict) else []
         if not names or chance.random() < 0.15:
-            return self.schema(max(depth, 1))
+            return self.make_schema(max(depth, 1))
         copy = json.loads(json.dumps(schema))
         name = chance.choice(names)
         value = copy[name]
@@ -183,12 +190,12 @@ class Schemas:
             del copy[name]
         elif name in ("properties", "patternProperties", "definitions") and value:
             place = chance.choice(list(value))
-            value[place] = self._changed(value[place], depth - 1)
+            value[place] = self._change_schema(value[place], depth - 1)
         elif name in ("anyOf", "oneOf", "allOf"):
             place = chance.randrange(len(value))
-            value[place] = self._changed(value[place], depth - 1)
+            value[place] = self._change_schema(value[place], depth - 1)
         elif isinstance(value, dict) and name in ("items", "not", "additionalProperties", "contains", "if", "then"):
-            copy[name] = self._changed(value, depth - 1)
+            copy[name] = self._change_schema(value, depth - 1)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             copy[name] = max(value + chance.choice([-1, 1]), int(name == "multipleOf"))
         return copy

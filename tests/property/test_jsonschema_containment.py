@@ -40,7 +40,7 @@ def parse(schema: Any) -> ParsedJsonSchema | None:
         return None
 
 
-def refuted(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Any]:
+def find_refuted(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Any]:
     """Documents of the writer which the reader refuses."""
     mine, theirs = reader.validator, writer.validator
     return [value for value in DOCUMENTS if theirs.is_valid(value) and not mine.is_valid(value)]
@@ -55,7 +55,7 @@ def test_compatible_means_no_document_speaks_against_it(seed: int, draft: int) -
         return
     findings = JSON_SCHEMA.check(reader, writer, "containment")
     if not findings:
-        assert refuted(reader, writer) == []
+        assert find_refuted(reader, writer) == []
         return
     (finding,) = findings
     assert finding.breaks
@@ -77,7 +77,7 @@ def test_drafts_may_differ(seed: int, old: int, new: int) -> None:
     reader = {**writer, "$schema": URIS[new]}
     before, after = parse(writer), parse(reader)
     if before is not None and after is not None and not JSON_SCHEMA.check(after, before, "containment"):
-        assert refuted(after, before) == []
+        assert find_refuted(after, before) == []
 
 
 @QUICK
@@ -89,7 +89,7 @@ def test_the_structural_proof_is_sound_by_itself(seed: int, draft: int) -> None:
         return
     views = [DocumentView(one_document(each, Draft.DRAFT2020, formats=False)) for each in (reader, writer)]
     if StructuralProver(views[0], views[1]).can_prove(views[0].root, views[1].root):
-        assert refuted(reader, writer) == []
+        assert find_refuted(reader, writer) == []
 
 
 @QUICK

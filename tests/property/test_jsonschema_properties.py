@@ -21,7 +21,7 @@ SMALL = st.integers(0, 5)
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text())
 
 
-def _objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def _object_schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     keywords = {
         "type": st.sampled_from(["object", ["object", "null"]]),
         "properties": st.dictionaries(NAMES, inner, max_size=3),
@@ -34,7 +34,7 @@ def _objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries({}, optional=keywords)
 
 
-def _arrays(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def _array_schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     keywords = {
         "type": st.just("array"),
         "items": st.one_of(inner, st.lists(inner, min_size=1, max_size=3)),
@@ -45,7 +45,7 @@ def _arrays(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries({}, optional=keywords)
 
 
-def _combined(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def _combined_schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     branches = st.lists(inner, min_size=1, max_size=3)
     keywords = {"allOf": branches, "anyOf": branches, "oneOf": branches, "not": inner, "if": inner, "then": inner}
     return st.fixed_dictionaries({}, optional=keywords)
@@ -62,7 +62,11 @@ LEAVES = st.one_of(
     st.builds(lambda values: {"enum": values}, st.lists(VALUES, min_size=1, max_size=3, unique_by=repr)),
     st.builds(lambda value, title: {"const": value, "title": title, "default": value}, VALUES, st.text()),
 )
-INNER = st.recursive(LEAVES, lambda inner: st.one_of(_objects(inner), _arrays(inner), _combined(inner)), max_leaves=8)
+INNER = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(_object_schemas(inner), _array_schemas(inner), _combined_schemas(inner)),
+    max_leaves=8,
+)
 SCHEMAS = st.builds(
     lambda schema, definition: {**schema, "definitions": {"d": definition}},
     INNER.filter(lambda schema: isinstance(schema, dict) and "$ref" not in schema),
@@ -79,13 +83,13 @@ def parse(schema: Any) -> ParsedJsonSchema | None:
         return None
 
 
-def shuffled(value: Any, chance: random.Random) -> Any:
+def shuffle_members(value: Any, chance: random.Random) -> Any:
     """The same JSON value with its members in another order."""
     if isinstance(value, dict):
-        members = [(name, shuffled(member, chance)) for name, member in value.items()]
+        members = [(name, shuffle_members(member, chance)) for name, member in value.items()]
         chance.shuffle(members)
         return dict(members)
-    return [shuffled(item, chance) for item in value] if isinstance(value, list) else value
+    return [shuffle_members(item, chance) for item in value] if isinstance(value, list) else value
 
 
 @QUICK
@@ -105,7 +109,7 @@ def test_printing_loses_nothing_and_is_idempotent(schema: Any) -> None:
 @given(SCHEMAS, st.randoms(use_true_random=False))
 def test_order_of_members_has_no_meaning(schema: Any, chance: random.Random) -> None:
     """A shuffled schema has the same NORMALIZED form and fingerprints, and no change to the first."""
-    parsed, other = parse(schema), parse(shuffled(schema, chance))
+    parsed, other = parse(schema), parse(shuffle_members(schema, chance))
     if parsed is None or other is None:
         assert parsed is other
         return

@@ -26,7 +26,7 @@ TYPES = [*SCALARS, "Top0", "Kind"]
 
 
 @st.composite
-def members(draw: st.DrawFn, depth: int = 0) -> list[str]:
+def message_members(draw: st.DrawFn, depth: int = 0) -> list[str]:
     """The declarations inside a message: numbered fields in any order, maps, oneofs, nested types, reserved numbers."""
     count = draw(st.integers(0, 6))
     numbers = draw(st.lists(st.integers(1, 5000), min_size=count, max_size=count, unique=True))
@@ -49,42 +49,42 @@ def members(draw: st.DrawFn, depth: int = 0) -> list[str]:
     if draw(st.booleans()):
         made.append(f"reserved {draw(st.integers(6000, 7000))}, 8000 to {draw(st.integers(8001, 9000))};")
     if depth < 3:
-        bodies = [draw(members(depth + 1)) for _ in range(draw(st.integers(0, 2)))]
+        bodies = [draw(message_members(depth + 1)) for _ in range(draw(st.integers(0, 2)))]
         made += [f"message Nested{depth}{index} {{ {' '.join(body)} }}" for index, body in enumerate(bodies)]
     return draw(st.permutations(made))
 
 
 @st.composite
-def sources(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
+def proto_sources(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
     """A proto3 file: statements that may stand in any order, and the members of its messages."""
     statements = [
         "enum Kind { ZERO = 0; ONE = 1; }",
         'option java_package = "x.y";',
         'import "google/protobuf/any.proto";',
     ]
-    return statements, [draw(members()) for _ in range(draw(st.integers(1, 3)))]
+    return statements, [draw(message_members()) for _ in range(draw(st.integers(1, 3)))]
 
 
-def text(source: tuple[list[str], list[list[str]]]) -> bytes:
+def source_text(source: tuple[list[str], list[list[str]]]) -> bytes:
     """The file as source text."""
     statements, messages = source
     tops = [f"message Top{index} {{ {' '.join(body)} }}" for index, body in enumerate(messages)]
     return "\n".join(['syntax = "proto3"; package p.q;', *statements, *tops]).encode()
 
 
-def parse(source: tuple[list[str], list[list[str]]]) -> ProtobufSchema:
+def parse_source(source: tuple[list[str], list[list[str]]]) -> ProtobufSchema:
     """The parsed file."""
-    return PROTOBUF.parse(text(source), {})
+    return PROTOBUF.parse(source_text(source), {})
 
 
 LAW = settings(max_examples=scale_examples(60), deadline=None)
 
 
 @LAW
-@given(sources())
+@given(proto_sources())
 def test_printing_loses_nothing(source: tuple[list[str], list[list[str]]]) -> None:
     """parse(print(x)) has the descriptor of x, with and without source positions, and printing is idempotent."""
-    schema = parse(source)
+    schema = parse_source(source)
     printed = PROTOBUF.canonical(schema, TextForm.PRINTED)
     again = PROTOBUF.parse(printed, {})
     assert again.proto == schema.proto
@@ -94,7 +94,7 @@ def test_printing_loses_nothing(source: tuple[list[str], list[list[str]]]) -> No
 
 
 @LAW
-@given(sources(), st.randoms(use_true_random=False))
+@given(proto_sources(), st.randoms(use_true_random=False))
 def test_style_does_not_change_the_normal_form(
     source: tuple[list[str], list[list[str]]], chance: random.Random
 ) -> None:
@@ -108,19 +108,19 @@ def test_style_does_not_change_the_normal_form(
         rest = [member for member in body if not member.startswith("message")]
         chance.shuffle(rest)
         others.append(nested + rest)
-    one, two = parse(source), parse((shuffled, others))
+    one, two = parse_source(source), parse_source((shuffled, others))
     assert PROTOBUF.canonical(one, TextForm.NORMALIZED) == PROTOBUF.canonical(two, TextForm.NORMALIZED)
     assert PROTOBUF.fingerprints(one) == PROTOBUF.fingerprints(two)
     assert PROTOBUF.check(one, two) == PROTOBUF.check(two, one) == []
 
 
 @LAW
-@given(sources(), sources())
+@given(proto_sources(), proto_sources())
 def test_checks_are_repeatable_and_reflexive(
     one: tuple[list[str], list[list[str]]], two: tuple[list[str], list[list[str]]]
 ) -> None:
     """Every schema reads its own data, and the same question has the same answer, each finding filled in."""
-    left, right = parse(one), parse(two)
+    left, right = parse_source(one), parse_source(two)
     assert PROTOBUF.check(left, left) == []
     findings = PROTOBUF.check(left, right)
     assert findings == PROTOBUF.check(left, right)
@@ -128,39 +128,39 @@ def test_checks_are_repeatable_and_reflexive(
 
 
 @LAW
-@given(sources(), st.data())
+@given(proto_sources(), st.data())
 def test_compatible_schemas_read_each_others_data(
     source: tuple[list[str], list[list[str]]], data: st.DataObject
 ) -> None:
     """What the ruleset calls compatible can at least be decoded: an example written with one is read with the other."""
     statements, messages = source
     kept = [data.draw(st.lists(st.sampled_from(body), unique=True)) if body else [] for body in messages]
-    old = parse(source)
+    old = parse_source(source)
     new_source = (
         statements,
         [[m for m in body if m in keep or m.startswith("message")] for body, keep in zip(messages, kept, strict=True)],
     )
-    new = parse(new_source)
+    new = parse_source(new_source)
     if not PROTOBUF.check(new, old):
         codec = PROTOBUF.codec(old, new)
         codec.decode(codec.encode(codec.example()))
 
 
 @LAW
-@given(sources())
+@given(proto_sources())
 def test_message_positions_are_a_bijection(source: tuple[list[str], list[list[str]]]) -> None:
     """Every message has one path of positions, which leads back to it."""
-    schema = parse(source)
+    schema = parse_source(source)
     paths = {tuple(indexes_of(schema, name)): name for name in schema.message_positions}
     assert len(paths) == len(schema.message_positions)
     assert all(message_by_indexes(schema, path) == name for path, name in paths.items())
 
 
 @LAW
-@given(sources())
+@given(proto_sources())
 def test_examples_survive(source: tuple[list[str], list[list[str]]]) -> None:
     """decode(encode(x)) encodes to the same bytes, for each top-level message."""
-    schema = parse(source)
+    schema = parse_source(source)
     for message in schema.list_messages():
         codec = ProtobufCodec(schema, full_name=message.full_name)
         data = codec.encode(codec.example())
@@ -176,7 +176,7 @@ DATA = PROTOBUF.parse(
 )
 
 
-def data(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def message_data(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Data of the message A."""
     return st.fixed_dictionaries(
         {
@@ -195,7 +195,7 @@ LEAF = {"i": 0, "u": [], "m": {}, "b": b"", "s": "", "d": 0.0}
 
 
 @LAW
-@given(st.recursive(st.just(LEAF), data, max_leaves=6))
+@given(st.recursive(st.just(LEAF), message_data, max_leaves=6))
 def test_data_survive(datum: Any) -> None:
     """decode(encode(x)) is x for data in the shape decoding gives."""
     codec = PROTOBUF.codec(DATA)

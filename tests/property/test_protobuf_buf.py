@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.formats.protobuf.buf_modules import pair
+from tests.unit.formats.protobuf.buf_modules import module_pair
 from tests.unit.formats.protobuf.buf_oracle import CATEGORIES, Files, broken_rules, rules_by_category
 
 from stele.core.ports import TextForm
@@ -18,69 +18,69 @@ PAIRS = range(160, 280)
 Pair = tuple[list[ProtobufSchema], list[ProtobufSchema]]
 
 
-def schemas(files: Files) -> list[ProtobufSchema]:
-    """The files of a module, each parsed under its path."""
+def parse_files(files: Files) -> list[ProtobufSchema]:
+    """The files of a module, each parsed_pairs under its path."""
     sources = {path: text.encode() for path, text in files.items()}
     return [PROTOBUF.parse(text, sources, name=path) for path, text in sources.items()]
 
 
 @pytest.fixture(scope="module")
-def parsed() -> dict[int, Pair]:
+def parsed_pairs() -> dict[int, Pair]:
     """The pairs that compile, which nearly all do."""
     made = {}
     for number in PAIRS:
-        new, old = pair(number)
+        new, old = module_pair(number)
         try:
-            made[number] = schemas(new), schemas(old)
+            made[number] = parse_files(new), parse_files(old)
         except MalformedSchema:
             continue
     assert len(made) > 0.95 * len(PAIRS)
     return made
 
 
-def rules(ruleset: str, new: list[ProtobufSchema], old: list[ProtobufSchema]) -> set[str]:
+def broken_by(ruleset: str, new: list[ProtobufSchema], old: list[ProtobufSchema]) -> set[str]:
     """The rules that a new module breaks."""
     return {finding.rule for finding in check_modules(ruleset, new, old)}
 
 
-def test_verdicts_are_those_of_buf(parsed: dict[int, Pair], tmp_path: Path) -> None:
+def test_verdicts_are_those_of_buf(parsed_pairs: dict[int, Pair], tmp_path: Path) -> None:
     """In each category the same rules are broken by each pair, and every rule there is by some pair."""
-    expected = broken_rules({number: pair(number) for number in parsed}, tmp_path)
+    expected = broken_rules({number: module_pair(number) for number in parsed_pairs}, tmp_path)
     categories = rules_by_category()
-    for number, (new, old) in parsed.items():
+    for number, (new, old) in parsed_pairs.items():
         for category in CATEGORIES:
-            found = rules(f"buf:{category}", new, old)
+            found = broken_by(f"buf:{category}", new, old)
             assert found == expected[number] & categories[category], f"pair {number}, {category}"
     assert set().union(*expected.values()) == set().union(*categories.values())
 
 
-def test_the_main_file_stands_for_what_it_imports(parsed: dict[int, Pair]) -> None:
+def test_the_main_file_stands_for_what_it_imports(parsed_pairs: dict[int, Pair]) -> None:
     """Where the main files import all others, comparing the two schemas is comparing the modules."""
     whole = 0
-    for new, old in parsed.values():
-        if all(len(names(side)) == len(names(side[-1:])) for side in (new, old)):
+    for new, old in parsed_pairs.values():
+        if all(len(file_names(side)) == len(file_names(side[-1:])) for side in (new, old)):
             whole += 1
             for category in CATEGORIES:
                 assert PROTOBUF.check(new[-1], old[-1], f"buf:{category}") == check_modules(f"buf:{category}", new, old)
-    assert whole > len(parsed) / 3
+    assert whole > len(parsed_pairs) / 3
 
 
-def names(module: list[ProtobufSchema]) -> set[str]:
+def file_names(module: list[ProtobufSchema]) -> set[str]:
     """The files of a module, imports included."""
     return {file.name for schema in module for file in schema.files}
 
 
-def test_stricter_categories_allow_less(parsed: dict[int, Pair]) -> None:
+def test_stricter_categories_allow_less(parsed_pairs: dict[int, Pair]) -> None:
     """What passes FILE passes PACKAGE, then WIRE_JSON, then WIRE; nothing breaks a module compared with itself."""
-    for new, old in parsed.values():
-        passed = [not rules(f"buf:{category}", new, old) for category in ("FILE", "PACKAGE", "WIRE_JSON", "WIRE")]
+    for new, old in parsed_pairs.values():
+        passed = [not broken_by(f"buf:{category}", new, old) for category in ("FILE", "PACKAGE", "WIRE_JSON", "WIRE")]
         assert passed == sorted(passed)
-        assert not any(rules(f"buf:{category}", new, new) for category in CATEGORIES)
+        assert not any(broken_by(f"buf:{category}", new, new) for category in CATEGORIES)
 
 
-def test_printing_breaks_nothing(parsed: dict[int, Pair]) -> None:
+def test_printing_breaks_nothing(parsed_pairs: dict[int, Pair]) -> None:
     """A schema's printed and normalized texts break no rule of any category, in either direction."""
-    for new, _ in list(parsed.values())[:40]:
+    for new, _ in list(parsed_pairs.values())[:40]:
         schema = new[-1]
         references = {file.name: file.SerializeToString() for file in schema.files[:-1]}
         for form in (TextForm.PRINTED, TextForm.NORMALIZED):

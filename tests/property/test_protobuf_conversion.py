@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.property.conversion_models import models
-from tests.property.test_protobuf import parse, sources
+from tests.property.test_protobuf import parse_source, proto_sources
 from tests.support.examples import scale_examples
 
 from stele.formats.conversion.model import Array, Map, Model, RecordField, RecordType, Type, TypeReference
@@ -19,7 +19,7 @@ BESIDES = {"OPEN_ENUM", "RESERVED", "TYPE", "SERVICE", "EXTENSION", "OPTION"}
 """Losses that leave every field as it is."""
 
 
-def shape(schema: ProtobufSchema, message: str, *, kinds: bool) -> dict[str, set[tuple[Any, ...]]]:
+def message_shapes(schema: ProtobufSchema, message: str, *, kinds: bool) -> dict[str, set[tuple[Any, ...]]]:
     """Every message that one leads to, by full name, as its fields; kinds is whether scalar types are told apart."""
     found: dict[str, set[tuple[Any, ...]]] = {}
     todo = [schema.get_message(message)]
@@ -63,18 +63,20 @@ def test_a_schema_that_was_made_here_is_read_back_the_same(model: Model) -> None
     }
 
 
-@given(sources())
+@given(proto_sources())
 @GENEROUS
 def test_fields_keep_name_number_and_kind(
     source: tuple[list[str], list[list[str]]],
 ) -> None:
     """Protobuf to model to Protobuf: the same fields by name and number, of the same kind but for encodings."""
-    schema = parse(source)
+    schema = parse_source(source)
     model, losses = FORMAT.to_model(schema)
     text, more = FORMAT.from_model(model)
     assert {loss.what for loss in (*losses, *more)} <= BESIDES | {"ENCODING", "NAME"}
     encoded = any(loss.what == "ENCODING" for loss in losses)
-    before, after = (shape(each, schema.type_name, kinds=not encoded) for each in (schema, PROTOBUF.parse(text, {})))
+    before, after = (
+        message_shapes(each, schema.type_name, kinds=not encoded) for each in (schema, PROTOBUF.parse(text, {}))
+    )
     assert after == before
 
 

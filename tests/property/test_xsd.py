@@ -7,7 +7,15 @@ import random
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from lxml import etree
-from tests.property.xsd_pairs import Complex, Simple, changed, element, random_complex, random_simple, schema
+from tests.property.xsd_pairs import (
+    Complex,
+    Simple,
+    change_type,
+    random_complex,
+    random_simple,
+    sample_document,
+    schema_text,
+)
 from tests.support.examples import scale_examples
 
 from stele.core.findings import Finding, Severity
@@ -20,30 +28,30 @@ DOCUMENTS = 25
 _SLOW_DRAWS = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
-def parsed(kind: Simple | Complex) -> ParsedXsd:
+def parse_type(kind: Simple | Complex) -> ParsedXsd:
     """The schema of a type; examples whose schema is ambiguous or contradictory are skipped."""
     try:
-        return XSD.parse(schema(kind), {})
+        return XSD.parse(schema_text(kind), {})
     except MalformedSchema:
         assume(False)
         raise
 
 
-def pair(seed: int) -> tuple[Simple | Complex, ParsedXsd, ParsedXsd]:
+def random_pair(seed: int) -> tuple[Simple | Complex, ParsedXsd, ParsedXsd]:
     """A writer's type, its schema, and a reader's."""
     rng = random.Random(seed)
     writer: Simple | Complex = random_simple(rng) if rng.random() < 0.3 else random_complex(rng)
-    reader = changed(writer, rng) if rng.random() < 0.8 else random_complex(rng)
-    return writer, parsed(writer), parsed(reader)
+    reader = change_type(writer, rng) if rng.random() < 0.8 else random_complex(rng)
+    return writer, parse_type(writer), parse_type(reader)
 
 
-def documents(kind: Simple | Complex, seed: int) -> list[bytes]:
+def random_documents(kind: Simple | Complex, seed: int) -> list[bytes]:
     """Random documents of a type, valid or nearly."""
     rng = random.Random(seed)
-    return [element("r", kind, rng).encode() for _ in range(DOCUMENTS)]
+    return [sample_document("r", kind, rng).encode() for _ in range(DOCUMENTS)]
 
 
-def breaks(findings: list[Finding]) -> bool:
+def has_breaking(findings: list[Finding]) -> bool:
     """Whether anything but a warning was found."""
     return any(finding.level is not Severity.WARNING for finding in findings)
 
@@ -56,12 +64,12 @@ def breaks(findings: list[Finding]) -> bool:
 @given(seed=st.integers(0, 2**40))
 def test_compatible_means_every_document_passes(seed: int) -> None:
     """When no finding is made, every random document the writer's schema allows is valid for the reader's."""
-    kind, writer, reader = pair(seed)
-    if breaks(XSD.check(reader, writer)):
+    kind, writer, reader = random_pair(seed)
+    if has_breaking(XSD.check(reader, writer)):
         return
-    for document in documents(kind, seed):
+    for document in random_documents(kind, seed):
         if is_valid(writer, document):
-            assert is_valid(reader, document), (document, schema(kind), etree.tostring(reader.root))
+            assert is_valid(reader, document), (document, schema_text(kind), etree.tostring(reader.root))
 
 
 @settings(
@@ -72,7 +80,7 @@ def test_compatible_means_every_document_passes(seed: int) -> None:
 @given(seed=st.integers(0, 2**40))
 def test_witnesses_are_proofs_for_another_validator(seed: int) -> None:
     """Nearly every witness convinces libxml2 too; each one convinces the validator the verdict is about."""
-    _, writer, reader = pair(seed)
+    _, writer, reader = random_pair(seed)
     for finding in XSD.check(reader, writer):
         if finding.witness is not None:
             assert is_valid(writer, finding.witness.encode())
@@ -95,7 +103,7 @@ def test_witnesses_are_proofs_for_another_validator(seed: int) -> None:
 @given(seed=st.integers(0, 2**40))
 def test_every_schema_contains_itself(seed: int) -> None:
     """A schema is compatible with itself and with each of its printed texts, whatever is in it."""
-    _, writer, reader = pair(seed)
+    _, writer, reader = random_pair(seed)
     for side in (writer, reader):
         for form in TextForm:
             again = XSD.parse(XSD.canonical(side, form), {})
@@ -110,9 +118,9 @@ def test_the_pairs_are_worth_it() -> None:
         rng = random.Random(seed)
         writer = random_complex(rng)
         try:
-            old, new = XSD.parse(schema(writer), {}), XSD.parse(schema(changed(writer, rng)), {})
+            old, new = XSD.parse(schema_text(writer), {}), XSD.parse(schema_text(change_type(writer, rng)), {})
         except MalformedSchema:
             continue
-        verdicts.append(breaks(XSD.check(new, old)))
+        verdicts.append(has_breaking(XSD.check(new, old)))
     assert verdicts.count(True) >= 10
     assert verdicts.count(False) >= 10

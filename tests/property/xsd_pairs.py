@@ -52,21 +52,21 @@ class Simple:
     facets: tuple[tuple[str, str], ...] = ()
     parts: tuple[Simple, ...] = ()
 
-    def xml(self) -> str:
+    def to_xml(self) -> str:
         """As an anonymous type."""
         if self.kind == "list":
-            return f"<xs:simpleType><xs:list>{self.parts[0].xml()}</xs:list></xs:simpleType>"
+            return f"<xs:simpleType><xs:list>{self.parts[0].to_xml()}</xs:list></xs:simpleType>"
         if self.kind == "union":
-            return f"<xs:simpleType><xs:union>{''.join(p.xml() for p in self.parts)}</xs:union></xs:simpleType>"
+            return f"<xs:simpleType><xs:union>{''.join(p.to_xml() for p in self.parts)}</xs:union></xs:simpleType>"
         facets = "".join(f'<xs:{name} value="{value}"/>' for name, value in self.facets)
         return f'<xs:simpleType><xs:restriction base="{self.base}">{facets}</xs:restriction></xs:simpleType>'
 
-    def text(self, rng: random.Random) -> str:
+    def sample_text(self, rng: random.Random) -> str:
         """A text that has a chance."""
         if self.kind == "list":
-            return " ".join(self.parts[0].text(rng) for _ in range(rng.randrange(4)))
+            return " ".join(self.parts[0].sample_text(rng) for _ in range(rng.randrange(4)))
         if self.kind == "union":
-            return rng.choice(self.parts).text(rng)
+            return rng.choice(self.parts).sample_text(rng)
         values = [value for name, value in self.facets if name == "enumeration"]
         return rng.choice(values or [*SIMPLE[self.base], *SIMPLE[rng.choice(list(SIMPLE))][:1]])
 
@@ -83,36 +83,36 @@ class Particle:
     type: Simple | Complex | None = None
     nillable: bool = False
 
-    def xml(self) -> str:
+    def to_xml(self) -> str:
         """As it stands in a content model."""
         most = "unbounded" if self.high > 3 else str(self.high)
         occurs = f' minOccurs="{self.low}" maxOccurs="{most}"'
         if self.kind == "element":
             assert self.type is not None
             nil = ' nillable="true"' if self.nillable else ""
-            return f'<xs:element name="{self.name}"{occurs}{nil}>{self.type.xml()}</xs:element>'
+            return f'<xs:element name="{self.name}"{occurs}{nil}>{self.type.to_xml()}</xs:element>'
         if self.kind == "any":
             return f'<xs:any namespace="urn:o" processContents="{self.name}"{occurs}/>'
-        return f"<xs:{self.kind}{occurs}>{''.join(part.xml() for part in self.parts)}</xs:{self.kind}>"
+        return f"<xs:{self.kind}{occurs}>{''.join(part.to_xml() for part in self.parts)}</xs:{self.kind}>"
 
-    def document(self, rng: random.Random) -> str:
+    def sample_children(self, rng: random.Random) -> str:
         """Some children."""
-        return "".join(self._once(rng) for _ in range(rng.randint(self.low, min(self.high, self.low + 2))))
+        return "".join(self._sample_once(rng) for _ in range(rng.randint(self.low, min(self.high, self.low + 2))))
 
-    def _once(self, rng: random.Random) -> str:
+    def _sample_once(self, rng: random.Random) -> str:
         if self.kind == "element":
             assert self.type is not None
             if self.nillable and rng.random() < 0.2:
                 return f'<{self.name} xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/>'
-            return element(self.name, self.type, rng)
+            return sample_document(self.name, self.type, rng)
         if self.kind == "any":
             return '<o:z xmlns:o="urn:o"/>'
         if self.kind == "choice":
-            return rng.choice(self.parts).document(rng) if self.parts else ""
+            return rng.choice(self.parts).sample_children(rng) if self.parts else ""
         parts = list(self.parts)
         if self.kind == "all":
             rng.shuffle(parts)
-        return "".join(part.document(rng) for part in parts)
+        return "".join(part.sample_children(rng) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -124,33 +124,33 @@ class Complex:
     mixed: bool = False
     simple: Simple | None = field(default=None)
 
-    def xml(self) -> str:
+    def to_xml(self) -> str:
         """As an anonymous type."""
         uses = "".join(
-            f'<xs:attribute name="{name}" use="{use}"{fixed}>{kind.xml()}</xs:attribute>'
+            f'<xs:attribute name="{name}" use="{use}"{fixed}>{kind.to_xml()}</xs:attribute>'
             for name, kind, use, fixed in self.attributes
         )
         mixed = ' mixed="true"' if self.mixed else ""
-        return f"<xs:complexType{mixed}>{self.model.xml()}{uses}</xs:complexType>"
+        return f"<xs:complexType{mixed}>{self.model.to_xml()}{uses}</xs:complexType>"
 
 
-def element(name: str, kind: Simple | Complex, rng: random.Random) -> str:
+def sample_document(name: str, kind: Simple | Complex, rng: random.Random) -> str:
     """A document of a type, probably valid."""
     if isinstance(kind, Simple):
-        return f"<{name}>{kind.text(rng)}</{name}>"
+        return f"<{name}>{kind.sample_text(rng)}</{name}>"
     uses = "".join(
-        f' {attribute}="{inner.text(rng)}"'
+        f' {attribute}="{inner.sample_text(rng)}"'
         for attribute, inner, use, _ in kind.attributes
         if use == "required" or rng.random() < 0.6
     )
     text = rng.choice(["", "text"]) if kind.mixed else ""
-    return f"<{name}{uses}>{text}{kind.model.document(rng)}</{name}>"
+    return f"<{name}{uses}>{text}{kind.model.sample_children(rng)}</{name}>"
 
 
-def schema(kind: Simple | Complex) -> bytes:
+def schema_text(kind: Simple | Complex) -> bytes:
     """A schema with the one root `r`."""
     return (
-        f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="r">{kind.xml()}</xs:element>'
+        f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="r">{kind.to_xml()}</xs:element>'
         "</xs:schema>"
     ).encode()
 
@@ -199,24 +199,24 @@ def random_complex(rng: random.Random, depth: int = 2) -> Complex:
     return Complex(model, uses, rng.random() < 0.1)
 
 
-def changed(kind: Simple | Complex, rng: random.Random) -> Simple | Complex:
+def change_type(kind: Simple | Complex, rng: random.Random) -> Simple | Complex:
     """A small change of a type."""
     if isinstance(kind, Simple):
-        return _changed_simple(kind, rng)
+        return _change_simple(kind, rng)
     if kind.attributes and rng.random() < 0.3:
         index = rng.randrange(len(kind.attributes))
         name, inner, use, fixed = kind.attributes[index]
-        new = rng.choice([(name, _changed_simple(inner, rng), use, fixed), (name, inner, "optional", fixed), None])
+        new = rng.choice([(name, _change_simple(inner, rng), use, fixed), (name, inner, "optional", fixed), None])
         uses = [*kind.attributes[:index], *([new] if new else []), *kind.attributes[index + 1 :]]
         return replace(kind, attributes=tuple(uses))
     if rng.random() < 0.1:
         return replace(kind, mixed=True)
-    return replace(kind, model=_changed_particle(kind.model, rng))
+    return replace(kind, model=_change_particle(kind.model, rng))
 
 
-def _changed_simple(kind: Simple, rng: random.Random) -> Simple:
+def _change_simple(kind: Simple, rng: random.Random) -> Simple:
     if kind.parts:
-        return replace(kind, parts=tuple(_changed_simple(part, rng) for part in kind.parts))
+        return replace(kind, parts=tuple(_change_simple(part, rng) for part in kind.parts))
     if kind.facets and rng.random() < 0.6:
         return replace(kind, facets=kind.facets[:-1])
     wider = {"xs:int": "xs:long", "xs:byte": "xs:int", "xs:long": "xs:decimal", "xs:decimal": "xs:double"}
@@ -225,20 +225,20 @@ def _changed_simple(kind: Simple, rng: random.Random) -> Simple:
     return random_simple(rng)
 
 
-def _changed_particle(particle: Particle, rng: random.Random) -> Particle:
+def _change_particle(particle: Particle, rng: random.Random) -> Particle:
     if particle.parts and rng.random() < 0.7:
         index = rng.randrange(len(particle.parts))
         parts = list(particle.parts)
         roll = rng.random()
         if roll < 0.6:
-            parts[index] = _changed_particle(parts[index], rng)
+            parts[index] = _change_particle(parts[index], rng)
         elif roll < 0.8 and particle.kind != "all":
             parts.insert(index, replace(random_particle(rng, 0), low=0))
         elif len(parts) > 1:
             del parts[index]
         return replace(particle, parts=tuple(parts))
     if particle.kind == "element" and particle.type is not None and rng.random() < 0.5:
-        return replace(particle, type=changed(particle.type, rng))
+        return replace(particle, type=change_type(particle.type, rng))
     if particle.kind == "all":
         return replace(particle, kind="choice", high=4) if rng.random() < 0.5 else replace(particle, low=0)
     return replace(particle, low=0) if rng.random() < 0.5 else replace(particle, high=4)

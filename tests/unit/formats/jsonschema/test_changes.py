@@ -15,25 +15,25 @@ from stele.formats.jsonschema.confluent.combined import maximum_matching
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 
 
-def diff(writer: Any, reader: Any, ruleset: str = "confluent") -> list[str]:
+def list_differences(writer: Any, reader: Any, ruleset: str = "confluent") -> list[str]:
     """Changes as `TYPE path`."""
     allowed = LENIENT if ruleset == "confluent-lenient" else STRICT
     old, new = (JSON_SCHEMA.parse(json.dumps(text).encode(), {}) for text in (writer, reader))
     return [f"{change.type} {change.path}" for change in list_changes(new, old, allowed=allowed)]
 
 
-def compatible(writer: Any, reader: Any, ruleset: str = "confluent") -> bool:
+def is_compatible(writer: Any, reader: Any, ruleset: str = "confluent") -> bool:
     """The verdict of the format."""
     old, new = (JSON_SCHEMA.parse(json.dumps(text).encode(), {}) for text in (writer, reader))
     return not JSON_SCHEMA.check(new, old, ruleset)
 
 
-def obj(properties: dict[str, Any] | None = None, **keywords: Any) -> dict[str, Any]:
+def object_schema(properties: dict[str, Any] | None = None, **keywords: Any) -> dict[str, Any]:
     """An object schema."""
     return {"type": "object", "properties": properties or {}, **keywords}
 
 
-def arr(**keywords: Any) -> dict[str, Any]:
+def array_schema(**keywords: Any) -> dict[str, Any]:
     """An array schema."""
     return {"type": "array", **keywords}
 
@@ -93,47 +93,71 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
     ({"type": "string", "enum": ["a"]}, STRING, ["PRODUCT_TYPE_NARROWED #/"]),
     (STRING, {"type": "string", "enum": ["a"]}, ["TYPE_CHANGED #/"]),
     # required
-    (obj({"a": STRING}), obj({"a": STRING}, required=["a"]), ["REQUIRED_ATTRIBUTE_ADDED #/required/a"]),
     (
-        obj({"a": STRING}),
-        obj({"a": {"type": "string", "default": ""}}, required=["a"]),
+        object_schema({"a": STRING}),
+        object_schema({"a": STRING}, required=["a"]),
+        ["REQUIRED_ATTRIBUTE_ADDED #/required/a"],
+    ),
+    (
+        object_schema({"a": STRING}),
+        object_schema({"a": {"type": "string", "default": ""}}, required=["a"]),
         ["REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED #/required/a", "DEFAULT_CHANGED #/properties/a"],
     ),
-    (obj({"a": STRING}, required=["a"]), obj({"a": STRING}), ["REQUIRED_ATTRIBUTE_REMOVED #/required/a"]),
-    (obj(required=["foo"]), obj(required=["bar"]), []),
-    # properties and content models
-    (obj(), obj({"a": STRING}), ["OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]),
-    (obj(), obj({"a": STRING}, required=["a"]), ["REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]),
-    (obj(), obj({"a": {}}), ["PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]),
-    (obj({"a": STRING}), obj(), ["PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL #/properties/a"]),
-    (obj(**CLOSED), obj({"a": STRING}, **CLOSED), ["OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a"]),
     (
-        obj(**CLOSED),
-        obj({"a": STRING}, required=["a"], **CLOSED),
+        object_schema({"a": STRING}, required=["a"]),
+        object_schema({"a": STRING}),
+        ["REQUIRED_ATTRIBUTE_REMOVED #/required/a"],
+    ),
+    (object_schema(required=["foo"]), object_schema(required=["bar"]), []),
+    # properties and content models
+    (object_schema(), object_schema({"a": STRING}), ["OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]),
+    (
+        object_schema(),
+        object_schema({"a": STRING}, required=["a"]),
+        ["REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"],
+    ),
+    (
+        object_schema(),
+        object_schema({"a": {}}),
+        ["PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"],
+    ),
+    (object_schema({"a": STRING}), object_schema(), ["PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL #/properties/a"]),
+    (
+        object_schema(**CLOSED),
+        object_schema({"a": STRING}, **CLOSED),
+        ["OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a"],
+    ),
+    (
+        object_schema(**CLOSED),
+        object_schema({"a": STRING}, required=["a"], **CLOSED),
         ["REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a"],
     ),
     (
-        obj(**CLOSED),
-        obj({"a": {"type": "string", "default": ""}}, required=["a"], **CLOSED),
+        object_schema(**CLOSED),
+        object_schema({"a": {"type": "string", "default": ""}}, required=["a"], **CLOSED),
         ["REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a"],
     ),
-    (obj({"a": STRING}, **CLOSED), obj(**CLOSED), ["PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/a"]),
     (
-        obj({"a": False}, **CLOSED),
-        obj(**CLOSED),
+        object_schema({"a": STRING}, **CLOSED),
+        object_schema(**CLOSED),
+        ["PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/a"],
+    ),
+    (
+        object_schema({"a": False}, **CLOSED),
+        object_schema(**CLOSED),
         ["PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/a"],
     ),
     (
-        obj(**STRINGS),
-        obj({"a": STRING}, **STRINGS),
+        object_schema(**STRINGS),
+        object_schema({"a": STRING}, **STRINGS),
         [
             "PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
             "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
         ],
     ),
     (
-        obj(**STRINGS),
-        obj({"a": INTEGER}, **STRINGS),
+        object_schema(**STRINGS),
+        object_schema({"a": INTEGER}, **STRINGS),
         [
             "TYPE_CHANGED #/properties/a",
             "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
@@ -141,100 +165,120 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
         ],
     ),
     (
-        obj({"a": INTEGER}, patternProperties={"^a": NUMBER}),
-        obj(patternProperties={"^a": NUMBER}),
+        object_schema({"a": INTEGER}, patternProperties={"^a": NUMBER}),
+        object_schema(patternProperties={"^a": NUMBER}),
         [
             "TYPE_EXTENDED #/properties/a",
             "PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
         ],
     ),
     (
-        obj({"a": INTEGER}, **STRINGS),
-        obj(**STRINGS),
+        object_schema({"a": INTEGER}, **STRINGS),
+        object_schema(**STRINGS),
         [
             "TYPE_CHANGED #/properties/a",
             "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
         ],
     ),
-    (obj({"a": STRING}), obj({"a": INTEGER}), ["TYPE_CHANGED #/properties/a"]),
-    (obj({"a/b": STRING}), obj({"a/b": INTEGER}), ["TYPE_CHANGED #/properties/a~1b"]),
-    (obj(**CLOSED), obj(), ["ADDITIONAL_PROPERTIES_ADDED #/additionalProperties"]),
-    (obj(), obj(**CLOSED), ["ADDITIONAL_PROPERTIES_REMOVED #/additionalProperties"]),
-    (obj(), obj(**STRINGS), ["ADDITIONAL_PROPERTIES_NARROWED #/additionalProperties"]),
-    (obj(**STRINGS), obj(), ["ADDITIONAL_PROPERTIES_EXTENDED #/additionalProperties"]),
-    (obj(**STRINGS), obj(additionalProperties=INTEGER), ["TYPE_CHANGED #/additionalProperties"]),
-    (obj(), obj(unevaluatedProperties=False), []),
-    (obj(), obj(additionalProperties=True), []),
-    (obj(), obj(additionalProperties={}), ["ADDITIONAL_PROPERTIES_NARROWED #/additionalProperties"]),
+    (object_schema({"a": STRING}), object_schema({"a": INTEGER}), ["TYPE_CHANGED #/properties/a"]),
+    (object_schema({"a/b": STRING}), object_schema({"a/b": INTEGER}), ["TYPE_CHANGED #/properties/a~1b"]),
+    (object_schema(**CLOSED), object_schema(), ["ADDITIONAL_PROPERTIES_ADDED #/additionalProperties"]),
+    (object_schema(), object_schema(**CLOSED), ["ADDITIONAL_PROPERTIES_REMOVED #/additionalProperties"]),
+    (object_schema(), object_schema(**STRINGS), ["ADDITIONAL_PROPERTIES_NARROWED #/additionalProperties"]),
+    (object_schema(**STRINGS), object_schema(), ["ADDITIONAL_PROPERTIES_EXTENDED #/additionalProperties"]),
+    (object_schema(**STRINGS), object_schema(additionalProperties=INTEGER), ["TYPE_CHANGED #/additionalProperties"]),
+    (object_schema(), object_schema(unevaluatedProperties=False), []),
+    (object_schema(), object_schema(additionalProperties=True), []),
     (
-        obj(additionalProperties={}),
-        obj({"a": STRING}, additionalProperties={}),
+        object_schema(),
+        object_schema(additionalProperties={}),
+        ["ADDITIONAL_PROPERTIES_NARROWED #/additionalProperties"],
+    ),
+    (
+        object_schema(additionalProperties={}),
+        object_schema({"a": STRING}, additionalProperties={}),
         [
             "TYPE_CHANGED #/properties/a",
             "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
             "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
         ],
     ),
-    (obj(), obj(maxProperties=1), ["MAX_PROPERTIES_ADDED #/maxProperties"]),
-    (obj(minProperties=2), obj(minProperties=1), ["MIN_PROPERTIES_DECREASED #/minProperties"]),
+    (object_schema(), object_schema(maxProperties=1), ["MAX_PROPERTIES_ADDED #/maxProperties"]),
+    (object_schema(minProperties=2), object_schema(minProperties=1), ["MIN_PROPERTIES_DECREASED #/minProperties"]),
     # dependencies
-    (obj(), obj(dependencies={"a": ["b"]}), ["DEPENDENCY_ARRAY_ADDED #/dependencies/a"]),
-    (obj(), obj(dependencies={"a": []}), []),
+    (object_schema(), object_schema(dependencies={"a": ["b"]}), ["DEPENDENCY_ARRAY_ADDED #/dependencies/a"]),
+    (object_schema(), object_schema(dependencies={"a": []}), []),
     (
-        obj(dependencies={"a": STRING, "b": ["c"]}),
-        obj(),
+        object_schema(dependencies={"a": STRING, "b": ["c"]}),
+        object_schema(),
         ["DEPENDENCY_ARRAY_REMOVED #/dependencies/b", "DEPENDENCY_SCHEMA_REMOVED #/dependencies/a"],
     ),
-    (obj(dependencies={"a": ["b"]}), obj(), ["DEPENDENCY_ARRAY_REMOVED #/dependencies/a"]),
+    (object_schema(dependencies={"a": ["b"]}), object_schema(), ["DEPENDENCY_ARRAY_REMOVED #/dependencies/a"]),
     (
-        obj(dependencies={"a": ["b"]}),
-        obj(dependencies={"a": ["b", "c"]}),
+        object_schema(dependencies={"a": ["b"]}),
+        object_schema(dependencies={"a": ["b", "c"]}),
         ["DEPENDENCY_ARRAY_EXTENDED #/dependencies/a"],
     ),
     (
-        obj(dependencies={"a": ["b", "c"]}),
-        obj(dependencies={"a": ["b"]}),
+        object_schema(dependencies={"a": ["b", "c"]}),
+        object_schema(dependencies={"a": ["b"]}),
         ["DEPENDENCY_ARRAY_NARROWED #/dependencies/a"],
     ),
-    (obj(dependencies={"a": ["b"]}), obj(dependencies={"a": ["c"]}), ["DEPENDENCY_ARRAY_CHANGED #/dependencies/a"]),
-    (obj(), obj(dependencies={"a": STRING}), ["DEPENDENCY_SCHEMA_ADDED #/dependencies/a"]),
-    (obj(dependencies={"a": STRING}), obj(), ["DEPENDENCY_SCHEMA_REMOVED #/dependencies/a"]),
-    (obj(dependencies={"a": STRING}), obj(dependencies={"a": INTEGER}), ["TYPE_CHANGED #/dependencies/a"]),
-    # arrays
-    (arr(items=STRING), arr(items=INTEGER), ["TYPE_CHANGED #/items"]),
-    (arr(), arr(items=STRING), ["SCHEMA_ADDED #/items"]),
-    (arr(items=STRING), arr(), ["SCHEMA_REMOVED #/items"]),
-    (arr(**TUPLE), arr(items=[STRING, STRING]), ["ITEM_ADDED_TO_OPEN_CONTENT_MODEL #/items/1"]),
-    (arr(**TUPLE), arr(items=[STRING, {}]), ["ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL #/items/1"]),
-    (arr(items=[STRING, STRING]), arr(**TUPLE), ["ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL #/items/1"]),
     (
-        arr(**TUPLE, additionalItems=False),
-        arr(items=[STRING, STRING], additionalItems=False),
+        object_schema(dependencies={"a": ["b"]}),
+        object_schema(dependencies={"a": ["c"]}),
+        ["DEPENDENCY_ARRAY_CHANGED #/dependencies/a"],
+    ),
+    (object_schema(), object_schema(dependencies={"a": STRING}), ["DEPENDENCY_SCHEMA_ADDED #/dependencies/a"]),
+    (object_schema(dependencies={"a": STRING}), object_schema(), ["DEPENDENCY_SCHEMA_REMOVED #/dependencies/a"]),
+    (
+        object_schema(dependencies={"a": STRING}),
+        object_schema(dependencies={"a": INTEGER}),
+        ["TYPE_CHANGED #/dependencies/a"],
+    ),
+    # arrays
+    (array_schema(items=STRING), array_schema(items=INTEGER), ["TYPE_CHANGED #/items"]),
+    (array_schema(), array_schema(items=STRING), ["SCHEMA_ADDED #/items"]),
+    (array_schema(items=STRING), array_schema(), ["SCHEMA_REMOVED #/items"]),
+    (array_schema(**TUPLE), array_schema(items=[STRING, STRING]), ["ITEM_ADDED_TO_OPEN_CONTENT_MODEL #/items/1"]),
+    (
+        array_schema(**TUPLE),
+        array_schema(items=[STRING, {}]),
+        ["ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL #/items/1"],
+    ),
+    (array_schema(items=[STRING, STRING]), array_schema(**TUPLE), ["ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL #/items/1"]),
+    (
+        array_schema(**TUPLE, additionalItems=False),
+        array_schema(items=[STRING, STRING], additionalItems=False),
         ["ITEM_ADDED_TO_CLOSED_CONTENT_MODEL #/items/1"],
     ),
     (
-        arr(items=[STRING, STRING], additionalItems=False),
-        arr(**TUPLE, additionalItems=False),
+        array_schema(items=[STRING, STRING], additionalItems=False),
+        array_schema(**TUPLE, additionalItems=False),
         ["ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL #/items/1"],
     ),
     (
-        arr(**TUPLE, additionalItems=NUMBER),
-        arr(items=[STRING, INTEGER], additionalItems=NUMBER),
+        array_schema(**TUPLE, additionalItems=NUMBER),
+        array_schema(items=[STRING, INTEGER], additionalItems=NUMBER),
         ["TYPE_NARROWED #/items/1", "ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"],
     ),
     (
-        arr(items=[STRING, INTEGER], additionalItems=NUMBER),
-        arr(**TUPLE, additionalItems=NUMBER),
+        array_schema(items=[STRING, INTEGER], additionalItems=NUMBER),
+        array_schema(**TUPLE, additionalItems=NUMBER),
         ["TYPE_EXTENDED #/items/1", "ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"],
     ),
-    (arr(**TUPLE), arr(**TUPLE, additionalItems=False), ["ADDITIONAL_ITEMS_REMOVED #/additionalItems"]),
-    (arr(), arr(additionalItems=STRING), ["ADDITIONAL_ITEMS_NARROWED #/additionalItems"]),
-    (arr(items=STRING), arr(items=STRING, additionalItems=False), []),
-    (arr(), arr(minItems=1), ["MIN_ITEMS_ADDED #/minItems"]),
-    (arr(maxContains=3), arr(maxContains=2), ["MAX_CONTAINS_DECREASED #/maxContains"]),
-    (arr(maxItems=1), arr(maxItems=2), ["MAX_ITEMS_INCREASED #/maxItems"]),
-    (arr(), arr(uniqueItems=True), ["UNIQUE_ITEMS_ADDED #/uniqueItems"]),
-    (arr(uniqueItems=True), arr(), ["UNIQUE_ITEMS_REMOVED #/uniqueItems"]),
+    (
+        array_schema(**TUPLE),
+        array_schema(**TUPLE, additionalItems=False),
+        ["ADDITIONAL_ITEMS_REMOVED #/additionalItems"],
+    ),
+    (array_schema(), array_schema(additionalItems=STRING), ["ADDITIONAL_ITEMS_NARROWED #/additionalItems"]),
+    (array_schema(items=STRING), array_schema(items=STRING, additionalItems=False), []),
+    (array_schema(), array_schema(minItems=1), ["MIN_ITEMS_ADDED #/minItems"]),
+    (array_schema(maxContains=3), array_schema(maxContains=2), ["MAX_CONTAINS_DECREASED #/maxContains"]),
+    (array_schema(maxItems=1), array_schema(maxItems=2), ["MAX_ITEMS_INCREASED #/maxItems"]),
+    (array_schema(), array_schema(uniqueItems=True), ["UNIQUE_ITEMS_ADDED #/uniqueItems"]),
+    (array_schema(uniqueItems=True), array_schema(), ["UNIQUE_ITEMS_REMOVED #/uniqueItems"]),
     # combinations
     (STRING, {"type": ["string", "null"]}, ["SUM_TYPE_EXTENDED #/"]),
     (STRING, {"oneOf": [INTEGER, {"type": "string", "title": "t"}]}, ["TITLE_CHANGED #/", "SUM_TYPE_EXTENDED #/"]),
@@ -283,30 +327,35 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
 @pytest.mark.parametrize(("writer", "reader", "expected"), TABLE)
 def test_change_list(writer: Any, reader: Any, expected: list[str]) -> None:
     """A change of one kind is reported once, at its place, and the verdict follows from the table of harmless types."""
-    found = diff(writer, reader)
+    found = list_differences(writer, reader)
     assert found == expected
     assert {line.split()[0] for line in found} <= ALL
-    assert compatible(writer, reader) is all(line.split()[0] in STRICT for line in expected)
+    assert is_compatible(writer, reader) is all(line.split()[0] in STRICT for line in expected)
 
 
 @pytest.mark.parametrize(
     ("writer", "reader", "strict", "lenient"),
     [
-        (obj(), obj({"a": STRING}), False, True),
-        (obj(), obj({"a": {"type": "string", "default": ""}}, required=["a"]), False, True),
-        (obj(), obj({"a": STRING}, required=["a"]), False, False),
-        (obj({"a": STRING}, **CLOSED), obj(**CLOSED), False, True),
-        (obj(), obj(**CLOSED), False, True),
-        (obj(**STRINGS), obj({"a": INTEGER}, **STRINGS), False, False),
-        (obj(additionalProperties=obj()), obj({"a": obj({"b": STRING})}, additionalProperties=obj()), False, True),
-        (obj({"a": STRING}), obj({"a": INTEGER}), False, False),
-        ({"allOf": [obj(), {}]}, {"allOf": [obj({"a": STRING}), {}]}, False, True),
+        (object_schema(), object_schema({"a": STRING}), False, True),
+        (object_schema(), object_schema({"a": {"type": "string", "default": ""}}, required=["a"]), False, True),
+        (object_schema(), object_schema({"a": STRING}, required=["a"]), False, False),
+        (object_schema({"a": STRING}, **CLOSED), object_schema(**CLOSED), False, True),
+        (object_schema(), object_schema(**CLOSED), False, True),
+        (object_schema(**STRINGS), object_schema({"a": INTEGER}, **STRINGS), False, False),
+        (
+            object_schema(additionalProperties=object_schema()),
+            object_schema({"a": object_schema({"b": STRING})}, additionalProperties=object_schema()),
+            False,
+            True,
+        ),
+        (object_schema({"a": STRING}), object_schema({"a": INTEGER}), False, False),
+        ({"allOf": [object_schema(), {}]}, {"allOf": [object_schema({"a": STRING}), {}]}, False, True),
     ],
 )
 def test_lenient_lets_named_properties_come_and_go(writer: Any, reader: Any, strict: bool, lenient: bool) -> None:
     """Lenient accepts what is safe for writers that send named properties only, also inside combinations."""
-    assert compatible(writer, reader) is strict
-    assert compatible(writer, reader, "confluent-lenient") is lenient
+    assert is_compatible(writer, reader) is strict
+    assert is_compatible(writer, reader, "confluent-lenient") is lenient
 
 
 def test_the_tables_divide_the_vocabulary() -> None:
@@ -323,46 +372,66 @@ LATER = "https://json-schema.org/draft/2020-12/schema"
 PAIR = {"type": "string", "enum": ["a"]}
 
 LATER_TABLE: list[tuple[Any, Any, list[str]]] = [
-    (obj(), obj(unevaluatedProperties=False), ["UNEVALUATED_PROPERTIES_REMOVED #/unevaluatedProperties"]),
-    (obj(), obj(unevaluatedProperties=True), ["UNEVALUATED_PROPERTIES_NARROWED #/unevaluatedProperties"]),
-    (obj(unevaluatedProperties=False), obj(), ["UNEVALUATED_PROPERTIES_ADDED #/unevaluatedProperties"]),
-    (obj(unevaluatedProperties=STRING), obj(), ["UNEVALUATED_PROPERTIES_EXTENDED #/unevaluatedProperties"]),
     (
-        obj(unevaluatedProperties={}),
-        obj(unevaluatedProperties=STRING),
+        object_schema(),
+        object_schema(unevaluatedProperties=False),
+        ["UNEVALUATED_PROPERTIES_REMOVED #/unevaluatedProperties"],
+    ),
+    (
+        object_schema(),
+        object_schema(unevaluatedProperties=True),
         ["UNEVALUATED_PROPERTIES_NARROWED #/unevaluatedProperties"],
     ),
     (
-        obj(unevaluatedProperties=STRING),
-        obj(unevaluatedProperties={}),
+        object_schema(unevaluatedProperties=False),
+        object_schema(),
+        ["UNEVALUATED_PROPERTIES_ADDED #/unevaluatedProperties"],
+    ),
+    (
+        object_schema(unevaluatedProperties=STRING),
+        object_schema(),
         ["UNEVALUATED_PROPERTIES_EXTENDED #/unevaluatedProperties"],
     ),
     (
-        obj(unevaluatedProperties=INTEGER),
-        obj(unevaluatedProperties=NUMBER),
+        object_schema(unevaluatedProperties={}),
+        object_schema(unevaluatedProperties=STRING),
+        ["UNEVALUATED_PROPERTIES_NARROWED #/unevaluatedProperties"],
+    ),
+    (
+        object_schema(unevaluatedProperties=STRING),
+        object_schema(unevaluatedProperties={}),
+        ["UNEVALUATED_PROPERTIES_EXTENDED #/unevaluatedProperties"],
+    ),
+    (
+        object_schema(unevaluatedProperties=INTEGER),
+        object_schema(unevaluatedProperties=NUMBER),
         ["TYPE_EXTENDED #/unevaluatedProperties"],
     ),
     (
-        obj(unevaluatedProperties=STRING),
-        obj({"a": STRING}, unevaluatedProperties=STRING),
+        object_schema(unevaluatedProperties=STRING),
+        object_schema({"a": STRING}, unevaluatedProperties=STRING),
         [
             "PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
             "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
         ],
     ),
-    (arr(), arr(unevaluatedItems=False), ["UNEVALUATED_ITEMS_REMOVED #/unevaluatedItems"]),
-    (arr(), arr(items=False), ["ADDITIONAL_ITEMS_REMOVED #/additionalItems"]),
-    (arr(), arr(items=True), []),
-    (obj(), obj(dependencies={"a": ["b"]}), []),
-    (obj(), obj(dependentRequired={"a": ["b"]}), ["DEPENDENCY_ARRAY_ADDED #/dependencies/a"]),
-    (obj(), obj(dependentSchemas={"a": STRING}), ["DEPENDENCY_SCHEMA_ADDED #/dependencies/a"]),
-    (arr(), arr(contains=STRING), ["MIN_CONTAINS_ADDED #/minContains"]),
-    (arr(contains=STRING), arr(contains=STRING, minContains=2), ["MIN_CONTAINS_INCREASED #/minContains"]),
-    (arr(), arr(maxContains=2), []),
+    (array_schema(), array_schema(unevaluatedItems=False), ["UNEVALUATED_ITEMS_REMOVED #/unevaluatedItems"]),
+    (array_schema(), array_schema(items=False), ["ADDITIONAL_ITEMS_REMOVED #/additionalItems"]),
+    (array_schema(), array_schema(items=True), []),
+    (object_schema(), object_schema(dependencies={"a": ["b"]}), []),
+    (object_schema(), object_schema(dependentRequired={"a": ["b"]}), ["DEPENDENCY_ARRAY_ADDED #/dependencies/a"]),
+    (object_schema(), object_schema(dependentSchemas={"a": STRING}), ["DEPENDENCY_SCHEMA_ADDED #/dependencies/a"]),
+    (array_schema(), array_schema(contains=STRING), ["MIN_CONTAINS_ADDED #/minContains"]),
+    (
+        array_schema(contains=STRING),
+        array_schema(contains=STRING, minContains=2),
+        ["MIN_CONTAINS_INCREASED #/minContains"],
+    ),
+    (array_schema(), array_schema(maxContains=2), []),
     (INTEGER, {"type": "integer", "format": "int32"}, []),
     (
-        obj({"a": STRING}),
-        obj({"a": {"type": "string", "default": None}}, required=["a"]),
+        object_schema({"a": STRING}),
+        object_schema({"a": {"type": "string", "default": None}}, required=["a"]),
         ["REQUIRED_ATTRIBUTE_ADDED #/required/a"],
     ),
     # branches that are products of parts dissolve, and parts stand as in the text
@@ -378,7 +447,7 @@ LATER_TABLE: list[tuple[Any, Any, list[str]]] = [
 @pytest.mark.parametrize(("writer", "reader", "expected"), LATER_TABLE)
 def test_change_list_since_2019_09(writer: Any, reader: Any, expected: list[str]) -> None:
     """Keywords that came with draft 2019-09 count in it, and only there."""
-    assert diff({"$schema": LATER, **writer}, {"$schema": LATER, **reader}) == expected
+    assert list_differences({"$schema": LATER, **writer}, {"$schema": LATER, **reader}) == expected
 
 
 def test_what_is_behind_a_reference_is_not_seen_beside_a_property() -> None:
@@ -386,50 +455,54 @@ def test_what_is_behind_a_reference_is_not_seen_beside_a_property() -> None:
     definitions = {"any": {}, "never": False, "named": {"type": "string", "default": ""}}
 
     def refers(name: str, **keywords: Any) -> dict[str, Any]:
-        return obj({"a": {"$ref": f"#/definitions/{name}"}}, definitions=definitions, **keywords)
+        return object_schema({"a": {"$ref": f"#/definitions/{name}"}}, definitions=definitions, **keywords)
 
-    bare = obj(definitions=definitions)
-    assert diff(bare, refers("any")) == ["OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]
-    assert diff(refers("never", **CLOSED), {**bare, **CLOSED}) == [
+    bare = object_schema(definitions=definitions)
+    assert list_differences(bare, refers("any")) == ["OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]
+    assert list_differences(refers("never", **CLOSED), {**bare, **CLOSED}) == [
         "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/a"
     ]
-    assert diff(refers("named"), refers("named", required=["a"])) == ["REQUIRED_ATTRIBUTE_ADDED #/required/a"]
+    assert list_differences(refers("named"), refers("named", required=["a"])) == [
+        "REQUIRED_ATTRIBUTE_ADDED #/required/a"
+    ]
 
 
 def test_the_identifier_of_draft_04_is_id() -> None:
     """`$id` says nothing in draft-04, `id` nothing later."""
     fourth = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "string"}
-    assert diff(fourth, {**fourth, "id": "http://a/"}) == ["ID_CHANGED #/"]
-    assert diff(fourth, {**fourth, "$id": "http://a/"}) == []
-    assert diff(STRING, {"type": "string", "id": "http://a/"}) == []
+    assert list_differences(fourth, {**fourth, "id": "http://a/"}) == ["ID_CHANGED #/"]
+    assert list_differences(fourth, {**fourth, "$id": "http://a/"}) == []
+    assert list_differences(STRING, {"type": "string", "id": "http://a/"}) == []
 
 
 def test_tuples_of_2020_12_are_read_like_the_older_ones() -> None:
     """`prefixItems` with `items` says what `items` with `additionalItems` said before."""
     draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    old = {**draft, **arr(prefixItems=[STRING], items=False)}
-    new = {**draft, **arr(prefixItems=[STRING, STRING], items=False)}
-    assert diff(old, new) == ["ITEM_ADDED_TO_CLOSED_CONTENT_MODEL #/items/1"]
-    assert diff(old, {**draft, **arr(prefixItems=[STRING])}) == ["ADDITIONAL_ITEMS_ADDED #/additionalItems"]
+    old = {**draft, **array_schema(prefixItems=[STRING], items=False)}
+    new = {**draft, **array_schema(prefixItems=[STRING, STRING], items=False)}
+    assert list_differences(old, new) == ["ITEM_ADDED_TO_CLOSED_CONTENT_MODEL #/items/1"]
+    assert list_differences(old, {**draft, **array_schema(prefixItems=[STRING])}) == [
+        "ADDITIONAL_ITEMS_ADDED #/additionalItems"
+    ]
 
 
 def test_siblings_of_a_reference_count_since_2019_09() -> None:
     """Up to draft-07 keywords beside `$ref` are ignored, later they are one more condition."""
     definitions = {"definitions": {"s": STRING}, "$defs": {"s": STRING}}
     old, new = {"$ref": "#/$defs/s", **definitions}, {"$ref": "#/$defs/s", "maxLength": 3, **definitions}
-    assert compatible(old, new)
+    assert is_compatible(old, new)
     draft = {"$schema": "https://json-schema.org/draft/2019-09/schema"}
-    assert not compatible({**draft, **old}, {**draft, **new})
+    assert not is_compatible({**draft, **old}, {**draft, **new})
 
 
 def test_recursive_schemas_are_compared_through_their_cycles() -> None:
     """A list node keeps its verdict through `next`; what breaks it is found in the node and once more in the next."""
     node = {"type": "object", "properties": {"next": {"$ref": "#"}, "value": INTEGER}}
-    assert diff(node, node) == []
-    assert diff(node, {**node, "properties": {"next": {"$ref": "#"}, "value": NUMBER}}) == [
+    assert list_differences(node, node) == []
+    assert list_differences(node, {**node, "properties": {"next": {"$ref": "#"}, "value": NUMBER}}) == [
         "TYPE_EXTENDED #/properties/value"
     ]
-    assert diff(node, {**node, "properties": {"next": {"$ref": "#"}, "value": STRING}}) == [
+    assert list_differences(node, {**node, "properties": {"next": {"$ref": "#"}, "value": STRING}}) == [
         "TYPE_CHANGED #/properties/next/properties/value",
         "TYPE_CHANGED #/properties/value",
     ]
@@ -440,11 +513,11 @@ def test_a_cycle_through_branches_is_refused_for_a_change_far_inside() -> None:
 
     def tree(changed: int) -> dict[str, Any]:
         kids = {"type": "array", "items": {"oneOf": [{"$ref": f"#/definitions/n{i}"} for i in range(12)]}}
-        nodes = {f"n{i}": obj({"kind": {"const": i + (i == 3) * changed}, "kids": kids}) for i in range(12)}
+        nodes = {f"n{i}": object_schema({"kind": {"const": i + (i == 3) * changed}, "kids": kids}) for i in range(12)}
         return {"$ref": "#/definitions/n0", "definitions": nodes}
 
-    assert compatible(tree(0), tree(0))
-    assert diff(tree(0), tree(100)) == ["COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/kids/items"]
+    assert is_compatible(tree(0), tree(0))
+    assert list_differences(tree(0), tree(100)) == ["COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/kids/items"]
 
 
 def test_a_matching_is_maximum_even_when_the_first_choice_blocks() -> None:
@@ -455,8 +528,8 @@ def test_a_matching_is_maximum_even_when_the_first_choice_blocks() -> None:
 
 def test_findings_say_where_what_and_how_to_mend() -> None:
     """A finding carries the rule, the pointer, both texts and two sentences."""
-    writer = JSON_SCHEMA.parse(json.dumps(obj({"a": STRING})).encode(), {})
-    reader = JSON_SCHEMA.parse(json.dumps(obj({"a": INTEGER})).encode(), {})
+    writer = JSON_SCHEMA.parse(json.dumps(object_schema({"a": STRING})).encode(), {})
+    reader = JSON_SCHEMA.parse(json.dumps(object_schema({"a": INTEGER})).encode(), {})
     (finding,) = JSON_SCHEMA.check(reader, writer)
     assert (finding.rule, finding.path) == ("TYPE_CHANGED", "#/properties/a")
     assert (finding.reader, finding.writer) == ('{"type":"integer"}', '{"type":"string"}')

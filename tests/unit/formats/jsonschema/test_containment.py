@@ -173,7 +173,7 @@ def test_answers_do_not_change() -> None:
     assert len({repr(check(*pair)) for _ in range(3)}) == 1
 
 
-def _types(count: int, last: int) -> Any:
+def _recursive_types(count: int, last: int) -> Any:
     """Types that may hold each other, told apart by a constant."""
     names = [{"$ref": f"#/definitions/n{index}"} for index in range(count)]
     types = {
@@ -187,7 +187,7 @@ def _types(count: int, last: int) -> Any:
     return {"definitions": types, "oneOf": names}
 
 
-def _choices(count: int, kind: str) -> Any:
+def _choice_schema(count: int, kind: str) -> Any:
     return {
         "allOf": [
             {
@@ -204,9 +204,9 @@ def _choices(count: int, kind: str) -> Any:
 @pytest.mark.parametrize(
     ("writer", "reader"),
     [
-        (_types(12, 11), _types(12, 99)),
-        (_choices(6, "integer"), _choices(6, "null")),
-        ({"not": _choices(6, "integer")}, {"not": _choices(6, "null")}),
+        (_recursive_types(12, 11), _recursive_types(12, 99)),
+        (_choice_schema(6, "integer"), _choice_schema(6, "null")),
+        ({"not": _choice_schema(6, "integer")}, {"not": _choice_schema(6, "null")}),
         (
             {"oneOf": [{"properties": {"k": {"const": i}}} for i in range(200)]},
             {"oneOf": [{"properties": {"k": {"const": i}}} for i in range(199)]},
@@ -227,9 +227,9 @@ def test_hostile_pairs_end(writer: Any, reader: Any) -> None:
 
 def test_a_changed_type_among_types_that_hold_each_other_is_found() -> None:
     """In recursive schemas the one changed constant is shown in a small document; unchanged ones are proved."""
-    (finding,) = check(_types(12, 11), _types(12, 99))
+    (finding,) = check(_recursive_types(12, 11), _recursive_types(12, 99))
     assert finding.witness == '{"k":11}'
-    assert check(_types(12, 11), json.loads(json.dumps(_types(12, 11))) | {"title": "other"}) == []
+    assert check(_recursive_types(12, 11), json.loads(json.dumps(_recursive_types(12, 11))) | {"title": "other"}) == []
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_one_changed_property_of_thousands_is_found() -> None:
 def test_a_proof_that_takes_too_long_is_given_up_and_the_next_one_is_not_harmed() -> None:
     """The proving process is stopped at its deadline and replaced."""
     prover = Prover(deadline=0.3)
-    slow = [BundledDocument(_choices(6, kind), exact=True) for kind in ("integer", "null")]
+    slow = [BundledDocument(_choice_schema(6, kind), exact=True) for kind in ("integer", "null")]
     started = time.monotonic()
     assert not prover.can_prove(slow[0], slow[1], Draft.DRAFT7, formats=False)
     assert time.monotonic() - started < 30

@@ -40,14 +40,14 @@ TEXT = Scalar(ScalarKind.STRING)
 WHOLE = Scalar(ScalarKind.INTEGER)
 
 
-def read(schema: Any, draft: str = LATEST, **references: Any) -> tuple[Model, list[Loss]]:
+def read_model(schema: Any, draft: str = LATEST, **references: Any) -> tuple[Model, list[Loss]]:
     """The model of a schema given as a JSON value."""
     texts = {name: json.dumps(text).encode() for name, text in references.items()}
     full = {"$schema": draft, **schema} if isinstance(schema, dict) else schema
     return JSON_SCHEMA.to_model(JSON_SCHEMA.parse(json.dumps(full).encode(), texts))
 
 
-def written(model: Model) -> tuple[Any, list[Loss]]:
+def write_schema(model: Model) -> tuple[Any, list[Loss]]:
     """The schema of a model as a JSON value without `$schema`, seen to be valid."""
     text, losses = JSON_SCHEMA.from_model(model)
     JSON_SCHEMA.parse(text, {})
@@ -56,14 +56,14 @@ def written(model: Model) -> tuple[Any, list[Loss]]:
     return schema, losses
 
 
-def field(schema: Any) -> RecordField:
+def read_field(schema: Any) -> RecordField:
     """The field a property becomes."""
-    found = read({"title": "R", "type": "object", "properties": {"a": schema}})[0].types["R"]
+    found = read_model({"title": "R", "type": "object", "properties": {"a": schema}})[0].types["R"]
     assert isinstance(found, RecordType)
     return found.fields[0]
 
 
-def whats(losses: list[Loss]) -> set[tuple[str, str, bool]]:
+def loss_keys(losses: list[Loss]) -> set[tuple[str, str, bool]]:
     """(path, what, data) of each loss."""
     return {(loss.path, loss.what, loss.data) for loss in losses}
 
@@ -93,8 +93,8 @@ SAME: list[tuple[Any, Type]] = [
 @pytest.mark.parametrize(("schema", "kind"), SAME, ids=lambda value: str(value)[:50])
 def test_types_there_and_back(schema: Any, kind: Type) -> None:
     """A type both sides have is that type in either direction, without a loss."""
-    assert read(schema) == (Model(kind), [])
-    assert written(Model(kind)) == (schema, [])
+    assert read_model(schema) == (Model(kind), [])
+    assert write_schema(Model(kind)) == (schema, [])
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_types_there_and_back(schema: Any, kind: Type) -> None:
 )
 def test_formats_assert_nothing(schema: Any, kind: Type) -> None:
     """Text of a format is the type it means, and text that contradicts it is valid data with no place there."""
-    model, losses = read(schema)
+    model, losses = read_model(schema)
     assert model == Model(kind)
-    assert whats(losses) == {("", "FORMAT", True)}
-    assert written(model) == (schema, [])
+    assert loss_keys(losses) == {("", "FORMAT", True)}
+    assert write_schema(model) == (schema, [])
     # The specification has contentEncoding assert nothing either; the validator in use checks it all the same.
     faults = JSON_SCHEMA.codec(JSON_SCHEMA.parse(json.dumps(schema).encode(), {})).validate("none of it")
     assert bool(faults) == ("contentEncoding" in schema)
@@ -123,19 +123,19 @@ def test_formats_assert_nothing(schema: Any, kind: Type) -> None:
 def test_floats() -> None:
     """Floats are numbers of a format; NaN has no place in JSON, larger numbers have none in a float."""
     schema = {"type": "number", "format": "double"}
-    assert read(schema)[0] == Model(Scalar(ScalarKind.FLOAT64))
-    assert whats(read(schema)[1]) == {("", "FORMAT", True)}
-    assert written(Model(Scalar(ScalarKind.FLOAT64)))[0] == schema
-    assert whats(written(Model(Scalar(ScalarKind.FLOAT32)))[1]) == {("", "NOT_A_NUMBER", True)}
+    assert read_model(schema)[0] == Model(Scalar(ScalarKind.FLOAT64))
+    assert loss_keys(read_model(schema)[1]) == {("", "FORMAT", True)}
+    assert write_schema(Model(Scalar(ScalarKind.FLOAT64)))[0] == schema
+    assert loss_keys(write_schema(Model(Scalar(ScalarKind.FLOAT32)))[1]) == {("", "NOT_A_NUMBER", True)}
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 16])
 def test_fixed(size: int) -> None:
     """A fixed size is a pattern of the base64 text, read back as that size, and holds for that many bytes only."""
     model = Model(TypeReference("F"), {"F": Fixed("F", size)})
-    schema, losses = written(model)
+    schema, losses = write_schema(model)
     assert losses == []
-    assert read(schema) == (model, [])
+    assert read_model(schema) == (model, [])
     codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(json.dumps(schema).encode(), {}))
     text = {0: "", 1: "AA==", 2: "AAA=", 3: "AAAA", 16: "A" * 22 + "=="}[size]
     assert codec.validate(text) == []
@@ -157,7 +157,7 @@ def test_fixed(size: int) -> None:
 )
 def test_widths_of_integers(schema: Any, kind: ScalarKind, constraints: Any) -> None:
     """The bounds of a width are that width; other bounds choose one that holds them, and stay."""
-    found = field({"type": "integer", **schema})
+    found = read_field({"type": "integer", **schema})
     assert (found.type, found.constraints) == (Scalar(kind), constraints)
 
 
@@ -183,10 +183,10 @@ def test_records() -> None:
         RecordField("to", TypeReference("Place"), required=False, doc="where to"),
         RecordField("parent", TypeReference("com.acme.Order"), nullable=True, required=False),
     )
-    model, losses = read(schema)
+    model, losses = read_model(schema)
     assert losses == []
     assert model.types["com.acme.Order"] == RecordType("com.acme.Order", fields, "An order", open=False)
-    assert written(model) == (schema, [])
+    assert write_schema(model) == (schema, [])
 
 
 @pytest.mark.parametrize(
@@ -203,14 +203,14 @@ def test_records() -> None:
 )
 def test_openness(rest: Any, is_open: bool) -> None:
     """A record is closed only when nothing else can be in its data."""
-    found = read({"title": "R", "type": "object", "properties": {"a": {}}, **rest})[0].types["R"]
+    found = read_model({"title": "R", "type": "object", "properties": {"a": {}}, **rest})[0].types["R"]
     assert isinstance(found, RecordType)
     assert found.open is is_open
 
 
 def test_members_that_are_required_and_not_described() -> None:
     """They may be anything."""
-    found = read({"title": "R", "type": "object", "properties": {"a": {}}, "required": ["b"]})[0].types["R"]
+    found = read_model({"title": "R", "type": "object", "properties": {"a": {}}, "required": ["b"]})[0].types["R"]
     assert isinstance(found, RecordType)
     assert found.fields[1] == RecordField("b", ANY, nullable=True)
 
@@ -231,9 +231,9 @@ def test_members_that_are_required_and_not_described() -> None:
 )
 def test_maps(schema: Any, kind: Type, losses: Any) -> None:
     """Objects whose members have no names of their own are maps."""
-    model, lost = read({"type": "object", **schema})
+    model, lost = read_model({"type": "object", **schema})
     assert model == Model(kind)
-    assert whats(lost) == losses
+    assert loss_keys(lost) == losses
 
 
 @pytest.mark.parametrize(
@@ -257,15 +257,15 @@ def test_maps(schema: Any, kind: Type, losses: Any) -> None:
 )
 def test_alternatives(schema: Any, kind: Any, nullable: bool) -> None:
     """Lists of types, `oneOf`, `anyOf`, `enum` and `const` come to one type, a union or any value."""
-    found = field(schema)
+    found = read_field(schema)
     both = Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.BOOLEAN))))
     assert (found.type, found.nullable) == (both if kind is ... else kind, nullable)
 
 
 def test_constraints_of_values() -> None:
     """`const` and an `enum` of other things than texts stay constraints."""
-    assert field({"const": "x"}).constraints == {"const": "x"}
-    assert field({"enum": [1, 2.5]}).constraints == {"enum": [1, 2.5]}
+    assert read_field({"const": "x"}).constraints == {"const": "x"}
+    assert read_field({"enum": [1, 2.5]}).constraints == {"enum": [1, 2.5]}
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_constraints_of_values() -> None:
 )
 def test_enumerations(schema: Any, symbols: Any, nullable: bool) -> None:
     """A list of texts is an enumeration, named after its place."""
-    model, losses = read({"title": "R", "type": "object", "properties": {"the-kind": schema}})
+    model, losses = read_model({"title": "R", "type": "object", "properties": {"the-kind": schema}})
     assert losses == []
     assert model.types["RTheKind"] == Enumeration("RTheKind", symbols)
     record = model.types["R"]
@@ -299,7 +299,7 @@ def test_all_of_adds_up() -> None:
         "properties": {"b": {"type": "integer", "minimum": 1, "maximum": 9}},
         "$defs": {"Base": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}},
     }
-    model, losses = read(schema)
+    model, losses = read_model(schema)
     fields = (
         RecordField("b", Scalar(ScalarKind.INT32), constraints={"minimum": 2, "maximum": 9}),
         RecordField("a", TEXT),
@@ -307,15 +307,15 @@ def test_all_of_adds_up() -> None:
     assert model.types == {"R": RecordType("R", fields, open=True)}
     assert losses == []
     base = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
-    closed = read({"title": "R", "allOf": [base, {"properties": {"b": {"type": "string"}}}]})[0]
+    closed = read_model({"title": "R", "allOf": [base, {"properties": {"b": {"type": "string"}}}]})[0]
     assert closed.types == {"R": RecordType("R", (RecordField("a", TEXT, required=False),), open=False)}
 
 
 def test_all_of_that_does_not_add_up() -> None:
     """What is said twice and differs is kept once, and reported."""
-    model, losses = read({"allOf": [{"type": "string", "pattern": "a"}, {"pattern": "b"}]})
+    model, losses = read_model({"allOf": [{"type": "string", "pattern": "a"}, {"pattern": "b"}]})
     assert (model.root, model.constraints) == (TEXT, {"pattern": "a"})
-    assert whats(losses) == {("", "ALL_OF", False)}
+    assert loss_keys(losses) == {("", "ALL_OF", False)}
 
 
 def test_references() -> None:
@@ -326,14 +326,14 @@ def test_references() -> None:
         "properties": {"next": {"$ref": "#"}, "who": {"$ref": "people/person.json"}, "a": {"$ref": "#/$defs/the%20a"}},
         "$defs": {"the a": {"type": "object", "properties": {"r": {"$ref": "#"}}}},
     }
-    model, losses = read(schema, **{"people/person.json": {"type": "object", "properties": {"name": {}}}})
+    model, losses = read_model(schema, **{"people/person.json": {"type": "object", "properties": {"name": {}}}})
     assert losses == []
     assert set(model.types) == {"R", "person", "the a"}
-    again, _ = written(model)
-    assert read(again) == (model, [])
-    other, losses = read({"type": "array", "items": {"$ref": "#"}})
+    again, _ = write_schema(model)
+    assert read_model(again) == (model, [])
+    other, losses = read_model({"type": "array", "items": {"$ref": "#"}})
     assert other.root == Array(ANY, nullable=True)
-    assert whats(losses) == {("[]", "RECURSION", False)}
+    assert loss_keys(losses) == {("[]", "RECURSION", False)}
 
 
 def test_a_nullable_record_is_nullable_wherever_it_is_used() -> None:
@@ -344,7 +344,7 @@ def test_a_nullable_record_is_nullable_wherever_it_is_used() -> None:
         "properties": {"a": {"$ref": "#/$defs/N"}, "b": {"$ref": "#/$defs/N"}},
         "$defs": {"N": {"type": ["object", "null"], "properties": {"n": {"$ref": "#/$defs/N"}}}},
     }
-    model, _ = read(schema)
+    model, _ = read_model(schema)
     for name in ("R", "N"):
         found = model.types[name]
         assert isinstance(found, RecordType)
@@ -370,16 +370,16 @@ def test_a_nullable_record_is_nullable_wherever_it_is_used() -> None:
 )
 def test_older_drafts(schema: Any, draft: str, kind: Type) -> None:
     """Exclusive bounds as booleans, lists of items, and references that hide what stands beside them."""
-    assert read(schema, f"http://json-schema.org/{draft}/schema#")[0].root == kind
+    assert read_model(schema, f"http://json-schema.org/{draft}/schema#")[0].root == kind
 
 
 def test_tuples() -> None:
     """A tuple is an array of what may stand in it."""
     closed = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": False}
-    model, losses = read(closed)
+    model, losses = read_model(closed)
     assert model.root == Array(Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.BOOLEAN)))))
-    assert whats(losses) == {("", "TUPLE", False)}
-    assert read({**closed, "items": True})[0].root == Array(ANY, nullable=True)
+    assert loss_keys(losses) == {("", "TUPLE", False)}
+    assert read_model({**closed, "items": True})[0].root == Array(ANY, nullable=True)
 
 
 @pytest.mark.parametrize(
@@ -400,30 +400,32 @@ def test_tuples() -> None:
 )
 def test_what_is_left_out(keyword: str, value: Any, what: str) -> None:
     """Conditions and annotations without a place are reported; leaving them out loses no datum."""
-    model, losses = read({"title": "R", "type": "object", "properties": {"a": {}}, keyword: value})
+    model, losses = read_model({"title": "R", "type": "object", "properties": {"a": {}}, keyword: value})
     assert "R" in model.types
-    assert whats(losses) == {("", what, False)}
+    assert loss_keys(losses) == {("", what, False)}
 
 
 def test_array_conditions_that_are_left_out() -> None:
     """`contains` and `unevaluatedItems` have no place either; sizes stay."""
-    model, losses = read({"type": "array", "items": {"type": "string"}, "contains": {"const": "x"}, "minItems": 1})
+    model, losses = read_model(
+        {"type": "array", "items": {"type": "string"}, "contains": {"const": "x"}, "minItems": 1}
+    )
     assert (model.root, model.constraints) == (Array(TEXT), {"minItems": 1})
-    assert whats(losses) == {("", "CONTAINS", False)}
+    assert loss_keys(losses) == {("", "CONTAINS", False)}
 
 
 def test_types_that_are_only_implied() -> None:
     """Without `type`, values of other types are valid: they have no place in a record."""
-    model, losses = read({"title": "R", "properties": {"a": {"minLength": 1}}})
+    model, losses = read_model({"title": "R", "properties": {"a": {"minLength": 1}}})
     assert model.root == TypeReference("R")
-    assert whats(losses) == {("", "IMPLIED_TYPE", True), ("a", "IMPLIED_TYPE", True)}
+    assert loss_keys(losses) == {("", "IMPLIED_TYPE", True), ("a", "IMPLIED_TYPE", True)}
 
 
 def test_nothing_fits() -> None:
     """`false` has no model; a property that may not be there is none."""
     with pytest.raises(CannotConvert):
-        read(False)
-    found = read({"title": "R", "type": "object", "properties": {"a": False, "b": {}}})[0].types["R"]
+        read_model(False)
+    found = read_model({"title": "R", "type": "object", "properties": {"a": False, "b": {}}})[0].types["R"]
     assert isinstance(found, RecordType)
     assert [inner.name for inner in found.fields] == ["b"]
 
@@ -433,9 +435,9 @@ def test_groups_of_members() -> None:
     fields = tuple(RecordField(name, TEXT, required=False) for name in "abcd")
     groups = {"oneOf1": ("a", "b"), "oneOf2": ("c", "d")}
     model = Model(TypeReference("R"), {"R": RecordType("R", fields, open=False, at_most_one=groups)})
-    schema, losses = written(model)
+    schema, losses = write_schema(model)
     assert losses == []
-    assert read(schema) == (model, [])
+    assert read_model(schema) == (model, [])
     codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(json.dumps(schema).encode(), {}))
     assert codec.validate({}) == codec.validate({"a": "", "d": ""}) == []
     assert codec.validate({"a": "", "b": ""}) != []
@@ -462,9 +464,9 @@ def test_what_the_model_has_and_json_schema_has_not() -> None:
             "E": Enumeration("E", (EnumSymbol("A", 1, "first"),), "A"),
         },
     )
-    schema, losses = written(model)
+    schema, losses = write_schema(model)
     assert schema["properties"]["e"]["enum"] == ["A", None]
-    assert whats(losses) == {
+    assert loss_keys(losses) == {
         *(("a", what, False) for what in ("NUMBER", "ALIAS", "CONSTRAINT")),
         *(("e", what, False) for what in ("NUMBER", "DOC", "ENUM_DEFAULT")),
         ("m", "MAP_KEY", False),
@@ -498,18 +500,18 @@ def test_options_that_look_alike(one: Type, other: Type, loss: Any) -> None:
         "E": Enumeration("E", (EnumSymbol("X"),)),
         "G": Enumeration("G", (EnumSymbol("Y"),)),
     }
-    assert whats(written(Model(Union((UnionOption(one), UnionOption(other))), types))[1]) == loss
+    assert loss_keys(write_schema(Model(Union((UnionOption(one), UnionOption(other))), types))[1]) == loss
 
 
 def test_defaults_and_docs_of_fields() -> None:
     """A default may be null; a title is the description where there is none, and is reported where there is."""
-    assert field({"type": ["string", "null"], "default": None}).default is None
-    assert field({"type": "string"}).default is ABSENT
-    assert field({"type": "string", "title": "The a"}).doc == "The a"
+    assert read_field({"type": ["string", "null"], "default": None}).default is None
+    assert read_field({"type": "string"}).default is ABSENT
+    assert read_field({"type": "string", "title": "The a"}).doc == "The a"
     schema = {"title": "R", "type": "object", "properties": {"a": {"type": "string", "title": "T", "description": "D"}}}
-    _, losses = read(schema)
-    assert whats(losses) == {("a", "ANNOTATION", False)}
-    assert field({"type": "string", "title": "T", "description": "D"}).doc == "D"
+    _, losses = read_model(schema)
+    assert loss_keys(losses) == {("a", "ANNOTATION", False)}
+    assert read_field({"type": "string", "title": "T", "description": "D"}).doc == "D"
 
 
 def test_hostile_schemas() -> None:
@@ -526,13 +528,13 @@ def test_hostile_schemas() -> None:
     }
     for schema in (deep, {"$ref": "#/$defs/A0", "$defs": {**wide, "A40": {"type": "string"}}}):
         with pytest.raises(TooLarge):
-            read(schema)
+            read_model(schema)
     with pytest.raises(CannotConvert):
         JSON_SCHEMA.to_model(JSON_SCHEMA.parse(b'{"type":"number","minimum":1e400}', {}))
     chain = {f"A{i}": {"type": "object", "properties": {"n": {"$ref": f"#/$defs/A{i + 1}"}}} for i in range(300)}
-    model, _ = read({"$ref": "#/$defs/A0", "$defs": {**chain, "A300": {"type": "string"}}})
+    model, _ = read_model({"$ref": "#/$defs/A0", "$defs": {**chain, "A300": {"type": "string"}}})
     assert len(model.types) == 300
-    assert read(written(model)[0])[0] == model
+    assert read_model(write_schema(model)[0])[0] == model
     kind: Type = TEXT
     for _ in range(100):
         kind = Array(kind)

@@ -186,15 +186,15 @@ def test_uri_references_resolve_as_in_rfc_3986() -> None:
     assert join_uri("mem://a/b", "c") == "mem://a/c"
 
 
-def nested(opening: str, closing: str, depth: int) -> bytes:
+def nested_text(opening: str, closing: str, depth: int) -> bytes:
     """A text of that many levels."""
     return (opening * depth + "{}" + closing * depth).encode()
 
 
 HOSTILE = {
-    "nested 1000": nested('{"not":', "}", 1000),
-    "nested 100000": nested('{"not":', "}", 100_000),
-    "properties 100000": nested('{"properties":{"a":', "}}", 100_000),
+    "nested 1000": nested_text('{"not":', "}", 1000),
+    "nested 100000": nested_text('{"not":', "}", 100_000),
+    "properties 100000": nested_text('{"properties":{"a":', "}}", 100_000),
     "brackets": b"[" * 3_000_000,
     "quotes": b'{"a":"' + b'\\"' * 2_000_000,
     "digits": b'{"maximum":' + b"9" * 1_000_000 + b"}",
@@ -231,8 +231,8 @@ def test_ten_megabytes_pass_in_bounded_time() -> None:
 
 def test_deep_but_legal_schemas_pass_every_function() -> None:
     """At the depth limit nothing recurses too far."""
-    parsed = parse(nested('{"not":', "}", 199))
-    again = parse(nested(' {"not":', "}", 199))
+    parsed = parse(nested_text('{"not":', "}", 199))
+    again = parse(nested_text(' {"not":', "}", 199))
     assert [change.type for change in list_changes(parsed, again)] == ["NOT_TYPE_NARROWED"]
     assert JSON_SCHEMA.fields(parsed) == []
     assert JSON_SCHEMA.canonical(parsed, TextForm.CANONICAL) == parsed.printed

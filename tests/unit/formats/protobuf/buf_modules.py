@@ -64,19 +64,19 @@ class Answers:
     def __init__(self, seed: str, other: str = "", share: float = 0.0, focus: str = "") -> None:
         self._seed, self._other, self._share, self._focus = seed, other, share, focus
 
-    def pick(self, key: str, options: Sequence[T]) -> T:
+    def pick_option(self, key: str, options: Sequence[T]) -> T:
         """One of the options."""
         seed = self._seed
-        if self._other and _chance(f"{self._other}?{key}") < (0.3 if self._focus in key else self._share):
+        if self._other and _hash_fraction(f"{self._other}?{key}") < (0.3 if self._focus in key else self._share):
             seed = self._other
-        return options[int(_chance(f"{seed}/{key}") * len(options))]
+        return options[int(_hash_fraction(f"{seed}/{key}") * len(options))]
 
-    def yes(self, key: str, chance: float) -> bool:
+    def answer_yes(self, key: str, chance: float) -> bool:
         """True with a chance between 0 and 1."""
-        return self.pick(key, range(100)) < chance * 100
+        return self.pick_option(key, range(100)) < chance * 100
 
 
-def _chance(key: str) -> float:
+def _hash_fraction(key: str) -> float:
     """A number from 0 up to 1, the same in every process."""
     return int.from_bytes(blake2b(key.encode(), digest_size=6).digest()) / (1 << 48)
 
@@ -92,41 +92,43 @@ class Drawing:
         self.messages: list[str] = []
         self.enums: list[str] = []
 
-    def files(self) -> dict[str, str]:
+    def draw_files(self) -> dict[str, str]:
         """The sources, imports before importers; the last one is the main file, which may not import all others."""
-        pick, yes = self.a.pick, self.a.yes
+        pick, yes = self.a.pick_option, self.a.answer_yes
         made: dict[str, str] = {}
         lib = f"{self.name}/{pick('lib-path', ['lib'] * 15 + ['lib2'])}.proto"
         lib_package = pick("lib-package", [f"{self.name}.lib", f"{self.name}.lib", f"{self.name}.main"])
-        made[lib] = self._file("lib", lib_package, [], lib_package)
+        made[lib] = self._draw_file("lib", lib_package, [], lib_package)
         if yes("extra", 0.7):
             path = f"{self.name}/{pick('extra-path', ['x', 'y'])}.proto"
-            made[path] = self._file("extra", pick("extra-package", [f"{self.name}.x", f"{self.name}.main"]), [], "")
+            made[path] = self._draw_file(
+                "extra", pick("extra-package", [f"{self.name}.x", f"{self.name}.main"]), [], ""
+            )
         package = pick("main-package", [f"{self.name}.main"] * 12 + [f"{self.name}.second"])
         imports = [path for path in made if path == lib or yes("imports-extra", 0.8)]
-        made[f"{self.name}/main.proto"] = self._file("main", package, imports, lib_package)
+        made[f"{self.name}/main.proto"] = self._draw_file("main", package, imports, lib_package)
         return made
 
     # --- files ------------------------------------------------------------------------------------------------------
 
-    def _file(self, role: str, package: str, imports: Sequence[str], lib_package: str) -> str:
-        pick, yes = self.a.pick, self.a.yes
+    def _draw_file(self, role: str, package: str, imports: Sequence[str], lib_package: str) -> str:
+        pick, yes = self.a.pick_option, self.a.answer_yes
         self.syntax = pick(f"{role}/syntax", ["", "proto2", "proto2", "proto3", "proto3", "2023", "2023", "2024"])
         if pick("same-syntax", range(5)):  # a mixture within a module is rarer
             self.syntax = pick("syntax", ["proto2", "proto2", "proto3", "proto3", "2023", "2023", "2024"])
         self.prefix = role.title()  # files may share a package
-        statement = f'edition = "{self.syntax}";' if self.editions else f'syntax = "{self.syntax}";'
+        statement = f'edition = "{self.syntax}";' if self.is_edition else f'syntax = "{self.syntax}";'
         lines = [statement if self.syntax else "", f"package {package};" if package else ""]
         needed = [*imports]
-        if self.editions:
+        if self.is_edition:
             needed += ["google/protobuf/cpp_features.proto", "google/protobuf/java_features.proto"]
         if yes(f"{role}/timestamp", 0.3):
             needed.append("google/protobuf/struct.proto")
         lines += [f'import "{path}";' for path in needed]
         for name, values in FILE_OPTIONS.items():
-            if yes(f"{role}/{name}", 0.4) and not self._gone(name):
+            if yes(f"{role}/{name}", 0.4) and not self._is_gone(name):
                 lines.append(f"option {name} = {pick(f'{role}/{name}=', values)};")
-        features = self._features(role, FEATURES, 0.12)
+        features = self._draw_features(role, FEATURES, 0.12)
         if self.syntax == "2024":
             features.append("features.enforce_naming_style = STYLE_LEGACY")
         self.implicit = "features.field_presence = IMPLICIT" in features
@@ -145,51 +147,51 @@ class Drawing:
         if yes(f"{role}/timestamp", 0.3):
             self.messages.append("google.protobuf.Struct")
         for name in kept:
-            lines += self._message(f"{role}/{name[-2:]}", name, 0)
+            lines += self._draw_message(f"{role}/{name[-2:]}", name, 0)
         for name in kept_enums:
-            lines += self._enum(f"{role}/{name[-2:]}", name)
-        lines += self._extend(f"{role}/extend", kept[0])
+            lines += self._draw_enum(f"{role}/{name[-2:]}", name)
+        lines += self._draw_extend(f"{role}/extend", kept[0])
         for number in range(2):
             if yes(f"{role}/S{number}", 0.7):
-                lines += self._service(f"{role}/S{number}", f"{self.prefix}S{number}", kept)
+                lines += self._draw_service(f"{role}/S{number}", f"{self.prefix}S{number}", kept)
         return "\n".join(line for line in lines if line) + "\n"
 
     @property
-    def editions(self) -> bool:
+    def is_edition(self) -> bool:
         """Whether the file being drawn is of an edition."""
         return self.syntax.startswith("20")
 
-    def _gone(self, option: str) -> bool:
+    def _is_gone(self, option: str) -> bool:
         """Whether the edition no longer has an option."""
-        return {"java_multiple_files": self.syntax == "2024", "java_string_check_utf8": self.editions}.get(
+        return {"java_multiple_files": self.syntax == "2024", "java_string_check_utf8": self.is_edition}.get(
             option, False
         )
 
     def _lib_is_usable(self) -> bool:
         """A file of open enums may not use a closed one of another file."""
-        return self.syntax != "proto3" and not self.editions
+        return self.syntax != "proto3" and not self.is_edition
 
-    def _features(self, key: str, names: Sequence[str] | dict[str, list[str]], chance: float) -> list[str]:
-        if not self.editions:
+    def _draw_features(self, key: str, names: Sequence[str] | dict[str, list[str]], chance: float) -> list[str]:
+        if not self.is_edition:
             return []
-        chosen = [name for name in names if self.a.yes(f"{key}/{name}", chance)]
-        return [f"features.{name} = {self.a.pick(f'{key}/{name}=', FEATURES[name])}" for name in chosen]
+        chosen = [name for name in names if self.a.answer_yes(f"{key}/{name}", chance)]
+        return [f"features.{name} = {self.a.pick_option(f'{key}/{name}=', FEATURES[name])}" for name in chosen]
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
-    def _message(self, key: str, name: str, depth: int) -> list[str]:
-        pick, yes = self.a.pick, self.a.yes
+    def _draw_message(self, key: str, name: str, depth: int) -> list[str]:
+        pick, yes = self.a.pick_option, self.a.answer_yes
         lines = [f"message {name} {{"]
         if yes(f"{key}/accessor", 0.1):
             lines.append(f"option no_standard_descriptor_accessor = {pick(f'{key}/accessor=', ['true', 'false'])};")
-        lines += [f"option {text};" for text in self._features(key, ["json_format"], 0.15)]
+        lines += [f"option {text};" for text in self._draw_features(key, ["json_format"], 0.15)]
         if depth < 2:
             for number in range(2):
                 if yes(f"{key}/N{number}", 0.3):
-                    lines += self._message(f"{key}/N{number}", f"N{number}", depth + 1)
+                    lines += self._draw_message(f"{key}/N{number}", f"N{number}", depth + 1)
             if yes(f"{key}/NE", 0.2):
-                lines += self._enum(f"{key}/NE", f"NE{depth}", f"{name}_{depth}_".upper())
-        lines += self._fields(key)
+                lines += self._draw_enum(f"{key}/NE", f"NE{depth}", f"{name}_{depth}_".upper())
+        lines += self._draw_fields(key)
         if self.syntax != "proto3" and (depth == 0 or yes(f"{key}/extensible", 0.6)):
             end = pick(
                 f"{key}/extensions",
@@ -197,11 +199,11 @@ class Drawing:
             )
             lines.append(f"extensions 100 to {end};" if end else "")
         if depth == 0 and yes(f"{key}/inner-extend", 0.2):
-            lines += self._extend(f"{key}/extend", self.messages[0], 1 + int(key[-1]))
+            lines += self._draw_extend(f"{key}/extend", self.messages[0], 1 + int(key[-1]))
         return [*lines, "}"]
 
-    def _fields(self, key: str) -> list[str]:
-        pick, yes = self.a.pick, self.a.yes
+    def _draw_fields(self, key: str) -> list[str]:
+        pick, yes = self.a.pick_option, self.a.answer_yes
         free: list[str] = []
         oneofs: dict[str, list[str]] = {}
         absent: list[tuple[int, str]] = []
@@ -212,7 +214,7 @@ class Drawing:
                 absent.append((number, name))
                 continue
             oneof = pick(f"{at}/oneof", ["", "", "", "o1", "o1", "o2"])
-            line = self._field(at, name, number, in_oneof=bool(oneof))
+            line = self._draw_field(at, name, number, in_oneof=bool(oneof))
             if oneof and not line.startswith(("repeated", "map", "required")):
                 oneofs.setdefault(oneof, []).append(line)
             else:
@@ -220,33 +222,33 @@ class Drawing:
         for oneof, members in oneofs.items():
             name = pick(f"{key}/{oneof}/name", [oneof] * 9 + [f"{oneof}x"])
             free.append(f"oneof {name} {{ {' '.join(members)} }}")
-        return free + self._reserved(key, absent, ["20 to 29", "22", "25 to 40, 45", "20 to max", "21, 23 to 24"])
+        return free + self._draw_reserved(key, absent, ["20 to 29", "22", "25 to 40, 45", "20 to max", "21, 23 to 24"])
 
-    def _reserved(self, key: str, absent: Sequence[tuple[int, str]], spans: Sequence[str]) -> list[str]:
-        pick, yes = self.a.pick, self.a.yes
+    def _draw_reserved(self, key: str, absent: Sequence[tuple[int, str]], spans: Sequence[str]) -> list[str]:
+        pick, yes = self.a.pick_option, self.a.answer_yes
         numbers = [str(number) for number, _ in absent if yes(f"{key}/{number}/reserved", 0.5)]
         names = [name for number, name in absent if yes(f"{key}/{number}/reserved-name", 0.5)]
         names += [name for name in ("r1", "r2") if yes(f"{key}/{name}", 0.3)]
         if yes(f"{key}/span", 0.4):
             span = pick(f"{key}/span=", spans)
             numbers.append("50" if span == "20 to max" and self.syntax != "proto3" else span)
-        quoted = names if self.editions else [f'"{name}"' for name in names]
+        quoted = names if self.is_edition else [f'"{name}"' for name in names]
         return [f"reserved {', '.join(items)};" for items in (numbers, quoted) if items]
 
-    def _field(self, at: str, name: str, number: int, *, in_oneof: bool) -> str:
-        pick = self.a.pick
+    def _draw_field(self, at: str, name: str, number: int, *, in_oneof: bool) -> str:
+        pick = self.a.pick_option
         family = pick(f"{at}/family", ["scalar"] * 5 + ["message", "enum", "map", "group"])
         kind = pick(f"{at}/scalar", SCALARS)
         if family == "map" and not in_oneof:
-            value = pick(f"{at}/value", [kind, self._one(at, self.messages), self._open_enum(at)])
+            value = pick(f"{at}/value", [kind, self._pick_name(at, self.messages), self._open_enum(at)])
             key = pick(f"{at}/key", ["int32", "string", "bool", "sint64"])
             shape = "map of string" if "string" in {key, value} else "map"
             return f"map<{key}, {value}> {name} = {number}{self._field_options(at, shape)};"
         if family == "message":
-            kind = self._one(at, self.messages)
+            kind = self._pick_name(at, self.messages)
         elif family == "enum":
-            kind = self._one(f"{at}/enum", self.enums)
-        label = self._label(at, in_oneof=in_oneof)
+            kind = self._pick_name(f"{at}/enum", self.enums)
+        label = self._draw_label(at, in_oneof=in_oneof)
         if family == "group" and self.syntax in {"", "proto2"}:
             return f"{label}group G{name} = {number} {{ optional int32 a{pick(f'{at}/g', [1, 2])} = 1; }}"
         plain = not label.startswith("repeated") and not in_oneof
@@ -256,24 +258,24 @@ class Drawing:
             options = " [features.field_presence = LEGACY_REQUIRED]"
         return f"{label}{kind} {name} = {number}{options};"
 
-    def _one(self, at: str, names: Sequence[str]) -> str:
-        return self.a.pick(f"{at}/of-{len(names)}", names)
+    def _pick_name(self, at: str, names: Sequence[str]) -> str:
+        return self.a.pick_option(f"{at}/of-{len(names)}", names)
 
     def _open_enum(self, at: str) -> str:
         """The values of a map must have a zero to fall back on."""
-        return self.enums[0] if self.a.yes(f"{at}/enum-value", 0.5) else "bool"
+        return self.enums[0] if self.a.answer_yes(f"{at}/enum-value", 0.5) else "bool"
 
-    def _label(self, at: str, *, in_oneof: bool) -> str:
+    def _draw_label(self, at: str, *, in_oneof: bool) -> str:
         if in_oneof:
             return ""
-        if self.editions:
-            return self.a.pick(f"{at}/label", ["", "", "", "repeated ", "LEGACY "])
+        if self.is_edition:
+            return self.a.pick_option(f"{at}/label", ["", "", "", "repeated ", "LEGACY "])
         if self.syntax == "proto3":
-            return self.a.pick(f"{at}/label", ["", "", "optional ", "repeated "])
-        return self.a.pick(f"{at}/label", ["optional ", "optional ", "required ", "repeated "])
+            return self.a.pick_option(f"{at}/label", ["", "", "optional ", "repeated "])
+        return self.a.pick_option(f"{at}/label", ["optional ", "optional ", "required ", "repeated "])
 
     def _field_options(self, at: str, kind: str, *, default: bool = False, plain: bool = False) -> str:
-        pick, yes = self.a.pick, self.a.yes
+        pick, yes = self.a.pick_option, self.a.answer_yes
         options = []
         if yes(f"{at}/json", 0.15):
             word = pick(f"{at}/json=", ["j", "k", "field"])
@@ -286,12 +288,14 @@ class Drawing:
             options.append(f"default = {pick(f'{at}/default=', DEFAULTS[kind])}")
         if yes(f"{at}/deprecated", 0.1):
             options.append("deprecated = true")
-        features = self._features(at, FIELD_FEATURES, 0.1)
-        options += [text for text in features if self._fits(text, kind, plain=plain and "default" not in str(options))]
+        features = self._draw_features(at, FIELD_FEATURES, 0.1)
+        options += [
+            text for text in features if self._fits_kind(text, kind, plain=plain and "default" not in str(options))
+        ]
         return f" [{', '.join(options)}]" if options else ""
 
     @staticmethod
-    def _fits(feature: str, kind: str, *, plain: bool) -> bool:
+    def _fits_kind(feature: str, kind: str, *, plain: bool) -> bool:
         """Whether a feature may be set for fields of a kind; plain ones may say whether they have presence."""
         if "utf8" in feature:
             return kind in {"string", "map of string"}
@@ -302,28 +306,34 @@ class Drawing:
             return kind not in DEFAULTS and "map" not in kind and not re.search(r"E\d|_E", local)
         return plain and kind in DEFAULTS
 
-    def _extend(self, key: str, message: str, slot: int = 0) -> list[str]:
+    def _draw_extend(self, key: str, message: str, slot: int = 0) -> list[str]:
         if self.syntax == "proto3":
             return []
         made = []
         for number in range(100 + 3 * slot, 103 + 3 * slot):
             at = f"{key}/{number}"
-            if self.a.yes(f"{at}/there", 0.5):
-                name = f"{self.a.pick(f'{at}/name', ['ext', 'ext', 'ext', 'axt'])}_{self.prefix}_"
-                kind = self.a.pick(f"{at}/kind", [*SCALARS, self._one(at, self.messages), self._one(at, self.enums)])
-                label = self.a.pick(f"{at}/label", ["", "", "repeated "])
-                if not self.editions and not label:
+            if self.a.answer_yes(f"{at}/there", 0.5):
+                name = f"{self.a.pick_option(f'{at}/name', ['ext', 'ext', 'ext', 'axt'])}_{self.prefix}_"
+                kind = self.a.pick_option(
+                    f"{at}/kind", [*SCALARS, self._pick_name(at, self.messages), self._pick_name(at, self.enums)]
+                )
+                label = self.a.pick_option(f"{at}/label", ["", "", "repeated "])
+                if not self.is_edition and not label:
                     label = "optional "
-                options = "" if not self.a.yes(f"{at}/default", 0.3) or label == "repeated " else " [deprecated = true]"
-                if kind in DEFAULTS and label != "repeated " and self.a.yes(f"{at}/default", 0.3):
-                    options = f" [default = {self.a.pick(f'{at}/default=', DEFAULTS[kind])}]"
+                options = (
+                    ""
+                    if not self.a.answer_yes(f"{at}/default", 0.3) or label == "repeated "
+                    else " [deprecated = true]"
+                )
+                if kind in DEFAULTS and label != "repeated " and self.a.answer_yes(f"{at}/default", 0.3):
+                    options = f" [default = {self.a.pick_option(f'{at}/default=', DEFAULTS[kind])}]"
                 made.append(f"{label}{kind} {name}{number} = {number}{options};")
         return [f"extend {message} {{", *made, "}"] if made else []
 
     # --- enums and services -----------------------------------------------------------------------------------------
 
-    def _enum(self, key: str, name: str, prefix: str = "") -> list[str]:
-        pick, yes = self.a.pick, self.a.yes
+    def _draw_enum(self, key: str, name: str, prefix: str = "") -> list[str]:
+        pick, yes = self.a.pick_option, self.a.answer_yes
         prefix = prefix or f"{name}_".upper()
         closed = self.syntax in {"", "proto2"}
         lines = [f"enum {name} {{"]
@@ -340,14 +350,14 @@ class Drawing:
                 lines.append(f"{word} = {number};")
             else:
                 absent.append((number, word))
-        lines += self._reserved(key, absent, ["20 to 29", "-5 to -1", "25 to max", "22"])
-        lines[1:1] = [f"option {text};" for text in self._features(key, ["json_format"], 0.15)]
+        lines += self._draw_reserved(key, absent, ["20 to 29", "-5 to -1", "25 to max", "22"])
+        lines[1:1] = [f"option {text};" for text in self._draw_features(key, ["json_format"], 0.15)]
         if key.endswith("E2") and not self.implicit:
-            lines[1:1] = [f"option {text};" for text in self._features(key, ["enum_type"], 0.4)]
+            lines[1:1] = [f"option {text};" for text in self._draw_features(key, ["enum_type"], 0.4)]
         return [*lines, "}"]
 
-    def _service(self, key: str, name: str, messages: Sequence[str]) -> list[str]:
-        pick, yes = self.a.pick, self.a.yes
+    def _draw_service(self, key: str, name: str, messages: Sequence[str]) -> list[str]:
+        pick, yes = self.a.pick_option, self.a.answer_yes
         lines = [f"service {name} {{"]
         for number in range(3):
             at = f"{key}/{number}"
@@ -360,10 +370,10 @@ class Drawing:
         return [*lines, "}"]
 
 
-def pair(number: int) -> tuple[dict[str, str], dict[str, str]]:
+def module_pair(number: int) -> tuple[dict[str, str], dict[str, str]]:
     """The files of a new and an old module, in the folder `p<number>`."""
     name = f"p{number}"
     share = (0.0, 0.003, 0.01, 0.05)[number % 4]
     old = Drawing(name, Answers(f"s{number}"))
     new = Drawing(name, Answers(f"s{number}", f"t{number}", share, FOCUS[number % len(FOCUS)]))
-    return new.files(), old.files()
+    return new.draw_files(), old.draw_files()

@@ -19,7 +19,7 @@ Files = Mapping[str, str]
 
 def rules_by_category() -> dict[str, set[str]]:
     """What each category consists of."""
-    lines = _run("config", "ls-breaking-rules", "--format", "json").stdout.splitlines()
+    lines = _run_buf("config", "ls-breaking-rules", "--format", "json").stdout.splitlines()
     rules = [json.loads(line) for line in lines]
     return {name: {rule["id"] for rule in rules if name in rule["categories"]} for name in CATEGORIES}
 
@@ -39,7 +39,7 @@ def broken_rules(
                 target = folder / name / path
                 target.parent.mkdir(exist_ok=True, parents=True)
                 target.write_text(text)
-    answer = _run(
+    answer = _run_buf(
         "breaking", str(folder / "new"), "--against", str(folder / "old"), "--error-format", "json", "--exclude-imports"
     )
     if answer.returncode not in {0, 100} or '"type":"COMPILE"' in answer.stdout:
@@ -47,11 +47,11 @@ def broken_rules(
     broken: dict[int, set[str]] = {number: set() for number in pairs}
     for line in answer.stdout.splitlines():
         found = json.loads(line)
-        broken[_about(found, pairs, folder)].add(found["type"])
+        broken[_find_pair(found, pairs, folder)].add(found["type"])
     return broken
 
 
-def _about(found: Mapping[str, str], pairs: Mapping[int, object], folder: Path) -> int:
+def _find_pair(found: Mapping[str, str], pairs: Mapping[int, object], folder: Path) -> int:
     """Which pair an answer is about: by the file, else by what the message names; the only pair may name anything."""
     if len(pairs) == 1:
         return next(iter(pairs))
@@ -61,5 +61,5 @@ def _about(found: Mapping[str, str], pairs: Mapping[int, object], folder: Path) 
     return int(match[1])
 
 
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _run_buf(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([BUF, *arguments], capture_output=True, text=True, check=False)

@@ -43,7 +43,7 @@ def check(new: ProtobufSchema, old: ProtobufSchema, category: str) -> list[Findi
     return PROTOBUF.check(new, old, f"buf:{category}")
 
 
-def broken(new: ProtobufSchema, old: ProtobufSchema, *categories: str) -> set[str]:
+def broken_rules_of(new: ProtobufSchema, old: ProtobufSchema, *categories: str) -> set[str]:
     """The rules of some categories (all, when none is named) that new breaks."""
     return {finding.rule for category in categories or CATEGORIES for finding in check(new, old, category)}
 
@@ -181,7 +181,7 @@ def test_the_cases_agree_with_buf(tmp_path: Path) -> None:
         {n: ({f"p{n}/a.proto": new}, {f"p{n}/a.proto": old}) for n, (new, old) in texts.items()}, tmp_path
     )
     for number, (new, old) in texts.items():
-        assert broken(parse(new), parse(old)) == expected[number], CASES[number]
+        assert broken_rules_of(parse(new), parse(old)) == expected[number], CASES[number]
         assert (CASES[number][0] in expected[number]) == (CASES[number][4] is not None)
 
 
@@ -198,7 +198,7 @@ def test_the_cases_agree_with_buf(tmp_path: Path) -> None:
 def test_packages_agree_with_buf(old: str, new: str, tmp_path: Path) -> None:
     """The program breaks the same rules when packages change, go, are missing or lose all of one kind."""
     expected = broken_rules({1: ({"p1/a.proto": P3 + new}, {"p1/a.proto": P3 + old})}, tmp_path)
-    assert broken(parse(P3 + new), parse(P3 + old)) == expected[1]
+    assert broken_rules_of(parse(P3 + new), parse(P3 + old)) == expected[1]
 
 
 @pytest.mark.parametrize(
@@ -215,16 +215,16 @@ def test_packages_agree_with_buf(old: str, new: str, tmp_path: Path) -> None:
 )
 def test_wire_allows(old: str, new: str) -> None:
     """What leaves binary data readable passes WIRE, though generated code changes."""
-    assert broken(parse(P3 + message(new)), parse(P3 + message(old)), "WIRE") == set()
-    assert broken(parse(P3 + message(new)), parse(P3 + message(old)), "FILE") != set() or "enum" in old
+    assert broken_rules_of(parse(P3 + message(new)), parse(P3 + message(old)), "WIRE") == set()
+    assert broken_rules_of(parse(P3 + message(new)), parse(P3 + message(old)), "FILE") != set() or "enum" in old
 
 
 def test_an_enum_may_move_if_it_keeps_its_values() -> None:
     """WIRE takes an enum of another scope with the same local name for the same one as long as no value is missing."""
     nested = "enum E { Z = 0; X = 1; Y = 2; }"
     old = parse(f"{P3} message A {{ enum E {{ Z = 0; X = 1; }} E x = 1; }}")
-    assert broken(parse(f"{P3} {nested} message A {{ E x = 1; }}"), old, "WIRE") == set()
-    assert broken(parse(f"{P3} enum E {{ Z = 0; }} message A {{ E x = 1; }}"), old, "WIRE") == {
+    assert broken_rules_of(parse(f"{P3} {nested} message A {{ E x = 1; }}"), old, "WIRE") == set()
+    assert broken_rules_of(parse(f"{P3} enum E {{ Z = 0; }} message A {{ E x = 1; }}"), old, "WIRE") == {
         "FIELD_WIRE_COMPATIBLE_TYPE"
     }
 
@@ -232,9 +232,9 @@ def test_an_enum_may_move_if_it_keeps_its_values() -> None:
 def test_directions() -> None:
     """A new field is free for a new reader of old data, and a deleted one for an old reader of new data."""
     old, new = parse(P3 + message()), parse(P3 + message("int32 x = 1;"))
-    assert broken(new, old) == set()
-    assert broken(old, new, "FILE") == {"FIELD_NO_DELETE"}
-    assert broken(old, new, "WIRE") == {"FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED"}
+    assert broken_rules_of(new, old) == set()
+    assert broken_rules_of(old, new, "FILE") == {"FIELD_NO_DELETE"}
+    assert broken_rules_of(old, new, "WIRE") == {"FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED"}
 
 
 # --- modules --------------------------------------------------------------------------------------------------------
@@ -243,10 +243,14 @@ def test_directions() -> None:
 def test_the_schemas_are_the_same_file_unless_both_have_names() -> None:
     """A name is only compared when both schemas were parsed with one."""
     texts = P3 + message()
-    assert broken(parse(texts, "a.proto"), parse(texts)) == broken(parse(texts), parse(texts, "a.proto")) == set()
-    assert broken(parse(texts, "a.proto"), parse(texts, "a.proto")) == set()
-    assert broken(parse(texts, "b.proto"), parse(texts, "a.proto"), "FILE") == {"FILE_NO_DELETE"}
-    assert broken(parse(texts, "b.proto"), parse(texts, "a.proto"), "PACKAGE") == set()
+    assert (
+        broken_rules_of(parse(texts, "a.proto"), parse(texts))
+        == broken_rules_of(parse(texts), parse(texts, "a.proto"))
+        == set()
+    )
+    assert broken_rules_of(parse(texts, "a.proto"), parse(texts, "a.proto")) == set()
+    assert broken_rules_of(parse(texts, "b.proto"), parse(texts, "a.proto"), "FILE") == {"FILE_NO_DELETE"}
+    assert broken_rules_of(parse(texts, "b.proto"), parse(texts, "a.proto"), "PACKAGE") == set()
 
 
 def test_imports_belong_to_the_module() -> None:
@@ -256,19 +260,19 @@ def test_imports_belong_to_the_module() -> None:
     assert [
         finding.path for finding in check(parse(main, lib=P3 + "message L { bool y = 1; } message M {}"), old, "CSR")
     ]
-    assert broken(parse(main, lib=P3 + "message L { int32 y = 1; }"), old, "FILE") == {"MESSAGE_NO_DELETE"}
+    assert broken_rules_of(parse(main, lib=P3 + "message L { int32 y = 1; }"), old, "FILE") == {"MESSAGE_NO_DELETE"}
     moved = parse(P3 + 'import "bil.proto"; message A { L x = 1; }', bil=P3 + "message L { int32 y = 1; } message M {}")
-    assert broken(moved, old, "FILE") == {"FILE_NO_DELETE"}
-    assert broken(moved, old, "PACKAGE", "WIRE_JSON", "WIRE") == set()
+    assert broken_rules_of(moved, old, "FILE") == {"FILE_NO_DELETE"}
+    assert broken_rules_of(moved, old, "PACKAGE", "WIRE_JSON", "WIRE") == set()
 
 
 def test_built_in_files_are_not_compared() -> None:
     """Dropping an import of a built-in file deletes nothing, yet its enums are known."""
     old = parse(P3 + 'import "google/protobuf/struct.proto"; message A { google.protobuf.NullValue x = 1; }')
     own = parse(P3 + "enum NullValue { NULL_VALUE = 0; } message A { NullValue x = 1; }")
-    assert broken(own, old, "FILE") == {"FIELD_SAME_TYPE"}
-    assert broken(own, old, "WIRE") == set()
-    assert broken(old, own, "PACKAGE") == {"FIELD_SAME_TYPE"}
+    assert broken_rules_of(own, old, "FILE") == {"FIELD_SAME_TYPE"}
+    assert broken_rules_of(own, old, "WIRE") == set()
+    assert broken_rules_of(old, own, "PACKAGE") == {"FIELD_SAME_TYPE"}
 
 
 def test_modules_of_several_roots() -> None:
@@ -286,7 +290,7 @@ def test_a_descriptor_without_json_names() -> None:
     schema = parse(P3 + message("int32 some_name = 1;"))
     bare = type(schema.proto).FromString(schema.proto.SerializeToString())
     bare.message_type[0].field[0].ClearField("json_name")
-    assert broken(PROTOBUF.parse(bare.SerializeToString(), {}), schema) == set()
+    assert broken_rules_of(PROTOBUF.parse(bare.SerializeToString(), {}), schema) == set()
 
 
 # --- ranges ---------------------------------------------------------------------------------------------------------
@@ -294,7 +298,7 @@ def test_a_descriptor_without_json_names() -> None:
 SPANS = st.lists(st.tuples(st.integers(-9, 40), st.integers(0, 9)).map(lambda span: (span[0], span[0] + span[1])))
 
 
-def numbers(spans: list[tuple[int, int]]) -> set[int]:
+def numbers_in(spans: list[tuple[int, int]]) -> set[int]:
     """The numbers in some ranges."""
     return {number for start, end in spans for number in range(start, end + 1)}
 
@@ -303,9 +307,9 @@ def numbers(spans: list[tuple[int, int]]) -> set[int]:
 def test_ranges_are_sets(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> None:
     """Difference and membership are those of the sets of numbers."""
     left = Ranges(one).difference(Ranges(two))
-    assert numbers(left) == numbers(one) - numbers(two)
+    assert numbers_in(left) == numbers_in(one) - numbers_in(two)
     assert all(before[1] < after[0] for before, after in pairwise(left))
-    assert {number for number in range(-20, 60) if number in Ranges(one)} == numbers(one)
+    assert {number for number in range(-20, 60) if number in Ranges(one)} == numbers_in(one)
 
 
 def test_ranges_as_text() -> None:

@@ -34,7 +34,7 @@ def schema(text: str = ALL) -> ProtobufSchema:
     return PROTOBUF.parse(text.encode(), {})
 
 
-def decoded(datum: Any) -> Any:
+def round_trip(datum: Any) -> Any:
     """The datum after a round trip."""
     codec = PROTOBUF.codec(schema())
     return codec.decode(codec.encode(datum))
@@ -42,7 +42,7 @@ def decoded(datum: Any) -> Any:
 
 def test_absent_fields_read_as_their_defaults() -> None:
     """Empty data give every field without presence, and none of the others."""
-    assert decoded({}) == {
+    assert round_trip({}) == {
         "i": 0, "u": 0, "s": 0, "f32": 0, "d": 0.0, "f": 0.0, "b": False, "str": "", "raw": b"", "e": "ZERO",
         "many": [], "subs": [], "by_name": {}, "by_flag": {}, "long_name": "",
     }  # fmt: skip
@@ -85,7 +85,7 @@ def test_absent_fields_read_as_their_defaults() -> None:
 )
 def test_values_survive(name: str, value: Any, read: Any) -> None:
     """Each kind of value is taken in its documented shapes and read back in one of them."""
-    assert decoded({name: value})[name] == read
+    assert round_trip({name: value})[name] == read
 
 
 def test_none_means_unset() -> None:
@@ -97,7 +97,7 @@ def test_none_means_unset() -> None:
 
 def test_json_names_are_taken() -> None:
     """A field may be given by its JSON name."""
-    assert decoded({"longName": "a", "byName": {}})["long_name"] == "a"
+    assert round_trip({"longName": "a", "byName": {}})["long_name"] == "a"
 
 
 @pytest.mark.parametrize(

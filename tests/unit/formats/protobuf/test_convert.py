@@ -38,7 +38,7 @@ STRING = Scalar(ScalarKind.STRING)
 INT = Scalar(ScalarKind.INT32)
 
 
-def read(body: str, head: str = 'syntax = "proto3"; package a;', message: str = "") -> tuple[Model, list[Loss]]:
+def read_model(body: str, head: str = 'syntax = "proto3"; package a;', message: str = "") -> tuple[Model, list[Loss]]:
     """The model of a file."""
     return FORMAT.to_model(PROTOBUF.parse(f"{head} {body}".encode(), {}), message)
 
@@ -51,7 +51,7 @@ def fields_of(model: Model, name: str = "") -> dict[str, RecordField]:
     return {field.name: field for field in record.fields}
 
 
-def write(*fields: RecordField, **types: Any) -> tuple[str, set[str]]:
+def write_file(*fields: RecordField, **types: Any) -> tuple[str, set[str]]:
     """The text of a record `a.R` with these fields, known to compile, and the words of its losses."""
     record = RecordType("a.R", fields)
     text, losses = FORMAT.from_model(Model(TypeReference("a.R"), {"a.R": record, **types}))
@@ -90,7 +90,7 @@ def test_the_format_has_both_abilities() -> None:
 )
 def test_every_scalar_has_its_kind(word: str, kind: ScalarKind) -> None:
     """Scalars keep their width; how they are written on the wire is a loss when it is not the usual way."""
-    model, losses = read(f"message M {{ {word} x = 7; }}")
+    model, losses = read_model(f"message M {{ {word} x = 7; }}")
     assert fields_of(model)["x"].type == Scalar(kind)
     assert fields_of(model)["x"].number == 7
     assert [loss.what for loss in losses] == ["ENCODING"] * (word in {"sint32", "fixed64", "sfixed64"})
@@ -99,7 +99,7 @@ def test_every_scalar_has_its_kind(word: str, kind: ScalarKind) -> None:
 def test_presence_decides_about_null_and_default() -> None:
     """Without presence a field reads as zero, with presence as null."""
     found = fields_of(
-        read("message M { int32 a = 1; optional int32 b = 2; M c = 3; repeated M d = 4; bytes e = 5; }")[0]
+        read_model("message M { int32 a = 1; optional int32 b = 2; M c = 3; repeated M d = 4; bytes e = 5; }")[0]
     )
     assert [(f.nullable, f.required, f.default) for f in found.values()] == [
         (False, False, 0),
@@ -116,7 +116,7 @@ def test_proto2_requires_and_has_defaults() -> None:
     body = (
         'message M { required int32 a = 1; optional bytes b = 2 [default = "hi"]; optional float c = 3 [default = inf];'
     )
-    found = fields_of(read(body + " optional K k = 4 [default = B]; } enum K { A = 1; B = 2; }", head)[0])
+    found = fields_of(read_model(body + " optional K k = 4 [default = B]; } enum K { A = 1; B = 2; }", head)[0])
     assert (found["a"].required, found["a"].nullable, found["a"].default) == (True, False, ABSENT)
     assert [(f.nullable, f.default) for f in list(found.values())[1:]] == [
         (False, "aGk="),
@@ -128,20 +128,22 @@ def test_proto2_requires_and_has_defaults() -> None:
 def test_editions_say_presence_by_feature() -> None:
     """Editions have presence unless a feature takes it away."""
     head = 'edition = "2023"; package a;'
-    found = fields_of(read("message M { int32 a = 1; int32 b = 2 [features.field_presence = IMPLICIT]; }", head)[0])
+    found = fields_of(
+        read_model("message M { int32 a = 1; int32 b = 2 [features.field_presence = IMPLICIT]; }", head)[0]
+    )
     assert (found["a"].default, found["b"].default) == (None, 0)
 
 
 def test_groups_are_messages_of_another_encoding() -> None:
     """A group becomes a record and is reported."""
-    model, losses = read("message M { optional group G = 1 { optional int32 x = 2; } }", 'syntax = "proto2";')
+    model, losses = read_model("message M { optional group G = 1 { optional int32 x = 2; } }", 'syntax = "proto2";')
     assert fields_of(model)["g"].type == TypeReference("M.G")
     assert [loss.what for loss in losses] == ["ENCODING"]
 
 
 def test_oneofs_are_groups_and_optional_is_none() -> None:
     """Members of a oneof are nullable and in a group; the oneof that `optional` implies is none."""
-    model, _ = read("message M { oneof pick { int32 a = 1; string b = 2; } optional int32 c = 3; }")
+    model, _ = read_model("message M { oneof pick { int32 a = 1; string b = 2; } optional int32 c = 3; }")
     record = model.types["a.M"]
     assert isinstance(record, RecordType)
     assert record.at_most_one == {"pick": ("a", "b")}
@@ -150,7 +152,7 @@ def test_oneofs_are_groups_and_optional_is_none() -> None:
 
 def test_enums_keep_numbers_and_are_open() -> None:
     """Numbers and aliases of symbols stay; that unnamed numbers are values is a loss of data."""
-    model, losses = read("enum K { option allow_alias = true; A = 0; B = 5; C = 5; } message M { K k = 1; }")
+    model, losses = read_model("enum K { option allow_alias = true; A = 0; B = 5; C = 5; } message M { K k = 1; }")
     found = model.types["a.K"]
     assert isinstance(found, Enumeration)
     assert [(symbol.name, symbol.number) for symbol in found.symbols] == [("A", 0), ("B", 5), ("C", 5)]
@@ -175,7 +177,7 @@ WELL_KNOWN: list[tuple[str, str, Type, set[str]]] = [
 @pytest.mark.parametrize(("file", "name", "kind", "words"), WELL_KNOWN, ids=[name for _, name, _, _ in WELL_KNOWN])
 def test_well_known_messages_are_values(file: str, name: str, kind: Type, words: set[str]) -> None:
     """A message with a meaning of its own is the value it stands for, and null when it is not set."""
-    model, losses = read(f'import "{file}"; message M {{ {name} x = 1; }}')
+    model, losses = read_model(f'import "{file}"; message M {{ {name} x = 1; }}')
     field = fields_of(model)["x"]
     assert (field.type, field.nullable, field.default) == (kind, True, None)
     assert {loss.what for loss in losses} == words
@@ -185,7 +187,7 @@ def test_what_is_no_data_is_a_loss() -> None:
     """Options, services, extensions, reserved numbers, JSON names and unused types are each reported with a path."""
     body = """option java_package = "x"; service S {} message Unused {}
       message M { reserved 9; N n = 1 [deprecated = true]; } message N { int32 x = 1 [json_name = "y"]; }"""
-    assert [(loss.path, loss.what) for loss in read(body, message="a.M")[1]] == [
+    assert [(loss.path, loss.what) for loss in read_model(body, message="a.M")[1]] == [
         ("", "RESERVED"),
         ("n", "OPTION"),
         ("n.x", "NAME"),
@@ -193,25 +195,25 @@ def test_what_is_no_data_is_a_loss() -> None:
         ("", "SERVICE"),
         ("", "TYPE"),
     ]
-    extensible = read("message M { extensions 100 to 200; }", 'syntax = "proto2";')[1]
+    extensible = read_model("message M { extensions 100 to 200; }", 'syntax = "proto2";')[1]
     assert [(loss.what, loss.data) for loss in extensible] == [("EXTENSION", True)]
 
 
 def test_a_message_is_chosen_by_name() -> None:
     """The first message is the default; a name that nothing has, and a file without messages, are refused."""
     body = "message M {} message N { message O { N n = 1; } }"
-    assert read(body)[0].root == TypeReference("a.M")
-    assert list(read(body, message="a.N.O")[0].types) == ["a.N.O", "a.N"]
+    assert read_model(body)[0].root == TypeReference("a.M")
+    assert list(read_model(body, message="a.N.O")[0].types) == ["a.N.O", "a.N"]
     with pytest.raises(InvalidRequest):
-        read(body, message="a.X")
+        read_model(body, message="a.X")
     with pytest.raises(CannotConvert):
-        read("enum K { A = 0; }")
+        read_model("enum K { A = 0; }")
 
 
 def test_comments_are_documentation() -> None:
     """Comments of messages, fields, enums and their values are kept, both ways."""
     body = "\n// m\nmessage M {\n // k\n K k = 1; // not this\n}\n// e\nenum K {\n // zero\n A = 0;\n}"
-    text, _ = FORMAT.from_model(read(body)[0])
+    text, _ = FORMAT.from_model(read_model(body)[0])
     model = FORMAT.to_model(PROTOBUF.parse(text, {}))[0]
     assert (model.types["a.M"].doc, fields_of(model)["k"].doc, model.types["a.K"].doc) == ("m", "k", "e")
     enum = model.types["a.K"]
@@ -251,20 +253,20 @@ def test_comments_are_documentation() -> None:
 )
 def test_every_type_has_a_place(kind: Type, text: str, words: set[str]) -> None:
     """Each type of the model becomes the type that the table names, with the losses it has."""
-    found, lost = write(RecordField("x", kind))
+    found, lost = write_file(RecordField("x", kind))
     assert text in found
     assert lost == words
 
 
 def test_decimals_keep_precision_and_scale_as_an_option() -> None:
     """A decimal comes back with its digits."""
-    text, _ = write(RecordField("x", Decimal(10, 2)))
+    text, _ = write_file(RecordField("x", Decimal(10, 2)))
     assert fields_of(FORMAT.to_model(PROTOBUF.parse(text.encode(), {}))[0])["x"].type == Decimal(10, 2)
 
 
 def test_null_absence_and_defaults_choose_the_label() -> None:
     """Only what is always there or reads as zero goes without `optional`."""
-    text, lost = write(
+    text, lost = write_file(
         RecordField("a", INT),
         RecordField("b", INT, nullable=True),
         RecordField("c", INT, required=False),
@@ -279,13 +281,13 @@ def test_null_absence_and_defaults_choose_the_label() -> None:
 
 def test_lists_that_may_be_null_lose_data() -> None:
     """Null and empty lists cannot be told apart; lists that are left out neither, which costs no value."""
-    assert write(RecordField("x", Array(INT), nullable=True))[1] == {"NULLABLE"}
-    assert write(RecordField("x", Array(INT), required=False))[1] == {"PRESENCE"}
+    assert write_file(RecordField("x", Array(INT), nullable=True))[1] == {"NULLABLE"}
+    assert write_file(RecordField("x", Array(INT), required=False))[1] == {"PRESENCE"}
 
 
 def test_numbers_are_kept_when_they_can_be() -> None:
     """Given numbers stay, others get the next free one, and none is in the range that implementations keep."""
-    text, lost = write(
+    text, lost = write_file(
         *(RecordField(f"f{at}", INT, number=n) for at, n in enumerate((3, -1, 19_500, 3))), RecordField("free", INT)
     )
     assert [line.split(" = ")[1] for line in text.splitlines() if line.startswith("  int32")] == [
@@ -298,7 +300,7 @@ def test_enums_get_a_zero_and_names_nobody_has() -> None:
     """A missing zero is added, symbols that clash carry the name of their enum."""
     first = Enumeration("a.Suit", (EnumSymbol("SPADES"), EnumSymbol("HEARTS")))
     second = Enumeration("a.Tool", (EnumSymbol("SPADES", 4), EnumSymbol("option", 0)))
-    text, lost = write(
+    text, lost = write_file(
         RecordField("x", TypeReference("a.Suit")),
         RecordField("y", TypeReference("a.Tool")),
         **{"a.Suit": first, "a.Tool": second},
@@ -310,7 +312,7 @@ def test_enums_get_a_zero_and_names_nobody_has() -> None:
 
 def test_odd_names_keep_themselves_in_json() -> None:
     """A name that no field may have is replaced, and stays as the JSON name."""
-    text, lost = write(RecordField("first-name", STRING), RecordField("aB", STRING), RecordField("a_b", STRING))
+    text, lost = write_file(RecordField("first-name", STRING), RecordField("aB", STRING), RecordField("a_b", STRING))
     assert 'string first_name = 1 [json_name = "first-name"];' in text
     assert 'string a_b_2 = 3 [json_name = "a_b"];' in text
     assert lost == {"NAME"}
@@ -319,7 +321,7 @@ def test_odd_names_keep_themselves_in_json() -> None:
 def test_types_of_other_packages_move_in() -> None:
     """A file has one package: a type of another one is declared beside the root, and reported."""
     other = {"b.c.X": RecordType("b.c.X", ()), "a.R.In": Fixed("a.R.In", 4), "a.R.Deep": RecordType("a.R.Deep", ())}
-    text, lost = write(
+    text, lost = write_file(
         RecordField("x", TypeReference("b.c.X")),
         RecordField("y", TypeReference("a.R.In")),
         RecordField("z", TypeReference("a.R.Deep")),

@@ -32,12 +32,12 @@ def google_sources() -> dict[str, bytes]:
 GOOGLE = google_sources()
 
 
-def text(schema: ProtobufSchema, form: TextForm = TextForm.PRINTED) -> str:
+def print_form(schema: ProtobufSchema, form: TextForm = TextForm.PRINTED) -> str:
     """The schema printed."""
     return PROTOBUF.canonical(schema, form).decode()
 
 
-def meaning(schema: ProtobufSchema) -> bytes:
+def stable_bytes(schema: ProtobufSchema) -> bytes:
     """The file in a stable form, options read by its own extensions, which makes spellings of one option equal."""
     data = FileDescriptorSet(file=[schema.proto])
     try:
@@ -50,16 +50,16 @@ def meaning(schema: ProtobufSchema) -> bytes:
 def assert_lossless(source: bytes, references: dict[str, bytes], name: str = "") -> None:
     """Both forms compile to the same descriptor, are stable, and do not need the source text."""
     schema = PROTOBUF.parse(source, references, name=name)
-    printed, normal = text(schema), text(schema, TextForm.NORMALIZED)
+    printed, normal = print_form(schema), print_form(schema, TextForm.NORMALIZED)
     again = PROTOBUF.parse(printed.encode(), references, name=name)
-    assert meaning(again) == meaning(schema)
-    assert text(again) == printed
+    assert stable_bytes(again) == stable_bytes(schema)
+    assert print_form(again) == printed
     sorted_again = PROTOBUF.parse(normal.encode(), references, name=name)
     assert descriptor_bytes(sorted_again) == descriptor_bytes(schema)
-    assert text(sorted_again, TextForm.NORMALIZED) == text(again, TextForm.NORMALIZED) == normal
+    assert print_form(sorted_again, TextForm.NORMALIZED) == print_form(again, TextForm.NORMALIZED) == normal
     bare = PROTOBUF.parse(file_descriptor_set(schema).SerializeToString(), references, name=name)
-    assert text(bare, TextForm.NORMALIZED) == normal
-    assert meaning(PROTOBUF.parse(text(bare).encode(), references, name=name)) == meaning(schema)
+    assert print_form(bare, TextForm.NORMALIZED) == normal
+    assert stable_bytes(PROTOBUF.parse(print_form(bare).encode(), references, name=name)) == stable_bytes(schema)
     assert PROTOBUF.fingerprints(bare) == PROTOBUF.fingerprints(again) == PROTOBUF.fingerprints(schema)
 
 
@@ -93,13 +93,13 @@ def test_the_layout() -> None:
     service Orders { rpc Get(Order) returns (stream Order) {} rpc Put (stream Order) returns (Order) {
       option idempotency_level = IDEMPOTENT; } }
     """
-    assert text(PROTOBUF.parse(source, {})) == (HERE / "data" / "layout.txt").read_text()
+    assert print_form(PROTOBUF.parse(source, {})) == (HERE / "data" / "layout.txt").read_text()
 
 
 def test_a_printed_text_stays_as_it_is() -> None:
     """Printing is idempotent on text that is laid out already."""
     wanted = (HERE / "data" / "layout.txt").read_text()
-    assert text(PROTOBUF.parse(wanted.encode(), {})) == wanted
+    assert print_form(PROTOBUF.parse(wanted.encode(), {})) == wanted
 
 
 def test_normalizing_forgets_style_only() -> None:
@@ -118,9 +118,9 @@ def test_normalizing_forgets_style_only() -> None:
         "enum E { X = 0; Y = 1; }"
     )
     left, right = (PROTOBUF.parse(source.encode(), {}) for source in (one, two))
-    assert text(left) != text(right)
-    assert text(left, TextForm.NORMALIZED) == text(right, TextForm.NORMALIZED)
-    assert text(left, TextForm.CANONICAL) == text(left, TextForm.NORMALIZED)
+    assert print_form(left) != print_form(right)
+    assert print_form(left, TextForm.NORMALIZED) == print_form(right, TextForm.NORMALIZED)
+    assert print_form(left, TextForm.CANONICAL) == print_form(left, TextForm.NORMALIZED)
     assert PROTOBUF.fingerprints(left) == PROTOBUF.fingerprints(right)
     for changed in (one.replace("a = 1", "a = 7"), one.replace("int32 a", "int64 a"), one.replace("'x'", "'z'")):
         other = PROTOBUF.parse(changed.encode(), {})
@@ -139,7 +139,7 @@ def test_normalizing_keeps_the_order_of_messages() -> None:
     one, two = (
         PROTOBUF.parse((P3 + body).encode(), {}) for body in ("message A {} message B {}", "message B {} message A {}")
     )
-    assert text(one, TextForm.NORMALIZED) != text(two, TextForm.NORMALIZED)
+    assert print_form(one, TextForm.NORMALIZED) != print_form(two, TextForm.NORMALIZED)
 
 
 def test_normalizing_keeps_the_first_enum_value() -> None:
@@ -196,7 +196,7 @@ def test_tabs_and_wide_characters_do_not_shift_names() -> None:
     """Type names are cut out of the source at the right place whatever stands before them on the line."""
     source = P3.encode() + "package p; message Föö {}".replace("ö", "o").encode()
     source += "\n/* ü */\tmessage A {\t/* é\t */\tp.Foo\tx\t=\t1;\tmap<string,\tFoo>\ty = 2; }\n".encode()
-    printed = text(PROTOBUF.parse(source, {}))
+    printed = print_form(PROTOBUF.parse(source, {}))
     assert "  p.Foo x = 1;\n  map<string, Foo> y = 2;\n" in printed
 
 
@@ -209,4 +209,4 @@ def test_usual_json_names(name: str, json_name: str) -> None:
     assert default_json_name(name) == json_name
     schema = PROTOBUF.parse((P3 + f"message A {{ int32 {name} = 1; }}").encode(), {})
     assert schema.proto.message_type[0].field[0].json_name == json_name
-    assert "json_name" not in text(schema)
+    assert "json_name" not in print_form(schema)

@@ -14,14 +14,14 @@ from stele.formats.protobuf import PROTOBUF, ProtobufSchema, arrow_schema
 P3 = 'syntax = "proto3";\n'
 
 
-def schema(text: str, **references: str) -> ProtobufSchema:
+def parse_schema(text: str, **references: str) -> ProtobufSchema:
     """A parsed schema; keyword x stands for the reference x.proto."""
     return PROTOBUF.parse(text.encode(), {f"{name}.proto": source.encode() for name, source in references.items()})
 
 
 def test_fields_are_listed_depth_first() -> None:
     """Paths enter messages, lists and maps; comments become docs; well-known types and recursion are not entered."""
-    parsed = schema(
+    parsed = parse_schema(
         P3
         + """package p;
         import "x.proto";
@@ -60,7 +60,7 @@ def test_fields_are_listed_depth_first() -> None:
 
 def test_defaults_are_json() -> None:
     """Defaults the author wrote are shown as JSON text, others not at all."""
-    parsed = schema(
+    parsed = parse_schema(
         'message A { optional int32 i = 1 [default = -5]; optional string s = 2 [default = "a\\"b"]; optional E e = 3'
         " [default = Y]; optional bool b = 4 [default = true]; required bytes x = 5 [default = '\\001'];"
         " optional double d = 6 [default = 1.5]; optional int32 none = 7; enum E { X = 0; Y = 1; } }"
@@ -73,7 +73,7 @@ def test_defaults_are_json() -> None:
 
 def test_arrow_types() -> None:
     """Every kind of field has its documented column type and nullability."""
-    parsed = schema(
+    parsed = parse_schema(
         P3
         + 'import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto"; import '
         + '"google/protobuf/any.proto";'
@@ -112,7 +112,7 @@ def test_arrow_types() -> None:
 def test_required_fields_are_not_null() -> None:
     """proto2 `optional` is nullable, `required` is not."""
     shape = PROTOBUF.arrow_schema(
-        schema("message A { required int32 a = 1; optional int32 b = 2; required B c = 3; } message B {}")
+        parse_schema("message A { required int32 a = 1; optional int32 b = 2; required B c = 3; } message B {}")
     )
     assert [field.nullable for field in shape] == [False, True, False]
 
@@ -120,11 +120,11 @@ def test_required_fields_are_not_null() -> None:
 def test_recursive_messages_have_no_table() -> None:
     """A message that contains itself is refused with the way round; JSON-like well-known types are not recursive."""
     with pytest.raises(Invalid, match=r"message p\.A contains itself \(p\.A > p\.B > p\.A\)"):
-        PROTOBUF.arrow_schema(schema(P3 + "package p; message A { B b = 1; } message B { repeated A a = 1; }"))
+        PROTOBUF.arrow_schema(parse_schema(P3 + "package p; message A { B b = 1; } message B { repeated A a = 1; }"))
     with pytest.raises(Invalid, match="contains itself"):
-        PROTOBUF.arrow_schema(schema(P3 + "message A { map<string, A> a = 1; }"))
+        PROTOBUF.arrow_schema(parse_schema(P3 + "message A { map<string, A> a = 1; }"))
     with pytest.raises(InvalidRequest):
-        PROTOBUF.arrow_schema(schema(P3))
+        PROTOBUF.arrow_schema(parse_schema(P3))
 
 
 def test_messages_that_multiply_are_bounded() -> None:
@@ -134,7 +134,7 @@ def test_messages_that_multiply_are_bounded() -> None:
         + "".join(f"message M{i} {{ M{i + 1} a = 1; M{i + 1} b = 2; }}" for i in range(60))
         + "message M60 { int32 x = 1; }"
     )
-    parsed = schema(text)
+    parsed = parse_schema(text)
     started = time.monotonic()
     assert len(PROTOBUF.fields(parsed)) == 10_000
     with pytest.raises(Invalid, match="more than 10000 columns"):
@@ -151,10 +151,10 @@ def test_pyarrow_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(NotInstalled, match=r"stele-registry\[spark\]"):
-        PROTOBUF.arrow_schema(schema(P3 + "message A {}"))
+        PROTOBUF.arrow_schema(parse_schema(P3 + "message A {}"))
 
 
-def wide(kind: str) -> str:
+def wide_text(kind: str) -> str:
     """Texts of some hundred kilobytes on one line that make every scan within a scan show."""
     fields = "".join(f"M{i}\ta{i} = {i + 1};" for i in range(3000))
     nested = "".join(f"message M{i} {{ {kind} x = 1; map<string, {kind}> y = 2; }}" for i in range(3000))
@@ -164,7 +164,7 @@ def wide(kind: str) -> str:
 
 def test_wide_schemas_take_linear_time() -> None:
     """Thousands of fields, nested messages and oneofs in one message are handled within seconds by every operation."""
-    new, old = schema(wide("int32")), schema(wide("int64"))
+    new, old = parse_schema(wide_text("int32")), parse_schema(wide_text("int64"))
     started = time.monotonic()
     assert PROTOBUF.check(new, old) == []
     assert len(PROTOBUF.fields(new)) == 10_000

@@ -60,14 +60,14 @@ FULL = {
 }
 
 
-def through(value: Any) -> Any:
+def json_round_trip(value: Any) -> Any:
     """A JSON value, written as bytes and read again."""
     return to_json_value(MODEL, CODEC.decode(CODEC.encode(from_json_value(MODEL, value))))
 
 
 def test_neutral_text_there_and_back() -> None:
     """What the neutral notation says is what is written, and what is read is in the neutral notation."""
-    assert through(FULL) == FULL
+    assert json_round_trip(FULL) == FULL
 
 
 def test_data_are_valid_under_the_converted_schema() -> None:
@@ -96,7 +96,7 @@ def test_data_are_valid_under_the_converted_schema() -> None:
 def test_python_types_are_taken(value: dict[str, Any]) -> None:
     """Each of Python's types says the same as its neutral text."""
     read = to_json_value(MODEL, CODEC.decode(CODEC.encode(value)))
-    assert read == through(to_json_value(MODEL, value))
+    assert read == json_round_trip(to_json_value(MODEL, value))
     assert set(value) == set(read)
 
 

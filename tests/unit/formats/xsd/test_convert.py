@@ -32,17 +32,17 @@ from stele.formats.conversion.model import (
 from stele.formats.xsd import XSD
 
 
-def read(body: str, element: str = "", space: str = "") -> tuple[Model, list[Loss]]:
+def read_model(body: str, element: str = "", space: str = "") -> tuple[Model, list[Loss]]:
     """The model of a schema with these declarations."""
     target = f' targetNamespace="{space}" xmlns="{space}" elementFormDefault="qualified"' if space else ""
     text = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"{target}>{body}</xs:schema>'
     return XSD.to_model(XSD.parse(text.encode(), {}), element)
 
 
-def content(inner: str, attributes: str = "", more: str = "", mixed: str = "false") -> tuple[Model, list[Loss]]:
+def read_content(inner: str, attributes: str = "", more: str = "", mixed: str = "false") -> tuple[Model, list[Loss]]:
     """The model of an element `r` with that content."""
     kind = f'<xs:complexType mixed="{mixed}">{inner}{attributes}</xs:complexType>'
-    return read(f'<xs:element name="r">{kind}</xs:element>{more}')
+    return read_model(f'<xs:element name="r">{kind}</xs:element>{more}')
 
 
 def fields_of(model: Model) -> dict[str, RecordField]:
@@ -53,12 +53,12 @@ def fields_of(model: Model) -> dict[str, RecordField]:
     return {field.name: field for field in record.fields}
 
 
-def element(name: str, kind: str = "xs:int", rest: str = "") -> str:
+def element_declaration(name: str, kind: str = "xs:int", rest: str = "") -> str:
     """A declaration."""
     return f'<xs:element name="{name}" type="{kind}" {rest}/>'
 
 
-def restricted(base: str, facets: str) -> str:
+def restricted_type(base: str, facets: str) -> str:
     """A global simple type `T`."""
     return f'<xs:simpleType name="T"><xs:restriction base="{base}">{facets}</xs:restriction></xs:simpleType>'
 
@@ -94,7 +94,7 @@ def test_xml_schema_is_read_and_not_written() -> None:
 )
 def test_built_in_types_have_their_kinds(word: str, kind: Type, words: set[str]) -> None:
     """Each family of built-in types, and what it loses."""
-    model, losses = read(element("r", f"xs:{word}"))
+    model, losses = read_model(element_declaration("r", f"xs:{word}"))
     assert model.root == kind
     assert {loss.what for loss in losses} == words
 
@@ -109,7 +109,11 @@ def test_built_in_types_have_their_kinds(word: str, kind: Type, words: set[str])
 )
 def test_numbers_keep_their_bounds(base: str, facets: str, kind: Type, constraints: tuple[Any, Any]) -> None:
     """Facets choose the width, and become constraints where the width does not say them."""
-    field = fields_of(content(f"<xs:sequence>{element('x', 'T')}</xs:sequence>", more=restricted(base, facets))[0])["x"]
+    field = fields_of(
+        read_content(f"<xs:sequence>{element_declaration('x', 'T')}</xs:sequence>", more=restricted_type(base, facets))[
+            0
+        ]
+    )["x"]
     assert field.type == kind
     assert (field.constraints.get("minimum"), field.constraints.get("maximum")) == constraints
     assert not {"exclusiveMinimum", "exclusiveMaximum"} & field.constraints.keys()
@@ -118,22 +122,26 @@ def test_numbers_keep_their_bounds(base: str, facets: str, kind: Type, constrain
 def test_texts_keep_length_pattern_and_lists_of_values() -> None:
     """Facets of texts have words in JSON Schema; a pattern in words of XML Schema alone is a loss."""
     facets = '<xs:maxLength value="3"/><xs:pattern value="[A-Z]+"/>'
-    inner = f"<xs:sequence>{element('x', 'T')}</xs:sequence>"
-    field = fields_of(content(inner, more=restricted("xs:token", facets))[0])["x"]
+    inner = f"<xs:sequence>{element_declaration('x', 'T')}</xs:sequence>"
+    field = fields_of(read_content(inner, more=restricted_type("xs:token", facets))[0])["x"]
     assert field.constraints == {"maxLength": 3, "pattern": "^(?:[A-Z]+)$"}
-    odd = content(inner, more=restricted("xs:token", r'<xs:pattern value="\i\c*"/>'))[1]
+    odd = read_content(inner, more=restricted_type("xs:token", r'<xs:pattern value="\i\c*"/>'))[1]
     assert [loss.what for loss in odd] == ["CONSTRAINT"]
-    model, _ = content(inner, more=restricted("xs:token", '<xs:enumeration value="a"/><xs:enumeration value="b c"/>'))
+    model, _ = read_content(
+        inner, more=restricted_type("xs:token", '<xs:enumeration value="a"/><xs:enumeration value="b c"/>')
+    )
     listed = model.types["T"]
     assert isinstance(listed, Enumeration)
     assert [symbol.name for symbol in listed.symbols] == ["a", "b c"]
-    assert content(inner, more=restricted("xs:hexBinary", '<xs:length value="4"/>'))[0].types["T"] == Fixed("T", 4)
+    assert read_content(inner, more=restricted_type("xs:hexBinary", '<xs:length value="4"/>'))[0].types["T"] == Fixed(
+        "T", 4
+    )
 
 
 def test_unions_and_lists() -> None:
     """A union has the distinct types of its members, a list is an array."""
     more = '<xs:simpleType name="U"><xs:union memberTypes="xs:int xs:string xs:token"/></xs:simpleType>'
-    assert read(element("r", "U") + more)[0].root == Union(
+    assert read_model(element_declaration("r", "U") + more)[0].root == Union(
         (UnionOption(Scalar(ScalarKind.INT32), "int"), UnionOption(Scalar(ScalarKind.STRING), "string"))
     )
 
@@ -141,10 +149,18 @@ def test_unions_and_lists() -> None:
 def test_occurrence_decides_about_lists_and_absence() -> None:
     """What may be absent is not required, what may repeat a list, nillable is nullable."""
     parts = [
-        *(element("a"), element("b", rest='minOccurs="0"'), element("c", rest='minOccurs="2" maxOccurs="3"')),
-        *(element("d", rest='nillable="true"'), element("e", rest='default="7"'), element("f", rest='fixed="8"')),
+        *(
+            element_declaration("a"),
+            element_declaration("b", rest='minOccurs="0"'),
+            element_declaration("c", rest='minOccurs="2" maxOccurs="3"'),
+        ),
+        *(
+            element_declaration("d", rest='nillable="true"'),
+            element_declaration("e", rest='default="7"'),
+            element_declaration("f", rest='fixed="8"'),
+        ),
     ]
-    found = fields_of(content(f"<xs:sequence>{''.join(parts)}</xs:sequence>")[0])
+    found = fields_of(read_content(f"<xs:sequence>{''.join(parts)}</xs:sequence>")[0])
     assert [(f.required, f.nullable, f.default) for f in found.values()] == [
         *((True, False, ABSENT), (False, False, ABSENT), (True, False, ABSENT)),
         *((True, True, ABSENT), (True, False, 7), (True, False, 8)),
@@ -156,14 +172,17 @@ def test_occurrence_decides_about_lists_and_absence() -> None:
 
 def test_choices_are_groups_when_they_are_simple() -> None:
     """A choice of elements is a group; of groups, or repeated, it is looser and reported."""
-    model, _ = content(f"<xs:choice>{element('a')}{element('b')}</xs:choice>")
+    model, _ = read_content(f"<xs:choice>{element_declaration('a')}{element_declaration('b')}</xs:choice>")
     record = model.types["r"]
     assert isinstance(record, RecordType)
     assert record.at_most_one == {"choice": ("a", "b")}
     assert not any(field.required for field in record.fields)
-    nested = f"<xs:choice>{element('a')}<xs:sequence>{element('b')}{element('c')}</xs:sequence></xs:choice>"
-    assert [loss.what for loss in content(nested)[1]] == ["CHOICE"]
-    repeated, losses = content(f'<xs:choice maxOccurs="unbounded">{element("a")}{element("b")}</xs:choice>')
+    sequence = f"<xs:sequence>{element_declaration('b')}{element_declaration('c')}</xs:sequence>"
+    nested = f"<xs:choice>{element_declaration('a')}{sequence}</xs:choice>"
+    assert [loss.what for loss in read_content(nested)[1]] == ["CHOICE"]
+    repeated, losses = read_content(
+        f'<xs:choice maxOccurs="unbounded">{element_declaration("a")}{element_declaration("b")}</xs:choice>'
+    )
     assert all(isinstance(field.type, Array) for field in fields_of(repeated).values())
     assert [(loss.what, loss.data) for loss in losses] == [("ORDER", True)]
 
@@ -174,29 +193,29 @@ def test_attributes_and_text_are_fields() -> None:
         '<xs:attribute name="id" type="xs:int" use="required"/><xs:attribute name="n" type="xs:int" default="1"/>'
     )
     inner = f'<xs:simpleContent><xs:extension base="xs:string">{attributes}</xs:extension></xs:simpleContent>'
-    model, losses = content(inner)
+    model, losses = read_content(inner)
     found = fields_of(model)
     assert [(f.name, f.required, f.default) for f in found.values()] == [
         *(("id", True, ABSENT), ("n", False, 1), ("value", True, ABSENT))
     ]
     assert [loss.what for loss in losses] == ["ATTRIBUTE"]
-    both = content(f"<xs:all>{element('id')}</xs:all>", '<xs:attribute name="id" type="xs:int"/>')[0]
+    both = read_content(f"<xs:all>{element_declaration('id')}</xs:all>", '<xs:attribute name="id" type="xs:int"/>')[0]
     assert set(fields_of(both)) == {"id", "id_2"}
 
 
 def test_what_has_no_place_is_a_loss_of_data() -> None:
     """Mixed text, wildcards, and types that stand in for others."""
-    found = content('<xs:sequence><xs:any minOccurs="0"/></xs:sequence>', "<xs:anyAttribute/>", mixed="true")[1]
+    found = read_content('<xs:sequence><xs:any minOccurs="0"/></xs:sequence>', "<xs:anyAttribute/>", mixed="true")[1]
     assert [(loss.what, loss.data) for loss in found] == [("ANY", True), ("ANY", True), ("MIXED", True)]
     base = '<xs:complexType name="B"/><xs:complexType name="D"><xs:complexContent><xs:extension base="B"/>'
-    derived = f"{element('r', 'B')}{base}</xs:complexContent></xs:complexType>"
-    assert [(loss.what, loss.data) for loss in read(derived)[1]] == [("SUBTYPE", True)]
+    derived = f"{element_declaration('r', 'B')}{base}</xs:complexContent></xs:complexType>"
+    assert [(loss.what, loss.data) for loss in read_model(derived)[1]] == [("SUBTYPE", True)]
 
 
 def test_substitution_groups_are_choices() -> None:
     """Whatever may stand for a head is a field of a group; that others may join is a loss."""
-    more = element("h") + element("m", rest='substitutionGroup="h"')
-    model, losses = content('<xs:sequence><xs:element ref="h"/></xs:sequence>', more=more)
+    more = element_declaration("h") + element_declaration("m", rest='substitutionGroup="h"')
+    model, losses = read_content('<xs:sequence><xs:element ref="h"/></xs:sequence>', more=more)
     record = model.types["r"]
     assert isinstance(record, RecordType)
     assert record.at_most_one == {"choice": ("h", "m")}
@@ -206,9 +225,9 @@ def test_substitution_groups_are_choices() -> None:
 def test_names_documentation_and_circles() -> None:
     """Namespaces become packages, documentation is kept, a type inside itself is named."""
     note = "<xs:annotation><xs:documentation>words</xs:documentation></xs:annotation>"
-    inside = element("n", "N", 'minOccurs="0"')
+    inside = element_declaration("n", "N", 'minOccurs="0"')
     kind = f'<xs:complexType name="N">{note}<xs:sequence>{inside}</xs:sequence></xs:complexType>'
-    model, _ = read(element("r", "N") + kind, space="http://www.acme.com/orders/v1")
+    model, _ = read_model(element_declaration("r", "N") + kind, space="http://www.acme.com/orders/v1")
     assert list(model.types) == ["com.acme.orders.v1.N"]
     assert model.types["com.acme.orders.v1.N"].doc == "words"
     assert fields_of(model)["n"].type == model.root
@@ -216,13 +235,13 @@ def test_names_documentation_and_circles() -> None:
 
 def test_an_element_is_chosen_by_name() -> None:
     """The first global element is the default; unknown names, and schemas without elements, are refused."""
-    both = element("a") + element("b", "xs:string")
-    assert read(both)[0].root == Scalar(ScalarKind.INT32)
-    assert read(both, "b")[0].root == Scalar(ScalarKind.STRING)
+    both = element_declaration("a") + element_declaration("b", "xs:string")
+    assert read_model(both)[0].root == Scalar(ScalarKind.INT32)
+    assert read_model(both, "b")[0].root == Scalar(ScalarKind.STRING)
     with pytest.raises(InvalidRequest):
-        read(both, "c")
+        read_model(both, "c")
     with pytest.raises(CannotConvert):
-        read('<xs:complexType name="T"/>')
+        read_model('<xs:complexType name="T"/>')
 
 
 def test_long_chains_of_types_end() -> None:
@@ -232,4 +251,4 @@ def test_long_chains_of_types_end() -> None:
         "</xs:sequence></xs:complexType>"
         for n in range(1_000)
     )
-    assert len(read(element("r", "C0") + kinds)[0].types) == 1_000
+    assert len(read_model(element_declaration("r", "C0") + kinds)[0].types) == 1_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.unit.formats.xsd.xsd_schemas import check, root, simple
+from tests.unit.formats.xsd.xsd_schemas import list_breaks, root_of, simple_root
 
 from stele.core.findings import Severity
 from stele.errors import UnknownRuleset
@@ -33,53 +33,62 @@ TREE = (
 )
 
 
-def seq(*parts: str) -> str:
+def sequence_root(*parts: str) -> str:
     """A root with a sequence."""
-    return root(f"<xs:sequence>{''.join(parts)}</xs:sequence>")
+    return root_of(f"<xs:sequence>{''.join(parts)}</xs:sequence>")
 
 
-def repeated(low: int, high: int | str) -> str:
+def repeated_root(low: int, high: int | str) -> str:
     """A root with an element that repeats."""
-    return seq(f'<xs:element name="a" type="xs:string" minOccurs="{low}" maxOccurs="{high}"/>')
+    return sequence_root(f'<xs:element name="a" type="xs:string" minOccurs="{low}" maxOccurs="{high}"/>')
 
 
 FITS = {
-    "huge counters": (repeated(0, 2_000_000), repeated(3, 1_000_000)),
-    "sequence into all": (root(f"<xs:all>{A}{B}</xs:all>"), seq(A, B)),
-    "all into choice": (root(f'<xs:choice maxOccurs="unbounded">{A}{B}</xs:choice>'), root(f"<xs:all>{A}{B}</xs:all>")),
-    "regrouped": (seq(f"<xs:sequence>{A}{B}</xs:sequence>"), seq(A, B)),
+    "huge counters": (repeated_root(0, 2_000_000), repeated_root(3, 1_000_000)),
+    "sequence into all": (root_of(f"<xs:all>{A}{B}</xs:all>"), sequence_root(A, B)),
+    "all into choice": (
+        root_of(f'<xs:choice maxOccurs="unbounded">{A}{B}</xs:choice>'),
+        root_of(f"<xs:all>{A}{B}</xs:all>"),
+    ),
+    "regrouped": (sequence_root(f"<xs:sequence>{A}{B}</xs:sequence>"), sequence_root(A, B)),
     "pairs into any number": (
-        seq('<xs:element name="a" type="xs:string" minOccurs="0" maxOccurs="unbounded"/>'),
-        root(f'<xs:sequence minOccurs="2" maxOccurs="5">{A}{A}</xs:sequence>'),
+        sequence_root('<xs:element name="a" type="xs:string" minOccurs="0" maxOccurs="unbounded"/>'),
+        root_of(f'<xs:sequence minOccurs="2" maxOccurs="5">{A}{A}</xs:sequence>'),
     ),
     "recursive type": (TREE.format("unbounded", "xs:long"), TREE.format("3", "xs:int")),
-    "member of a substitution group": (HEAD + seq('<xs:element ref="h"/>'), HEAD + seq('<xs:element ref="m"/>')),
-    "element under skip": (seq('<xs:any processContents="skip"/>'), seq(A)),
-    "attribute under wildcard": (root('<xs:anyAttribute processContents="lax"/>'), root('<xs:attribute name="k"/>')),
+    "member of a substitution group": (
+        HEAD + sequence_root('<xs:element ref="h"/>'),
+        HEAD + sequence_root('<xs:element ref="m"/>'),
+    ),
+    "element under skip": (sequence_root('<xs:any processContents="skip"/>'), sequence_root(A)),
+    "attribute under wildcard": (
+        root_of('<xs:anyAttribute processContents="lax"/>'),
+        root_of('<xs:attribute name="k"/>'),
+    ),
     "unique dropped": (KEYED.format(""), KEYED.format(UNIQUE)),
     "unique kept": (KEYED.format(UNIQUE), KEYED.format(UNIQUE)),
     "derived type kept": (BASE + DERIVED + ROOT_T, BASE + DERIVED + ROOT_T),
     "made mixed": (
-        root(f"<xs:sequence>{A}</xs:sequence>").replace("complexType>", 'complexType mixed="true">', 1),
-        seq(A),
+        root_of(f"<xs:sequence>{A}</xs:sequence>").replace("complexType>", 'complexType mixed="true">', 1),
+        sequence_root(A),
     ),
-    "any type": ('<xs:element name="r"/>', seq(A)),
+    "any type": ('<xs:element name="r"/>', sequence_root(A)),
     "dates from earlier on": (
-        simple("xs:date", '<xs:minInclusive value="2000-01-01"/>'),
-        simple("xs:date", '<xs:minInclusive value="2010-01-01"/>'),
+        simple_root("xs:date", '<xs:minInclusive value="2000-01-01"/>'),
+        simple_root("xs:date", '<xs:minInclusive value="2010-01-01"/>'),
     ),
     "few digits as a small integer": (
-        simple("xs:short"),
-        simple("xs:string", '<xs:pattern value="-?[0-9]{1,4}"/>'),
+        simple_root("xs:short"),
+        simple_root("xs:string", '<xs:pattern value="-?[0-9]{1,4}"/>'),
     ),
-    "digits as integer": (simple("xs:integer"), simple("xs:string", '<xs:pattern value="[0-9]{1,4}"/>')),
+    "digits as integer": (simple_root("xs:integer"), simple_root("xs:string", '<xs:pattern value="[0-9]{1,4}"/>')),
     "patterns of two steps": (
-        simple("xs:string", '<xs:pattern value="[a-c]+x?"/>'),
-        simple("xs:string", '<xs:pattern value="[ab]+"/><xs:maxLength value="4"/>'),
+        simple_root("xs:string", '<xs:pattern value="[a-c]+x?"/>'),
+        simple_root("xs:string", '<xs:pattern value="[ab]+"/><xs:maxLength value="4"/>'),
     ),
     "into a union": (
         '<xs:element name="r"><xs:simpleType><xs:union memberTypes="xs:date xs:long"/></xs:simpleType></xs:element>',
-        simple("xs:int"),
+        simple_root("xs:int"),
     ),
     "list of wider items": (
         '<xs:element name="r"><xs:simpleType><xs:list itemType="xs:long"/></xs:simpleType></xs:element>',
@@ -87,8 +96,8 @@ FITS = {
     ),
     "fixed to free": ('<xs:element name="r" type="xs:string"/>', '<xs:element name="r" type="xs:string" fixed="1"/>'),
     "boolean as its texts": (
-        simple("xs:string", '<xs:pattern value="\\s*(true|false|[01])\\s*"/>'),
-        simple("xs:string", '<xs:enumeration value="true"/>'),
+        simple_root("xs:string", '<xs:pattern value="\\s*(true|false|[01])\\s*"/>'),
+        simple_root("xs:string", '<xs:enumeration value="true"/>'),
     ),
 }
 
@@ -96,33 +105,37 @@ FITS = {
 @pytest.mark.parametrize("case", FITS.values(), ids=FITS)
 def test_contained(case: tuple[str, str]) -> None:
     """The new schema takes every document of the old one, and that is proved."""
-    assert check(*case) == []
+    assert list_breaks(*case) == []
 
 
 BREAKS = {
-    "counter lowered": (repeated(0, 3), repeated(0, 5), "CHILD_NOT_ALLOWED"),
-    "minimum raised": (repeated(2, 9), repeated(1, 9), "CHILD_REQUIRED"),
+    "counter lowered": (repeated_root(0, 3), repeated_root(0, 5), "CHILD_NOT_ALLOWED"),
+    "minimum raised": (repeated_root(2, 9), repeated_root(1, 9), "CHILD_REQUIRED"),
     "derived type gone": (BASE + ROOT_T, BASE + DERIVED + ROOT_T, "SUBTYPE_REMOVED"),
     "type made abstract": (BASE.replace("name=", 'abstract="true" name=', 1) + ROOT_T, BASE + ROOT_T, "TYPE_ABSTRACT"),
     "member gone": (
-        HEAD.replace('"m"', '"o"') + seq('<xs:element ref="h"/>'),
-        HEAD + seq('<xs:element ref="h"/>'),
+        HEAD.replace('"m"', '"o"') + sequence_root('<xs:element ref="h"/>'),
+        HEAD + sequence_root('<xs:element ref="h"/>'),
         "CHILD_NOT_ALLOWED",
     ),
     "deep in a tree": (TREE.format("unbounded", "xs:int"), TREE.format("3", "xs:long"), "VALUE_NOT_ALLOWED"),
     "unique added": (KEYED.format(UNIQUE), KEYED.format(""), "IDENTITY_ADDED"),
     "mixed dropped": (
-        seq(A),
-        root(f"<xs:sequence>{A}</xs:sequence>").replace("complexType>", 'complexType mixed="true">', 1),
+        sequence_root(A),
+        root_of(f"<xs:sequence>{A}</xs:sequence>").replace("complexType>", 'complexType mixed="true">', 1),
         "TEXT_NOT_ALLOWED",
     ),
-    "text to elements": (seq(A), simple("xs:string"), "TEXT_NOT_ALLOWED"),
-    "elements to text": (simple("xs:string"), seq(A), "CHILD_NOT_ALLOWED"),
-    "attribute gone": (root(""), root('<xs:attribute name="k"/>'), "ATTRIBUTE_NOT_ALLOWED"),
-    "attribute wildcard gone": (root(""), root('<xs:anyAttribute processContents="skip"/>'), "ATTRIBUTE_NOT_ALLOWED"),
+    "text to elements": (sequence_root(A), simple_root("xs:string"), "TEXT_NOT_ALLOWED"),
+    "elements to text": (simple_root("xs:string"), sequence_root(A), "CHILD_NOT_ALLOWED"),
+    "attribute gone": (root_of(""), root_of('<xs:attribute name="k"/>'), "ATTRIBUTE_NOT_ALLOWED"),
+    "attribute wildcard gone": (
+        root_of(""),
+        root_of('<xs:anyAttribute processContents="skip"/>'),
+        "ATTRIBUTE_NOT_ALLOWED",
+    ),
     "wildcard narrowed": (
-        seq('<xs:any namespace="urn:a" processContents="skip"/>'),
-        seq('<xs:any namespace="urn:a urn:b" processContents="skip"/>'),
+        sequence_root('<xs:any namespace="urn:a" processContents="skip"/>'),
+        sequence_root('<xs:any namespace="urn:a urn:b" processContents="skip"/>'),
         "CHILD_NOT_ALLOWED",
     ),
     "fixed changed": (
@@ -146,28 +159,28 @@ BREAKS = {
         "ROOT_ELEMENT_REMOVED",
     ),
     "pattern narrowed": (
-        simple("xs:string", '<xs:pattern value="[a-y]*"/>'),
-        simple("xs:string", '<xs:pattern value="[a-z]*"/>'),
+        simple_root("xs:string", '<xs:pattern value="[a-y]*"/>'),
+        simple_root("xs:string", '<xs:pattern value="[a-z]*"/>'),
         "VALUE_NOT_ALLOWED",
     ),
     "digits": (
-        simple("xs:decimal", '<xs:totalDigits value="4"/>'),
-        simple("xs:decimal", '<xs:totalDigits value="5"/>'),
+        simple_root("xs:decimal", '<xs:totalDigits value="4"/>'),
+        simple_root("xs:decimal", '<xs:totalDigits value="5"/>'),
         "VALUE_NOT_ALLOWED",
     ),
     "names that become identifiers": (
-        seq('<xs:element name="a" type="xs:ID" maxOccurs="2"/>'),
-        seq('<xs:element name="a" type="xs:NCName" maxOccurs="2"/>'),
+        sequence_root('<xs:element name="a" type="xs:ID" maxOccurs="2"/>'),
+        sequence_root('<xs:element name="a" type="xs:NCName" maxOccurs="2"/>'),
         "VALUE_NOT_ALLOWED",
     ),
     "an end beyond the precision of decimals": (
-        simple("xs:integer", f'<xs:minExclusive value="{10**40}"/>'),
-        simple("xs:integer", f'<xs:minInclusive value="{10**40}"/>'),
+        simple_root("xs:integer", f'<xs:minExclusive value="{10**40}"/>'),
+        simple_root("xs:integer", f'<xs:minInclusive value="{10**40}"/>'),
         "VALUE_NOT_ALLOWED",
     ),
     "one digit too many for a small integer": (
-        simple("xs:short"),
-        simple("xs:string", '<xs:pattern value="[0-9]{5}"/><xs:pattern value="70000"/>'),
+        simple_root("xs:short"),
+        simple_root("xs:string", '<xs:pattern value="[0-9]{5}"/><xs:pattern value="70000"/>'),
         "VALUE_NOT_ALLOWED",
     ),
     "list of narrower items": (
@@ -182,7 +195,7 @@ BREAKS = {
 def test_refused_with_proof(case: tuple[str, str, str]) -> None:
     """The new schema refuses a document of the old one; the finding names the rule and shows the document."""
     new, old, rule = case
-    found = check(new, old)
+    found = list_breaks(new, old)
     assert rule in {finding.rule for finding in found}
     for finding in found:
         assert finding.level is Severity.ERROR
@@ -195,7 +208,7 @@ def test_refused_with_proof(case: tuple[str, str, str]) -> None:
 def test_undecided_is_said() -> None:
     """What can neither be proved nor refuted is a finding of level UNKNOWN, never silence."""
     test = '<xs:sequence/><xs:attribute name="k" type="xs:int"/><xs:assert test="not(@k = 987654)"/>'
-    found = check(root(test), root('<xs:sequence/><xs:attribute name="k" type="xs:int"/>'))
+    found = list_breaks(root_of(test), root_of('<xs:sequence/><xs:attribute name="k" type="xs:int"/>'))
     assert [(finding.rule, finding.level) for finding in found] == [("ASSERTION_ADDED", Severity.UNKNOWN)]
 
 
@@ -203,7 +216,7 @@ def test_type_without_documents_breaks_nothing() -> None:
     """A type whose every document would be infinite cannot lose any."""
     endless = '<xs:complexType name="N"><xs:sequence><xs:element name="n" type="N"/>{}</xs:sequence></xs:complexType>'
     assert (
-        check(
+        list_breaks(
             endless.format("") + '<xs:element name="r" type="N"/>',
             endless.format(A) + '<xs:element name="r" type="N"/>',
         )
@@ -214,8 +227,8 @@ def test_type_without_documents_breaks_nothing() -> None:
 def test_namespaces() -> None:
     """Names are compared with their namespaces, and witnesses carry them."""
     head = 'targetNamespace="urn:t" xmlns:t="urn:t" elementFormDefault="qualified"'
-    assert check(seq(A), seq(A), head) == []
-    (finding,) = check(seq(B), seq(A), head)
+    assert list_breaks(sequence_root(A), sequence_root(A), head) == []
+    (finding,) = list_breaks(sequence_root(B), sequence_root(A), head)
     assert finding.witness is not None
     assert "urn:t" in finding.witness
 
@@ -229,17 +242,19 @@ def test_unknown_ruleset() -> None:
 
 HOSTILE = {
     "all of thirty against a sequence": (
-        seq(*(f'<xs:element name="e{i}" type="xs:int"/>' for i in range(30))),
-        root("<xs:all>" + "".join(f'<xs:element name="e{i}" type="xs:int"/>' for i in range(30)) + "</xs:all>"),
+        sequence_root(*(f'<xs:element name="e{i}" type="xs:int"/>' for i in range(30))),
+        root_of("<xs:all>" + "".join(f'<xs:element name="e{i}" type="xs:int"/>' for i in range(30)) + "</xs:all>"),
     ),
     "nested counters": (
-        root('<xs:sequence maxOccurs="99999"><xs:sequence maxOccurs="99999">' + A + "</xs:sequence></xs:sequence>"),
-        root('<xs:sequence maxOccurs="99999"><xs:sequence maxOccurs="99998">' + A + A + "</xs:sequence></xs:sequence>"),
+        root_of('<xs:sequence maxOccurs="99999"><xs:sequence maxOccurs="99999">' + A + "</xs:sequence></xs:sequence>"),
+        root_of(
+            '<xs:sequence maxOccurs="99999"><xs:sequence maxOccurs="99998">' + A + A + "</xs:sequence></xs:sequence>"
+        ),
     ),
-    "one counter lowered by one": (repeated(0, 999_999), repeated(0, 1_000_000)),
+    "one counter lowered by one": (repeated_root(0, 999_999), repeated_root(0, 1_000_000)),
     "exponential patterns": (
-        simple("xs:string", '<xs:pattern value="(a|b)*a(a|b){40}"/>'),
-        simple("xs:string", '<xs:pattern value="(a|b)*b(a|b){40}"/>'),
+        simple_root("xs:string", '<xs:pattern value="(a|b)*a(a|b){40}"/>'),
+        simple_root("xs:string", '<xs:pattern value="(a|b)*b(a|b){40}"/>'),
     ),
 }
 
@@ -248,14 +263,14 @@ HOSTILE = {
 def test_entangled_schemas_end(case: tuple[str, str]) -> None:
     """Content models and patterns made to explode end within seconds, and are never called compatible by mistake."""
     start = time.monotonic()
-    assert check(*case)
+    assert list_breaks(*case)
     assert time.monotonic() - start < 30
 
 
 def test_validation_agrees() -> None:
     """A validator told of both schemas gives the verdict on the witness that the finding claims."""
     new, old, _ = BREAKS["unique added"]
-    (finding,) = check(new, old)
+    (finding,) = list_breaks(new, old)
     assert finding.witness is not None
     head = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">'
     mine, theirs = (XSD.parse(f"{head}{side}</xs:schema>".encode(), {}) for side in (old, new))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.formats.xsd.xsd_schemas import root, schema, simple
+from tests.unit.formats.xsd.xsd_schemas import parse_schema, root_of, simple_root
 
 from stele.core.ports import Field
 from stele.errors import DecodeError, EncodeError, Invalid
@@ -32,7 +32,7 @@ DATUM: dict[str, Any] = {
 
 def test_round_trip() -> None:
     """A dict becomes a valid document and comes back equal."""
-    codec = XSD.codec(schema(ORDER, HEAD))
+    codec = XSD.codec(parse_schema(ORDER, HEAD))
     document = codec.encode(DATUM)
     assert b'<item q="2">a</item>' in document
     assert codec.decode(document) == DATUM
@@ -41,7 +41,7 @@ def test_round_trip() -> None:
 
 def test_reader_decides() -> None:
     """Decoding asks the reader's schema, encoding the writer's."""
-    codec = XSD.codec(schema(simple("xs:int")), schema(simple("xs:byte")))
+    codec = XSD.codec(parse_schema(simple_root("xs:int")), parse_schema(simple_root("xs:byte")))
     assert codec.decode(codec.encode("<r>5</r>")) == {"r": 5}
     with pytest.raises(DecodeError, match="/r"):
         codec.decode(codec.encode("<r>500</r>"))
@@ -67,7 +67,7 @@ def test_reader_decides() -> None:
 )
 def test_what_does_not_fit(datum: object) -> None:
     """Anything that is no valid document is told as such, by each of the three ways."""
-    codec = XSD.codec(schema(ORDER, HEAD))
+    codec = XSD.codec(parse_schema(ORDER, HEAD))
     assert codec.validate(datum)
     with pytest.raises(EncodeError):
         codec.encode(datum)
@@ -78,7 +78,7 @@ def test_what_does_not_fit(datum: object) -> None:
 
 def test_hostile_data() -> None:
     """Nesting, cycles and schema locations in data are met with an error or ignored, never followed."""
-    anything = XSD.codec(schema('<xs:element name="r"/>'))
+    anything = XSD.codec(parse_schema('<xs:element name="r"/>'))
     cycle: dict[str, Any] = {}
     cycle["r"] = cycle
     assert "nested" in anything.validate(cycle)[0]
@@ -91,9 +91,9 @@ def test_hostile_data() -> None:
     "body",
     [
         ORDER,
-        simple("xs:string", '<xs:pattern value="[A-Z]{2}\\d{4}-[a-f]+"/>'),
-        simple("xs:int", '<xs:minExclusive value="41"/><xs:maxInclusive value="42"/>'),
-        root('<xs:choice><xs:element name="a" type="xs:date"/><xs:any processContents="lax"/></xs:choice>'),
+        simple_root("xs:string", '<xs:pattern value="[A-Z]{2}\\d{4}-[a-f]+"/>'),
+        simple_root("xs:int", '<xs:minExclusive value="41"/><xs:maxInclusive value="42"/>'),
+        root_of('<xs:choice><xs:element name="a" type="xs:date"/><xs:any processContents="lax"/></xs:choice>'),
         (
             '<xs:complexType name="N"><xs:sequence><xs:element name="n" type="t:N" minOccurs="0"/></xs:sequence>'
             '<xs:attribute name="i" type="xs:ID" use="required"/></xs:complexType><xs:element name="r" type="t:N"/>'
@@ -102,19 +102,19 @@ def test_hostile_data() -> None:
 )
 def test_examples_fit(body: str) -> None:
     """The example of a schema is valid, also under facets that leave little room."""
-    codec = XSD.codec(schema(body, HEAD))
+    codec = XSD.codec(parse_schema(body, HEAD))
     assert codec.validate(codec.example()) == []
 
 
 def test_no_example() -> None:
     """A schema without any document says that it has no example."""
     with pytest.raises(EncodeError, match="no small document"):
-        XSD.codec(schema('<xs:simpleType name="s"><xs:restriction base="xs:int"/></xs:simpleType>')).example()
+        XSD.codec(parse_schema('<xs:simpleType name="s"><xs:restriction base="xs:int"/></xs:simpleType>')).example()
 
 
 def test_fields() -> None:
     """Elements and attributes are listed with paths, types, defaults and documentation; recursion ends."""
-    assert XSD.fields(schema(ORDER, HEAD)) == [
+    assert XSD.fields(parse_schema(ORDER, HEAD)) == [
         Field("order", "complex", None, "An order"),
         Field("order.@id", "int"),
         Field("order.item[]", "Item"),
@@ -123,14 +123,14 @@ def test_fields() -> None:
         Field("order.sum", "decimal"),
     ]
     endless = '<xs:complexType name="N"><xs:sequence><xs:element name="n" type="N"/></xs:sequence></xs:complexType>'
-    paths = [field.path for field in XSD.fields(schema(endless + '<xs:element name="r" type="N"/>'))]
+    paths = [field.path for field in XSD.fields(parse_schema(endless + '<xs:element name="r" type="N"/>'))]
     assert paths == ["r", "r.n"]
 
 
 def test_columns() -> None:
     """Documents become rows: repeated elements lists, attributes beside text a struct, the rest by range."""
     item = pa.struct([pa.field("@q", pa.uint8()), pa.field("$", pa.string())])
-    assert XSD.arrow_schema(schema(ORDER, HEAD)) == pa.schema(
+    assert XSD.arrow_schema(parse_schema(ORDER, HEAD)) == pa.schema(
         [
             pa.field("@id", pa.int32(), nullable=False),
             pa.field("item", pa.list_(pa.field("item", item, nullable=False)), nullable=False),
@@ -138,6 +138,8 @@ def test_columns() -> None:
             pa.field("sum", pa.decimal128(10, 2), nullable=False),
         ]
     )
-    assert XSD.arrow_schema(schema(simple("xs:double"))) == pa.schema([pa.field("$", pa.float64(), nullable=False)])
+    assert XSD.arrow_schema(parse_schema(simple_root("xs:double"))) == pa.schema(
+        [pa.field("$", pa.float64(), nullable=False)]
+    )
     with pytest.raises(Invalid, match="no global element"):
-        XSD.arrow_schema(schema(""))
+        XSD.arrow_schema(parse_schema(""))

@@ -13,7 +13,7 @@ from stele.formats.xsd import XSD
 SECONDS = 20.0
 
 
-def schema(inner: str) -> bytes:
+def schema_of(inner: str) -> bytes:
     """A schema whose element r has the simple type s, given by what defines it."""
     return (
         '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">'
@@ -21,16 +21,16 @@ def schema(inner: str) -> bytes:
     ).encode()
 
 
-def restricted(facet: str, values: list[str]) -> bytes:
+def restricted_text(facet: str, values: list[str]) -> bytes:
     """A restriction of strings by many facets."""
     facets = "".join(f'<xs:{facet} value="{value}"/>' for value in values)
-    return schema(f'<xs:restriction base="xs:string">{facets}</xs:restriction>')
+    return schema_of(f'<xs:restriction base="xs:string">{facets}</xs:restriction>')
 
 
 def test_unions_of_many_members() -> None:
     """Two thousand members on each side, the same few types again and again, are compared once for each two types."""
     started = process_time()
-    parsed = XSD.parse(schema(f'<xs:union memberTypes="{"xs:int xs:string " * 1_000}"/>'), {})
+    parsed = XSD.parse(schema_of(f'<xs:union memberTypes="{"xs:int xs:string " * 1_000}"/>'), {})
     assert XSD.check(parsed, parsed) == []
     assert process_time() - started < SECONDS
 
@@ -44,7 +44,7 @@ def test_unions_of_many_different_members() -> None:
             "</xs:simpleType>"
             for n in range(200)
         )
-        return schema(f"<xs:union>{''.join(members)}</xs:union>")
+        return schema_of(f"<xs:union>{''.join(members)}</xs:union>")
 
     reader, writer = XSD.parse(union("a"), {}), XSD.parse(union("b"), {})
     started = process_time()
@@ -57,8 +57,8 @@ def test_long_code_lists() -> None:
     """Lists of thousands of codes are compared exactly: what was added is found, what was left in is fine."""
     codes = [f"C{n}" for n in range(5_000)]
     small, large = (
-        XSD.parse(restricted("enumeration", codes), {}),
-        XSD.parse(restricted("enumeration", [*codes, "N"]), {}),
+        XSD.parse(restricted_text("enumeration", codes), {}),
+        XSD.parse(restricted_text("enumeration", [*codes, "N"]), {}),
     )
     started = process_time()
     assert XSD.check(large, small) == []
@@ -71,10 +71,10 @@ def test_long_code_lists() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        restricted("enumeration", [f"C{n}" for n in range(7_000)]),
-        restricted("pattern", [f"(a|b){{{n}}}" for n in range(700)]),
-        restricted("pattern", ["(a|b|c)" * 1_000] * 10),
-        schema(f'<xs:union memberTypes="{"xs:int " * 7_000}"/>'),
+        restricted_text("enumeration", [f"C{n}" for n in range(7_000)]),
+        restricted_text("pattern", [f"(a|b){{{n}}}" for n in range(700)]),
+        restricted_text("pattern", ["(a|b|c)" * 1_000] * 10),
+        schema_of(f'<xs:union memberTypes="{"xs:int " * 7_000}"/>'),
     ],
     ids=["elements", "patterns", "long patterns", "members"],
 )
@@ -87,4 +87,4 @@ def test_too_many_components(text: bytes) -> None:
 def test_documentation_costs_nothing() -> None:
     """What stands in annotations is no component."""
     notes = "<xs:annotation><xs:documentation>" + "<p>x</p>" * 10_000 + "</xs:documentation></xs:annotation>"
-    assert XSD.parse(schema(f'{notes}<xs:restriction base="xs:string"/>'), {}).type_name == "r"
+    assert XSD.parse(schema_of(f'{notes}<xs:restriction base="xs:string"/>'), {}).type_name == "r"

@@ -8,31 +8,31 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.unit.formats.xsd.xsd_schemas import XS, root, schema, simple, text
+from tests.unit.formats.xsd.xsd_schemas import XS, parse_schema, root_of, schema_text, simple_root
 
 from stele.core.ports import Format, TextForm
 from stele.errors import MalformedSchema, SteleError, UnresolvedReference
 from stele.formats.xsd import XSD, ParsedXsd
 
-TYPES = text('<xs:complexType name="T"><xs:sequence><xs:element name="a"/></xs:sequence></xs:complexType>')
-OTHER = text('<xs:element name="o" type="xs:int"/>', 'targetNamespace="urn:o"')
+TYPES = schema_text('<xs:complexType name="T"><xs:sequence><xs:element name="a"/></xs:sequence></xs:complexType>')
+OTHER = schema_text('<xs:element name="o" type="xs:int"/>', 'targetNamespace="urn:o"')
 
 
 def test_the_port() -> None:
     """The format keeps the port's promises about names."""
     port: Format[ParsedXsd] = XSD
     assert (port.name, port.rulesets[0]) == ("xsd", "containment@1")
-    assert schema('<xs:element name="r"/>', 'targetNamespace="urn:t"').type_name == "{urn:t}r"
-    assert schema("").type_name == ""
+    assert parse_schema('<xs:element name="r"/>', 'targetNamespace="urn:t"').type_name == "{urn:t}r"
+    assert parse_schema("").type_name == ""
 
 
 @pytest.mark.parametrize(
     ("bad", "line", "column"),
     [
         (b"<a>\n <b>", 2, 5),
-        (text('\n <xs:element name="r" type="xs:nt"/>'), 2, 2),
-        (text("\n\n" + simple("xs:string", '\n<xs:pattern value="["/>')), 4, 1),
-        (text('\n<xs:element name="1"/>'), 2, 1),
+        (schema_text('\n <xs:element name="r" type="xs:nt"/>'), 2, 2),
+        (schema_text("\n\n" + simple_root("xs:string", '\n<xs:pattern value="["/>')), 4, 1),
+        (schema_text('\n<xs:element name="1"/>'), 2, 1),
         (b"<html/>", 1, 1),
         (b"", 1, 1),
     ],
@@ -47,7 +47,7 @@ def test_faults_have_places(bad: bytes, line: int, column: int) -> None:
 
 def test_references() -> None:
     """Includes lead to texts by schemaLocation, imports by schemaLocation or namespace, redefinitions take effect."""
-    own = text(
+    own = schema_text(
         '<xs:include schemaLocation="sub/types.xsd"/><xs:import namespace="urn:o"/>'
         '<xs:element name="r"><xs:complexType><xs:complexContent><xs:extension base="T"><xs:sequence>'
         '<xs:element ref="o:o"/></xs:sequence></xs:extension></xs:complexContent></xs:complexType></xs:element>',
@@ -55,7 +55,7 @@ def test_references() -> None:
     )
     parsed = XSD.parse(own, {"sub/types.xsd": TYPES, "urn:o": OTHER}, name="main.xsd")
     assert XSD.codec(parsed).validate('<r><a/><x:o xmlns:x="urn:o">1</x:o></r>') == []
-    redefined = text(
+    redefined = schema_text(
         '<xs:redefine schemaLocation="./types.xsd"><xs:complexType name="T"><xs:complexContent><xs:extension base="T">'
         '<xs:attribute name="k" use="required"/></xs:extension></xs:complexContent></xs:complexType></xs:redefine>'
         '<xs:element name="r" type="T"/>'
@@ -67,8 +67,8 @@ def test_references() -> None:
 
 def test_circular_includes() -> None:
     """Two documents that include one another are read once each."""
-    one = text('<xs:include schemaLocation="two.xsd"/><xs:element name="r" type="T"/>')
-    two = text(
+    one = schema_text('<xs:include schemaLocation="two.xsd"/><xs:element name="r" type="T"/>')
+    two = schema_text(
         '<xs:include schemaLocation="one.xsd"/><xs:complexType name="T"><xs:attribute name="k"/></xs:complexType>'
     )
     assert XSD.codec(XSD.parse(one, {"two.xsd": two}, name="one.xsd")).validate("<r/>") == []
@@ -90,10 +90,10 @@ def test_nothing_is_fetched(kind: str, target: str, tmp_path: Path, monkeypatch:
     for location in locations:
         namespace = ' namespace="urn:o"' if kind == "import" else ""
         with pytest.raises(UnresolvedReference, match="not among the references"):
-            XSD.parse(text(f'<xs:{kind} schemaLocation="{location}"{namespace}/>'), {})
+            XSD.parse(schema_text(f'<xs:{kind} schemaLocation="{location}"{namespace}/>'), {})
 
 
-def chain(count: int, step: str, end: str) -> str:
+def definition_chain(count: int, step: str, end: str) -> str:
     """Definitions each of which uses the next."""
     return "".join(step.format(i, i + 1) for i in range(count)) + end.format(count)
 
@@ -105,30 +105,32 @@ HOSTILE = {
     "external subset": f'<!DOCTYPE x SYSTEM "http://127.0.0.1:9/x.dtd"><xs:schema {XS}/>'.encode(),
     "laughs in UTF-16": f'<!DOCTYPE x [<!ENTITY a "b">]><xs:schema {XS}/>'.encode("utf-16"),
     "deep nesting": b"<a>" * 100_000,
-    "ten megabytes": text("<!--" + "x" * 10_000_000 + "-->"),
-    "too many elements": text('<xs:element name="e"/>' * 50_000),
-    "doubling groups": text(
-        chain(
+    "ten megabytes": schema_text("<!--" + "x" * 10_000_000 + "-->"),
+    "too many elements": schema_text('<xs:element name="e"/>' * 50_000),
+    "doubling groups": schema_text(
+        definition_chain(
             40,
             '<xs:group name="g{0}"><xs:sequence><xs:group ref="g{1}"/><xs:group ref="g{1}"/></xs:sequence></xs:group>',
             '<xs:group name="g{0}"><xs:sequence><xs:element name="x"/></xs:sequence></xs:group>',
         )
     ),
-    "group inside itself": text('<xs:group name="g"><xs:sequence><xs:group ref="g"/></xs:sequence></xs:group>'),
-    "long derivation": text(
-        chain(
+    "group inside itself": schema_text('<xs:group name="g"><xs:sequence><xs:group ref="g"/></xs:sequence></xs:group>'),
+    "long derivation": schema_text(
+        definition_chain(
             3000,
             '<xs:simpleType name="s{0}"><xs:restriction base="s{1}"/></xs:simpleType>',
             '<xs:simpleType name="s{0}"><xs:restriction base="xs:int"/></xs:simpleType>',
         )
     ),
-    "pattern nested too deep": text(simple("xs:string", f'<xs:pattern value="{"(" * 500}a{")" * 500}"/>')),
-    "huge quantifier": text(simple("xs:string", '<xs:pattern value="a{99999999999}"/>')),
-    "huge length": text(simple("xs:string", f'<xs:length value="{"9" * 5000}"/>')),
-    "assertion that counts": text(root('<xs:sequence/><xs:assert test="count(1 to 99999999999) > 1"/>')),
-    "assertion with a regular expression": text(root("<xs:sequence/><xs:assert test=\"matches(., '(a+)+b')\"/>")),
-    "assertion that reads": text(root("<xs:sequence/><xs:assert test=\"doc('file:///etc/passwd')\"/>")),
-    "null byte": text("\0"),
+    "pattern nested too deep": schema_text(simple_root("xs:string", f'<xs:pattern value="{"(" * 500}a{")" * 500}"/>')),
+    "huge quantifier": schema_text(simple_root("xs:string", '<xs:pattern value="a{99999999999}"/>')),
+    "huge length": schema_text(simple_root("xs:string", f'<xs:length value="{"9" * 5000}"/>')),
+    "assertion that counts": schema_text(root_of('<xs:sequence/><xs:assert test="count(1 to 99999999999) > 1"/>')),
+    "assertion with a regular expression": schema_text(
+        root_of("<xs:sequence/><xs:assert test=\"matches(., '(a+)+b')\"/>")
+    ),
+    "assertion that reads": schema_text(root_of("<xs:sequence/><xs:assert test=\"doc('file:///etc/passwd')\"/>")),
+    "null byte": schema_text("\0"),
     "not UTF-8": b"<xs:schema \xff\xfe/>",
     "unknown encoding": b'<?xml version="1.0" encoding="nope"?><a/>',
 }
@@ -147,21 +149,21 @@ def test_pattern_bombs_are_harmless() -> None:
     """A pattern that takes a backtracking engine for ever is parsed, used while parsing, and matched at once."""
     start = time.monotonic()
     bomb = '<xs:pattern value="(a+)+b"/>'
-    codec = XSD.codec(schema(simple("xs:string", bomb)))
+    codec = XSD.codec(parse_schema(simple_root("xs:string", bomb)))
     assert codec.validate(f"<r>{'a' * 5000}b</r>") == []
     assert codec.validate(f"<r>{'a' * 5000}</r>")
     with pytest.raises(MalformedSchema):
-        schema(
+        parse_schema(
             f'<xs:simpleType name="s"><xs:restriction base="xs:string">{bomb}</xs:restriction></xs:simpleType>'
-            + simple("s", f'<xs:enumeration value="{"a" * 5000}"/>')
+            + simple_root("s", f'<xs:enumeration value="{"a" * 5000}"/>')
         )
     assert time.monotonic() - start < 30
 
 
 def test_versions() -> None:
     """What is new in 1.1 makes a document 1.1; all else stays 1.0."""
-    assert schema(simple("xs:int")).version == "1.0"
-    asserted = schema(root('<xs:attribute name="a" type="xs:int"/><xs:assert test="@a > 3"/>'))
+    assert parse_schema(simple_root("xs:int")).version == "1.0"
+    asserted = parse_schema(root_of('<xs:attribute name="a" type="xs:int"/><xs:assert test="@a > 3"/>'))
     assert asserted.version == "1.1"
     codec = XSD.codec(asserted)
     assert codec.validate('<r a="4"/>') == []
@@ -170,13 +172,15 @@ def test_versions() -> None:
 
 def test_canonical_forms() -> None:
     """Style does not change the printed text; annotations are kept there and gone from the canonical form."""
-    plain = schema('<xs:element name="r" type="xs:int"><xs:annotation><xs:documentation>A <b>b</b></xs:documentation>'
-                   "</xs:annotation></xs:element>")  # fmt: skip
-    styled = schema(
+    plain = parse_schema(
+        '<xs:element name="r" type="xs:int"><xs:annotation><xs:documentation>A <b>b</b></xs:documentation>'
+        "</xs:annotation></xs:element>"
+    )
+    styled = parse_schema(
         "\n <!-- c --> <xs:element type='xs:int'   name='r' >\n<xs:annotation ><xs:documentation>A <b>b</b>"
         "</xs:documentation> </xs:annotation>\n </xs:element>"
     )
-    bare = schema('<xs:element id="x" name="r" type="xs:int"/>')
+    bare = parse_schema('<xs:element id="x" name="r" type="xs:int"/>')
     assert XSD.canonical(plain, TextForm.PRINTED) == XSD.canonical(styled, TextForm.PRINTED)
     assert b"A <b>b</b>" in XSD.canonical(plain, TextForm.NORMALIZED)
     assert XSD.canonical(plain, TextForm.CANONICAL) == XSD.canonical(bare, TextForm.CANONICAL)
@@ -187,7 +191,7 @@ def test_canonical_forms() -> None:
 
 def test_every_refusal_is_ours() -> None:
     """Broken bits of a schema, whatever the library makes of them, end in an error of ours or a schema."""
-    good = text(root("<xs:sequence><xs:element name='a' type='xs:int' minOccurs='0'/></xs:sequence>"))
+    good = schema_text(root_of("<xs:sequence><xs:element name='a' type='xs:int' minOccurs='0'/></xs:sequence>"))
     for index in range(0, len(good), 3):
         for change in (b"", b"<", b'"', b"xs:"):
             with contextlib.suppress(SteleError):

@@ -19,7 +19,7 @@ ALTERNATIVES = st.lists(PATTERNS, min_size=1, max_size=2).map("|".join)
 TEXTS = st.text("abcd", max_size=8)
 
 
-def python(pattern: str) -> re.Pattern[str]:
+def to_python_pattern(pattern: str) -> re.Pattern[str]:
     """The same in Python's syntax."""
     return re.compile(pattern.replace("[a-c-[b]]", "[ac]"))
 
@@ -28,7 +28,7 @@ def python(pattern: str) -> re.Pattern[str]:
 @given(ALTERNATIVES, TEXTS)
 def test_matches_as_python_does(pattern: str, text: str) -> None:
     """Where the syntaxes mean the same, so do the engines."""
-    assert (Pattern(pattern).match(text) is not None) == (python(pattern).fullmatch(text) is not None)
+    assert (Pattern(pattern).match(text) is not None) == (to_python_pattern(pattern).fullmatch(text) is not None)
 
 
 @settings(max_examples=scale_examples(200), deadline=None)

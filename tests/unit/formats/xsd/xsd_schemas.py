@@ -6,22 +6,22 @@ from stele.formats.xsd import XSD, ParsedXsd
 XS = 'xmlns:xs="http://www.w3.org/2001/XMLSchema"'
 
 
-def text(body: str, head: str = "") -> bytes:
+def schema_text(body: str, head: str = "") -> bytes:
     """A schema document around some definitions."""
     return f"<xs:schema {XS} {head}>{body}</xs:schema>".encode()
 
 
-def schema(body: str, head: str = "") -> ParsedXsd:
+def parse_schema(body: str, head: str = "") -> ParsedXsd:
     """The same, parsed."""
-    return XSD.parse(text(body, head), {})
+    return XSD.parse(schema_text(body, head), {})
 
 
-def root(model: str) -> str:
+def root_of(model: str) -> str:
     """A root `r` of a complex type."""
     return f'<xs:element name="r"><xs:complexType>{model}</xs:complexType></xs:element>'
 
 
-def simple(base: str, facets: str = "") -> str:
+def simple_root(base: str, facets: str = "") -> str:
     """A root `r` of a simple type."""
     return (
         f'<xs:element name="r"><xs:simpleType><xs:restriction base="{base}">{facets}</xs:restriction>'
@@ -29,6 +29,6 @@ def simple(base: str, facets: str = "") -> str:
     )
 
 
-def check(new: str, old: str, head: str = "") -> list[Finding]:
+def list_breaks(new: str, old: str, head: str = "") -> list[Finding]:
     """What breaks when documents of old are read with new; warnings are left out."""
-    return [finding for finding in XSD.check(schema(new, head), schema(old, head)) if finding.breaks]
+    return [finding for finding in XSD.check(parse_schema(new, head), parse_schema(old, head)) if finding.breaks]
