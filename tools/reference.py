@@ -18,14 +18,14 @@ import msgspec
 import typer.main
 from litestar.routes import HTTPRoute
 
-from stele.apis.cncf.faults import AZURE_FAULTS
-from stele.apis.cncf.faults import FAULTS as CNCF_FAULTS
+from stele.apis.cncf.errors import AZURE_CODES
+from stele.apis.cncf.errors import STATUSES as CNCF_STATUSES
 from stele.apis.confluent.errors import FAULTS as CONFLUENT_FAULTS
 from stele.apis.native.errors import STATUSES as NATIVE_STATUSES
-from stele.apis.openschema.faults import FAULTS as OPENSCHEMA_FAULTS
-from stele.apis.pravega.faults import FAULTS as PRAVEGA_FAULTS
-from stele.apis.rocketmq.faults import FAULTS as ROCKETMQ_FAULTS
-from stele.apis.schema_repo.faults import FAULTS as REPO_FAULTS
+from stele.apis.openschema.errors import CODES as OPENSCHEMA_CODES
+from stele.apis.pravega.errors import REPLIES as PRAVEGA_REPLIES
+from stele.apis.rocketmq.errors import NUMBERS as ROCKETMQ_NUMBERS
+from stele.apis.schema_repo.errors import REPLIES as REPO_REPLIES
 from stele.cli.app import app as command_line
 from stele.formats import lint, rulesets
 from stele.formats.registry import get_format
@@ -248,13 +248,13 @@ def build_errors_page() -> str:
         (f"`{cls.__name__}`", str(status), str(code), _get_first_paragraph(cls.__doc__))
         for cls, (status, code, _) in sorted(CONFLUENT_FAULTS.items(), key=lambda item: (item[1][1], item[0].__name__))
     ]
-    openschema = {cls: (code // 100, code) for cls, code in OPENSCHEMA_FAULTS.items()}
+    openschema = {cls: (code // 100, code) for cls, code in OPENSCHEMA_CODES.items()}
     coded = [
-        ("Pravega", "plain text", {cls: row[0] for cls, row in PRAVEGA_FAULTS.items()}, {}),
-        ("AVRO-1124 and schema-repo", "plain text", {cls: row[0] for cls, row in REPO_FAULTS.items()}, {}),
-        ("CNCF", "RFC 9457, `application/problem+json`", CNCF_FAULTS, {}),
-        ("Azure", '`{"error": {"code", "message"}}`', *_split_table(AZURE_FAULTS)),
-        ("RocketMQ", '`{"status", "message"}`', *_split_table(ROCKETMQ_FAULTS)),
+        ("Pravega", "plain text", {cls: row[0] for cls, row in PRAVEGA_REPLIES.items()}, {}),
+        ("AVRO-1124 and schema-repo", "plain text", {cls: row[0] for cls, row in REPO_REPLIES.items()}, {}),
+        ("CNCF", "RFC 9457, `application/problem+json`", CNCF_STATUSES, {}),
+        ("Azure", '`{"error": {"code", "message"}}`', *_split_table(AZURE_CODES)),
+        ("RocketMQ", '`{"status", "message"}`', *_split_table(ROCKETMQ_NUMBERS)),
         ("OpenSchema", '`{"errorCode", "errorMessage"}`', *_split_table(openschema)),
     ]
     plain = [

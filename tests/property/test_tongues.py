@@ -165,7 +165,7 @@ def test_the_pool_is_what_the_table_says(world: World, runner: asyncio.Runner) -
 
 
 def _off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pravega.translate, "version_out", _shifted(pravega.translate.version_out, "id"))
+    monkeypatch.setattr(pravega.translate, "build_version_info", _shifted(pravega.translate.build_version_info, "id"))
 
 
 def _shifted(original: Callable[..., Any], member: str) -> Callable[..., Any]:
@@ -185,38 +185,40 @@ def _lax(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _printed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One dialect gives back a printed text instead of the author's bytes."""
-    original = cncf.documents.document
+    original = cncf.responses.document_response
 
-    def document(desk: Any, state: Any, version: Any) -> Any:
-        answer = original(desk, state, version)
+    def document_response(operations: Any, state: Any, version: Any) -> Any:
+        answer = original(operations, state, version)
         answer.content = answer.content.replace(b", ", b",")
         return answer
 
-    monkeypatch.setattr(cncf.documents, "document", document)
+    monkeypatch.setattr(cncf.responses, "document_response", document_response)
 
 
 def _undead(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dialect without soft deletion shows what another one deleted softly."""
-    monkeypatch.setattr(openschema.desk, "live_version", lambda state, subject, number: _any(subject, number))
-    monkeypatch.setattr(openschema.routes_schemas, "live_version", lambda state, subject, number: _any(subject, number))
+    monkeypatch.setattr(openschema.operations, "get_live_version", lambda state, subject, number: _any(subject, number))
+    monkeypatch.setattr(
+        openschema.routes.schemas, "get_live_version", lambda state, subject, number: _any(subject, number)
+    )
 
 
 def _any(subject: Any, number: int | None) -> Any:
-    return next(row for row in reversed(subject.versions) if number in (None, row.ordinal))
+    return next(row for row in reversed(subject.versions) if number in (None, row.version_number))
 
 
 def _unbound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic leads to the newest version, whichever it is bound to."""
     monkeypatch.setattr(
-        rocketmq.translate, "record_of", lambda state, row: queries.latest_version(state.subject(row.subject))
+        rocketmq.translate, "find_record", lambda state, row: queries.latest_version(state.find_subject(row.subject))
     )
 
 
 def _unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
     """One dialect registers without asking the policy."""
     monkeypatch.setattr(
-        schema_repo.desk,
-        "Check",
+        schema_repo.operations,
+        "CompatibilityCheck",
         type("Check", (), {"SKIP": CompatibilityCheck.SKIP, "POLICY": CompatibilityCheck.SKIP}),
     )
 

@@ -40,6 +40,10 @@ DEFAULT_NAMESPACE = ""
 """Name of the namespace every dialect starts in; `.` and `default` are aliases (docs/protocols/model.md#c12)."""
 
 
+OPAQUE_FORMAT = "opaque"
+"""Format of schemas that are kept unread: those of formats that nobody here knows."""
+
+
 class SubjectKey(NamedTuple):
     """A subject's full name."""
 
@@ -111,6 +115,16 @@ class Attachments(msgspec.Struct, frozen=True, omit_defaults=True):
 NO_ATTACHMENTS = Attachments()
 
 
+class SchemaFormat(NamedTuple):
+    """Format of a schema.
+
+    `custom_format` is the name its author gave to a format that nobody here knows: `format` is then the opaque one.
+    """
+
+    format: str
+    custom_format: str = ""
+
+
 class SchemaKind(NamedTuple):
     """Format and type of versions, which have numbers of their own within it.
 
@@ -120,6 +134,11 @@ class SchemaKind(NamedTuple):
     format: str
     type: str
     custom_format: str = ""
+
+    @property
+    def schema_format(self) -> SchemaFormat:
+        """Format without the type."""
+        return SchemaFormat(self.format, self.custom_format)
 
 
 class UnpackedText(NamedTuple):

@@ -37,12 +37,17 @@ class PolicyJson(msgspec.Struct, frozen=True, rename={"validators": "checkers"})
     kind: Literal["directional", "allow_any", "deny_all"] = "directional"
     backward: RangeText = "none"
     forward: RangeText = "none"
-    validators: Annotated[tuple[str, ...], Meta(max_length=MAX_VALIDATORS)] = ()
+    validators: Annotated[tuple[str, ...], Meta(max_length=MAX_VALIDATORS)] = msgspec.field(name="checkers", default=())
 
     @classmethod
     def from_policy(cls, policy: Policy) -> PolicyJson:
         """The words of a policy."""
         return cls(policy.kind.value, print_range(policy.backward), print_range(policy.forward), policy.validators)
+
+    @classmethod
+    def when_unnamed(cls, policy: Policy) -> PolicyJson | None:
+        """Return the words of a policy that none of the common names says exactly; None where one does."""
+        return None if policy.exact_name is not None else cls.from_policy(policy)
 
     @property
     def to_policy(self) -> Policy:

@@ -55,8 +55,8 @@ def _confluent_options(settings: ServerSettings) -> confluent.ConfluentOptions:
 def _schema_repo_options(settings: ServerSettings) -> schema_repo.SchemaRepoOptions:
     return schema_repo.SchemaRepoOptions(
         ids=settings.schema_repo_ids,
-        default_validators=schema_repo.words_in(settings.schema_repo_validators),
-        models=schema_repo.models_in(settings.schema_repo_models),
+        default_validators=schema_repo.split_words(settings.schema_repo_validators),
+        models=schema_repo.parse_models(settings.schema_repo_models),
         read_only=settings.schema_repo_read_only,
         max_request_bytes=settings.max_request_bytes,
     )

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from stele.apis.cncf import CncfOptions, application
-from stele.apis.cncf.access import Permission
+from stele.apis.cncf.options import GroupPermission
 from stele.errors import Unauthenticated
 from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
@@ -218,8 +218,8 @@ def _authenticated(headers: Headers) -> Principal:
     return Principal(name)
 
 
-def _authorized(caller: str, name: str, permission: Permission) -> bool:
-    return caller == "admin" or name.startswith(caller) or (permission is Permission.READ and name == "shared")
+def _authorized(caller: str, name: str, permission: GroupPermission) -> bool:
+    return caller == "admin" or name.startswith(caller) or (permission is GroupPermission.READ and name == "shared")
 
 
 @pytest.mark.asyncio(loop_scope="module")

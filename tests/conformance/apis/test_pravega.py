@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from stele.apis.pravega import PravegaOptions, application
-from stele.apis.pravega.access import Permission
+from stele.apis.pravega.access import ResourcePermission
 from stele.errors import Unauthenticated
 from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
@@ -133,12 +133,12 @@ def _authenticated(headers: Headers) -> Principal:
     return Principal(name)
 
 
-def _authorized(caller: str, resource: str, permission: Permission) -> bool:
+def _authorized(caller: str, resource: str, permission: ResourcePermission) -> bool:
     """The admin may do everything, others read what begins with their name and register there."""
     if caller == "admin":
         return True
     own = f"prn::/namespace:/group:{caller}"
-    return resource.startswith(own) and (permission is Permission.READ or resource.endswith("/schemas:*"))
+    return resource.startswith(own) and (permission is ResourcePermission.READ or resource.endswith("/schemas:*"))
 
 
 @pytest.mark.asyncio(loop_scope="module")

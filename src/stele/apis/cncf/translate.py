@@ -1,12 +1,16 @@
-"""The API's words into the core's and back: groups, attributes in headers, policies, times. Pure.
+"""Translates between the words of the API and those of the core: ids, groups, headers, policies, times. Pure.
 
-A group is a space, a schema a subject, a version number the ordinal; `Schema-Id` is the version's uid. A format that is
-not read here is kept under its name. Policies are no part of the API: a group shows its own by common name, and one
-that has no name exactly beside the nearest stricter one.
+A group is a namespace, a schema a subject, and `Schema-Id` the uid of a version. An unknown format is kept under its
+name. Policies are no part of the API: a group shows the common name of its policy, or the nearest stricter name with
+the exact policy beside it.
+
+An id is one path segment without a colon (RFC 3986, segment-nz-nc), percent-encoded in paths. Other names that come
+from other dialects are listed and read all the same, a slash as `%2F`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -14,136 +18,217 @@ from urllib.parse import quote, unquote_to_bytes
 
 from msgspec import UNSET, UnsetType
 
-from stele.apis.cncf import entities as api
-from stele.apis.cncf.languages import OPAQUE, Language, language_in, name_of
-from stele.apis.cncf.names import group_of
+from stele.apis.cncf import models as api
+from stele.apis.cncf.formats import format_name, parse_format_name
+from stele.apis.http.paths import decode_segment
 from stele.core import queries
-from stele.core.model import Namespace, SettingsLevel, Subject, Version
+from stele.core.decide.decision import check_name
+from stele.core.model import (
+    DEFAULT_NAMESPACE,
+    MAX_INT32,
+    OPAQUE_FORMAT,
+    Namespace,
+    SchemaFormat,
+    SettingsLevel,
+    Subject,
+    Version,
+)
 from stele.core.policy import ALLOW_ANY, Policy, find_policy
 from stele.core.policy_json import PolicyJson
 from stele.core.state import State
-from stele.errors import InvalidRequest, UnknownPolicy
+from stele.errors import InvalidName, InvalidRequest, UnknownPolicy, VersionNotFound
 
 DIALECT = "cncf"
-"""Name of the dialect in the history, and of what it keeps beside what the core has a place for."""
+"""Name of the dialect in the journal, and key of the data it keeps beside the core's."""
 
-LONGEST_TEXT = 2000
-"""Characters of a description; longer ones of other dialects are cut in headers."""
+MAX_DESCRIPTION_LENGTH = 2000
+"""In characters. Headers cut longer descriptions, which other dialects may have registered."""
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+DEFAULT_GROUP = "default"
+"""Id of the group every registry has: the default namespace."""
+
+_LIKE_DEFAULT = re.compile(rf"{DEFAULT_GROUP}~*\Z")
+_NUMBER = re.compile(r"[0-9]{1,10}\Z")
+_UNREADABLE = "\ufffd"
+EMPTY_SEGMENT = "\ue001"
+"""Stands for an empty path segment, which the router would skip; from Unicode's private use area."""
+_MAX_ID_LENGTH = 512
+"""In characters."""
+
+
+def namespace_of(group: str) -> str:
+    """Return the namespace of a group. The group `default~` is the namespace called `default`, and so on."""
+    if group == DEFAULT_GROUP:
+        return DEFAULT_NAMESPACE
+    return group[:-1] if _LIKE_DEFAULT.match(group) else group
+
+
+def group_id_of(namespace: str) -> str:
+    """Return the id of the group of a namespace: the inverse of `namespace_of`."""
+    if namespace == DEFAULT_NAMESPACE:
+        return DEFAULT_GROUP
+    return f"{namespace}~" if _LIKE_DEFAULT.match(namespace) else namespace
+
+
+def decode_id(segment: str) -> str:
+    """Return the id in a path segment. Raises `InvalidName` for an empty id or one that is no text."""
+    name = "" if segment == EMPTY_SEGMENT else decode_segment(segment)
+    if not name:
+        raise InvalidName(name, "is no id")
+    if _UNREADABLE in name:
+        raise InvalidName(name, "is not UTF-8")
+    return check_name(name)
+
+
+def check_new_id(name: str) -> str:
+    """Return an id under which something new can be created. Raises `InvalidName`."""
+    if not name.strip(". "):
+        raise InvalidName(name, "is no id: it needs more than dots and blanks")
+    if "/" in name or ":" in name:
+        raise InvalidName(name, "is no id: it must be one path segment without a colon")
+    if len(name) > _MAX_ID_LENGTH:
+        raise InvalidName(name[:40] + "…", f"is no id: it has more than {_MAX_ID_LENGTH} characters")
+    return name
+
+
+def parse_version_number(segment: str) -> int:
+    """Return the version number in a path segment. Raises `VersionNotFound` for anything else."""
+    if not _NUMBER.match(segment) or not 0 < int(segment) <= MAX_INT32:
+        raise VersionNotFound(decode_segment(segment))
+    return int(segment)
+
 
 # --- texts in headers -----------------------------------------------------------------------------------------------
 
 _PRINTABLE = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 
 
-def header_in(raw: str) -> str:
-    """The text of a header: UTF-8, percent-encoded where need be. Raises `InvalidRequest` for what is no UTF-8."""
+def decode_header(raw: str) -> str:
+    """Return the text of a header: UTF-8, plain or percent-encoded. Raises `InvalidRequest` for other bytes."""
     try:
         return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidRequest("a header is not UTF-8, plain or percent-encoded") from None
 
 
-def header_out(text: str) -> str:
-    """Inverse of `header_in`, in printable ASCII."""
-    body = quote(text[:LONGEST_TEXT], safe=_PRINTABLE)
+def encode_header(text: str) -> str:
+    """Return a text as printable ASCII for a header: the inverse of `decode_header`."""
+    body = quote(text[:MAX_DESCRIPTION_LENGTH], safe=_PRINTABLE)
     inner = body.strip(" ")
     start = len(body) - len(body.lstrip(" "))
     return "%20" * start + inner + "%20" * (len(body) - start - len(inner)) if inner else "%20" * len(body)
 
 
-def text_in(text: str) -> str:
-    """A description as requests have it. Raises `InvalidRequest`."""
-    if len(text) > LONGEST_TEXT:
-        raise InvalidRequest(f"a description has at most {LONGEST_TEXT} characters")
+def check_description(text: str) -> str:
+    """Return a description from a request. Raises `InvalidRequest` if it is too long or no text."""
+    if len(text) > MAX_DESCRIPTION_LENGTH:
+        raise InvalidRequest(f"a description has at most {MAX_DESCRIPTION_LENGTH} characters")
     if any(ord(char) < 0x20 and char not in "\t\r\n" for char in text) or "\ufffd" in text:
         raise InvalidRequest("a description is text, without control characters")
     return text
 
 
-def time_out(milliseconds: int) -> str:
-    """A time, in UTC."""
+def format_time(milliseconds: int) -> str:
+    """Return a time (milliseconds since 1970) in RFC 3339, UTC, with milliseconds."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # --- what is kept beside --------------------------------------------------------------------------------------------
 
 
-def kept(ext: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What this dialect keeps of a space or subject: `format` as it was written, `variety`, `authority`."""
-    return (ext or {}).get(DIALECT) or {}
+def own_data(dialect_data: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return what this dialect keeps of a namespace or subject: `format` as written, `variety`, `authority`."""
+    return (dialect_data or {}).get(DIALECT) or {}
 
 
-def kept_of(language: Language, written: str) -> dict[str, str]:
-    """What to keep of a format beside the core's name of it."""
-    own = {"format": written, "variety": language.custom_format}
+def format_data(schema_format: SchemaFormat, written: str) -> dict[str, str]:
+    """Return what to keep of a format beside the core's name of it."""
+    own = {"format": written, "variety": schema_format.custom_format}
     return {name: value for name, value in own.items() if value}
 
 
 def authority_of(subject: Subject) -> str:
-    """The authority of a schema, '' for the base URI of the API."""
-    return str(kept(subject.dialect_data).get("authority", ""))
+    """Return the authority of a schema; '' is the base URI of the API."""
+    return str(own_data(subject.dialect_data).get("authority", ""))
 
 
-def language_of_group(space: Namespace) -> Language | None:
-    """The format of all schemas of a group; None when each has its own."""
-    return Language(space.format, kept(space.dialect_data).get("variety", "")) if space.format else None
+def format_of_group(namespace: Namespace) -> SchemaFormat | None:
+    """Return the format of all schemas of a group; None where each schema has its own."""
+    return (
+        SchemaFormat(namespace.format, own_data(namespace.dialect_data).get("variety", ""))
+        if namespace.format
+        else None
+    )
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------
 
 
-class GroupWish(NamedTuple):
-    """A group as a request wants it; description and policy None leave what it has.
+class GroupUpdate(NamedTuple):
+    """Attributes that a request gives a group.
 
-    written is the name its format was given; '' where the request has words of its own for formats.
+    Attributes:
+        schema_format: Format of all its schemas; None: each has its own.
+        format_as_written: Name of the format in the request; '' where the flavour has a fixed list of formats.
+        description: Description; None leaves it as it is.
+        properties: Further attributes.
+        policy: Policy for new versions; None leaves it as it is.
     """
 
-    language: Language | None
-    written: str
+    schema_format: SchemaFormat | None
+    format_as_written: str
     description: str | None
     properties: dict[str, str] | None
     policy: Policy | None
 
 
-def group_in(given: api.GroupAttributes, installed: Container[str]) -> GroupWish:
-    """What a request wants of a group. Raises `InvalidRequest`, `InvalidName`, `UnknownPolicy`."""
-    written = given.format or ""
-    if given.format == "":
+def parse_group(body: api.GroupAttributes, installed: Container[str]) -> GroupUpdate:
+    """Return the attributes in a request for a group. Raises `InvalidRequest`, `InvalidName`, `UnknownPolicy`."""
+    written = body.format or ""
+    if body.format == "":
         raise InvalidRequest("a format is not empty: leave it out where each schema has its own")
-    language = language_in(written, installed) if written else None
-    policy = find_policy(given.compatibility) if given.compatibility is not None else None
-    description = text_in(given.description or "")
-    return GroupWish(language, written, description, given.group_properties, _exact(given.exactly, policy))
+    schema_format = parse_format_name(written, installed) if written else None
+    policy = find_policy(body.compatibility) if body.compatibility is not None else None
+    description = check_description(body.description or "")
+    return GroupUpdate(schema_format, written, description, body.group_properties, _exact(body.exactly, policy))
 
 
-def group_out(state: State, space: Namespace, installed: Container[str]) -> api.SchemaGroup:
-    """A group as answers have it."""
-    language, policy = language_of_group(space), policy_of(state, space)
+def group_body(state: State, namespace: Namespace, installed: Container[str]) -> api.SchemaGroup:
+    """Return the body that describes a group."""
+    schema_format, policy = format_of_group(namespace), group_policy(state, namespace)
     return api.SchemaGroup(
-        group_of(space.name),
-        name_of(language, kept(space.dialect_data).get("format", ""), installed) if language is not None else UNSET,
-        space.description or UNSET,
-        time_out(space.at),
-        time_out(max(space.changed, space.at)),
-        dict(space.labels) if space.labels else UNSET,
+        group_id_of(namespace.name),
+        format_name(schema_format, own_data(namespace.dialect_data).get("format", ""), installed)
+        if schema_format is not None
+        else UNSET,
+        namespace.description or UNSET,
+        format_time(namespace.at),
+        format_time(max(namespace.changed, namespace.at)),
+        dict(namespace.labels) if namespace.labels else UNSET,
         policy.nearest_name if policy is not None else UNSET,
-        exactly_out(policy),
+        exact_policy_json(policy),
     )
 
 
-def policy_of(state: State, space: Namespace) -> Policy | None:
-    """The policy of a group, its own or the registry's; None when neither says."""
-    return queries.settings_for(state, SettingsLevel(space.name)).policy
+def group_policy(state: State, namespace: Namespace) -> Policy | None:
+    """Return the policy of a group, its own or the registry's; None where neither has one."""
+    return queries.settings_for(state, SettingsLevel(namespace.name)).policy
 
 
-def policy_of_new_group(state: State, name: str) -> Policy | None:
-    """What a group nobody named a policy for gets: anything goes, unless there is one for its space or for all."""
+def new_group_policy(state: State, name: str) -> Policy | None:
+    """Return the policy of a new group whose request has none.
+
+    It is ALLOW_ANY, or None where the namespace or the registry has a policy already.
+    """
     return None if queries.settings_for(state, SettingsLevel(name)).policy is not None else ALLOW_ANY
 
 
-def exactly_out(policy: Policy | None) -> PolicyJson | UnsetType:
-    """A policy exactly, when its common name is only the nearest stricter one."""
-    return UNSET if policy is None or policy.exact_name is not None else PolicyJson.from_policy(policy)
+def exact_policy_json(policy: Policy | None) -> PolicyJson | UnsetType:
+    """Return a policy exactly where its common name is only the nearest stricter one; else UNSET."""
+    exact = PolicyJson.when_unnamed(policy) if policy is not None else None
+    return UNSET if exact is None else exact
 
 
 def _exact(form: PolicyJson | None, named: Policy | None) -> Policy | None:
@@ -152,54 +237,62 @@ def _exact(form: PolicyJson | None, named: Policy | None) -> Policy | None:
 
 # --- groups in the Azure flavour ------------------------------------------------------------------------------------
 
-_TYPES = {"": "Custom", OPAQUE: "Custom"}
+_TYPES = {"": "Custom", OPAQUE_FORMAT: "Custom"}
 _WORDS = {name.replace("_", "").lower(): name for name in ("NONE", "BACKWARD", "FORWARD", "FULL")}
 _WORDS |= {f"{word}transitive": f"{name}_TRANSITIVE" for word, name in _WORDS.items() if name != "NONE"}
 
 
-def azure_group_in(given: api.AzureGroupAttributes, installed: Container[str]) -> GroupWish:
-    """What a request wants of a group. Raises `InvalidRequest`, `UnknownPolicy`."""
-    written = given.type.strip()
-    language = language_in(written, installed)
-    if language.custom_format:
+def parse_azure_group(body: api.AzureGroupAttributes, installed: Container[str]) -> GroupUpdate:
+    """Return the attributes in an Azure request for a group. Raises `InvalidRequest`, `UnknownPolicy`."""
+    written = body.type.strip()
+    schema_format = parse_format_name(written, installed)
+    if schema_format.custom_format:
         raise InvalidRequest(f"{written!r} is no schema type: Avro, Json, Protobuf or Custom")
     policy = None
-    if given.compatibility is not None:
-        word = given.compatibility.strip().lower()
+    if body.compatibility is not None:
+        word = body.compatibility.strip().lower()
         if word not in _WORDS:
-            raise UnknownPolicy(f"{given.compatibility!r} is no compatibility: None, Backward or Forward")
+            raise UnknownPolicy(f"{body.compatibility!r} is no compatibility: None, Backward or Forward")
         policy = find_policy(_WORDS[word])
-    return GroupWish(language, "", None, given.properties, _exact(given.exactly, policy))
+    return GroupUpdate(schema_format, "", None, body.properties, _exact(body.exactly, policy))
 
 
-def azure_group_out(state: State, space: Namespace) -> api.AzureGroup:
-    """A group as answers have it: a policy that is not one of the three words is named as other dialects do."""
-    policy = policy_of(state, space) or ALLOW_ANY
+def azure_group_body(state: State, namespace: Namespace) -> api.AzureGroup:
+    """Return the Azure body that describes a group.
+
+    A policy other than the three Azure has is named as in other dialects.
+    """
+    policy = group_policy(state, namespace) or ALLOW_ANY
     return api.AzureGroup(
-        group_of(space.name),
-        _TYPES.get(space.format, space.format.title()),
+        group_id_of(namespace.name),
+        _TYPES.get(namespace.format, namespace.format.title()),
         policy.nearest_name.title().replace("_", ""),
-        time_out(space.at),
-        time_out(max(space.changed, space.at)),
-        etag_of(space),
-        dict(space.labels or {}),
-        exactly_out(policy),
+        format_time(namespace.at),
+        format_time(max(namespace.changed, namespace.at)),
+        etag_of(namespace),
+        dict(namespace.labels or {}),
+        exact_policy_json(policy),
     )
 
 
-def etag_of(space: Namespace) -> str:
-    """A tag that changes whenever a group is described anew."""
-    return f'"{space.at:x}-{space.epoch}"'
+def etag_of(namespace: Namespace) -> str:
+    """Return the entity tag of a group; it changes whenever the group is described anew."""
+    return f'"{namespace.at:x}-{namespace.epoch}"'
 
 
 # --- versions -------------------------------------------------------------------------------------------------------
 
 
-def uid_out(version: Version) -> str:
-    """The id of a version: 32 hexadecimal digits."""
+def format_uid(version: Version) -> str:
+    """Return the id of a version: 32 hexadecimal digits."""
     return f"{version.uid:032x}"
 
 
 def updated_at(subject: Subject) -> int:
-    """When a schema was last given a version, lost one, or was described anew."""
+    """Return when a schema last got or lost a version or was described anew (milliseconds since 1970)."""
     return max(subject.at, subject.changed, *(row.at for row in subject.versions[-1:]))
+
+
+def origin_uri(version: Version) -> str:
+    """Return the id a version was registered with; '' when its path is its id."""
+    return (version.attributes.origin_uri if version.attributes is not None else None) or ""

@@ -1,4 +1,4 @@
-"""Version URIs: an authority and an id put together, and taken apart again. Pure.
+"""Version URIs: joins an authority with an id, and takes URIs apart. Pure.
 
 | authority                 | id                | URI                              |
 |---------------------------|-------------------|----------------------------------|
@@ -7,7 +7,7 @@
 | any                       | an absolute URI   | that URI                         |
 | `urn:example:schemas`     | `a1b2`            | `urn:example:schemas:a1b2`       |
 
-A version without an id has the path of the call that reads it.
+The id of a version registered without one is the path of the call that reads it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from urllib.parse import quote, unquote
 from stele.core.model import MAX_INT32
 from stele.errors import InvalidRequest
 
-LONGEST = 2000
-"""Characters of an authority, an id or a URI that is asked for."""
+MAX_URI_LENGTH = 2000
+"""Longest authority, id or URI, in characters."""
 
 _CHARACTERS = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?#\[\]-]|%[0-9A-Fa-f]{2})+\Z")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -30,22 +30,22 @@ _DOTS = re.compile(r"(?:^|/)\.{1,2}(?:[/?#]|\Z)")
 _PATH = re.compile(r"(?:^|[/:])schemagroups/([^/?#]+)/schemas/([^/?#]+)/versions?/([0-9]{1,10})\Z")
 
 
-class Place(NamedTuple):
-    """Where a path leads, and what comes before it in a URI."""
+class VersionPath(NamedTuple):
+    """A version by the path that reads it, and what stands before the path in a URI."""
 
     base: str
     group: str
     schema: str
-    ordinal: int
+    version_number: int
 
 
-def implied_id(group: str, schema: str, ordinal: int) -> str:
-    """The id of a version that was given none: a path below the base URI of the API."""
-    return f"schemagroups/{quote(group, safe='')}/schemas/{quote(schema, safe='')}/versions/{ordinal}"
+def default_id(group: str, schema: str, version_number: int) -> str:
+    """Return the id of a version registered without one: a path below the base URI of the API."""
+    return f"schemagroups/{quote(group, safe='')}/schemas/{quote(schema, safe='')}/versions/{version_number}"
 
 
-def joined(authority: str, reference: str) -> str:
-    """The URI of an id under an authority, which counts as a folder whether or not it ends in a slash."""
+def join_uri(authority: str, reference: str) -> str:
+    """Return the URI of an id under an authority, which counts as a folder with or without a slash at its end."""
     if is_absolute(reference):
         return reference
     root = _ROOT.match(authority)
@@ -59,37 +59,37 @@ def joined(authority: str, reference: str) -> str:
 
 
 def is_absolute(reference: str) -> bool:
-    """Whether it has a scheme."""
+    """Return whether a URI reference has a scheme."""
     return _SCHEME.match(reference) is not None
 
 
-def authority_in(text: str) -> str:
-    """An authority as requests have it. Raises `InvalidRequest` for what is no absolute URI."""
-    if not _is_text(text) or not is_absolute(text) or re.search(r"[?#]|:\Z", text):
+def check_authority(text: str) -> str:
+    """Return an authority from a request. Raises `InvalidRequest` for what is no absolute URI."""
+    if not _has_uri_characters(text) or not is_absolute(text) or re.search(r"[?#]|:\Z", text):
         raise InvalidRequest(f"{text[:200]!r} is no authority: a URI without query and fragment is one")
     return text
 
 
-def uri_in(text: str, what: str) -> str:
-    """A URI of something else that requests name. Raises `InvalidRequest`."""
-    if not _is_text(text) or not is_absolute(text):
+def check_uri(text: str, what: str) -> str:
+    """Return another URI from a request, which errors call what. Raises `InvalidRequest`."""
+    if not _has_uri_characters(text) or not is_absolute(text):
         raise InvalidRequest(f"{text[:200]!r} is no URI: the {what} is one")
     return text
 
 
-def id_in(text: str) -> str:
-    """The id of a version as requests have it. Raises `InvalidRequest` for what is no URI reference."""
-    if not _is_text(text) or (not is_absolute(text) and _DOTS.search(text)):
+def check_version_id(text: str) -> str:
+    """Return the id of a version from a request. Raises `InvalidRequest` for what is no URI reference."""
+    if not _has_uri_characters(text) or (not is_absolute(text) and _DOTS.search(text)):
         raise InvalidRequest(f"{text[:200]!r} is no version id: a URI reference without dot segments is one")
     return text
 
 
-def _is_text(text: str) -> bool:
-    return len(text) <= LONGEST and _CHARACTERS.match(text) is not None
+def _has_uri_characters(text: str) -> bool:
+    return len(text) <= MAX_URI_LENGTH and _CHARACTERS.match(text) is not None
 
 
-def origin_of(uri: str) -> str:
-    """The authority a version of that URI comes from, when nobody says: the base URI of the registry it was in."""
+def authority_of_uri(uri: str) -> str:
+    """Return the default authority of a version with a URI: the base URI of the registry it comes from."""
     path = _PATH.search(uri)
     if path is not None and uri[: path.start()]:
         return uri[: path.start()]
@@ -97,16 +97,16 @@ def origin_of(uri: str) -> str:
     return f"{root[0]}/" if root is not None else uri.rpartition(":")[0]
 
 
-def place_of(uri: str) -> Place | None:
-    """The version whose path a URI ends with, or None; `version` is read for `versions`."""
-    found = _PATH.search(uri)
-    if found is None or not 0 < int(found[3]) <= MAX_INT32:
+def parse_version_path(uri: str) -> VersionPath | None:
+    """Return the version whose path a URI ends with, else None. `version` is read as `versions`."""
+    match = _PATH.search(uri)
+    if match is None or not 0 < int(match[3]) <= MAX_INT32:
         return None
-    return Place(uri[: found.start()], unquote(found[1]), unquote(found[2]), int(found[3]))
+    return VersionPath(uri[: match.start()], unquote(match[1]), unquote(match[2]), int(match[3]))
 
 
 def possible_ids(uri: str) -> Iterator[str]:
-    """Every id that could make this URI under some authority, the longest first."""
+    """Yield every id that could make a URI under some authority, the longest first."""
     for position in range(len(uri)):
         if position == 0 or uri[position - 1] in "/:" or uri[position] in "/?#":
             yield uri[position:]

@@ -1,4 +1,4 @@
-"""How one deployment speaks the dialect."""
+"""Options of one deployment of the dialect."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import msgspec
 
 
 class OpenSchemaOptions(msgspec.Struct, frozen=True):
-    """Settings of the dialect.
+    """Options of the dialect.
 
-    max_request_bytes  longest request body
-    max_pairs          versions compared when the compatibility of a subject is changed, in pairs
+    Attributes:
+        max_request_bytes: Longest request body.
+        max_pairs: Pairs of versions compared when the compatibility of a subject changes, at most.
     """
 
     max_request_bytes: int = 16 * 1024 * 1024

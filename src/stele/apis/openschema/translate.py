@@ -1,7 +1,7 @@
-"""The API's words into the core's and back. Pure.
+"""Translates between the words of the API and those of the core. Pure.
 
 What only this API knows (app, coordinate, status, validator, serialization …) is kept beside subjects and versions
-under its own name, and given back unchanged.
+under the name of the dialect, and given back unchanged.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from stele.apis.http.bodies import WrongShape
-from stele.apis.openschema import entities as api
-from stele.apis.openschema.places import place_of, schema_id
+from stele.apis.openschema import models as api
+from stele.apis.openschema.tenancy import format_schema_id, tenancy_of
 from stele.core import queries
-from stele.core.model import MAX_INT32, SchemaKind, SettingsLevel, Subject, Version
+from stele.core.model import MAX_INT32, OPAQUE_FORMAT, SchemaKind, SettingsLevel, Subject, Version
 from stele.core.policy import Policy, find_policy
 from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import InvalidVersion, MalformedSchema
+from stele.service.visibility import is_subject_shown
 
 DIALECT = "openschema"
-"""Under which name subjects, settings and versions keep what only this API knows."""
-OPAQUE = "opaque"
+"""Key under which subjects, settings and versions keep what only this API knows."""
 LATEST = "latest"
 
 _FORMATS = {
@@ -37,18 +37,18 @@ _FORMATS = {
     "THRIFT": "thrift",
     "XSD": "xsd",
 }
-_SHOWN = {"avro": "AVRO", "json": "JSON", "protobuf": "PB"}
-_TREES = {"avro", "json"}
-"""Languages whose schemas are JSON."""
-_WITHOUT = {"NONE", "INT", "LONG", "STRING", "MAP"}
-"""Kinds that need no definition."""
+_SERIALIZATION_NAMES = {"avro": "AVRO", "json": "JSON", "protobuf": "PB"}
+_JSON_FORMATS = {"avro", "json"}
+"""Formats whose schemas are JSON."""
+_WITHOUT_DEFINITION = {"NONE", "INT", "LONG", "STRING", "MAP"}
+"""Serializations that need no definition."""
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}\Z")
 
 # --- schemas in -----------------------------------------------------------------------------------------------------
 
 
-class Draft(NamedTuple):
-    """A schema as it came: its language, text, and whether the text was JSON in its place rather than a string."""
+class SubmittedSchema(NamedTuple):
+    """A schema from a request: format, text, and whether the text was JSON in its place, not a string."""
 
     format: str
     custom_format: str
@@ -56,28 +56,33 @@ class Draft(NamedTuple):
     structured: bool
 
 
-def draft_of(given: api.SchemaIn, newest: SchemaKind | None) -> Draft:
-    """The text of a schema and its language: the one named, else that of the newest version, else Avro.
+def parse_schema(given: api.SchemaInput, newest: SchemaKind | None) -> SubmittedSchema:
+    """Return the schema in a request.
 
-    JSON in the place of a text that is none (a Protobuf file, say) is kept unread. Raises `WrongShape`.
+    Its format is the one named, else that of the newest version, else Avro. JSON in the place of a format that is text
+    (Protobuf, say) is kept unread.
+
+    Raises:
+        WrongShape: The definition is missing.
+        MalformedSchema: The definition is no text.
     """
     word = (given.serialization or "").strip().upper()
     raw = given.schema_definition
     if isinstance(raw, UnsetType) or bytes(raw).strip() == b"null":
-        if word not in _WITHOUT:
+        if word not in _WITHOUT_DEFINITION:
             raise WrongShape("schemaDefinition is missing")
-        return Draft(OPAQUE, word, b"null", structured=True)
-    text, structured = definition_in(bytes(raw))
+        return SubmittedSchema(OPAQUE_FORMAT, word, b"null", structured=True)
+    text, structured = parse_definition(bytes(raw))
     if not word and newest is not None:
-        return Draft(newest.format, newest.custom_format, text, structured)
-    name = _FORMATS.get(word or "AVRO", OPAQUE)
-    if structured and name not in _TREES:
-        name = OPAQUE
-    return Draft(name, word if name == OPAQUE else "", text, structured)
+        return SubmittedSchema(newest.format, newest.custom_format, text, structured)
+    name = _FORMATS.get(word or "AVRO", OPAQUE_FORMAT)
+    if structured and name not in _JSON_FORMATS:
+        name = OPAQUE_FORMAT
+    return SubmittedSchema(name, word if name == OPAQUE_FORMAT else "", text, structured)
 
 
-def definition_in(raw: bytes) -> tuple[bytes, bool]:
-    """The text of a definition as it stands in JSON, and whether it is JSON itself. Raises `MalformedSchema`."""
+def parse_definition(raw: bytes) -> tuple[bytes, bool]:
+    """Return the text of a definition in JSON, and whether it is JSON itself. Raises `MalformedSchema`."""
     if not raw.lstrip().startswith(b'"'):
         return raw.strip(), True
     try:
@@ -86,28 +91,28 @@ def definition_in(raw: bytes) -> tuple[bytes, bool]:
         raise MalformedSchema(f"the definition is no text: {error}") from None
 
 
-def tried_in(raw: bytes) -> api.SchemaIn:
-    """The schema of a check: an object with a schemaDefinition is one whole, everything else the definition alone."""
+def parse_checked_schema(raw: bytes) -> api.SchemaInput:
+    """Return the schema to check: an object with a schemaDefinition is whole, anything else only the definition."""
     try:
-        whole = msgspec.json.decode(raw, type=api.SchemaIn)
+        whole = msgspec.json.decode(raw, type=api.SchemaInput)
     except (msgspec.DecodeError, RecursionError):
-        whole = api.SchemaIn()
-    return whole if not isinstance(whole.schema_definition, UnsetType) else api.SchemaIn(msgspec.Raw(raw))
+        whole = api.SchemaInput()
+    return whole if not isinstance(whole.schema_definition, UnsetType) else api.SchemaInput(msgspec.Raw(raw))
 
 
-def kept_of(given: api.SchemaIn, draft: Draft) -> dict[str, Any]:
-    """What a version keeps of its schema for this API alone."""
+def schema_data(given: api.SchemaInput, submitted: SubmittedSchema) -> dict[str, Any]:
+    """Return what a version keeps for this API alone."""
     kept = {
         "name": given.name,
         "serialization": given.serialization,
         "validator": given.validator,
-        "structured": draft.structured or None,
+        "structured": submitted.structured or None,
     }
     return {name: value for name, value in kept.items() if value}
 
 
-def version_in(text: str) -> int | None:
-    """The version a path names; None is the latest. Raises `InvalidVersion`."""
+def parse_version(text: str) -> int | None:
+    """Return the version number in a path; None is the latest. Raises `InvalidVersion`."""
     if text == LATEST:
         return None
     if not _NUMBER.match(text) or int(text) > MAX_INT32:
@@ -118,46 +123,39 @@ def version_in(text: str) -> int | None:
 # --- schemas out ----------------------------------------------------------------------------------------------------
 
 
-def schema_out(state: State, version: Version) -> api.SchemaOut:
-    """A version as this API shows it."""
-    own = _own(version.attributes.dialect_data if version.attributes is not None else None)
+def schema_body(state: State, version: Version) -> api.SchemaBody:
+    """Return the body of a version."""
+    own = _own_data(version.attributes.dialect_data if version.attributes is not None else None)
     text = state.get_text(version.content)
     structured = own.get("structured") and text
-    return api.SchemaOut(
+    return api.SchemaBody(
         name=own.get("name") or version.kind.type,
-        id=schema_id(version.schema.namespace, version.schema.schema_id),
+        id=format_schema_id(version.schema.namespace, version.schema.schema_id),
         comment=version.attributes.description if version.attributes is not None else "",
-        serialization=own.get("serialization") or format_out(version.kind),
+        serialization=own.get("serialization") or serialization_name(version.kind),
         schema_definition=msgspec.Raw(text) if structured else text.decode("utf-8", "replace"),
         validator=own.get("validator") or "",
         version=version.version_number,
     )
 
 
-def format_out(lane: SchemaKind) -> str:
-    """The kind of a schema: `AVRO`, `JSON`, `PB`, or whatever its author calls it."""
+def serialization_name(kind: SchemaKind) -> str:
+    """Return the serialization of a schema: `AVRO`, `JSON`, `PB`, or the name its author gave it."""
     return (
-        lane.custom_format
-        or _SHOWN.get(lane.format)
-        or ("USER-DEFINED" if lane.format == OPAQUE else lane.format.upper())
+        kind.custom_format
+        or _SERIALIZATION_NAMES.get(kind.format)
+        or ("USER-DEFINED" if kind.format == OPAQUE_FORMAT else kind.format.upper())
     )
 
 
 # --- subjects -------------------------------------------------------------------------------------------------------
 
 
-def is_shown(subject: Subject) -> bool:
-    """Not one whose schemas were all deleted, unless it was created here by itself."""
-    return (
-        not subject.versions or DIALECT in (subject.dialect_data or {}) or queries.latest_version(subject) is not None
-    )
-
-
-def subject_out(state: State, subject: Subject) -> api.SubjectOut:
-    """A subject as this API shows it."""
-    own, policy = _own(subject.dialect_data), queries.policy_for(state, subject.key)
-    place = place_of(subject.key.namespace)
-    return api.SubjectOut(
+def subject_body(state: State, subject: Subject) -> api.SubjectBody:
+    """Return the body of a subject."""
+    own, policy = _own_data(subject.dialect_data), queries.policy_for(state, subject.key)
+    place = tenancy_of(subject.key.namespace)
+    return api.SubjectBody(
         subject=subject.key.name,
         namespace=place.namespace,
         tenant=place.tenant,
@@ -166,57 +164,58 @@ def subject_out(state: State, subject: Subject) -> api.SubjectOut:
         compatibility=policy.nearest_name,
         coordinate=own.get("coordinate", ""),
         status=own.get("status", "released"),
-        created_time=_time(subject.at),
-        last_modified_time=_time(modified_at(state, subject)),
-        stele_compatibility=exact(policy),
+        created_time=_format_time(subject.at),
+        last_modified_time=_format_time(modified_at(state, subject)),
+        stele_compatibility=exact_policy_json(policy),
     )
 
 
-def with_schema(subject: api.SubjectOut, version: Version, schema: api.SchemaOut) -> api.SubjectWithSchema:
-    """A subject with one of its schemas."""
+def with_schema(subject: api.SubjectBody, version: Version, schema: api.SchemaBody) -> api.SubjectWithSchema:
+    """Return the body of a subject with one of its schemas."""
     members = {name: getattr(subject, name) for name in subject.__struct_fields__}
-    return api.SubjectWithSchema(**members, format=format_out(version.kind), schema=schema)
+    return api.SubjectWithSchema(**members, format=serialization_name(version.kind), schema=schema)
 
 
-def kept_subject(before: Mapping[str, Any] | None, given: api.SubjectIn, at: int) -> dict[str, Any]:
-    """What a subject keeps for this API and for others; what is not given stays."""
+def subject_data(before: Mapping[str, Any] | None, given: api.SubjectInput, at: int) -> dict[str, Any]:
+    """Return what a subject keeps for this API and for others; what a request leaves out stays."""
     own = {"app": given.app, "coordinate": given.coordinate, "status": given.status, "modified": at}
-    return {**(before or {}), DIALECT: {**_own(before), **{k: v for k, v in own.items() if v is not None}}}
+    return {**(before or {}), DIALECT: {**_own_data(before), **{k: v for k, v in own.items() if v is not None}}}
 
 
 def modified_at(state: State, subject: Subject) -> int:
-    """When a subject last changed, in milliseconds since 1970: what describes it, its compatibility, its schemas."""
+    """Return when a subject, its compatibility or its schemas last changed (milliseconds since 1970)."""
     settings = state.settings_at(SettingsLevel(*subject.key))
-    told = (_own(subject.dialect_data), _own(settings.dialect_data if settings is not None else None))
+    told = (_own_data(subject.dialect_data), _own_data(settings.dialect_data if settings is not None else None))
     times = (subject.at, *(row.at for row in subject.versions), *(own.get("modified", 0) for own in told))
     return int(max(times))
 
 
-def config_out(policy: Policy) -> api.ConfigOut:
-    """A policy as a level, the nearest stricter one where there is no exact one, and then exactly beside it."""
-    return api.ConfigOut(policy.nearest_name, exact(policy))
+def config_body(policy: Policy) -> api.ConfigBody:
+    """Return a policy as a level; the nearest stricter one has the exact policy beside it."""
+    return api.ConfigBody(policy.nearest_name, exact_policy_json(policy))
 
 
-def exact(policy: Policy) -> PolicyJson | UnsetType:
-    """A policy in full where no level says it."""
-    return PolicyJson.from_policy(policy) if policy.exact_name is None else UNSET
+def exact_policy_json(policy: Policy) -> PolicyJson | UnsetType:
+    """Return a policy in full if no level says it, else UNSET."""
+    exact = PolicyJson.when_unnamed(policy)
+    return UNSET if exact is None else exact
 
 
-def policy_in(word: str | None) -> Policy | None:
-    """The policy of a level, if one is named. Raises `UnknownPolicy`."""
+def parse_policy(word: str | None) -> Policy | None:
+    """Return the policy of a level, None if none is named. Raises `UnknownPolicy`."""
     return find_policy(word) if word else None
 
 
-def names_of(subjects: Iterable[Subject]) -> list[str]:
-    """Names of the subjects shown, each once, sorted."""
-    return sorted({subject.key.name for subject in subjects if is_shown(subject)})
+def visible_names(subjects: Iterable[Subject]) -> list[str]:
+    """Return the names of the visible subjects, each once, sorted."""
+    return sorted({subject.key.name for subject in subjects if is_subject_shown(subject, DIALECT)})
 
 
-def _own(ext: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    own: Mapping[str, Any] = (ext or {}).get(DIALECT) or {}
+def _own_data(dialect_data: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    own: Mapping[str, Any] = (dialect_data or {}).get(DIALECT) or {}
     return own
 
 
-def _time(milliseconds: int) -> str:
+def _format_time(milliseconds: int) -> str:
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")

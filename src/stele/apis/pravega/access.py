@@ -1,7 +1,7 @@
-"""Who may do what: the resources of the API and the permissions its operations ask for.
+"""Access control: the resources of the API and the permissions its operations require.
 
 A resource is `prn::/namespace:{ns}/group:{g}`, names percent-encoded; schemas and codecs of a group are resources below
-it. Whether somebody has a permission is decided elsewhere: see `Authorizer`.
+it. An `Authorizer` decides who has which permission.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Protocol
 from urllib.parse import quote
 
 Resource = Callable[[str, str], str]
-"""The name of a resource of a group, by namespace and group."""
+"""Returns the name of a resource from the names of a namespace and a group."""
 
 
-class Permission(IntEnum):
-    """What a caller may do with a resource; each includes the ones before it."""
+class ResourcePermission(IntEnum):
+    """Permission of a caller on a resource; each includes the ones before it."""
 
     NONE = 0
     READ = 1
@@ -24,33 +24,33 @@ class Permission(IntEnum):
 
 
 class Authorizer(Protocol):
-    """Decides about permissions; called on every request, and for every group of a list."""
+    """Decides about permissions; called in every request, and for every group of a list."""
 
-    def __call__(self, caller: str, resource: str, permission: Permission) -> bool:
-        """Whether the caller ('' is nobody in particular) has at least this permission."""
+    def __call__(self, caller: str, resource: str, permission: ResourcePermission) -> bool:
+        """Return whether a caller ('' is nobody in particular) has at least this permission."""
         ...
 
 
-def everyone(caller: str, resource: str, permission: Permission) -> bool:
-    """The default: everybody may do everything."""
+def allow_everyone(caller: str, resource: str, permission: ResourcePermission) -> bool:
+    """Allow everybody everything: the default."""
     return True
 
 
-def namespace_resource(space: str) -> str:
-    """The resource of a namespace; the default one has the empty name."""
-    return f"prn::/namespace:{quote(space, safe='')}"
+def namespace_resource(namespace: str) -> str:
+    """Return the resource of a namespace; the default one has the empty name."""
+    return f"prn::/namespace:{quote(namespace, safe='')}"
 
 
-def group_resource(space: str, group: str) -> str:
-    """The resource of a group."""
-    return f"{namespace_resource(space)}/group:{quote(group, safe='')}"
+def group_resource(namespace: str, group: str) -> str:
+    """Return the resource of a group."""
+    return f"{namespace_resource(namespace)}/group:{quote(group, safe='')}"
 
 
-def schemas_resource(space: str, group: str) -> str:
-    """The resource of all schemas of a group."""
-    return f"{group_resource(space, group)}/schemas:*"
+def schemas_resource(namespace: str, group: str) -> str:
+    """Return the resource of all schemas of a group."""
+    return f"{group_resource(namespace, group)}/schemas:*"
 
 
-def codecs_resource(space: str, group: str) -> str:
-    """The resource of all codecs of a group."""
-    return f"{group_resource(space, group)}/codecs:*"
+def codecs_resource(namespace: str, group: str) -> str:
+    """Return the resource of all codecs of a group."""
+    return f"{group_resource(namespace, group)}/codecs:*"

@@ -1,18 +1,19 @@
-"""How one deployment speaks the dialect."""
+"""Options of one deployment of the dialect."""
 
 from __future__ import annotations
 
 import msgspec
 
-from stele.apis.pravega.access import Authorizer, everyone
+from stele.apis.pravega.access import Authorizer, allow_everyone
 
 
 class PravegaOptions(msgspec.Struct, frozen=True):
-    """Settings of the dialect.
+    """Options of the dialect.
 
-    max_request_bytes  longest request body
-    authorize          decides what callers may do
+    Attributes:
+        max_request_bytes: Longest request body.
+        authorize: Decides what callers may do.
     """
 
     max_request_bytes: int = 16 * 1024 * 1024
-    authorize: Authorizer = everyone
+    authorize: Authorizer = allow_everyone

@@ -1,20 +1,20 @@
-"""The API's words into the core's and back. Pure.
+"""Translates between the words of the API and those of the core. Pure.
 
-A namespace is a space, a group a subject, a type with its format a lane. Numbers count from 0 here and from 1 in the
-core: `id` is the ordinal, `version` the lane's number, an encoding id the subject's.
+A group is a subject; a type with its format is a schema kind. Numbers count from 0 here and from 1 in the core: `id` is
+the version number, `version` the kind version, an encoding id the subject's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from stele.apis.pravega import entities as api
-from stele.core.model import MAX_INT32, ComparisonScope, SchemaKind, Subject, Version
+from stele.apis.pravega import models as api
+from stele.core.model import MAX_INT32, OPAQUE_FORMAT, ComparisonScope, SchemaFormat, SchemaKind, Subject, Version
 from stele.core.policy import (
     ALL_VERSIONS,
     ALLOW_ANY,
@@ -31,7 +31,6 @@ from stele.core.traversal import find_version
 from stele.errors import InvalidRequest, MalformedSchema, UnknownFormat, UnknownPolicy, VersionNotFound
 
 DIALECT = "pravega"
-OPAQUE = "opaque"
 ANY = "Any"
 CUSTOM = "Custom"
 
@@ -41,49 +40,42 @@ _FORMATS = {name.lower(): name for name in (*_BUILT_IN.values(), ANY, CUSTOM)}
 # --- formats --------------------------------------------------------------------------------------------------------
 
 
-class Language(NamedTuple):
-    """A format of the core, and the name of its own that a custom one has."""
-
-    format: str
-    custom_format: str = ""
+ANY_FORMAT = SchemaFormat("")
 
 
-ANY_LANGUAGE = Language("")
-
-
-def language_in(given: api.SerializationFormat) -> Language:
-    """The language of a serialization format; a custom one is opaque. Raises `UnknownFormat`, `InvalidRequest`."""
-    name = _FORMATS.get(_word(given.serialization_format))
+def parse_format(given: api.SerializationFormat) -> SchemaFormat:
+    """Return the format of a request; a custom one is opaque. Raises `UnknownFormat`, `InvalidRequest`."""
+    name = _FORMATS.get(_normalize_word(given.serialization_format))
     if name is None:
         known = ", ".join(_FORMATS.values())
         raise UnknownFormat(f"{given.serialization_format!r} is no serialization format; known: {known}")
     if name == ANY:
-        return ANY_LANGUAGE
+        return ANY_FORMAT
     if name != CUSTOM:
-        return Language(name.lower())
+        return SchemaFormat(name.lower())
     if not given.full_type_name:
         raise InvalidRequest("a Custom serialization format needs a fullTypeName")
-    return Language(OPAQUE, "" if given.full_type_name == OPAQUE else given.full_type_name)
+    return SchemaFormat(OPAQUE_FORMAT, "" if given.full_type_name == OPAQUE_FORMAT else given.full_type_name)
 
 
-def takes_its_name(language: Language, installed: Iterable[str]) -> Language:
-    """A custom language by the name of a format that is installed is that one, with its parser and its rules."""
-    if language.custom_format in installed and language.custom_format not in _BUILT_IN:
-        return Language(language.custom_format)
-    return language
+def resolve_custom_format(schema_format: SchemaFormat, installed: Iterable[str]) -> SchemaFormat:
+    """Return a custom format whose name is that of an installed format as the installed one."""
+    if schema_format.custom_format in installed and schema_format.custom_format not in _BUILT_IN:
+        return SchemaFormat(schema_format.custom_format)
+    return schema_format
 
 
-def full_name(language: Language | SchemaKind) -> str:
-    """The full type name of a format: `Avro`, or what a custom one is called."""
-    if not language.format:
+def full_format_name(schema_format: SchemaFormat | SchemaKind) -> str:
+    """Return the full name of a format: `Avro`, or the name of a custom one."""
+    if not schema_format.format:
         return ANY
-    return language.custom_format or _BUILT_IN.get(language.format, language.format)
+    return schema_format.custom_format or _BUILT_IN.get(schema_format.format, schema_format.format)
 
 
-def format_out(language: Language | SchemaKind) -> api.SerializationFormat:
-    """A format as answers have it: always with its full name."""
-    known = not language.format or language.format in _BUILT_IN
-    name = full_name(language)
+def format_body(schema_format: SchemaFormat | SchemaKind) -> api.SerializationFormat:
+    """Return the body of a format, always with its full name."""
+    known = not schema_format.format or schema_format.format in _BUILT_IN
+    name = full_format_name(schema_format)
     return api.SerializationFormat(name if known else CUSTOM, name)
 
 
@@ -95,18 +87,18 @@ class _AvroType(msgspec.Struct):
     name: str = ""
 
     @property
-    def shown(self) -> str:
+    def full_name(self) -> str:
         return self.name or bytes(self.type).decode().strip('"')
 
 
-_avro = msgspec.json.Decoder(str | list[str | _AvroType] | _AvroType)
+_avro_decoder = msgspec.json.Decoder(str | list[str | _AvroType] | _AvroType)
 
 
 def avro_types(canonical: bytes) -> list[str]:
-    """Full names of what an Avro schema describes, by its parsing canonical form: a union has several."""
-    found = _avro.decode(canonical)
+    """Return the full names of the types in an Avro schema's parsing canonical form; a union has several."""
+    found = _avro_decoder.decode(canonical)
     branches = found if isinstance(found, list) else [found]
-    return [branch if isinstance(branch, str) else branch.shown for branch in branches]
+    return [branch if isinstance(branch, str) else branch.full_name for branch in branches]
 
 
 class _Message(msgspec.Struct):
@@ -123,53 +115,65 @@ class _Files(msgspec.Struct):
     file: list[_File] = []
 
 
-_files = msgspec.json.Decoder(_Files)
+_files_decoder = msgspec.json.Decoder(_Files)
 
 
 def protobuf_types(descriptors: str) -> list[str]:
-    """Full names of all messages of a FileDescriptorSet in JSON."""
-    return [name for file in _files.decode(descriptors).file for name in _names(file.message_type, file.package)]
+    """Return the full names of all messages of a FileDescriptorSet in JSON."""
+    return [
+        name
+        for file in _files_decoder.decode(descriptors).file
+        for name in _message_names(file.message_type, file.package)
+    ]
 
 
-def _names(messages: Iterable[_Message], prefix: str) -> Iterable[str]:
+def _message_names(messages: Iterable[_Message], prefix: str) -> Iterable[str]:
     for message in messages:
         name = f"{prefix}.{message.name}" if prefix else message.name
         yield name
-        yield from _names(message.nested_type, name)
+        yield from _message_names(message.nested_type, name)
 
 
-def type_in(given: str, described: Sequence[str] | None, first: str, group: str | None = None) -> str:
-    """The full name a type means among those a schema describes (None: the author names it); '' is the first.
+def resolve_type_name(given: str, described_types: Sequence[str] | None, first: str, group: str | None = None) -> str:
+    """Return the full name of the type that a request names.
 
-    What has no name of its own has that of its group, which is '' here: so it is, too, when another dialect brings it.
-    Raises `MalformedSchema`.
+    A schema without a name of its own has that of its group, which is '' here, also when another dialect registered it.
+
+    Args:
+        given: Type in the request; '' is the first one.
+        described_types: Full names of the types the schema describes; None where the author names the type.
+        first: Full name of the first type, '' where it has none.
+        group: Name of the group.
+
+    Raises:
+        MalformedSchema: The schema does not describe the type.
     """
-    unnamed = not first and (described is None or len(described) == 1)
-    if unnamed and given in ("", group, *(described or ())):
+    unnamed = not first and (described_types is None or len(described_types) == 1)
+    if unnamed and given in ("", group, *(described_types or ())):
         return ""
-    if described is None:
+    if described_types is None:
         return given or first
-    if not described:
+    if not described_types:
         raise MalformedSchema("the schema describes no type")
     if not given:
-        return first or described[0]
-    found = [name for name in described if name == given] or [
-        name for name in described if name.rpartition(".")[2] == given
+        return first or described_types[0]
+    found = [name for name in described_types if name == given] or [
+        name for name in described_types if name.rpartition(".")[2] == given
     ]
     if not found:
-        shown = ", ".join(described[:10])
+        shown = ", ".join(described_types[:10])
         raise MalformedSchema(f"the schema does not describe the type '{given}'", expected=shown or None)
     return found[0]
 
 
-def type_out(version: Version) -> str:
-    """The type of a version; one whose author named none has that of its subject."""
+def type_name_of(version: Version) -> str:
+    """Return the type of a version; one that was not named has the name of its subject."""
     return version.kind.type or version.subject.key.name
 
 
 # --- policies -------------------------------------------------------------------------------------------------------
 
-_NAMES = {
+_POLICY_BY_NAME = {
     "AllowAny": ALLOW_ANY,
     "DenyAll": DENY_ALL,
     "Backward": POLICIES["BACKWARD"],
@@ -179,33 +183,36 @@ _NAMES = {
     "Full": POLICIES["FULL"],
     "FullTransitive": POLICIES["FULL_TRANSITIVE"],
 }
-_POLICIES = {name.lower(): policy for name, policy in _NAMES.items()}
-_NAME_OF = {policy: name for name, policy in _NAMES.items()}
+_POLICY_BY_WORD = {name.lower(): policy for name, policy in _POLICY_BY_NAME.items()}
+_NAME_BY_POLICY = {policy: name for name, policy in _POLICY_BY_NAME.items()}
 _ADVANCED = "Advanced"
 _ADVANCED_WORDS = {"advanced", "backwardtill", "forwardtill", "backwardtillandforwardtill"}
 
 
-def compatibility_in(given: api.Compatibility) -> Policy:
-    """The policy meant; names are taken as `BackwardTransitive` and as `BACKWARD_TRANSITIVE`. Raises `UnknownPolicy`"""
-    word = _word(given.policy)
-    policy = _advanced(given.advanced) if word in _ADVANCED_WORDS else _POLICIES.get(word)
+def parse_compatibility(given: api.Compatibility) -> Policy:
+    """Return the policy in a request. Names are read as `BackwardTransitive` and as `BACKWARD_TRANSITIVE`.
+
+    Raises `UnknownPolicy`.
+    """
+    word = _normalize_word(given.policy)
+    policy = _parse_advanced(given.advanced) if word in _ADVANCED_WORDS else _POLICY_BY_WORD.get(word)
     if policy is None:
-        raise UnknownPolicy(f"{given.policy!r} is no compatibility; known: {', '.join([*_NAMES, _ADVANCED])}")
+        raise UnknownPolicy(f"{given.policy!r} is no compatibility; known: {', '.join([*_POLICY_BY_NAME, _ADVANCED])}")
     return replace(policy, validators=tuple(given.checkers)) if given.checkers else policy
 
 
-def _advanced(given: api.BackwardAndForward | UnsetType | None) -> Policy:
+def _parse_advanced(given: api.BackwardAndForward | UnsetType | None) -> Policy:
     backward, forward = (given.backward_policy, given.forward_policy) if given else (None, None)
     if not backward and not forward:
         raise UnknownPolicy("an Advanced compatibility says what it asks backward, forward, or both")
     return Policy(
-        backward=_extent_in(backward.backward_policy, "Backward") if backward else NO_VERSIONS,
-        forward=_extent_in(forward.forward_policy, "Forward") if forward else NO_VERSIONS,
+        backward=_parse_range(backward.backward_policy, "Backward") if backward else NO_VERSIONS,
+        forward=_parse_range(forward.forward_policy, "Forward") if forward else NO_VERSIONS,
     )
 
 
-def _extent_in(given: api.Stretch, direction: str) -> VersionRange:
-    word, start = _word(given.name), direction.lower()
+def _parse_range(given: api.DirectionRange, direction: str) -> VersionRange:
+    word, start = _normalize_word(given.name), direction.lower()
     if word == start:
         return LATEST_VERSION
     if word == f"{start}transitive":
@@ -217,98 +224,102 @@ def _extent_in(given: api.Stretch, direction: str) -> VersionRange:
     return VersionRange(RangeKind.SINCE, given.version_info.id + 1)
 
 
-def directional(policy: Policy) -> bool:
-    """Whether a policy compares schemas, so that their format must know how."""
+def is_directional(policy: Policy) -> bool:
+    """Return whether a policy compares schemas, so that their format must be comparable."""
     return policy.kind is PolicyKind.DIRECTIONAL and (policy.backward != NO_VERSIONS or policy.forward != NO_VERSIONS)
 
 
-def compatibility_out(policy: Policy, subject: Subject, saved: Any = None) -> api.Compatibility:
-    """A policy as answers have it: as it was sent (`saved`, see `kept`) while that is what is in force."""
+def compatibility_body(policy: Policy, subject: Subject, saved: Any = None) -> api.Compatibility:
+    """Return a policy as it was sent (`saved`, see `compatibility_data`) while it is in force, else in normal form."""
     if saved is not None:
         sent = msgspec.convert(saved, api.Compatibility)
-        if compatibility_in(sent) == policy:
+        if parse_compatibility(sent) == policy:
             return sent
     plain = replace(policy, validators=())
     checkers = list(policy.validators) or UNSET
-    if not directional(plain):
+    if not is_directional(plain):
         return api.Compatibility("DenyAll" if plain.kind is PolicyKind.DENY_ALL else "AllowAny", checkers=checkers)
-    name = _NAME_OF.get(plain)
+    name = _NAME_BY_POLICY.get(plain)
     if name is not None:
         return api.Compatibility(name, checkers=checkers)
-    backward, forward = _stretch(plain.backward, "Backward", subject), _stretch(plain.forward, "Forward", subject)
+    backward, forward = _range_body(plain.backward, "Backward", subject), _range_body(plain.forward, "Forward", subject)
     both = api.BackwardAndForward(
         api.BackwardPolicy(backward) if backward else UNSET, api.ForwardPolicy(forward) if forward else UNSET
     )
     return api.Compatibility(_ADVANCED, both, checkers)
 
 
-def _stretch(extent: VersionRange, direction: str, subject: Subject) -> api.Stretch | None:
-    match extent.kind:
+def _range_body(versions: VersionRange, direction: str, subject: Subject) -> api.DirectionRange | None:
+    match versions.kind:
         case RangeKind.NONE:
             return None
         case RangeKind.LATEST:
-            return api.Stretch(direction)
+            return api.DirectionRange(direction)
         case RangeKind.ALL:
-            return api.Stretch(f"{direction}Transitive")
+            return api.DirectionRange(f"{direction}Transitive")
         case RangeKind.SINCE:
-            return api.Stretch(f"{direction}Till", _since(extent.since, subject))
+            return api.DirectionRange(f"{direction}Till", _version_info_at(versions.since, subject))
 
 
-def _since(ordinal: int, subject: Subject) -> api.VersionInfo:
-    """The version with that number; of one that was purged only its id is left."""
-    version = find_version(subject, ordinal)
-    return version_out(version) if version is not None else api.VersionInfo("", ordinal - 1, ordinal - 1)
+def _version_info_at(version_number: int, subject: Subject) -> api.VersionInfo:
+    """Return the numbers of a version; only its id where the version was purged."""
+    version = find_version(subject, version_number)
+    return (
+        build_version_info(version)
+        if version is not None
+        else api.VersionInfo("", version_number - 1, version_number - 1)
+    )
 
 
-def kept(given: api.Compatibility) -> Any:
-    """What of a compatibility the core's normal form would not give back; None when it gives back everything."""
-    return msgspec.to_builtins(given) if _word(given.policy) in _ADVANCED_WORDS else None
+def compatibility_data(given: api.Compatibility) -> Any:
+    """Return what of a compatibility the core's normal form loses, to be kept; None if nothing."""
+    return msgspec.to_builtins(given) if _normalize_word(given.policy) in _ADVANCED_WORDS else None
 
 
-def saved_in(ext: Mapping[str, Any] | None) -> Any:
-    """What `kept` kept in the `ext` of settings or of a subject."""
-    return ((ext or {}).get(DIALECT) or {}).get("compatibility")
+def stored_compatibility(dialect_data: Mapping[str, Any] | None) -> Any:
+    """Return what `compatibility_data` kept in the data of settings or of a subject."""
+    return ((dialect_data or {}).get(DIALECT) or {}).get("compatibility")
 
 
-def scope_in(allow_multiple_types: Any) -> ComparisonScope:
-    """What new schemas are compared with."""
+def comparison_scope(allow_multiple_types: Any) -> ComparisonScope:
+    """Return which versions new schemas are compared with."""
     return ComparisonScope.SCHEMA_KIND if allow_multiple_types else ComparisonScope.ONE_TYPE
 
 
-def multiple_types(subject: Subject) -> bool:
-    """Whether a subject takes several types; one from another dialect does when it holds them already."""
+def has_multiple_types(subject: Subject) -> bool:
+    """Return whether a subject takes several types. One from another dialect does if it holds several."""
     if subject.comparison_scope is ComparisonScope.SUBJECT:
         return len({row.kind.type for row in subject.versions}) > 1
     return subject.comparison_scope is ComparisonScope.SCHEMA_KIND
 
 
-def _word(name: str) -> str:
+def _normalize_word(name: str) -> str:
     return name.strip().replace("_", "").lower()
 
 
 # --- versions -------------------------------------------------------------------------------------------------------
 
 
-def version_out(version: Version) -> api.VersionInfo:
-    """The numbers of a version."""
+def build_version_info(version: Version) -> api.VersionInfo:
+    """Return the numbers of a version."""
     return api.VersionInfo(
-        type_out(version), version.kind_version - 1, version.version_number - 1, full_name(version.kind)
+        type_name_of(version), version.kind_version - 1, version.version_number - 1, full_format_name(version.kind)
     )
 
 
 def is_at(version: Version, full_type_name: str, type_name: str, number: int) -> bool:
-    """Whether a version has that format, type and version number."""
-    named = full_name(version.kind) == full_type_name and type_out(version) == type_name
+    """Return whether a version has that format, type and version number."""
+    named = full_format_name(version.kind) == full_type_name and type_name_of(version) == type_name
     return named and version.kind_version == number + 1
 
 
-def is_meant(version: Version, info: api.VersionInfo) -> bool:
-    """Whether a version is the one a request names; the format may be left out, as in older clients."""
-    return is_at(version, info.serialization_format or full_name(version.kind), info.type, info.version)
+def is_named_by(version: Version, info: api.VersionInfo) -> bool:
+    """Return whether a version is the one a request names; older clients leave out the format."""
+    return is_at(version, info.serialization_format or full_format_name(version.kind), info.type, info.version)
 
 
-def only(found: Iterable[Version], number: int) -> Version:
-    """The first of what was found. Raises `VersionNotFound`."""
+def require_first(found: Iterable[Version], number: int) -> Version:
+    """Return the first version. Raises `VersionNotFound` if there is none."""
     version = next(iter(found), None)
     if version is None:
         raise VersionNotFound(number)

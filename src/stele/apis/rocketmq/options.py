@@ -1,4 +1,4 @@
-"""How one deployment speaks the dialect."""
+"""Options of one deployment of the dialect."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import msgspec
 
 
 class RocketmqOptions(msgspec.Struct, frozen=True):
-    """Settings of the dialect.
+    """Options of the dialect.
 
-    max_request_bytes  longest request body
+    Attributes:
+        max_request_bytes: Longest request body.
     """
 
     max_request_bytes: int = 16 * 1024 * 1024

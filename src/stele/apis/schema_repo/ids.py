@@ -1,46 +1,123 @@
-"""Ids of schemas: numbers, or what a strategy makes of the text; opaque to clients, unambiguous within a subject.
+"""Ids of schemas: version numbers, or what a strategy derives from the text; opaque to clients, unique in a subject.
 
-Ids are derived, not stored, so a registry can change its kind of ids and still understands those it gave before. Two
-versions with the same digest (another dialect may have registered them) share an id: it means the first live one.
+Ids are derived, not stored, so a registry can change its strategy and still understands the ids it gave before. Two
+versions with one digest share an id, which means the first active one; another dialect may have registered them.
+
+Packages bring further strategies by the entry point group `stele.ids`: the entry point's name is the strategy's, its
+value a callable `(text, rabin) -> id`. text is the schema as registered, rabin its CRC-64-AVRO fingerprint, 8 bytes, or
+None for what is no Avro. The callable must be a pure function, since ids are derived again whenever they are needed. An
+id is one segment of a URL and no number: numbers are the sequential ids, which are always understood.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
 
-from stele.apis.schema_repo.strategies import SEQUENTIAL, strategy
 from stele.core.digests import KINDS, digest_keys
 from stele.core.model import SchemaDocument, Subject, Version, VersionState
 from stele.core.state import State
 from stele.core.traversal import find_version
+from stele.errors import InvalidRequest
+
+GROUP: Final = "stele.ids"
+"""Name of the entry point group."""
+
+SEQUENTIAL: Final = "sequential"
+"""Strategy without a function: the version number in its subject, from 1 in AVRO-1124, from 0 in schema-repo."""
+
+IdStrategy = Callable[[bytes, bytes | None], str]
+
+_BLANKS = re.compile(rb"[ \t\r\n]+")
+_SEGMENT = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+
+
+def md5(text: bytes, rabin: bytes | None) -> str:
+    """Return the MD5 of the text without white space, 32 hexadecimal digits: LinkedIn's ids."""
+    return hashlib.md5(_BLANKS.sub(b"", text), usedforsecurity=False).hexdigest()
+
+
+def crc_64_avro(text: bytes, rabin: bytes | None) -> str:
+    """Return Avro's 64-bit fingerprint, 16 hexadecimal digits; the MD5 for other formats."""
+    return rabin.hex() if rabin is not None else md5(text, rabin)
+
+
+def get_strategy(name: str) -> IdStrategy | None:
+    """Return the strategy of a name, None for the sequential one.
+
+    Raises `InvalidRequest` for a name that is not installed, and for one that cannot be loaded.
+    """
+    return None if name == SEQUENTIAL else _load_strategy(name)
+
+
+def installed() -> tuple[str, ...]:
+    """The names there are, the sequential one first."""
+    return (SEQUENTIAL, *sorted(_entry_points()))
+
+
+@cache
+def _load_strategy(name: str) -> IdStrategy:
+    point = _entry_points().get(name)
+    if point is None:
+        raise InvalidRequest(f"ids: nobody installed a strategy {name!r}; there are {', '.join(installed())}")
+    try:
+        made: IdStrategy = point.load()
+    except (ImportError, AttributeError) as error:
+        raise InvalidRequest(f"ids: the strategy {name!r} cannot be loaded: {error}") from None
+
+    def derived(text: bytes, rabin: bytes | None) -> str:
+        told = made(text, rabin)
+        if not _SEGMENT.fullmatch(told) or told.isdigit() or not told.strip("."):
+            raise InvalidRequest(f"ids: the strategy {name!r} says {told!r}, which is no segment of a URL or a number")
+        return told
+
+    return derived
+
+
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    """Return the entry points by name; the first distribution to claim a name has it."""
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=GROUP):
+        points.setdefault(point.name, point)
+    return points
+
+
+# --- ids of versions -------------------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 _ALWAYS = ("md5", "crc-64-avro")
-"""Strategies whose ids are understood whatever is configured."""
+"""Strategies whose ids are always understood."""
 
 
-def new_id(kind: str, document: SchemaDocument) -> str | None:
-    """The id a document would have; None for numbers, which depend on the subject. Raises as `strategy` does."""
-    derived = strategy(kind)
+def id_of_document(kind: str, document: SchemaDocument) -> str | None:
+    """Return the id a document would get; None if ids are numbers, which depend on the subject.
+
+    Raises as `get_strategy`.
+    """
+    derived = get_strategy(kind)
     return None if derived is None else derived(document.text, document.digests.get("rabin"))
 
 
 def id_of(kind: str, first: int, state: State, version: Version) -> str:
-    """The id of a version; first is the number of a subject's first one."""
-    derived = strategy(kind)
+    """Return the id of a version; first is the number of a subject's first version."""
+    derived = get_strategy(kind)
     if derived is None:
         return str(version.version_number - 1 + first)
-    return derived(state.get_text(version.content), _rabin(state, version))
+    return derived(state.get_text(version.content), _rabin_digest(state, version))
 
 
-def _rabin(state: State, version: Version) -> bytes | None:
+def _rabin_digest(state: State, version: Version) -> bytes | None:
     keys = digest_keys(state.get_digests(version.content))
     return next((key[2:] for key in keys if key[0] == KINDS["rabin"]), None)
 
 
-class _Digested:
-    """The digest ids of one subject's versions."""
+class _DigestIds:
+    """Ids of the versions of one subject by digest."""
 
     def __init__(self) -> None:
         self.counted = 0
@@ -49,30 +126,31 @@ class _Digested:
 
 
 class IdIndex:
-    """Finds versions by id. A subject's digests are taken when one is first asked for, then kept up with it.
+    """Finds versions by id.
 
-    kind is the strategy in use; ids of the built-in ones are understood beside its own.
+    It derives the ids of a subject when one of them is first asked for, and then those of new versions only. `kind` is
+    the strategy in use; ids of the built-in strategies are understood, too.
     """
 
     def __init__(self, kind: str = SEQUENTIAL) -> None:
         self._kinds = [name for name in dict.fromkeys((*_ALWAYS, kind)) if name != SEQUENTIAL]
         self._state: State | None = None
-        self._known: dict[int, _Digested] = {}
+        self._known: dict[int, _DigestIds] = {}
 
-    def find(self, state: State, subject: Subject, asked: str, first: int) -> Version | None:
-        """The first live version of that id, of whichever kind the id is; None when there is none."""
+    def find_version(self, state: State, subject: Subject, asked: str, first: int) -> Version | None:
+        """Return the first active version with an id of any strategy, None if there is none."""
         if _NUMBER.fullmatch(asked):
-            return _live(subject, [int(asked) + 1 - first])
-        return _live(subject, self._followed(state, subject).ordinals.get(asked, ()))
+            return _first_active(subject, [int(asked) + 1 - first])
+        return _first_active(subject, self._catch_up(state, subject).ordinals.get(asked, ()))
 
-    def _followed(self, state: State, subject: Subject) -> _Digested:
+    def _catch_up(self, state: State, subject: Subject) -> _DigestIds:
         if state is not self._state:
             self._state, self._known = state, {}
         known = self._known.get(subject.uid)
         rows = subject.versions
         if known is None or known.counted > len(rows) or (known.counted and rows[known.counted - 1].uid != known.last):
             # Never seen, or versions were purged: what is left has moved.
-            known = self._known[subject.uid] = _Digested()
+            known = self._known[subject.uid] = _DigestIds()
         for row in rows[known.counted :]:
             for name in {id_of(kind, 0, state, row) for kind in self._kinds}:
                 known.ordinals.setdefault(name, []).append(row.version_number)
@@ -80,13 +158,13 @@ class IdIndex:
         return known
 
 
-def _live(subject: Subject, ordinals: Iterable[int]) -> Version | None:
-    found = (find_version(subject, ordinal) for ordinal in ordinals if ordinal > 0)
+def _first_active(subject: Subject, version_numbers: Iterable[int]) -> Version | None:
+    found = (find_version(subject, version_number) for version_number in version_numbers if version_number > 0)
     return next((row for row in found if row is not None and row.state is VersionState.ACTIVE), None)
 
 
-def named_once(kind: str, first: int, state: State, rows: Iterable[Version]) -> Iterator[tuple[str, Version]]:
-    """(id, version) of every version that its id means, in the order given: oldest first."""
+def unique_ids(kind: str, first: int, state: State, rows: Iterable[Version]) -> Iterator[tuple[str, Version]]:
+    """Yield (id, version) of every version that its id means, in the given order: oldest first."""
     seen: set[str] = set()
     for row in rows:
         name = id_of(kind, first, state, row)

@@ -1,4 +1,4 @@
-"""What an operator can choose about the two dialects of this folder."""
+"""Options of one deployment of the two dialects."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Mapping
 
 import msgspec
 
-from stele.apis.schema_repo.strategies import SEQUENTIAL
+from stele.apis.schema_repo.ids import SEQUENTIAL
 from stele.errors import InvalidRequest
 
 
 class SchemaRepoOptions(msgspec.Struct, frozen=True):
-    """Settings of both dialects.
+    """Options of both dialects.
 
-    ids                 which ids are handed out; see `strategies`; built-in ones of other kinds are still understood
-    default_validators  of a schema-repo subject created without `repo.validators`
-    models              names of the operator's own for lists of policy words and validators
-    read_only           every write through these dialects is refused
-    max_request_bytes   longest body
+    Attributes:
+        ids: Strategy of the ids that are handed out (see `ids`); ids of the built-in ones are always understood.
+        default_validators: Validators of a schema-repo subject created without `repo.validators`.
+        models: The operator's own names for lists of policy words and validators.
+        read_only: Refuse every write through these dialects.
+        max_request_bytes: Longest body.
     """
 
     ids: str = SEQUENTIAL
@@ -27,18 +28,21 @@ class SchemaRepoOptions(msgspec.Struct, frozen=True):
     max_request_bytes: int = 16 * 1024 * 1024
 
 
-def words_in(text: str) -> tuple[str, ...]:
-    """The members of a comma-separated list, without the empty ones."""
+def split_words(text: str) -> tuple[str, ...]:
+    """Return the members of a comma-separated list, without empty ones."""
     return tuple(word for word in (part.strip() for part in text.split(",")) if word)
 
 
-def models_in(text: str) -> dict[str, tuple[str, ...]]:
-    """Named models as a setting spells them: `db_policy=full_transitive,lint; noop=none`. Raises `InvalidRequest`."""
+def parse_models(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the named models in a setting such as `db_policy=full_transitive,lint; noop=none`.
+
+    Raises `InvalidRequest`.
+    """
     models = {}
     for part in text.split(";"):
         name, equals, words = part.partition("=")
         if part.strip():
             if not equals or not name.strip() or "," in name:
                 raise InvalidRequest(f"a compatibility model is written name=word,word, not {part.strip()!r}")
-            models[name.strip()] = words_in(words)
+            models[name.strip()] = split_words(words)
     return models

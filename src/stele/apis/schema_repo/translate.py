@@ -1,8 +1,8 @@
-"""Compatibility models and subject configs: these dialects' words into the core's and back. Pure.
+"""Translates compatibility models and subject configs of the two dialects into policies and back. Pure.
 
-A model (AVRO-1124) and the list `repo.validators` (schema-repo) are the same thing here: policy words, which add up,
-and names of validators. What is set in another dialect is shown in the same words; where those cannot say it, as the
-nearest stricter ones, and `stele.policy` has the exact policy.
+A model (AVRO-1124) and the list `repo.validators` (schema-repo) are the same thing: policy words, which add up, and
+names of validators. A policy from another dialect is shown in the same words; if they cannot say it, in the nearest
+stricter ones, with the exact policy in `stele.policy`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from stele.apis.schema_repo.options import SchemaRepoOptions, words_in
+from stele.apis.schema_repo.options import SchemaRepoOptions, split_words
 from stele.core import queries
 from stele.core.model import Subject
 from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, Policy, PolicyKind, RangeKind, VersionRange
@@ -20,11 +20,11 @@ from stele.errors import InvalidRequest, UnknownPolicy
 from stele.service import validators
 
 DIALECT = "schema-repo"
-"""Under which name a subject keeps the config it was created with."""
+"""Key under which a subject keeps the config it was created with."""
 
 VALIDATORS = "repo.validators"
 EXACT = "stele.policy"
-"""Config key that tells a policy no list of validators can express."""
+"""Config key of a policy that no list of validators can express."""
 
 _RESERVED = "repo."
 _WORDS = {
@@ -37,26 +37,26 @@ _WORDS = {
 # --- policies -------------------------------------------------------------------------------------------------------
 
 
-def policy_of(words: Iterable[str], models: Mapping[str, tuple[str, ...]]) -> Policy:
-    """The policy a list of words adds up to; a word of the operator's own stands for several.
+def parse_policy(words: Iterable[str], models: Mapping[str, tuple[str, ...]]) -> Policy:
+    """Return the policy that a list of words adds up to; a word of the operator's own stands for several.
 
-    Raises `UnknownPolicy` for a word that is neither a policy nor a validator somebody installed.
+    Raises `UnknownPolicy` for a word that is neither a policy nor an installed validator.
     """
     policy = ALLOW_ANY
-    for word in _spelled_out(words, models):
+    for word in _expand_models(words, models):
         named = _WORDS.get(word.lower())
-        policy = _sum(
-            policy, named if named is not None else Policy(PolicyKind.ALLOW_ANY, validators=(_checker(word),))
+        policy = _combine(
+            policy, named if named is not None else Policy(PolicyKind.ALLOW_ANY, validators=(_require_validator(word),))
         )
     return policy
 
 
-def _spelled_out(words: Iterable[str], models: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+def _expand_models(words: Iterable[str], models: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for word in words:
         yield from models.get(word, (word,))
 
 
-def _checker(word: str) -> str:
+def _require_validator(word: str) -> str:
     kind, _, rest = word.partition(":")
     if (kind in {validators.LINT, validators.RULESET} and rest) or word in validators.list_validators():
         return word
@@ -64,8 +64,8 @@ def _checker(word: str) -> str:
     raise UnknownPolicy(f"{word!r} is neither a compatibility policy nor a validator; known: {known}")
 
 
-def _sum(one: Policy, other: Policy) -> Policy:
-    """The policy that lets in what both let in."""
+def _combine(one: Policy, other: Policy) -> Policy:
+    """Return the policy that accepts what both accept."""
     checkers = tuple(dict.fromkeys((*one.validators, *other.validators)))
     kinds = {one.kind, other.kind}
     if PolicyKind.DENY_ALL in kinds:
@@ -77,61 +77,63 @@ def _sum(one: Policy, other: Policy) -> Policy:
     return Policy(backward=backward, forward=forward, validators=checkers)
 
 
-def words_of(policy: Policy) -> tuple[str, ...]:
-    """A policy in words that `policy_of` reads, the nearest stricter ones where there are no exact ones."""
-    return (*_base(policy), *policy.validators)
+def policy_words(policy: Policy) -> tuple[str, ...]:
+    """Return a policy in words that `parse_policy` reads, the nearest stricter ones if there are no exact ones."""
+    return (*_base_words(policy), *policy.validators)
 
 
-def _base(policy: Policy) -> tuple[str, ...]:
+def _base_words(policy: Policy) -> tuple[str, ...]:
     if policy.kind is PolicyKind.DENY_ALL:
         return ("deny",)
     halves = (Policy(backward=policy.backward), Policy(forward=policy.forward))
     words = tuple(half.nearest_name.lower() for half in halves if half != Policy())
-    common = policy_of(words, {}).exact_name
+    common = parse_policy(words, {}).exact_name
     return (common.lower(),) if len(words) == 2 and common is not None else words
 
 
 def exact_words(policy: Policy) -> str | None:
-    """What a policy is exactly, when `words_of` had to be stricter; else None."""
+    """Return what a policy is exactly if `policy_words` had to be stricter, else None."""
     directions = (("backward", policy.backward), ("forward", policy.forward))
     if all(extent.kind is not RangeKind.SINCE for _, extent in directions):
         return None
-    return ", ".join(f"{name} {_reach(extent)}" for name, extent in directions if extent.kind is not RangeKind.NONE)
+    return ", ".join(
+        f"{name} {_range_words(extent)}" for name, extent in directions if extent.kind is not RangeKind.NONE
+    )
 
 
-def _reach(extent: VersionRange) -> str:
+def _range_words(extent: VersionRange) -> str:
     return f"since {extent.since}" if extent.kind is RangeKind.SINCE else extent.kind.value
 
 
 # --- configs --------------------------------------------------------------------------------------------------------
 
 
-def config_in(form: Mapping[str, str], options: SchemaRepoOptions) -> Policy:
-    """The policy the config of a new subject asks for; without `repo.validators` that of the server's defaults.
+def parse_config(form: Mapping[str, str], options: SchemaRepoOptions) -> Policy:
+    """Return the policy in the config of a new subject; without `repo.validators` the server's default.
 
-    Raises `InvalidRequest` for another key of the reserved kind, `UnknownPolicy`.
+    Raises `InvalidRequest` for another reserved key, `UnknownPolicy`.
     """
     for key in form:
         if key.startswith(_RESERVED) and key != VALIDATORS:
             raise InvalidRequest(f"{key!r} is reserved: of the keys that begin with 'repo.' only {VALIDATORS!r} is one")
-    words = words_in(form[VALIDATORS]) if VALIDATORS in form else options.default_validators
-    return policy_of(words, options.models)
+    words = split_words(form[VALIDATORS]) if VALIDATORS in form else options.default_validators
+    return parse_policy(words, options.models)
 
 
-def config_out(state: State, subject: Subject, options: SchemaRepoOptions) -> dict[str, str]:
-    """The config of a subject: as it was sent, but for a policy that was changed since or comes from elsewhere."""
+def build_config(state: State, subject: Subject, options: SchemaRepoOptions) -> dict[str, str]:
+    """Return the config of a subject as it was sent, but with its present policy."""
     sent: dict[str, str] | None = (subject.dialect_data or {}).get(DIALECT)
     policy = queries.policy_for(state, subject.key)
     config = dict(sent or {})
-    if sent is None or not _means(sent, policy, options):
-        config[VALIDATORS] = ",".join(words_of(policy))
+    if sent is None or not _is_policy_of(sent, policy, options):
+        config[VALIDATORS] = ",".join(policy_words(policy))
         if (exact := exact_words(policy)) is not None:
             config[EXACT] = exact
     return config
 
 
-def _means(config: Mapping[str, str], policy: Policy, options: SchemaRepoOptions) -> bool:
+def _is_policy_of(config: Mapping[str, str], policy: Policy, options: SchemaRepoOptions) -> bool:
     try:
-        return config_in(config, options) == policy
+        return parse_config(config, options) == policy
     except UnknownPolicy:  # A model or validator that has gone since.
         return False

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from stele.apis.schema_repo.translate import policy_of
+from stele.apis.schema_repo.translate import parse_policy
 from stele.core import events as ev
 from stele.core import queries
 from stele.core.commands import ChangeSettings, CreateSubject, RegisterSchema, SubjectDefaults
@@ -82,10 +82,10 @@ async def test_the_default_of_a_new_subject_is_written_down(client: httpx.AsyncC
     ]
     assert [(event.key.name, event.default_policy, event.numbering.value) for event in created] == [
         ("s", ALLOW_ANY, "never_reuse"),
-        ("t", policy_of(["full"], {}), "never_reuse"),
+        ("t", parse_policy(["full"], {}), "never_reuse"),
     ]
     told = [(row.metadata.via, type(row.events[-1]).__name__) for _, row in await node.read_log(0, 99)]
-    assert told[-2:] == [("avro1124", "Registered"), ("schema-repo", "SubjectCreated")]
+    assert told[-2:] == [("avro1124", "VersionRegistered"), ("schema-repo", "SubjectCreated")]
 
 
 async def test_what_is_created_here_is_not_checked_there(client: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:

@@ -31,7 +31,7 @@ TABLE = [
 @pytest.mark.parametrize(("authority", "reference", "uri"), TABLE)
 def test_10_joined(authority: str, reference: str, uri: str) -> None:
     """10: the rows of the specification's table and what lies between them."""
-    assert uris.joined(authority, reference) == uri
+    assert uris.join_uri(authority, reference) == uri
     assert reference in set(uris.possible_ids(uri)) or reference.startswith("//")
 
 
@@ -47,7 +47,7 @@ def test_10_joined(authority: str, reference: str, uri: str) -> None:
 )
 def test_14_where_a_version_comes_from(uri: str, authority: str) -> None:
     """14: the implied authority of an imported version is the base URI of the registry it was in."""
-    assert uris.origin_of(uri) == authority
+    assert uris.authority_of_uri(uri) == authority
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_14_where_a_version_comes_from(uri: str, authority: str) -> None:
 def test_what_is_no_authority(wrong: str) -> None:
     """An authority is an absolute URI without query and fragment."""
     with pytest.raises(InvalidRequest):
-        uris.authority_in(wrong)
+        uris.check_authority(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["", "..", "a/../b", "./a", "a/.", "a b", "ä", "%", "\x00", "a" * 2001])
 def test_what_is_no_id(wrong: str) -> None:
     """An id is a URI reference in ASCII, without dot segments, of bounded length."""
     with pytest.raises(InvalidRequest):
-        uris.id_in(wrong)
+        uris.check_version_id(wrong)
 
 
 _names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
@@ -74,25 +74,25 @@ _ids = st.from_regex(r"(/?[a-z0-9~%]{1,3}){1,3}(\?[a-z]{1,2})?", fullmatch=True)
 
 
 @given(_authorities, _names, _names, st.integers(1, 2**31 - 1))
-def test_10_paths_come_back(authority: str, group: str, schema: str, ordinal: int) -> None:
+def test_10_paths_come_back(authority: str, group: str, schema: str, version_number: int) -> None:
     """10: the URI of a version without an id says which one it is, whatever its names and its authority."""
-    uri = uris.joined(authority, uris.implied_id(group, schema, ordinal))
-    place = uris.place_of(uri)
+    uri = uris.join_uri(authority, uris.default_id(group, schema, version_number))
+    place = uris.parse_version_path(uri)
     assert place is not None
-    assert (place.group, place.schema, place.ordinal) == (group, schema, ordinal)
-    assert uris.joined(authority, "") in {place.base, f"{place.base}/", f"{place.base}:"}
-    assert uris.authority_in(authority) == authority
+    assert (place.group, place.schema, place.version_number) == (group, schema, version_number)
+    assert uris.join_uri(authority, "") in {place.base, f"{place.base}/", f"{place.base}:"}
+    assert uris.check_authority(authority) == authority
 
 
 @given(_authorities, _ids)
 def test_10_every_id_is_among_the_possible_ones(authority: str, reference: str) -> None:
     """10: a URI that was made of an id can be looked up by that id, without knowing the authority."""
-    assert uris.id_in(reference) == reference
-    assert reference in set(uris.possible_ids(uris.joined(authority, reference)))
+    assert uris.check_version_id(reference) == reference
+    assert reference in set(uris.possible_ids(uris.join_uri(authority, reference)))
 
 
 @given(st.text(max_size=30))
 def test_nothing_is_taken_for_a_place(text: str) -> None:
     """Any text is a place or is none, and is never an error."""
-    uris.place_of(text)
+    uris.parse_version_path(text)
     assert text in {"", *uris.possible_ids(text)}

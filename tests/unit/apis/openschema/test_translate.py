@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 from stele.apis.http.bodies import WrongShape
 from stele.apis.openschema import translate
-from stele.apis.openschema.entities import SchemaIn
-from stele.apis.openschema.places import asked_space, place_of, schema_id, schema_id_in, space_of
+from stele.apis.openschema.models import SchemaInput
+from stele.apis.openschema.tenancy import (
+    format_schema_id,
+    namespace_of,
+    parse_schema_id,
+    requested_namespace,
+    tenancy_of,
+)
 from stele.core.model import SchemaKind
 from stele.errors import ContentNotFound, InvalidName, InvalidVersion
 
@@ -22,51 +28,51 @@ names = (st.text(max_size=8) | st.sampled_from(["", "default", "default~", "defa
 @given(names, names)
 def test_every_place_is_one_space(tenant: str, namespace: str) -> None:
     """A tenant and a namespace are shown as they were named; nothing said is `default`."""
-    assert place_of(space_of(tenant, namespace)) == (tenant or "default", namespace or "default")
+    assert tenancy_of(namespace_of(tenant, namespace)) == (tenant or "default", namespace or "default")
 
 
 @given(names, names, names, names)
 def test_no_two_places_share_a_space(one: str, two: str, three: str, four: str) -> None:
-    """Equal spaces mean equal places."""
-    if space_of(one, two) == space_of(three, four):
+    """Equal namespaces mean equal places."""
+    if namespace_of(one, two) == namespace_of(three, four):
         assert (one or "default", two or "default") == (three or "default", four or "default")
 
 
 def test_places() -> None:
     """The table of the module."""
-    assert space_of("default", "") == ""
-    assert space_of("t", "default") == "t"
-    assert space_of("messaging/rocketmq", "org.apache") == "messaging/rocketmq|org.apache"
-    assert space_of("", "n") == "|n"
-    assert asked_space("", "") is None
-    assert asked_space("default", "") == ""
+    assert namespace_of("default", "") == ""
+    assert namespace_of("t", "default") == "t"
+    assert namespace_of("messaging/rocketmq", "org.apache") == "messaging/rocketmq|org.apache"
+    assert namespace_of("", "n") == "|n"
+    assert requested_namespace("", "") is None
+    assert requested_namespace("default", "") == ""
     for wrong in (("a|b", ""), ("", "|")):
         with pytest.raises(InvalidName):
-            space_of(*wrong)
+            namespace_of(*wrong)
 
 
 @given(st.text(max_size=12), st.integers(1, 2**31 - 1))
-def test_ids_come_apart(space: str, gid: int) -> None:
+def test_ids_come_apart(namespace: str, schema_id: int) -> None:
     """An id names its space, unless that is the default one; then a request's own comes in."""
-    told = schema_id(space, gid)
-    assert schema_id_in(told, None) == (space, gid)
-    assert schema_id_in(str(gid), space) == (space, gid)
+    told = format_schema_id(namespace, schema_id)
+    assert parse_schema_id(told, None) == (namespace, schema_id)
+    assert parse_schema_id(str(schema_id), namespace) == (namespace, schema_id)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "01", "x", "t:", "t:0", "t:x", str(2**31), "9" * 30, "1\n", "١"])
 def test_what_is_no_id(text: str) -> None:
     """Nothing has an id of another shape."""
     with pytest.raises(ContentNotFound):
-        schema_id_in(text, None)
+        parse_schema_id(text, None)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "01", "Latest", str(2**31), "9" * 30, "1\n", "١"])
 def test_what_is_no_version(text: str) -> None:
     """Versions are numbers from 1, or `latest`."""
     with pytest.raises(InvalidVersion):
-        translate.version_in(text)
-    assert translate.version_in("latest") is None
-    assert translate.version_in("12") == 12
+        translate.parse_version(text)
+    assert translate.parse_version("latest") is None
+    assert translate.parse_version("12") == 12
 
 
 def raw(text: str) -> msgspec.Raw:
@@ -75,7 +81,7 @@ def raw(text: str) -> msgspec.Raw:
 
 
 @pytest.mark.parametrize(
-    ("definition", "serialization", "newest", "draft"),
+    ("definition", "serialization", "newest", "submitted"),
     [
         ('{"a": 1}', "AVRO", None, ("avro", "", b'{"a": 1}', True)),
         ('"{}"', "avro", None, ("avro", "", b"{}", False)),
@@ -91,19 +97,19 @@ def raw(text: str) -> msgspec.Raw:
     ],
 )  # fmt: skip
 def test_definitions(
-    definition: str, serialization: str | None, newest: SchemaKind | None, draft: tuple[str, str, bytes, bool]
+    definition: str, serialization: str | None, newest: SchemaKind | None, submitted: tuple[str, str, bytes, bool]
 ) -> None:
     """The language is the one named, else that of the subject, else Avro; JSON stays as it was written."""
-    assert translate.draft_of(SchemaIn(raw(definition), serialization), newest) == draft
+    assert translate.parse_schema(SchemaInput(raw(definition), serialization), newest) == submitted
 
 
 def test_a_definition_that_is_missing() -> None:
     """Only kinds that need none may be without."""
     for serialization in (None, "AVRO", "USER-DEFINED"):
-        for given_ in (SchemaIn(serialization=serialization), SchemaIn(raw(" null "), serialization)):
+        for given_ in (SchemaInput(serialization=serialization), SchemaInput(raw(" null "), serialization)):
             with pytest.raises(WrongShape):
-                translate.draft_of(given_, None)
-    assert translate.draft_of(SchemaIn(serialization="string"), None).custom_format == "STRING"
+                translate.parse_schema(given_, None)
+    assert translate.parse_schema(SchemaInput(serialization="string"), None).custom_format == "STRING"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +124,7 @@ def test_a_definition_that_is_missing() -> None:
 )
 def test_what_is_tried(sent: str, definition: str) -> None:
     """A check takes a schema whole, or its definition alone."""
-    found = translate.tried_in(sent.encode()).schema_definition
+    found = translate.parse_checked_schema(sent.encode()).schema_definition
     assert isinstance(found, msgspec.Raw)
     assert bytes(found).decode() == definition
 
@@ -126,9 +132,9 @@ def test_what_is_tried(sent: str, definition: str) -> None:
 def test_kinds() -> None:
     """A kind is told as its author calls it, else by the language."""
     told = {
-        lane: translate.format_out(lane)
-        for lane in (SchemaKind("avro", ""), SchemaKind("protobuf", "M"), SchemaKind("xsd", ""))
+        kind: translate.serialization_name(kind)
+        for kind in (SchemaKind("avro", ""), SchemaKind("protobuf", "M"), SchemaKind("xsd", ""))
     }
     assert list(told.values()) == ["AVRO", "PB", "XSD"]
-    assert translate.format_out(SchemaKind("opaque", "")) == "USER-DEFINED"
-    assert translate.format_out(SchemaKind("opaque", "", "HESSIAN")) == "HESSIAN"
+    assert translate.serialization_name(SchemaKind("opaque", "")) == "USER-DEFINED"
+    assert translate.serialization_name(SchemaKind("opaque", "", "HESSIAN")) == "HESSIAN"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from litestar.exceptions import NotFoundException
 
 from stele import errors as err
-from stele.apis.pravega import access, faults, translate
-from stele.apis.pravega import entities as api
-from stele.apis.pravega.parameters import limit_of, name_in, number_of, token_of
+from stele.apis.pravega import access, errors, translate
+from stele.apis.pravega import models as api
+from stele.apis.pravega.params import decode_token, encode_token, parse_limit, parse_number
 from stele.core.findings import Finding
 from stele.core.model import ComparisonScope, Subject, SubjectKey
 from stele.core.policy import (
@@ -48,20 +48,20 @@ def sent(shown: Any) -> Any:
 @settings(deadline=None)
 def test_every_policy_survives_the_way_out_and_in(policy: Policy) -> None:
     """What is shown of a policy means that policy; one that asks for nothing means to allow everything."""
-    back = translate.compatibility_in(sent(translate.compatibility_out(policy, SUBJECT)))
-    assert back == policy or (not translate.directional(policy) and back.kind is PolicyKind.ALLOW_ANY)
+    back = translate.parse_compatibility(sent(translate.compatibility_body(policy, SUBJECT)))
+    assert back == policy or (not translate.is_directional(policy) and back.kind is PolicyKind.ALLOW_ANY)
     assert back.validators == policy.validators
 
 
 def test_what_was_sent_is_shown_while_it_is_in_force() -> None:
     """An Advanced policy comes back as it was sent, until another one is in force."""
-    advanced = api.BackwardAndForward(api.BackwardPolicy(api.Stretch("Backward")))
+    advanced = api.BackwardAndForward(api.BackwardPolicy(api.DirectionRange("Backward")))
     given_ = api.Compatibility("Advanced", advanced)
-    saved = translate.kept(given_)
-    policy = translate.compatibility_in(given_)
-    assert translate.compatibility_out(policy, SUBJECT, saved) == given_
-    assert translate.compatibility_out(DENY_ALL, SUBJECT, saved) == api.Compatibility("DenyAll")
-    assert translate.kept(api.Compatibility("Backward")) is None
+    saved = translate.compatibility_data(given_)
+    policy = translate.parse_compatibility(given_)
+    assert translate.compatibility_body(policy, SUBJECT, saved) == given_
+    assert translate.compatibility_body(DENY_ALL, SUBJECT, saved) == api.Compatibility("DenyAll")
+    assert translate.compatibility_data(api.Compatibility("Backward")) is None
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_was_sent_is_shown_while_it_is_in_force() -> None:
 )
 def test_policies_in_both_spellings(name: str) -> None:
     """Names are taken as the API has them and as the design document has them."""
-    shown = translate.compatibility_out(translate.compatibility_in(api.Compatibility(name)), SUBJECT)
+    shown = translate.compatibility_body(translate.parse_compatibility(api.Compatibility(name)), SUBJECT)
     assert shown.policy.lower() == name.replace("_", "").lower()
 
 
@@ -78,23 +78,23 @@ def test_policies_in_both_spellings(name: str) -> None:
 def test_unknown_policies_are_refused(name: str) -> None:
     """The words of the design document that changed their meaning are not guessed; an Advanced one asks something."""
     with pytest.raises(err.UnknownPolicy):
-        translate.compatibility_in(api.Compatibility(name))
+        translate.parse_compatibility(api.Compatibility(name))
 
 
 def test_formats() -> None:
     """Built-in formats by their names, custom ones by theirs; one installed under that name is used."""
     for name in ("Avro", "Protobuf", "Json", "Any"):
-        language = translate.language_in(api.SerializationFormat(name.upper()))
-        assert translate.format_out(language) == api.SerializationFormat(name, name)
-    custom = translate.language_in(api.SerializationFormat("Custom", "thrift"))
-    assert custom == translate.Language("opaque", "thrift")
-    assert translate.takes_its_name(custom, ["thrift", "avro"]) == translate.Language("thrift")
-    for language in (custom, translate.Language("thrift")):
-        assert translate.format_out(language) == api.SerializationFormat("Custom", "thrift")
-    avro = translate.language_in(api.SerializationFormat("Custom", "avro"))
-    assert translate.takes_its_name(avro, ["thrift", "avro"]) == avro
+        schema_format = translate.parse_format(api.SerializationFormat(name.upper()))
+        assert translate.format_body(schema_format) == api.SerializationFormat(name, name)
+    custom = translate.parse_format(api.SerializationFormat("Custom", "thrift"))
+    assert custom == translate.SchemaFormat("opaque", "thrift")
+    assert translate.resolve_custom_format(custom, ["thrift", "avro"]) == translate.SchemaFormat("thrift")
+    for schema_format in (custom, translate.SchemaFormat("thrift")):
+        assert translate.format_body(schema_format) == api.SerializationFormat("Custom", "thrift")
+    avro = translate.parse_format(api.SerializationFormat("Custom", "avro"))
+    assert translate.resolve_custom_format(avro, ["thrift", "avro"]) == avro
     with pytest.raises(err.UnknownFormat):
-        translate.language_in(api.SerializationFormat("Thrift"))
+        translate.parse_format(api.SerializationFormat("Thrift"))
 
 
 def test_types_of_avro_and_protobuf() -> None:
@@ -108,21 +108,21 @@ def test_types_of_avro_and_protobuf() -> None:
 
 def test_a_type_is_completed_or_refused() -> None:
     """A short name gets its namespace, a full one wins over a short one, '' is the first."""
-    assert translate.type_in("R", ["n.S", "n.R"], "") == "n.R"
-    assert translate.type_in("R", ["n.R", "R"], "") == "R"
-    assert translate.type_in("", ["n.R", "R"], "") == "n.R"
-    assert translate.type_in("", ["n.R", "R"], "R") == "R"
-    assert [translate.type_in(given, ["string"], "", "g") for given in ("", "string", "g")] == ["", "", ""]
-    assert [translate.type_in(given, None, "", "g") for given in ("", "g", "h")] == ["", "", "h"]
-    assert translate.type_in("g", None, "T", "g") == "g"
-    for wrong, described in (("n.X", ["n.R"]), ("x.R", ["n.R"]), ("", [])):
+    assert translate.resolve_type_name("R", ["n.S", "n.R"], "") == "n.R"
+    assert translate.resolve_type_name("R", ["n.R", "R"], "") == "R"
+    assert translate.resolve_type_name("", ["n.R", "R"], "") == "n.R"
+    assert translate.resolve_type_name("", ["n.R", "R"], "R") == "R"
+    assert [translate.resolve_type_name(given, ["string"], "", "g") for given in ("", "string", "g")] == ["", "", ""]
+    assert [translate.resolve_type_name(given, None, "", "g") for given in ("", "g", "h")] == ["", "", "h"]
+    assert translate.resolve_type_name("g", None, "T", "g") == "g"
+    for wrong, described_types in (("n.X", ["n.R"]), ("x.R", ["n.R"]), ("", [])):
         with pytest.raises(err.MalformedSchema):
-            translate.type_in(wrong, described, "")
+            translate.resolve_type_name(wrong, described_types, "")
 
 
 def test_scopes() -> None:
     """One type or several."""
-    assert (translate.scope_in(True), translate.scope_in(False)) == (
+    assert (translate.comparison_scope(True), translate.comparison_scope(False)) == (
         ComparisonScope.SCHEMA_KIND,
         ComparisonScope.ONE_TYPE,
     )
@@ -136,14 +136,14 @@ def test_tokens_are_names(name: str) -> None:
         name.encode()
     except UnicodeEncodeError:
         return
-    assert name_in(token_of(name)) == name
+    assert decode_token(encode_token(name)) == name
 
 
 @given(st.text(max_size=12))
 @settings(deadline=None)
 def test_any_text_is_a_token_a_number_or_an_error_of_ours(text: str) -> None:
     """Tokens, limits and numbers that are none are refused in the words of the dialect."""
-    for read in (name_in, limit_of, number_of):
+    for read in (decode_token, parse_limit, parse_number):
         try:
             read(text)
         except (err.InvalidRequest, err.NotFound):
@@ -161,7 +161,7 @@ def test_every_error_has_an_answer() -> None:
     """Each class of the error tree finds a status that is meant for it."""
     for cls in vars(err).values():
         if inspect.isclass(cls) and issubclass(cls, err.SteleError):
-            nearest = next(base for base in cls.__mro__ if base in faults.FAULTS)
+            nearest = next(base for base in cls.__mro__ if base in errors.REPLIES)
             assert nearest is not err.SteleError or issubclass(cls, err.DataError) or cls is err.SteleError, cls
 
 
@@ -182,12 +182,12 @@ def test_every_error_has_an_answer() -> None:
 )
 def test_answers(error: Exception, status: int, text: str) -> None:
     """Status and text of the errors clients meet; what is a defect tells nothing about the inside."""
-    assert faults.fault_of(error) == (status, text)
+    assert errors.describe_error(error) == (status, text)
 
 
 def test_a_refusal_says_why() -> None:
     """The body of a refused schema has the findings, one a line."""
     finding = Finding("R", "/fields/0", why="no default")
-    fault = faults.fault_of(err.Incompatible("g", [finding], against=1))
+    fault = errors.describe_error(err.Incompatible("g", [finding], against=1))
     assert fault.status == 409
     assert fault.text.endswith("version 1\n/fields/0: no default")

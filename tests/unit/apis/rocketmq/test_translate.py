@@ -10,24 +10,26 @@ from stele.apis.rocketmq import translate
 from stele.core.model import SchemaKind, SubjectKey
 from stele.errors import ContentNotFound, InvalidVersion, UnknownFormat
 
-spaces = st.text(max_size=12) | st.sampled_from(["", "default", "default~", "default~~", "default~x", "~", "Default"])
+namespaces = st.text(max_size=12) | st.sampled_from(
+    ["", "default", "default~", "default~~", "default~x", "~", "Default"]
+)
 
 
-@given(spaces)
-def test_every_space_is_one_tenant(space: str) -> None:
+@given(namespaces)
+def test_every_space_is_one_tenant(namespace: str) -> None:
     """A space is shown as a tenant that means it again; `default` is the default one."""
-    assert translate.space_of(translate.tenant_of(space)) == space
+    assert translate.namespace_of(translate.tenant_of(namespace)) == namespace
     assert translate.tenant_of("") == "default"
 
 
-@given(spaces.filter(bool))
+@given(namespaces.filter(bool))
 def test_every_tenant_is_one_space(tenant: str) -> None:
     """And the other way round: no two tenants share a space."""
-    assert translate.tenant_of(translate.space_of(tenant)) == tenant
+    assert translate.tenant_of(translate.namespace_of(tenant)) == tenant
 
 
 @pytest.mark.parametrize(
-    ("word", "language"),
+    ("word", "schema_format"),
     [
         (None, ("avro", "")),
         ("", ("avro", "")),
@@ -39,11 +41,11 @@ def test_every_tenant_is_one_space(tenant: str) -> None:
         ("binlog", ("opaque", "BINLOG")),
     ],
 )
-def test_types(word: str | None, language: tuple[str, str]) -> None:
+def test_types(word: str | None, schema_format: tuple[str, str]) -> None:
     """Every type has a format, and is shown as itself again."""
-    found = translate.language_in(word)
-    assert found == language
-    shown = translate.type_out(SchemaKind(found.format, "", found.custom_format))
+    found = translate.parse_type(word)
+    assert found == schema_format
+    shown = translate.type_of_kind(SchemaKind(found.format, "", found.custom_format))
     assert shown == ((word or "").strip().upper() or "AVRO")
 
 
@@ -51,29 +53,29 @@ def test_types_clients_do_not_know() -> None:
     """A type there is not is refused; what is stored in another language is shown as text."""
     for wrong in ("XML", "AVR0", "\0"):
         with pytest.raises(UnknownFormat):
-            translate.language_in(wrong)
-    for lane in (SchemaKind("xsd", ""), SchemaKind("opaque", ""), SchemaKind("opaque", "", "mine")):
-        assert translate.type_out(lane) == "TEXT"
+            translate.parse_type(wrong)
+    for kind in (SchemaKind("xsd", ""), SchemaKind("opaque", ""), SchemaKind("opaque", "", "mine")):
+        assert translate.type_of_kind(kind) == "TEXT"
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "+1", " 1", "1e3", "latest", "١", "1" * 20, "1\n"])
 def test_what_is_no_version(text: str) -> None:
     """Versions are decimal numbers from 1."""
     with pytest.raises(InvalidVersion):
-        translate.version_in(text)
+        translate.parse_version(text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "1" * 20, "1\n"])
 def test_what_is_no_record_id(text: str) -> None:
     """Nothing has an id that is no number of at most 64 bits."""
     with pytest.raises(ContentNotFound):
-        translate.record_id_in(text)
-    assert translate.record_id_in("16385") == 16385
+        translate.parse_record_id(text)
+    assert translate.parse_record_id("16385") == 16385
 
 
 def test_a_subject_is_a_binding() -> None:
     """The key of the binding has cluster, tenant and name of the subject, and gives them back."""
-    place = translate.place_of("c\ue0001", "default")
-    binding = translate.binding_of(place, "t", SubjectKey("", "s"), 3)
-    assert binding.key == ("c/1", "rocketmq", "t", "") == translate.binding_key(place, "t")
-    assert translate.subject_out(binding) == translate.api.Subject("c/1", "default", "t")
+    address = translate.parse_address("c\ue0001", "default")
+    binding = translate.build_binding(address, "t", SubjectKey("", "s"), 3)
+    assert binding.key == ("c/1", "rocketmq", "t", "") == translate.binding_key(address, "t")
+    assert translate.subject_body(binding) == translate.api.BoundSubject("c/1", "default", "t")

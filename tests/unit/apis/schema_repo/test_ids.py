@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 from tests.unit.core.box import Box, S
 
-from stele.apis.schema_repo import strategies
-from stele.apis.schema_repo.ids import IdIndex, id_of, named_once, new_id
-from stele.apis.schema_repo.strategies import SEQUENTIAL, installed, strategy
+from stele.apis.schema_repo import ids
+from stele.apis.schema_repo.ids import SEQUENTIAL, IdIndex, get_strategy, id_of, id_of_document, installed, unique_ids
 from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.decide.register import make_document
@@ -37,12 +36,12 @@ def test_ids_of_a_document_are_those_of_its_version() -> None:
         outcome = box.do(cmd.RegisterSchema(S, document, check=cmd.CompatibilityCheck.SKIP))
         assert isinstance(outcome, cmd.Registration)
         row = queries.get_version(box.state, S, outcome.version_number)
-        assert new_id(SEQUENTIAL, document) is None
+        assert id_of_document(SEQUENTIAL, document) is None
         for kind in ("md5", "crc-64-avro"):
-            assert new_id(kind, document) == id_of(kind, 0, box.state, row)
-    assert new_id("md5", avro("a b 1")) == hashlib.md5(b"ab1").hexdigest()
-    assert new_id("crc-64-avro", avro("a b 1")) == hashlib.md5(b"ab").hexdigest()[:16]
-    assert new_id("crc-64-avro", make_document(b"no avro", "opaque")) == hashlib.md5(b"noavro").hexdigest()
+            assert id_of_document(kind, document) == id_of(kind, 0, box.state, row)
+    assert id_of_document("md5", avro("a b 1")) == hashlib.md5(b"ab1").hexdigest()
+    assert id_of_document("crc-64-avro", avro("a b 1")) == hashlib.md5(b"ab").hexdigest()[:16]
+    assert id_of_document("crc-64-avro", make_document(b"no avro", "opaque")) == hashlib.md5(b"noavro").hexdigest()
 
 
 steps = st.lists(
@@ -79,20 +78,20 @@ def test_an_id_means_the_first_live_version_of_it(drawn: list[cmd.Command]) -> N
             continue
         live = queries.list_versions(subject)
         for kind in installed():
-            told = list(named_once(kind, 1, box.state, live))
+            told = list(unique_ids(kind, 1, box.state, live))
             assert dict(told) == {id_of(kind, 1, box.state, row): row for row in reversed(live)}
             assert [row.version_number for _, row in told] == sorted(row.version_number for _, row in told)
             for name, row in told:
-                assert index.find(box.state, subject, name, 1) is row
+                assert index.find_version(box.state, subject, name, 1) is row
         for unknown in ("0", "99", "x", "", "0" * 16, "0" * 32, "-1", "1.0", "٣"):
-            assert index.find(box.state, subject, unknown, 1) is None
+            assert index.find_version(box.state, subject, unknown, 1) is None
 
 
 def plug_in(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
     """Install strategies by entry point, as a package would."""
-    found = {name: EntryPoint(name, value, strategies.GROUP) for name, value in points.items()}
-    monkeypatch.setattr(strategies, "_points", lambda: found)
-    strategies._derived.cache_clear()
+    found = {name: EntryPoint(name, value, ids.GROUP) for name, value in points.items()}
+    monkeypatch.setattr(ids, "_entry_points", lambda: found)
+    ids._load_strategy.cache_clear()
 
 
 def sha1(text: bytes, rabin: bytes | None) -> str:
@@ -107,24 +106,28 @@ def second_word(text: bytes, rabin: bytes | None) -> str:
 
 def test_a_strategy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a package plugs in gives ids and schemas are found by them, and by numbers; unknown ones are said to be."""
-    own = EntryPoint("sha1", f"{__name__}:sha1", strategies.GROUP)
-    points = {**strategies._points(), "sha1": own}
-    monkeypatch.setattr(strategies, "_points", lambda: points)
+    own = EntryPoint("sha1", f"{__name__}:sha1", ids.GROUP)
+    points = {**ids._entry_points(), "sha1": own}
+    monkeypatch.setattr(ids, "_entry_points", lambda: points)
     monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(sha1=sha1))
-    strategies._derived.cache_clear()
+    ids._load_strategy.cache_clear()
     box, index = Box(), IdIndex("sha1")
     box.do(cmd.RegisterSchema(S, avro("a"), check=cmd.CompatibilityCheck.SKIP))
     subject = box.state.find_subject(S)
     assert subject is not None
     (row,) = queries.list_versions(subject)
-    assert id_of("sha1", 0, box.state, row) == new_id("sha1", avro("a")) == f"sha1-{hashlib.sha1(b'a').hexdigest()}"
+    assert (
+        id_of("sha1", 0, box.state, row)
+        == id_of_document("sha1", avro("a"))
+        == f"sha1-{hashlib.sha1(b'a').hexdigest()}"
+    )
     for asked in ("1", id_of("sha1", 0, box.state, row), id_of("md5", 0, box.state, row)):
-        assert index.find(box.state, subject, asked, 1) is row
-    assert IdIndex().find(box.state, subject, id_of("sha1", 0, box.state, row), 1) is None
+        assert index.find_version(box.state, subject, asked, 1) is row
+    assert IdIndex().find_version(box.state, subject, id_of("sha1", 0, box.state, row), 1) is None
     with pytest.raises(
         InvalidRequest, match="nobody installed a strategy 'sha2'; there are sequential, crc-64-avro, md5"
     ):
-        strategy("sha2")
+        get_strategy("sha2")
 
 
 @pytest.mark.parametrize("told", ["", "12", "a/b", "..", "a b", "x" * 129, "ü"])
@@ -133,11 +136,11 @@ def test_ids_that_cannot_be(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(second_word=second_word))
     plug_in(monkeypatch, word=f"{__name__}:second_word")
     with pytest.raises(InvalidRequest, match="the strategy 'word' says"):
-        new_id("word", make_document(f"x {told}".encode(), "opaque"))
+        id_of_document("word", make_document(f"x {told}".encode(), "opaque"))
 
 
 def test_a_strategy_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that is broken is an error by its name."""
     plug_in(monkeypatch, gone="no_such_module_anywhere:x")
     with pytest.raises(InvalidRequest, match="the strategy 'gone' cannot be loaded"):
-        strategy("gone")
+        get_strategy("gone")

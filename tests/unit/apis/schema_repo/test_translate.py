@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.apis.schema_repo.options import SchemaRepoOptions, models_in, words_in
-from stele.apis.schema_repo.renderings import entries, entries_json, properties
-from stele.apis.schema_repo.translate import config_in, exact_words, policy_of, words_of
+from stele.apis.schema_repo.options import SchemaRepoOptions, parse_models, split_words
+from stele.apis.schema_repo.renderings import encode_entries, format_entries, format_properties
+from stele.apis.schema_repo.translate import exact_words, parse_config, parse_policy, policy_words
 from stele.core.policy import (
     ALL_VERSIONS,
     ALLOW_ANY,
@@ -52,22 +52,22 @@ def at_least(strict: Policy, lax: Policy) -> bool:
 @given(words)
 def test_words_are_told_as_words_of_the_same_policy(asked: list[str]) -> None:
     """What a list of words adds up to is shown in words that add up to it, and needs no extension."""
-    policy = policy_of(asked, {})
-    assert policy_of(words_of(policy), {}) == policy
+    policy = parse_policy(asked, {})
+    assert parse_policy(policy_words(policy), {}) == policy
     assert exact_words(policy) is None
 
 
 @given(words, words)
 def test_more_words_never_let_in_more(some: list[str], others: list[str]) -> None:
     """A longer list refuses all that a part of it refuses."""
-    assert at_least(policy_of([*some, *others], {}), policy_of(some, {}))
-    assert at_least(policy_of([*some, *others], {}), policy_of(others, {}))
+    assert at_least(parse_policy([*some, *others], {}), parse_policy(some, {}))
+    assert at_least(parse_policy([*some, *others], {}), parse_policy(others, {}))
 
 
 @given(policies)
 def test_no_policy_is_shown_as_a_laxer_one(policy: Policy) -> None:
     """The words of any policy are as strict, and where they are stricter the exact policy is told beside them."""
-    shown = policy_of(words_of(policy), {})
+    shown = parse_policy(policy_words(policy), {})
     assert at_least(shown, policy)
     assert (exact_words(policy) is None) == at_least(policy, shown)
 
@@ -89,37 +89,39 @@ def test_exact_policies_are_told_in_a_sentence(policy: Policy, told: str | None)
 
 def test_words_of_the_operators_own() -> None:
     """A configured name stands for its words, also among others; it may shadow a built-in one."""
-    models = models_in(" db = full , lint ; noop=none;; all = backward_transitive,forward_transitive")
+    models = parse_models(" db = full , lint ; noop=none;; all = backward_transitive,forward_transitive")
     assert models == {
         "db": ("full", "lint"),
         "noop": ("none",),
         "all": ("backward_transitive", "forward_transitive"),
     }
-    assert policy_of(["db", "repo.reject"], models) == Policy(
+    assert parse_policy(["db", "repo.reject"], models) == Policy(
         backward=LATEST_VERSION, forward=LATEST_VERSION, validators=("lint", "repo.reject")
     )
-    assert policy_of(["all"], models) == POLICIES["FULL_TRANSITIVE"]
+    assert parse_policy(["all"], models) == POLICIES["FULL_TRANSITIVE"]
     for wrong in ("db", "=full", "a,b=full"):
         with pytest.raises(InvalidRequest):
-            models_in(wrong)
+            parse_models(wrong)
 
 
 @pytest.mark.parametrize("word", ["backwards", "lint:", "ruleset:", "ruleset", "repo.accept", ""])
 def test_unknown_words_are_refused(word: str) -> None:
     """A word that is neither policy nor validator is an error that lists what there is."""
     with pytest.raises(UnknownPolicy, match="full_transitive"):
-        policy_of([word], {})
+        parse_policy([word], {})
 
 
 def test_configs_have_one_reserved_key() -> None:
     """Without validators the server's are meant, an empty list means none; other reserved keys are refused."""
     options = SchemaRepoOptions(default_validators=("full",))
-    assert config_in({"owner": "ann"}, options) == POLICIES["FULL"]
-    assert config_in({"repo.validators": " , "}, options) == ALLOW_ANY
-    assert config_in({"repo.validators": "noop, lint,"}, options) == Policy(PolicyKind.ALLOW_ANY, validators=("lint",))
+    assert parse_config({"owner": "ann"}, options) == POLICIES["FULL"]
+    assert parse_config({"repo.validators": " , "}, options) == ALLOW_ANY
+    assert parse_config({"repo.validators": "noop, lint,"}, options) == Policy(
+        PolicyKind.ALLOW_ANY, validators=("lint",)
+    )
     with pytest.raises(InvalidRequest, match=r"repo\.owner"):
-        config_in({"repo.owner": "ann"}, options)
-    assert words_in(" a,,b ") == ("a", "b")
+        parse_config({"repo.owner": "ann"}, options)
+    assert split_words(" a,,b ") == ("a", "b")
 
 
 # --- properties -----------------------------------------------------------------------------------------------------
@@ -132,7 +134,7 @@ def loaded(text: str) -> dict[str, str]:
         if not line or line[0] in "#!":
             continue
         key, value = _halves(line)
-        found[_plain(key)] = _plain(value)
+        found[_plain_text(key)] = _plain_text(value)
     return found
 
 
@@ -146,7 +148,7 @@ def _halves(line: str) -> tuple[str, str]:
     return line[:position], rest
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     units, position = bytearray(), 0
     while position < len(text):
         char = text[position]
@@ -169,7 +171,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \\=
 @given(st.dictionaries(texts, texts, max_size=5))
 def test_java_reads_back_every_config(members: dict[str, str]) -> None:
     """Whatever keys and values have in them, Java's reader finds the same; the text is pure ASCII in lines."""
-    told = properties("title", members, 0.0)
+    told = format_properties("title", members, 0.0)
     assert told.isascii()
     assert told.splitlines()[:2] == ["#title", "#Thu Jan 01 00:00:00 UTC 1970"]
     assert len(told.split("\n")) == len(members) + 3
@@ -181,8 +183,8 @@ def test_java_reads_back_every_config(members: dict[str, str]) -> None:
 
 def test_lists_of_schemas() -> None:
     """Lines where they can be told apart, a warning before them where not; JSON keeps every byte."""
-    assert entries([]) == ""
-    assert entries([("1", "b"), ("0", "a")]) == "1\tb\n0\ta\n"
-    assert entries([("0", "a\rb")]).splitlines()[0].startswith("ERROR: ")
-    assert entries_json([]) == b"[]"
-    assert b'"a\\nb\xc3\xa9"' in entries_json([("0", "a\nbé")])
+    assert format_entries([]) == ""
+    assert format_entries([("1", "b"), ("0", "a")]) == "1\tb\n0\ta\n"
+    assert format_entries([("0", "a\rb")]).splitlines()[0].startswith("ERROR: ")
+    assert encode_entries([]) == b"[]"
+    assert b'"a\\nb\xc3\xa9"' in encode_entries([("0", "a\nbé")])

@@ -1,0 +1,92 @@
+"""Builds the application of the dialect."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from litestar import Litestar, Request
+from litestar.di import Provide
+
+from stele.apis.cncf.errors import handle_error
+from stele.apis.cncf.operations import AppState, Operations
+from stele.apis.cncf.options import CncfOptions
+from stele.apis.cncf.params import read_attributes
+from stele.apis.cncf.routes import ROUTES
+from stele.apis.cncf.translate import EMPTY_SEGMENT
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, mounted_prefix
+from stele.service.registry import Registry
+
+NAME = "cncf"
+"""Name of the dialect: in its prefix, its documents and its port."""
+SEGMENTS = ("schemagroups", "schema", "subscriptions", "$schemaGroups", "$schemagroups", "$SchemaGroups")
+"""First segments of the paths that the dialect answers."""
+
+_RELEASE = "0.2"
+"""Release of the API that the dialect follows."""
+_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]{1,300}\Z")
+_AZURE = re.compile(r"\A/\$schemagroups(?=/|\Z)(/\$schemas(?=/|\Z))?", re.IGNORECASE)
+
+
+class _Application(DialectApplication):
+    """The application, which normalizes paths before it routes."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        if scope["type"] == "http":
+            scope["path"] = normalize_path(scope["path"], scope["method"])
+        await super().__call__(scope, receive, send)
+
+
+def application(registry: Registry, options: CncfOptions | None = None, **settings: Any) -> Litestar:
+    """Return the dialect as an application of its own.
+
+    Args:
+        registry: What the application serves.
+        options: Options of the dialect; None are the defaults.
+        settings: Go to Litestar as they are.
+    """
+    options = options or CncfOptions()
+    app_state = AppState(registry, options)
+
+    def provide_operations(request: Request[Any, Any, Any]) -> Operations:
+        return Operations(app_state, caller_name(request), _base_uri(request, options))
+
+    return _Application(
+        route_handlers=ROUTES,
+        dependencies={
+            "operations": Provide(provide_operations, sync_to_thread=False),
+            "attributes": Provide(read_attributes, sync_to_thread=False),
+        },
+        exception_handlers={Exception: handle_error},
+        openapi_config=openapi_config("cncf", "Stele: CNCF Schema Registry dialect, with Azure's flavour", _RELEASE),
+        request_max_body_size=options.max_request_bytes,
+        logging_config=None,
+        **settings,
+    )
+
+
+def _base_uri(request: Request[Any, Any, Any], options: CncfOptions) -> str:
+    """Return the base URI the caller knows this API by, without a slash at its end."""
+    if options.base_url:
+        return options.base_url.rstrip("/")
+    host = request.headers.get("host", "")
+    if not _HOST.match(host):
+        server = request.scope.get("server") or ("localhost", None)
+        host = f"{server[0]}:{server[1]}" if server[1] else server[0]
+    return f"{request.scope['scheme']}://{host}{mounted_prefix(request)}"
+
+
+def normalize_path(path: str, method: str) -> str:
+    """Return a path as routes spell it: Azure's first segments in one case, empty segments as `EMPTY_SEGMENT`.
+
+    A slash at the end means nothing in a read, and an empty id in a write.
+    """
+    path = _AZURE.sub(lambda match: "/$schemaGroups" + ("/$schemas" if match[1] else ""), path, count=1)
+    if path.endswith("/") and method not in {"GET", "HEAD", "OPTIONS"}:
+        path += EMPTY_SEGMENT
+    while "//" in path:
+        path = path.replace("//", f"/{EMPTY_SEGMENT}/")
+    return path

@@ -1,0 +1,517 @@
+"""What requests do to groups, schemas and versions, for one caller under one base URI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from litestar.di import NamedDependency
+from msgspec.structs import replace
+
+from stele.apis.cncf import models as api
+from stele.apis.cncf import translate, uris
+from stele.apis.cncf.formats import check_content_type, format_of_content_type, parse_format_name
+from stele.apis.cncf.options import CncfOptions, GroupPermission
+from stele.apis.cncf.translate import (
+    DIALECT,
+    GroupUpdate,
+    check_new_id,
+    decode_id,
+    group_id_of,
+    namespace_of,
+    origin_uri,
+)
+from stele.apis.http.paths import decode_segment
+from stele.core import queries
+from stele.core.commands import (
+    ChangeSettings,
+    Command,
+    CreateNamespace,
+    DeleteMode,
+    DeleteNamespace,
+    DeleteSubject,
+    EndIncarnations,
+    Equality,
+    Outcome,
+    RegisterSchema,
+    Registration,
+    SubjectDefaults,
+    SubjectsPresent,
+    SubjectUpdate,
+)
+from stele.core.model import (
+    DEFAULT_NAMESPACE,
+    NO_ATTACHMENTS,
+    OPAQUE_FORMAT,
+    Namespace,
+    Numbering,
+    SchemaFormat,
+    SettingsLevel,
+    Subject,
+    SubjectKey,
+    Version,
+)
+from stele.core.policy import ALLOW_ANY
+from stele.core.state import State
+from stele.errors import (
+    AlreadyExists,
+    Conflict,
+    ContentNotFound,
+    Forbidden,
+    FormatMismatch,
+    InvalidRequest,
+    NamespaceNotFound,
+    PreconditionFailed,
+    SubjectNotFound,
+)
+from stele.service.deletion import delete_version_or_incarnation
+from stele.service.registry import Registry
+from stele.service.retry import Overtaken, retry_when_overtaken
+from stele.service.validators import require_known
+from stele.service.visibility import is_namespace_shown
+
+_UID = re.compile(r"[0-9a-fA-F]{32}\Z")
+
+
+class AppState(msgspec.Struct, frozen=True):
+    """What all requests of an application share."""
+
+    registry: Registry
+    options: CncfOptions
+
+
+class DocumentAttributes(msgspec.Struct, frozen=True):
+    """Attributes a request sends beside a document; None leaves an attribute as it is.
+
+    Attributes:
+        description: Description of the schema.
+        version_description: Description of the version.
+        format: Format of the schema.
+        authority: URI of whoever controls the schema.
+        id: Id of the version, a URI reference.
+    """
+
+    description: str | None = None
+    version_description: str | None = None
+    format: str | None = None
+    authority: str | None = None
+    id: str | None = None
+
+
+NO_ATTRIBUTES = DocumentAttributes()
+
+
+class PostedDocument(msgspec.Struct, frozen=True):
+    """Document in the body of a request, and its content type ('' where the request has none)."""
+
+    body: bytes
+    content_type: str
+
+
+class Operations:
+    """Serves one request of one caller."""
+
+    def __init__(self, app_state: AppState, caller: str, base: str) -> None:
+        """Serve a caller.
+
+        Args:
+            app_state: What all requests share.
+            caller: Name of the caller; '' is nobody in particular.
+            base: Base URI of the API as the caller wrote it, without a slash at its end.
+        """
+        self.registry = app_state.registry
+        self.base = base
+        self._authorize = app_state.options.authorize
+        self._caller = caller
+
+    async def execute(self, command: Command) -> Outcome:
+        """Carry out a command in the caller's name."""
+        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+
+    def has_permission(self, group: str, permission: GroupPermission = GroupPermission.READ) -> bool:
+        """Return whether the caller has a permission on a group."""
+        return self._authorize(self._caller, group, permission)
+
+    def authorize_group(self, segment: str, permission: GroupPermission = GroupPermission.READ) -> str:
+        """Return the id of the group a path segment names.
+
+        Raises:
+            Forbidden: The caller lacks the permission.
+            InvalidName: The segment is no id.
+        """
+        group = decode_id(segment)
+        if not self.has_permission(group, permission):
+            raise Forbidden(f"{self._caller or 'anonymous'} may not {permission.value} the group '{group}'")
+        return group
+
+    # --- groups -----------------------------------------------------------------------------------------------------
+
+    async def list_group_ids(self) -> list[str]:
+        """Return the sorted ids of all groups, also of those the caller may not read."""
+        state = await self.registry.fresh_state()
+        namespaces = queries.visible_namespaces(state)
+        return sorted(group_id_of(namespace.name) for namespace in namespaces if is_namespace_shown(namespace))
+
+    async def get_group(self, group: str) -> tuple[State, Namespace]:
+        """Return the present state and a group in it. Raises `NamespaceNotFound`."""
+        state = await self.registry.fresh_state()
+        namespace = state.find_namespace(namespace_of(group))
+        if namespace is None or not is_namespace_shown(namespace):
+            raise NamespaceNotFound(f"The group '{group}' does not exist.")
+        return state, namespace
+
+    async def describe_group(self, segment: str) -> api.SchemaGroup:
+        """Return the body of a group; only its id to a caller who may not read it.
+
+        Raises `NamespaceNotFound`, `InvalidName`.
+        """
+        group = decode_id(segment)
+        state, namespace = await self.get_group(group)
+        if not self.has_permission(group):
+            return api.SchemaGroup(group)
+        return translate.group_body(state, namespace, self.registry.parser.list_format_names())
+
+    async def put_group(self, group: str, update: GroupUpdate, *, only_create: bool, expected_etag: str = "") -> bool:
+        """Create a group or change the existing one.
+
+        Args:
+            group: Id of the group.
+            update: Attributes the group gets.
+            only_create: Refuse a group that exists.
+            expected_etag: Refuse a group with another entity tag; '' takes any.
+
+        Returns:
+            Whether the group was created.
+
+        Raises:
+            AlreadyExists: The group exists, and only_create is set.
+            PreconditionFailed: The group has another entity tag, or does not exist.
+            Conflict: The format of the group would change while it holds schemas.
+            InvalidName: No group can have that id.
+            UnknownPolicy: The policy names a validator that is not installed.
+        """
+        if update.policy is not None:
+            require_known(update.policy.validators)
+        name = namespace_of(group)
+
+        async def put(state: State) -> bool:
+            namespace = state.find_namespace(name)
+            if namespace is not None and not is_namespace_shown(namespace):
+                namespace = None
+            if expected_etag and (namespace is None or translate.etag_of(namespace) != expected_etag):
+                raise PreconditionFailed(f"the group '{group}' is not the one with that entity tag")
+            if namespace is None:
+                await self._create_group(state, group, update)
+                return True
+            if only_create:
+                raise AlreadyExists(f"the group '{group}' exists already")
+            await self._change_group(state, namespace, update)
+            return False
+
+        return await retry_when_overtaken(self.registry, put, conflicts=())
+
+    async def _create_group(self, state: State, group: str, update: GroupUpdate) -> None:
+        check_new_id(group)
+        name, policy = namespace_of(group), update.policy
+        if policy is None and name != DEFAULT_NAMESPACE:
+            policy = translate.new_group_policy(state, name)
+        if policy is not None:  # First, so that nothing is registered in between under another one.
+            await self.execute(ChangeSettings(SettingsLevel(name), {"policy": policy}))
+        try:
+            await self.execute(_build_group_command(name, None, update))
+        except AlreadyExists:
+            raise Overtaken from None
+
+    async def _change_group(self, state: State, namespace: Namespace, update: GroupUpdate) -> None:
+        own_format = translate.format_of_group(namespace)
+        if own_format != update.schema_format and queries.list_subjects(state, [namespace]):
+            raise Conflict(f"the format of '{group_id_of(namespace.name)}' cannot change while it holds schemas")
+        command = _build_group_command(namespace.name, namespace, update)
+        before = (
+            namespace.format,
+            namespace.description,
+            namespace.labels or None,
+            namespace.dialect_data or None,
+        )
+        after = (command.format, command.description, command.labels, command.dialect_data)
+        if before != after or not namespace.explicit:
+            await self.execute(command)
+        settings = state.settings_at(SettingsLevel(namespace.name))
+        if update.policy is not None and (settings is None or settings.policy != update.policy):
+            await self.execute(ChangeSettings(SettingsLevel(namespace.name), {"policy": update.policy}))
+
+    async def delete_group(self, group: str) -> None:
+        """Delete a group with its schemas. Raises `NamespaceNotFound`, `InUse`, `Conflict` for the default group."""
+        _, namespace = await self.get_group(group)
+        if namespace.name == DEFAULT_NAMESPACE:
+            raise Conflict(f"the group '{group}' is always there: its schemas can be deleted, it cannot")
+        await self.execute(DeleteNamespace(namespace.name, SubjectsPresent.END_INCARNATIONS))
+
+    async def delete_schemas(self, group: str) -> None:
+        """Delete all schemas of a group, or none. Raises `NamespaceNotFound`, `InUse`."""
+        _, namespace = await self.get_group(group)
+        await self.execute(EndIncarnations(namespace.name))
+
+    # --- schemas and versions ---------------------------------------------------------------------------------------
+
+    async def list_schema_ids(self, group: str) -> list[str]:
+        """Return the sorted ids of the schemas of a group. Raises `NamespaceNotFound`."""
+        state, namespace = await self.get_group(group)
+        return [subject.key.name for subject in queries.list_subjects(state, [namespace])]
+
+    async def list_version_numbers(self, group: str, schema: str) -> list[int]:
+        """Return the version numbers of a schema, ascending. Raises `NamespaceNotFound`, `SubjectNotFound`."""
+        state, namespace = await self.get_group(group)
+        rows = queries.list_versions(state.find_subject(SubjectKey(namespace.name, schema)))
+        if not rows:
+            raise SubjectNotFound(schema)
+        return [row.version_number for row in rows]
+
+    async def get_version(self, group: str, schema: str, version_number: int | None = None) -> tuple[State, Version]:
+        """Return a version of a schema and the state it is in; None is the latest version.
+
+        Raises `NamespaceNotFound`, `SubjectNotFound`, `VersionNotFound`.
+        """
+        key = SubjectKey(namespace_of(group), schema)
+        if version_number is not None:
+            return await self._read_version(lambda state: queries.get_version(state, key, version_number))
+        state, _ = await self.get_group(group)
+        newest = queries.latest_version(state.find_subject(key))
+        if newest is None:
+            raise SubjectNotFound(schema)
+        return state, newest
+
+    async def get_version_by_uid(self, text: str) -> tuple[State, Version]:
+        """Return the version with a `Schema-Id`; also of a deleted schema, since data may have the id.
+
+        Raises `ContentNotFound`.
+        """
+        if not _UID.match(text):
+            raise ContentNotFound(text)
+
+        def find_version(state: State) -> Version:
+            version = queries.find_version_by_uid(state, int(text, 16))
+            if version is None:
+                raise ContentNotFound(text)
+            return version
+
+        return await self._read_version(find_version)
+
+    async def get_version_by_uri(self, uri: str) -> tuple[State, Version]:
+        """Return the version with a URI, or whose path here ends the URI. Raises `ContentNotFound`."""
+        if len(uri) > uris.MAX_URI_LENGTH:
+            raise ContentNotFound(f"{uri[:100]}…")
+        return await self._read_version(lambda state: self._find_by_uri(state, uri))
+
+    async def _read_version(self, query: Callable[[State], Version]) -> tuple[State, Version]:
+        version = await self.registry.read_or_catch_up(query)
+        return self.registry.state, version
+
+    def _find_by_uri(self, state: State, uri: str) -> Version:
+        for possible_id in uris.possible_ids(uri):
+            version = queries.find_version_by_origin(state, possible_id)
+            if version is not None and uri in self._uris_of(version):
+                return version
+        path = uris.parse_version_path(uri)
+        if path is not None:
+            key = SubjectKey(namespace_of(path.group), path.schema)
+            rows = queries.list_versions(state.find_subject(key))
+            row = next((row for row in rows if row.version_number == path.version_number), None)
+            if row is not None and self._is_home(row, path.base):
+                return row
+        raise ContentNotFound(uri)
+
+    def _uris_of(self, version: Version) -> set[str]:
+        """Return the URIs of a version with an id: under its authority, else under the base URIs of this API."""
+        authority = translate.authority_of(version.subject)
+        bases = {authority} if authority else {self.base, uris.authority_of_uri(f"{self.base}/")}
+        return {uris.join_uri(base, origin_uri(version)) for base in bases}
+
+    def _is_home(self, version: Version, base: str) -> bool:
+        """Return whether the part of a URI before a version's path is this registry or the schema's authority."""
+        authority = translate.authority_of(version.subject)
+        here = uris.authority_of_uri(f"{self.base}/").rstrip("/")
+        local = base in {"", "/"} or f"{base}/".startswith(f"{here}/") or base == self.base
+        return local or (not origin_uri(version) and uris.join_uri(authority, "") in {base, f"{base}/", f"{base}:"})
+
+    def build_link(self, *segments: str) -> str:
+        """Return the URL of a path here, from path segments as requests have them."""
+        return "/".join((self.base, *(quote(decode_segment(segment), safe="$") for segment in segments)))
+
+    def uri_of(self, version: Version) -> str:
+        """Return the URI of a version."""
+        reference = origin_uri(version) or self.path_of(version)
+        return uris.join_uri(translate.authority_of(version.subject) or self.base, reference)
+
+    def path_of(self, version: Version) -> str:
+        """Return the path of a version below the base URI."""
+        key = version.subject.key
+        return uris.default_id(group_id_of(key.namespace), key.name, version.version_number)
+
+    # --- registering ------------------------------------------------------------------------------------------------
+
+    async def register_document(
+        self,
+        group: str,
+        schema: str,
+        document: PostedDocument,
+        attributes: DocumentAttributes = NO_ATTRIBUTES,
+        *,
+        equality: Equality = Equality.TEXT_AND_TYPE,
+    ) -> tuple[State, Version]:
+        """Register a document as the next version of a schema, or find the version that is equal to it.
+
+        Returns:
+            The state afterwards and the version in it.
+
+        Raises:
+            NamespaceNotFound: The group does not exist.
+            InvalidName: No schema can have that id.
+            FormatMismatch: The group or the schema has another format.
+            MalformedSchema: The document is no schema of its format.
+            Incompatible: The policy refuses the document.
+            TooLarge: The document exceeds a limit.
+            AlreadyExists: Another version has the id.
+        """
+        state, namespace = await self.get_group(group)
+        key = SubjectKey(namespace.name, schema)
+        subject = state.find_subject(key)
+        if subject is None:
+            check_new_id(schema)
+        schema_format = self._resolve_format(namespace, subject, document.content_type, attributes.format)
+        prepared = await self.registry.parser.prepare_inheriting_references(
+            state, schema_format.format, document.body, queries.latest_version(subject)
+        )
+        outcome = await self.execute(
+            RegisterSchema(
+                key,
+                replace(prepared.document, custom_format=schema_format.custom_format),
+                prepared.references,
+                equality=equality,
+                defaults=SubjectDefaults(
+                    Numbering.NEVER_REUSE,
+                    policy=ALLOW_ANY if translate.group_policy(state, namespace) is None else None,
+                    format=schema_format.format,
+                    custom_format=schema_format.custom_format,
+                ),
+                description=translate.check_description(attributes.version_description or ""),
+                media_type=check_content_type(document.content_type),
+                origin_uri=uris.check_version_id(attributes.id) if attributes.id else None,
+                subject_update=_build_subject_update(subject, attributes),
+            )
+        )
+        assert isinstance(outcome, Registration)
+        state = self.registry.state
+        return state, queries.get_version(state, key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+
+    async def find_document(self, group: str, schema: str, document: PostedDocument) -> tuple[State, Version]:
+        """Return the version of a schema that is a document, byte for byte, and the state it is in.
+
+        Raises `NamespaceNotFound`, `SubjectNotFound`, `ContentNotFound`.
+        """
+        await self.list_version_numbers(group, schema)
+        state, namespace = await self.get_group(group)
+        key = SubjectKey(namespace.name, schema)
+        schema_format = self._resolve_format(namespace, state.find_subject(key), document.content_type, None)
+        prepared = await self.registry.parser.prepare_schema(state, OPAQUE_FORMAT, document.body)
+        version = queries.find_equal_version(state, key, prepared.document.sha, NO_ATTACHMENTS, equality=Equality.TEXT)
+        if version is None or version.kind.format != schema_format.format:
+            raise ContentNotFound
+        return state, version
+
+    def _resolve_format(
+        self, namespace: Namespace, subject: Subject | None, content_type: str, format_name: str | None
+    ) -> SchemaFormat:
+        """Return the format of a document: the group's, the schema's, or the one the request names.
+
+        Raises `FormatMismatch` where two of them differ, `InvalidRequest` where none of them is known.
+        """
+        installed = self.registry.parser.list_format_names()
+        requested = (
+            format_of_content_type(content_type, installed)
+            if format_name is None
+            else parse_format_name(format_name, installed)
+        )
+        required = translate.format_of_group(namespace) or _format_of_schema(subject)
+        if required is not None and requested is not None and requested != required:
+            raise FormatMismatch(f"this takes {_display_name(required)} documents, not {_display_name(requested)}")
+        schema_format = required or requested
+        if schema_format is None:
+            raise InvalidRequest("neither the group nor the request says which format the schema has")
+        return schema_format
+
+    # --- deleting ---------------------------------------------------------------------------------------------------
+
+    async def delete_schema(self, group: str, schema: str) -> None:
+        """Delete a schema with all its versions; a later schema of the same id starts anew.
+
+        Raises `NamespaceNotFound`, `SubjectNotFound`, `InUse`.
+        """
+        await self.list_version_numbers(group, schema)
+        await self.execute(DeleteSubject(SubjectKey(namespace_of(group), schema), DeleteMode.END_INCARNATION))
+
+    async def delete_version(self, group: str, schema: str, version_number: int) -> None:
+        """Delete a version, and its schema when it is the last one. Raises `VersionNotFound`, `InUse`."""
+        key = SubjectKey(namespace_of(group), schema)
+        await delete_version_or_incarnation(
+            self.registry, self.execute, lambda state: queries.get_version(state, key, version_number)
+        )
+
+
+InjectedOperations = NamedDependency[Operations]
+
+
+def _build_group_command(name: str, before: Namespace | None, update: GroupUpdate) -> CreateNamespace:
+    """Return the command that creates or changes a group and keeps the data of other dialects."""
+    schema_format = update.schema_format
+    is_same_format = before is not None and translate.format_of_group(before) == schema_format
+    format_before = translate.own_data(before.dialect_data).get("format", "") if before is not None else ""
+    format_as_written = update.format_as_written or (format_before if is_same_format else "")
+    own = translate.format_data(schema_format, format_as_written) if schema_format is not None else {}
+    others = {
+        dialect: members for dialect, members in ((before and before.dialect_data) or {}).items() if dialect != DIALECT
+    }
+    description = update.description
+    if description is None:
+        description = before.description if before else ""
+    return CreateNamespace(
+        name,
+        replace=before is not None,
+        format=schema_format.format if schema_format is not None else "",
+        description=description,
+        labels=update.properties or None,
+        dialect_data={**others, DIALECT: own} if own else others or None,
+    )
+
+
+def _display_name(schema_format: SchemaFormat) -> str:
+    return schema_format.custom_format or schema_format.format
+
+
+def _format_of_schema(subject: Subject | None) -> SchemaFormat | None:
+    newest = queries.latest_version(subject)
+    if newest is not None:
+        return newest.kind.schema_format
+    if subject is None or not subject.format:
+        return None
+    return SchemaFormat(subject.format, subject.custom_format)
+
+
+def _build_subject_update(subject: Subject | None, attributes: DocumentAttributes) -> SubjectUpdate:
+    """Return the attributes of a schema as a change of its subject.
+
+    A new schema whose version has an absolute id gets its authority from that id: another registry gave it. An
+    authority in the request comes first.
+    """
+    own: dict[str, Any] = {}
+    if attributes.authority is not None:
+        own["authority"] = uris.check_authority(attributes.authority) if attributes.authority else None
+    elif attributes.id and uris.is_absolute(attributes.id) and queries.latest_version(subject) is None:
+        own["authority"] = uris.authority_of_uri(attributes.id)
+    if attributes.format is not None:
+        own["format"] = attributes.format.strip()
+    description = None if attributes.description is None else translate.check_description(attributes.description)
+    return SubjectUpdate(description, {DIALECT: own} if own else {})

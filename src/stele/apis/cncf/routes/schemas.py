@@ -1,0 +1,151 @@
+"""Schemas and their versions, and the lookup by version URI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Request, Response, delete, get, post
+
+from stele.apis.cncf import models as api
+from stele.apis.cncf import responses
+from stele.apis.cncf.operations import InjectedOperations
+from stele.apis.cncf.options import GroupPermission
+from stele.apis.cncf.params import (
+    DELETE,
+    DOCUMENT,
+    READ,
+    STATUS_200,
+    After,
+    AnyDocument,
+    Group,
+    Limit,
+    SchemaName,
+    Uri,
+    VersionNumber,
+    WithAttributes,
+    build_page,
+    read_document,
+)
+from stele.apis.cncf.translate import decode_id, format_uid, group_id_of, parse_version_number
+from stele.errors import Forbidden, InvalidRequest
+
+_SCHEMAS = "/schemagroups/{group:str}/schemas"
+_SCHEMA = f"{_SCHEMAS}/{{schema:str}}"
+_VERSIONS = f"{_SCHEMA}/versions"
+_VERSION = f"{_VERSIONS}/{{version:str}}"
+
+
+@get(_SCHEMAS, **READ)
+async def get_schemas_by_group(
+    operations: InjectedOperations, group: Group, limit: Limit = None, after: After = ""
+) -> Response[list[str]]:
+    # GET /schemagroups/{group-id}/schemas
+    """Return the ids of the schemas of a group."""
+    names = await operations.list_schema_ids(operations.authorize_group(group))
+    return build_page(names, limit, after, operations.build_link("schemagroups", group, "schemas"))
+
+
+@delete(_SCHEMAS, **DELETE)
+async def delete_schemas_by_group(operations: InjectedOperations, group: Group) -> None:
+    # DELETE /schemagroups/{group-id}/schemas
+    """Delete all schemas of a group, or none if one is in use; the group stays."""
+    await operations.delete_schemas(operations.authorize_group(group, GroupPermission.WRITE))
+
+
+@post(_SCHEMA, operation_class=AnyDocument, **STATUS_200)
+async def create_schema(
+    operations: InjectedOperations,
+    request: Request[Any, Any, Any],
+    group: Group,
+    schema: SchemaName,
+    attributes: WithAttributes,
+) -> Response[api.SchemaIdentifier]:
+    # POST /schemagroups/{group-id}/schemas/{schema-id}
+    """Register a document as the next version of a schema, or find the version that it is."""
+    place = operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema)
+    state, version = await operations.register_document(*place, await read_document(request), attributes)
+    return Response(
+        api.SchemaIdentifier(format_uid(version)), headers=responses.version_headers(operations, state, version)
+    )
+
+
+@get(_SCHEMA, **DOCUMENT)
+async def get_latest_schema(operations: InjectedOperations, group: Group, schema: SchemaName) -> Response[bytes]:
+    # GET /schemagroups/{group-id}/schemas/{schema-id}
+    """Return the document of the latest version as it was posted, with its attributes in headers."""
+    return responses.document_response(
+        operations, *await operations.get_version(operations.authorize_group(group), decode_id(schema))
+    )
+
+
+@delete(_SCHEMA, **DELETE)
+async def delete_schema(operations: InjectedOperations, group: Group, schema: SchemaName) -> None:
+    # DELETE /schemagroups/{group-id}/schemas/{schema-id}
+    """Delete a schema with all its versions."""
+    await operations.delete_schema(operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema))
+
+
+@get(_VERSIONS, **READ)
+async def get_schema_versions(
+    operations: InjectedOperations,
+    group: Group,
+    schema: SchemaName,
+    limit: Limit = None,
+    after: After = "",
+) -> Response[list[int]]:
+    # GET /schemagroups/{group-id}/schemas/{schema-id}/versions
+    """Return the version numbers of a schema, ascending."""
+    numbers = await operations.list_version_numbers(operations.authorize_group(group), decode_id(schema))
+    return build_page(
+        numbers, limit, after, operations.build_link("schemagroups", group, "schemas", schema, "versions")
+    )
+
+
+@get(_VERSION, **DOCUMENT)
+async def get_schema_version(
+    operations: InjectedOperations, group: Group, schema: SchemaName, version: VersionNumber
+) -> Response[bytes]:
+    # GET /schemagroups/{group-id}/schemas/{schema-id}/versions/{version-number}
+    """Return the document of a version as it was posted, with its attributes in headers."""
+    return responses.document_response(
+        operations,
+        *await operations.get_version(
+            operations.authorize_group(group), decode_id(schema), parse_version_number(version)
+        ),
+    )
+
+
+@delete(_VERSION, **DELETE)
+async def delete_schema_version(
+    operations: InjectedOperations, group: Group, schema: SchemaName, version: VersionNumber
+) -> None:
+    # DELETE /schemagroups/{group-id}/schemas/{schema-id}/versions/{version-number}
+    """Delete a version, and its schema when it is the last one."""
+    await operations.delete_version(
+        operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema), parse_version_number(version)
+    )
+
+
+@get("/schema", **DOCUMENT)
+async def get_schema_version_by_uri(operations: InjectedOperations, uri: Uri = None) -> Response[bytes]:
+    # GET /schema?uri={uri}
+    """Return the document of the version with a URI, whichever registry it comes from."""
+    if not uri:
+        raise InvalidRequest("the parameter uri is missing: which version?")
+    state, version = await operations.get_version_by_uri(uri)
+    if not operations.has_permission(group_id_of(version.subject.key.namespace)):
+        raise Forbidden("the group this version is in may not be read")
+    return responses.document_response(operations, state, version)
+
+
+ROUTES = [
+    get_schemas_by_group,
+    delete_schemas_by_group,
+    create_schema,
+    get_latest_schema,
+    delete_schema,
+    get_schema_versions,
+    get_schema_version,
+    delete_schema_version,
+    get_schema_version_by_uri,
+]

@@ -1,0 +1,191 @@
+"""Subscriptions to events of the registry: validation and storage.
+
+They are documents of a collection beside the schemas, with the credentials for their sinks. Responses leave the
+secrets out. A subscription that is replaced without secrets keeps those it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from stele.apis.cncf import models as api
+from stele.apis.cncf import uris
+from stele.apis.cncf.translate import DIALECT
+from stele.errors import InvalidRequest, NotFound, TooLarge
+from stele.service import collections, filters
+from stele.service.collections import Changes, Items
+from stele.service.registry import Registry
+
+COLLECTION = "subscriptions"
+"""Name of the collection."""
+
+_MAX_COUNT = 1000
+_MOST_BYTES = 64 * 1024
+"""Subscriptions, and bytes of one."""
+
+_PROTOCOLS = ("HTTP", "MQTT3", "MQTT5", "AMQP", "NATS", "KAFKA")
+_ALIASES = {"HTTPS": "HTTP"}
+_CREDENTIALS = {
+    "PLAIN": ("identifier", "secret"),
+    "ACCESSTOKEN": ("accessToken",),
+    "REFRESHTOKEN": ("refreshToken", "refreshTokenEndpoint"),
+}
+"""Members that a credential must have, by type."""
+_SECRETS = {"secret", "accessToken", "refreshToken"}
+
+_decoder = msgspec.json.Decoder(api.Subscription)
+
+
+class SubscriptionNotFound(NotFound):
+    """No subscription has that id."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is no subscription '{name}'.")
+
+
+# --- what is a good one ---------------------------------------------------------------------------------------------
+
+
+def build_subscription(
+    name: str, body: api.SubscriptionRequest, before: api.Subscription | None = None
+) -> api.Subscription:
+    """Return the subscription that a request describes.
+
+    Args:
+        name: Id of the subscription.
+        body: The request.
+        before: Subscription that it replaces.
+
+    Raises:
+        InvalidRequest: A member is wrong.
+        TooLarge: The subscription is too long.
+    """
+    protocol = _ALIASES.get(body.protocol, body.protocol)
+    if protocol not in _PROTOCOLS:
+        raise InvalidRequest(f"{body.protocol[:100]!r} is no protocol: {', '.join(_PROTOCOLS)}")
+    uris.check_uri(body.sink, "sink")
+    if protocol == "HTTP" and not body.sink.lower().startswith(("http://", "https://")):
+        raise InvalidRequest("the sink of an HTTP subscription is an http or https URI")
+    if body.source is not None:
+        uris.check_uri(body.source, "source")
+    if body.types is not None and not all(body.types):
+        raise InvalidRequest("a type of events is not empty")
+    subscription = api.Subscription(
+        name,
+        body.sink,
+        protocol,
+        body.source,
+        body.types,
+        _check_filters(body),
+        body.config,
+        _check_settings(protocol, body),
+        _complete_credential(body.credential, before.credential if before is not None else None),
+    )
+    if len(msgspec.json.encode(subscription)) > _MOST_BYTES:
+        raise TooLarge(f"a subscription has at most {_MOST_BYTES} bytes")
+    return subscription
+
+
+def _check_filters(body: api.SubscriptionRequest) -> list[dict[str, Any]] | None:
+    if body.filter is not None and body.filters is not None:
+        raise InvalidRequest("filters has all filters: leave out the older filter")
+    wanted = [body.filter] if body.filter is not None else body.filters
+    if wanted is not None:
+        filters.check_filters(wanted)
+    return wanted
+
+
+def _check_settings(protocol: str, body: api.SubscriptionRequest) -> dict[str, Any] | None:
+    settings = body.settings if body.settings is not None else body.older_settings
+    if protocol != "HTTP" or settings is None:
+        return settings
+    headers, method = settings.get("headers", {}), settings.get("method", "POST")
+    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+        raise InvalidRequest("headers among the settings of HTTP map names to texts")
+    if not isinstance(method, str) or not method.isascii() or not method.isalpha():
+        raise InvalidRequest("method among the settings of HTTP is the name of a method")
+    return settings
+
+
+def _complete_credential(given: dict[str, Any] | None, before: dict[str, Any] | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    kind = given.get("credentialType")
+    if kind not in _CREDENTIALS:
+        raise InvalidRequest(f"credentialType of a sinkCredential is one of {', '.join(_CREDENTIALS)}")
+    if not all(isinstance(value, str) for value in given.values()):
+        raise InvalidRequest("what a sinkCredential has are texts")
+    if before is not None and before.get("credentialType") == kind:
+        given = {**{name: text for name, text in before.items() if name in _SECRETS}, **given}
+    missing = [name for name in _CREDENTIALS[kind] if not given.get(name)]
+    if missing:
+        raise InvalidRequest(f"a sinkCredential of type {kind} has {' and '.join(missing)}, too")
+    return given
+
+
+def without_secrets(subscription: api.Subscription) -> api.Subscription:
+    """Return a subscription without the secrets of its credential."""
+    if subscription.credential is None:
+        return subscription
+    public = {name: text for name, text in subscription.credential.items() if name not in _SECRETS}
+    return replace(subscription, credential=public)
+
+
+# --- where they are kept --------------------------------------------------------------------------------------------
+
+
+async def list_subscriptions(registry: Registry) -> Mapping[str, api.Subscription]:
+    """Return all subscriptions with their secrets, by id, sorted."""
+    items = await collections.read_collection(registry, COLLECTION)
+    return {name: _decoder.decode(text) for (name,), text in sorted(items.items())}
+
+
+async def get_subscription(registry: Registry, name: str) -> api.Subscription:
+    """Return one subscription. Raises `SubscriptionNotFound`."""
+    return _decode_item(await collections.read_collection(registry, COLLECTION), name)
+
+
+async def create_subscription(
+    registry: Registry, name: str, body: api.SubscriptionRequest, actor: str
+) -> api.Subscription:
+    """Store a new subscription. Raises `InvalidRequest`, `TooLarge`."""
+    subscription = build_subscription(name, body)
+
+    def change_items(items: Items) -> tuple[Changes, api.Subscription]:
+        if len(items) >= _MAX_COUNT:
+            raise TooLarge(f"there are {_MAX_COUNT} subscriptions already")
+        return {(name,): msgspec.json.encode(subscription)}, subscription
+
+    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+
+
+async def update_subscription(
+    registry: Registry, name: str, body: api.SubscriptionRequest, actor: str
+) -> api.Subscription:
+    """Replace a subscription. Raises `SubscriptionNotFound`, `InvalidRequest`, `TooLarge`."""
+
+    def change_items(items: Items) -> tuple[Changes, api.Subscription]:
+        subscription = build_subscription(name, body, _decode_item(items, name))
+        return {(name,): msgspec.json.encode(subscription)}, subscription
+
+    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+
+
+async def delete_subscription(registry: Registry, name: str, actor: str) -> api.Subscription:
+    """Delete a subscription and return it. Raises `SubscriptionNotFound`."""
+
+    def change_items(items: Items) -> tuple[Changes, api.Subscription]:
+        return {(name,): None}, _decode_item(items, name)
+
+    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+
+
+def _decode_item(items: Items, name: str) -> api.Subscription:
+    text = items.get((name,))
+    if text is None:
+        raise SubscriptionNotFound(name)
+    return _decoder.decode(text)

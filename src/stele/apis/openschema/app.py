@@ -1,0 +1,60 @@
+"""Builds the application of the dialect."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Litestar, Request
+from litestar.di import Provide
+from litestar.params import QueryParameter
+
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.media_types import negotiate_media_types
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, refuse_empty_segments
+from stele.apis.openschema.errors import handle_error
+from stele.apis.openschema.models import MEDIA_TYPE
+from stele.apis.openschema.operations import AppState, Operations
+from stele.apis.openschema.options import OpenSchemaOptions
+from stele.apis.openschema.routes import ROUTES
+from stele.apis.openschema.tenancy import requested_namespace
+from stele.service.registry import Registry
+
+NAME = "openschema"
+"""Name of the dialect: in its prefix, its documents and its port."""
+SEGMENTS: tuple[str, ...] = ()
+"""First segments of paths that only this dialect answers: there are none."""
+
+_RELEASE = "1"
+"""Release of the API that the dialect follows."""
+
+Tenant = Annotated[str, QueryParameter(description="tenant; without tenant and namespace, wherever the name is found")]
+Namespace = Annotated[str, QueryParameter(description="namespace of the tenant")]
+
+
+def application(registry: Registry, options: OpenSchemaOptions | None = None, **settings: Any) -> Litestar:
+    """Return the dialect as an application of its own.
+
+    Args:
+        registry: What the application serves.
+        options: Options of the dialect; None are the defaults.
+        settings: Go to Litestar as they are.
+    """
+    options = options or OpenSchemaOptions()
+    app_state = AppState(registry, options)
+
+    def provide_operations(
+        request: Request[Any, Any, Any], tenant: Tenant = "", namespace: Namespace = ""
+    ) -> Operations:
+        return Operations(app_state, caller_name(request), requested_namespace(tenant, namespace))
+
+    return DialectApplication(
+        route_handlers=ROUTES,
+        dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
+        exception_handlers={Exception: handle_error},
+        middleware=[refuse_empty_segments, negotiate_media_types({MEDIA_TYPE: 1.0, "application/json": 0.5})],
+        openapi_config=openapi_config("openschema", "Stele: OpenSchema dialect", _RELEASE),
+        request_max_body_size=options.max_request_bytes,
+        logging_config=None,
+        **settings,
+    )

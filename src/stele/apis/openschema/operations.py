@@ -1,0 +1,164 @@
+"""What requests do to subjects and schemas, for one caller."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from stele.apis.openschema import models as api
+from stele.apis.openschema import translate
+from stele.apis.openschema.options import OpenSchemaOptions
+from stele.apis.openschema.tenancy import parse_schema_id
+from stele.apis.openschema.translate import DIALECT, SubmittedSchema
+from stele.core import queries
+from stele.core.commands import Command, Outcome
+from stele.core.decide.decision import check_name
+from stele.core.model import DEFAULT_NAMESPACE, Namespace, SchemaKind, Subject, SubjectKey, Version, VersionState
+from stele.core.state import State
+from stele.core.traversal import list_versions_of_entry
+from stele.errors import (
+    ContentNotFound,
+    InvalidName,
+    InvalidRequest,
+    SubjectNotFound,
+    VersionNotFound,
+)
+from stele.service.registry import Registry
+from stele.service.schemas import PreparedSchema
+from stele.service.visibility import is_subject_shown
+
+
+class AppState(msgspec.Struct, frozen=True):
+    """What all requests of an application share."""
+
+    registry: Registry
+    options: OpenSchemaOptions
+
+
+class Operations:
+    """Serves one request of one caller.
+
+    `namespace` is None if the request names no tenant and no namespace.
+    """
+
+    def __init__(self, app_state: AppState, actor: str, namespace: str | None) -> None:
+        self.registry = app_state.registry
+        self.options = app_state.options
+        self._caller = actor
+        self.namespace = namespace
+
+    async def execute(self, command: Command) -> Outcome:
+        """Carry out a command in the caller's name."""
+        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+
+    # --- finding ----------------------------------------------------------------------------------------------------
+
+    def resolve_key(self, state: State, name: str) -> SubjectKey:
+        """Return the subject of a name: in the requested namespace, else in the default one, else wherever it is.
+
+        Raises `InvalidName`, and `InvalidRequest` if several namespaces have one.
+        """
+        if not name.strip():
+            raise InvalidName(name, "is no name")
+        namespace = DEFAULT_NAMESPACE if self.namespace is None else self.namespace
+        key = SubjectKey(namespace, name)
+        if self.namespace is not None or self._find_visible(state, key) is not None:
+            return key
+        found = [
+            place.name
+            for place in self.list_namespaces(state)
+            if self._find_visible(state, SubjectKey(place.name, name))
+        ]
+        if len(found) > 1:
+            raise InvalidRequest(f"there are {len(found)} subjects '{name}': say of which tenant and namespace")
+        return SubjectKey(found[0], name) if found else key
+
+    def _find_visible(self, state: State, key: SubjectKey) -> Subject | None:
+        subject = state.find_subject(key)
+        return subject if subject is not None and is_subject_shown(subject, DIALECT) else None
+
+    def list_namespaces(self, state: State) -> list[Namespace]:
+        """Return the namespaces a request is about."""
+        if self.namespace is None:
+            return queries.visible_namespaces(state)
+        place = state.find_namespace(self.namespace)
+        return [] if place is None else [place]
+
+    async def get_subject(self, name: str) -> tuple[State, Subject]:
+        """Return the present state and a subject in it. Raises `SubjectNotFound`."""
+        state = await self.registry.fresh_state()
+        return state, self.subject_in(state, name)
+
+    def subject_in(self, state: State, name: str) -> Subject:
+        """Return a subject of a state. Raises `SubjectNotFound`."""
+        found = self._find_visible(state, self.resolve_key(state, name))
+        if found is None:
+            raise SubjectNotFound(name)
+        return found
+
+    async def get_version(self, name: str, number: int | None) -> tuple[State, Version]:
+        """Return an active version and the state it is in; None is the latest.
+
+        Raises `SubjectNotFound`, `VersionNotFound`.
+        """
+
+        def look(state: State) -> tuple[State, Version]:
+            return state, get_live_version(state, self.subject_in(state, name), number)
+
+        return await self.registry.read_or_catch_up(look)
+
+    async def get_version_by_id(self, text: str) -> tuple[State, Version]:
+        """Return the version with a schema id: the first active one, else the first one.
+
+        Raises `ContentNotFound`.
+        """
+        namespace, schema_id = parse_schema_id(text, self.namespace)
+
+        def look(state: State) -> tuple[State, Version]:
+            rows = sorted(
+                list_versions_of_entry(queries.get_schema_entry(state, namespace, schema_id)), key=lambda row: row.seq
+            )
+            live = [row for row in rows if row.state is VersionState.ACTIVE]
+            if not rows:
+                raise ContentNotFound(text)
+            return state, (live or rows)[0]
+
+        return await self.registry.read_or_catch_up(look)
+
+    # --- schemas in -------------------------------------------------------------------------------------------------
+
+    async def prepare_schema(self, state: State, submitted: SubmittedSchema, newest: Version | None) -> PreparedSchema:
+        """Parse a schema; it inherits the references of the newest version where it needs them.
+
+        Raises what parsing raises.
+        """
+        prepared = await self.registry.parser.prepare_inheriting_references(
+            state, submitted.format, submitted.text, newest
+        )
+        document = msgspec.structs.replace(prepared.document, custom_format=submitted.custom_format)
+        return prepared._replace(document=document)
+
+    def parse_schema(self, given: api.SchemaInput, newest: Version | None) -> SubmittedSchema:
+        """Return the schema in a request. Raises `TooLarge` for long texts beside the schema, `InvalidName`."""
+        self.check_sizes(given.name, given.comment, given.validator, given.serialization)
+        kind: SchemaKind | None = None if newest is None else newest.kind
+        submitted = translate.parse_schema(given, kind)
+        check_name(submitted.custom_format)
+        return submitted
+
+    def check_sizes(self, *texts: str | None) -> None:
+        """Raise `TooLarge` if the texts beside a schema are longer than a schema may be."""
+        self.registry.limits.check_text("".join(text or "" for text in texts).encode())
+
+
+def get_live_version(state: State, subject: Subject, number: int | None) -> Version:
+    """Return an active version of a subject; None is the latest. Raises `VersionNotFound`."""
+    if not subject.versions:
+        raise VersionNotFound(translate.LATEST if number is None else number)
+    return queries.get_version(state, subject.key, number)
+
+
+def now_after(before: int) -> int:
+    """Return the present time in milliseconds since 1970, but later than another time even if the clock is behind."""
+    return max(time.time_ns() // 1_000_000, before + 1)

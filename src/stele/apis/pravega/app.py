@@ -1,0 +1,54 @@
+"""Builds the application of the dialect."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Litestar, Request
+from litestar.di import Provide
+from litestar.params import QueryParameter
+
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import caller_name
+from stele.apis.pravega.errors import handle_error
+from stele.apis.pravega.operations import AppState, Operations
+from stele.apis.pravega.options import PravegaOptions
+from stele.apis.pravega.routes import ROUTES
+from stele.service.registry import Registry
+
+SEGMENTS = ("v1", "ping")
+"""First segments of the paths that the dialect answers."""
+
+_RELEASE = "0.6.0"
+"""Release of the API that the dialect follows."""
+
+Namespace = Annotated[str, QueryParameter(description="namespace of the groups; the default one has no name")]
+
+
+def application(registry: Registry, options: PravegaOptions | None = None, **settings: Any) -> Litestar:
+    """Return the dialect as an application of its own.
+
+    Args:
+        registry: What the application serves.
+        options: Options of the dialect; None are the defaults.
+        settings: Go to Litestar as they are.
+    """
+    options = options or PravegaOptions()
+    app_state = AppState(registry, options)
+
+    def provide_operations(request: Request[Any, Any, Any], namespace: Namespace = "") -> Operations:
+        return Operations(
+            app_state, caller_name(request), decode_segment(str(request.path_params.get("ns", namespace)))
+        )
+
+    return DialectApplication(
+        route_handlers=ROUTES,
+        dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
+        exception_handlers={Exception: handle_error},
+        openapi_config=openapi_config("pravega", "Stele: Pravega dialect", _RELEASE),
+        request_max_body_size=options.max_request_bytes,
+        logging_config=None,
+        **settings,
+    )

@@ -1,0 +1,373 @@
+"""What requests do to schemas, records and bindings of one tenant in one cluster, for one caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from stele.apis.rocketmq import translate
+from stele.apis.rocketmq.errors import SameSchema
+from stele.apis.rocketmq.options import RocketmqOptions
+from stele.apis.rocketmq.translate import DIALECT, MAX_VERSION_NUMBER, TenantAddress
+from stele.core import queries
+from stele.core.commands import (
+    ChangeBindings,
+    Command,
+    DeleteMode,
+    DeleteSubject,
+    Equality,
+    Outcome,
+    RegisterSchema,
+    Registration,
+    SubjectDefaults,
+)
+from stele.core.digests import digest_key
+from stele.core.model import (
+    NO_ATTACHMENTS,
+    RECORD_ID_VERSION_BITS,
+    Binding,
+    Numbering,
+    SchemaFormat,
+    Subject,
+    SubjectKey,
+    Version,
+    VersionState,
+)
+from stele.core.policy import BACKWARD, Policy
+from stele.core.state import State
+from stele.core.traversal import find_version
+from stele.errors import (
+    AlreadyExists,
+    BindingNotFound,
+    ContentNotFound,
+    InvalidName,
+    MalformedSchema,
+    PreconditionFailed,
+    SubjectNotFound,
+    TooLarge,
+)
+from stele.service.deletion import delete_version_or_incarnation
+from stele.service.registry import Registry
+from stele.service.retry import retry_when_overtaken
+from stele.service.schemas import PreparedSchema
+
+_EQUALITY_DIGESTS = ("normalized", "rabin")
+"""Digests by which a text is looked up: equal but for white space; then equal but for what data ignores."""
+
+
+class AppState(msgspec.Struct, frozen=True):
+    """What all requests of an application share."""
+
+    registry: Registry
+    options: RocketmqOptions
+
+
+class Operations:
+    """Serves one request of one caller."""
+
+    def __init__(self, app_state: AppState, actor: str, address: TenantAddress) -> None:
+        self.registry = app_state.registry
+        self._caller = actor
+        self.address = address
+
+    async def execute(self, command: Command) -> Outcome:
+        """Carry out a command in the caller's name."""
+        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    async def get_bound_record(self, subject: str) -> tuple[State, Version]:
+        """Return the record a subject is bound to and the state it is in. Raises `SubjectNotFound`."""
+        state = await self.registry.fresh_state()
+        return state, self.bound_record_in(state, subject)
+
+    def bound_record_in(self, state: State, subject: str) -> Version:
+        """Return the record a subject is bound to in a state. Raises `SubjectNotFound`."""
+        binding = state.bindings.get(translate.binding_key(self.address, subject))
+        if binding is not None:
+            found = translate.find_record(state, binding)
+        else:
+            known = state.find_subject(SubjectKey(self.address.namespace, subject))
+            found = queries.latest_version(known) if known is not None and translate.is_foreign(known) else None
+        if found is None:
+            raise SubjectNotFound(subject)
+        return found
+
+    async def get_version(self, subject: str, number: int) -> tuple[State, Version]:
+        """Return a version of the schema a subject is bound to and the state it is in.
+
+        Raises `SubjectNotFound`, `VersionNotFound`.
+        """
+
+        def look(state: State) -> tuple[State, Version]:
+            return state, queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
+
+        return await self.registry.read_or_catch_up(look)
+
+    async def get_record_of_subject(self, subject: str, number: int) -> tuple[State, Version]:
+        """Return a record of this tenant by its id, whichever record the subject is bound to now.
+
+        An id that is only a version number, which the original takes, means a version of the subject's schema.
+
+        Raises `SubjectNotFound`, `ContentNotFound`.
+        """
+
+        def look(state: State) -> tuple[State, Version]:
+            if not number >> RECORD_ID_VERSION_BITS:
+                number_of = self.bound_record_in(state, subject).subject.record_id | number
+                return state, self.record_in(state, number_of)
+            return state, self.record_in(state, number)
+
+        return await self.registry.read_or_catch_up(look)
+
+    async def get_record(self, number: int) -> tuple[State, Version]:
+        """Return a record of this tenant by its id, or the newest active record of the schema with that id.
+
+        Raises `ContentNotFound`.
+        """
+
+        def look(state: State) -> tuple[State, Version]:
+            schema = (
+                None
+                if number & MAX_VERSION_NUMBER
+                else queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
+            )
+            here = schema is not None and schema.key.namespace == self.address.namespace
+            newest = queries.latest_version(schema) if here else None
+            return state, self.record_in(state, newest.record_id if newest is not None else number)
+
+        return await self.registry.read_or_catch_up(look)
+
+    def record_in(self, state: State, number: int) -> Version:
+        """Return a record of this tenant in a state by its id, also a deleted one. Raises `ContentNotFound`."""
+        found = queries.get_version_by_record_id(state, number)
+        if found.subject.key.namespace != self.address.namespace:
+            raise ContentNotFound(number)
+        return found
+
+    async def find_version_by_text(self, subject: str, text: bytes) -> tuple[State, Version]:
+        """Return the version of a subject's schema that is the same schema as a text.
+
+        Raises `SubjectNotFound`, `ContentNotFound`.
+        """
+        state, bound = await self.get_bound_record(subject)
+        key, kind = bound.subject.key, bound.kind
+        try:
+            prepared = await self._parse_text(state, key, SchemaFormat(kind.format, kind.custom_format), text)
+        except MalformedSchema:
+            raise ContentNotFound from None
+        document = prepared.document
+        for digest_name in _EQUALITY_DIGESTS:
+            if digest_name in document.digests:
+                digest = digest_key(digest_name, document.digests[digest_name])
+                same = queries.find_equal_version(
+                    state,
+                    key,
+                    document.sha,
+                    NO_ATTACHMENTS,
+                    equality=Equality.DIGEST,
+                    digest=digest,
+                    kind=document.kind,
+                )
+                if same is not None:
+                    return state, same
+        raise ContentNotFound
+
+    async def list_live_versions(self, name: str) -> tuple[State, list[Version]]:
+        """Return the active versions of a schema by its name, at least one. Raises `SubjectNotFound`."""
+        state = await self.registry.fresh_state()
+        rows = queries.list_versions(state.find_subject(SubjectKey(self.address.namespace, name)))
+        if not rows:
+            raise SubjectNotFound(name)
+        return state, rows
+
+    def bindings_by_version(self, state: State, schema: Subject) -> dict[int, list[Binding]]:
+        """Return the subjects bound to each version of a schema, by version number; none for a deleted schema."""
+        found: dict[int, list[Binding]] = {}
+        if schema.closed:
+            return found
+        for binding in queries.bindings_of(state, [schema.key]):
+            record = translate.find_record(state, binding) if binding.resource_type == DIALECT else None
+            if record is not None:
+                found.setdefault(record.version_number, []).append(binding)
+        return found
+
+    def list_bindings(self, state: State) -> Iterator[Binding]:
+        """Yield the subjects of this cluster, of any tenant, that are bound to an existing record."""
+        for (cluster, kind, _, _), binding in state.bindings.items():
+            if (cluster, kind) == (self.address.cluster, DIALECT) and translate.find_record(state, binding) is not None:
+                yield binding
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    async def register_schema(
+        self,
+        subject: str,
+        name: str,
+        text: bytes,
+        schema_format: SchemaFormat,
+        policy: Policy | None,
+        desc: str,
+        owner: str,
+    ) -> Version:
+        """Register a new schema and bind a subject to it.
+
+        Raises `AlreadyExists`, and what parsing and the decision raise.
+        """
+        key = SubjectKey(self.address.namespace, _require_name(name))
+        self.registry.limits.check_text((desc + owner).encode())
+        state = await self.registry.fresh_state()
+        if queries.latest_version(state.find_subject(key)) is not None:
+            raise _already_exists(key)
+        prepared = await self._parse_text(state, key, schema_format, text)
+        try:
+            return await self._execute_registration(
+                RegisterSchema(
+                    key,
+                    prepared.document,
+                    prepared.references,
+                    equality=Equality.NEVER,
+                    expected_latest=0,
+                    policy=policy,
+                    defaults=SubjectDefaults(Numbering.NEVER_REUSE, policy=policy or BACKWARD),
+                    description=desc,
+                    dialect_data={DIALECT: {"owner": owner}},
+                    bindings=(translate.build_binding(self.address, _require_name(subject), key),),
+                )
+            )
+        except PreconditionFailed:
+            raise _already_exists(key) from None
+
+    async def update_schema(self, subject: str, name: str, text: bytes, desc: str, owner: str) -> Version:
+        """Register the next version of a schema and bind a subject to it.
+
+        Raises `SubjectNotFound`, `SameSchema`, and what parsing and the decision raise.
+        """
+        key = SubjectKey(self.address.namespace, name)
+        self.registry.limits.check_text((desc + owner).encode())
+        state, rows = await self.list_live_versions(name)
+        newest = rows[-1]
+        if newest.subject.highest_version_number >= MAX_VERSION_NUMBER:
+            raise TooLarge(f"the schema '{name}' has {MAX_VERSION_NUMBER} versions: there is no number for another one")
+        schema_format = SchemaFormat(newest.kind.format, newest.kind.custom_format)
+        prepared = await self._parse_text(state, key, schema_format, text)
+        return await self._execute_registration(
+            RegisterSchema(
+                key,
+                prepared.document,
+                prepared.references,
+                equality=Equality.DIGEST,
+                equality_digest=_EQUALITY_DIGESTS[0],
+                defaults=SubjectDefaults(create=False),
+                description=desc or translate.desc_of(newest),
+                dialect_data={DIALECT: {"owner": owner or translate.owner_of(newest)}},
+                bindings=(translate.build_binding(self.address, _require_name(subject), key),),
+            )
+        )
+
+    async def _execute_registration(self, command: RegisterSchema) -> Version:
+        outcome = await self.execute(command)
+        assert isinstance(outcome, Registration)
+        if not outcome.created:
+            raise SameSchema(f"the schema '{command.key.name}' has version {outcome.version_number} with the same IDL")
+        return queries.get_version(
+            self.registry.state, command.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED
+        )
+
+    async def _parse_text(
+        self, state: State, key: SubjectKey, schema_format: SchemaFormat, text: bytes
+    ) -> PreparedSchema:
+        """Parse a text; it inherits the references of the newest version where it needs them."""
+        prepared = await self.registry.parser.prepare_inheriting_references(
+            state, schema_format.format, text, queries.latest_version(state.find_subject(key))
+        )
+        document = msgspec.structs.replace(prepared.document, custom_format=schema_format.custom_format)
+        return prepared._replace(document=document)
+
+    async def delete_schema(self, subject: str) -> Version:
+        """Delete the schema of a subject with all versions and bindings, and return its newest version.
+
+        Raises `SubjectNotFound`.
+        """
+        _, newest = await self.get_bound_record(subject)
+        newest = queries.latest_version(newest.subject) or newest
+        await self.delete_schema_by_key(newest.subject.key)
+        return newest
+
+    async def delete_schema_by_key(self, key: SubjectKey) -> None:
+        """Delete a schema with all versions and bindings. Raises `SubjectNotFound`, `InUse`."""
+        await self.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
+
+    async def delete_version(self, subject: str, number: int) -> Version:
+        """Delete one version of the schema of a subject and return it.
+
+        The schema is deleted with its last version. Bindings to the version go to the newest one that is left.
+
+        Raises `SubjectNotFound`, `VersionNotFound`.
+        """
+
+        def find_version(state: State) -> Version:
+            return queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
+
+        version = await delete_version_or_incarnation(self.registry, self.execute, find_version)
+        await self._move_bindings(version.subject.key, number)
+        return version
+
+    async def _move_bindings(self, key: SubjectKey, number: int) -> None:
+        """Bind to the newest version what is bound to a deleted one.
+
+        Until this is done they lead there all the same (see `translate.find_record`).
+        """
+        state = self.registry.state
+        newest = queries.latest_version(state.find_subject(key))
+        rows = [row for row in queries.bindings_of(state, [key]) if row.version_number == number]
+        stale = tuple(row for row in rows if row.resource_type == DIALECT)
+        if newest is not None and stale:
+            moved = (msgspec.structs.replace(row, version_number=newest.version_number) for row in stale)
+            await self.execute(ChangeBindings(tuple(moved)))
+
+    async def unbind_subject(self, subject: str, number: int) -> None:
+        """Remove the binding of a subject to a record. Raises `BindingNotFound` if it is not bound to that one."""
+
+        async def unbind(state: State) -> None:
+            binding = state.bindings.get(translate.binding_key(self.address, subject))
+            if binding is None or not _leads_to(state, binding, number):
+                raise BindingNotFound(f"'{subject}' is not bound to record {number}")
+            await self.execute(ChangeBindings((), (binding.key,), queries.bindings_around(state, [binding])))
+
+        await retry_when_overtaken(self.registry, unbind)
+
+    async def bind_subject(self, subject: str, number: int) -> tuple[State, Version]:
+        """Bind a subject to an active record, or by the id of a schema to its newest version at any time.
+
+        Raises `ContentNotFound`.
+        """
+        state = await self.registry.fresh_state()
+        schema = queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
+        version_number = number & MAX_VERSION_NUMBER or None
+        if schema is None or schema.key.namespace != self.address.namespace or schema.closed:
+            raise ContentNotFound(number)
+        found = find_version(schema, version_number) if version_number else queries.latest_version(schema)
+        if found is None or found.state is not VersionState.ACTIVE:
+            raise ContentNotFound(number)
+        binding = translate.build_binding(self.address, _require_name(subject), schema.key, version_number)
+        await self.execute(ChangeBindings((binding,)))
+        return await self.get_bound_record(subject)
+
+
+def _leads_to(state: State, binding: Binding, number: int) -> bool:
+    record = translate.find_record(state, binding)
+    if record is None:
+        return False
+    return number in {record.subject.record_id, translate.record_id(record)}
+
+
+def _already_exists(key: SubjectKey) -> AlreadyExists:
+    return AlreadyExists(f"the schema '{translate.schema_name(key)}' exists already")
+
+
+def _require_name(name: str) -> str:
+    if not name.strip():
+        raise InvalidName(name, "is no name")
+    return name

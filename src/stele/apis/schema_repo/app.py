@@ -1,0 +1,65 @@
+"""Builds the application of the two dialects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Litestar, Request, Router
+from litestar.di import Provide
+
+from stele import __version__
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, refuse_empty_segments
+from stele.apis.schema_repo.errors import handle_error
+from stele.apis.schema_repo.ids import IdIndex, get_strategy
+from stele.apis.schema_repo.operations import AVRO1124, SCHEMA_REPO, AppState, DialectTraits, Operations
+from stele.apis.schema_repo.options import SchemaRepoOptions
+from stele.apis.schema_repo.routes import avro1124, browser, subjects
+from stele.apis.schema_repo.translate import parse_policy
+from stele.service.registry import Registry
+
+SEGMENTS = ("avro1124", "schema-repo", "schema-repo-browser", "schema-repo-admin", "status")
+"""First segments of the paths that the dialects answer."""
+
+
+def application(registry: Registry, options: SchemaRepoOptions | None = None, **settings: Any) -> Litestar:
+    """Return both dialects as one application.
+
+    Args:
+        registry: What the application serves.
+        options: Options of the dialects; None are the defaults.
+        settings: Go to Litestar as they are.
+
+    Raises:
+        UnknownPolicy: The options name a policy or a validator that is not installed.
+        InvalidRequest: The options name an id strategy that is not installed.
+    """
+    options = options or SchemaRepoOptions()
+    get_strategy(options.ids)
+    for words in (options.default_validators, *options.models.values()):
+        parse_policy(words, options.models)
+    app_state = AppState(registry, options, IdIndex(options.ids))
+    return DialectApplication(
+        route_handlers=[
+            Router("/", route_handlers=avro1124.ROUTES, dependencies=_dependencies(app_state, AVRO1124)),
+            Router(
+                "/",
+                route_handlers=[*subjects.ROUTES, *browser.ROUTES],
+                dependencies=_dependencies(app_state, SCHEMA_REPO),
+            ),
+        ],
+        exception_handlers={Exception: handle_error},
+        middleware=[refuse_empty_segments],
+        openapi_config=openapi_config("schema-repo", "Stele: AVRO-1124 and schema-repo dialects", __version__),
+        request_max_body_size=options.max_request_bytes,
+        logging_config=None,
+        **settings,
+    )
+
+
+def _dependencies(app_state: AppState, traits: DialectTraits) -> dict[str, Provide]:
+    def provide_operations(request: Request[Any, Any, Any]) -> Operations:
+        return Operations(app_state, traits, caller_name(request))
+
+    return {"operations": Provide(provide_operations, sync_to_thread=False)}

@@ -1,0 +1,50 @@
+"""Errors of the AVRO-1124 and schema-repo dialects: every class of the tree has a status and a text."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from litestar.exceptions import HTTPException
+
+from stele import errors
+from stele.apis.schema_repo.errors import describe_error
+from stele.core.findings import Finding
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (errors.SubjectNotFound("s"), 404, "ERROR: This subject does not exist.\n"),
+        (errors.ContentNotFound("1"), 404, "ERROR: This schema does not exist.\n"),
+        (errors.VersionNotFound(1), 404, "ERROR: This schema does not exist.\n"),
+        (errors.PreconditionFailed("late"), 409, "ERROR: late\n"),
+        (errors.UnknownPolicy("what"), 400, "ERROR: what\n"),
+        (errors.UnknownRuleset("what"), 400, "ERROR: what\n"),
+        (errors.TooLarge("much"), 413, "ERROR: much\n"),
+        (errors.ReadOnly("closed"), 403, "ERROR: closed\n"),
+        (errors.StoreTimeout("slow"), 503, "ERROR: slow\n"),
+        (HTTPException(status_code=405, detail="secret"), 405, "ERROR: HTTP 405 Method Not Allowed\n"),
+        (ValueError("secret"), 500, "ERROR: the registry failed; its log says how\n"),
+    ],
+)
+def test_statuses(error: Exception, status: int, text: str) -> None:
+    """What is told depends on the class; of defects nothing is told."""
+    assert describe_error(error) == (status, text)
+
+
+def test_refusals_tell_every_reason() -> None:
+    """403, a sentence, and a line for each finding with its rule, place and way out where there are such."""
+    findings = [Finding("A", "/x", why="Because.", fix="Do not."), Finding("B", "", why="So.")]
+    status, text = describe_error(errors.Incompatible("s", findings, against=3))
+    assert status == 403
+    assert text.splitlines()[1:] == ["- A at /x: Because. (Do not.)", "- B: So."]
+
+
+def test_no_error_of_the_tree_is_a_defect() -> None:
+    """Every class finds an answer of its own or of an ancestor."""
+    for _, cls in inspect.getmembers(errors, inspect.isclass):
+        if issubclass(cls, errors.SteleError) and cls is not errors.SteleError and cls is not errors.DataError:
+            error = cls.__new__(cls)
+            if not issubclass(cls, errors.Incompatible | errors.DataError):
+                assert describe_error(error)[0] in {400, 401, 403, 404, 409, 413, 501, 503}, cls
