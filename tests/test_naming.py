@@ -88,10 +88,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
         }
     ),
     "storage": frozenset({}),
-    "wire": frozenset(
-        {
-        }
-    ),
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
