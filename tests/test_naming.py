@@ -51,7 +51,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "shown",
         }
     ),
-    "core": frozenset({}),
     "formats": frozenset(
         {
             "converted",
@@ -62,8 +61,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "delivered",
         }
     ),
-    "server": frozenset({}),
-    "service": frozenset({}),
     "spark": frozenset(
         {
             "built",
@@ -87,7 +84,10 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "unrolled",
         }
     ),
-    "storage": frozenset({}),
+    "wire": frozenset(
+        {
+        }
+    ),
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
