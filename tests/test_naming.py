@@ -84,10 +84,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "unrolled",
         }
     ),
-    "wire": frozenset(
-        {
-        }
-    ),
+    "wire": frozenset({}),
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
