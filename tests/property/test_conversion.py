@@ -25,7 +25,7 @@ from stele.formats.protobuf import PROTOBUF
 sys.path.insert(0, str(Path(__file__).parent))
 from avro_data import avro_data
 from avro_strategies import schemas
-from jsonschema_pairs import URIS, Schemas, document
+from jsonschema_pairs import URIS, Schemas, random_document
 
 FAST = settings(max_examples=scale_examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 HARMLESS = {"ATTRIBUTE", "ORDER", "DEFAULT"}
@@ -112,14 +112,14 @@ def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
 def test_losses_of_json_schema_are_honest(seed: int, draft: int) -> None:
     """Documents valid under a schema of any draft are valid under what it becomes, or a loss of data is reported."""
     chance = Random(seed)
-    schema = json.dumps(Schemas(chance, draft).pair()[0]).encode()
+    schema = json.dumps(Schemas(chance, draft).make_pair()[0]).encode()
     try:
         source = JSON_SCHEMA.parse(schema, {})
         made = convert_schema(JSON_SCHEMA, source, JSON_SCHEMA)
     except (MalformedSchema, CannotConvert):
         return
     valid = JSON_SCHEMA.codec(source)
-    documents = [found for found in (document(chance) for _ in range(20)) if not valid.validate(found)]
+    documents = [found for found in (random_document(chance) for _ in range(20)) if not valid.validate(found)]
     if made.keeps_data:
         target = JSON_SCHEMA.codec(JSON_SCHEMA.parse(made.text, {}))
         assert [target.validate(found) for found in documents] == [[]] * len(documents), made.text

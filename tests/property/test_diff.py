@@ -21,7 +21,7 @@ from stele.service.check import Candidate
 from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
 
 from .avro_strategies import related_schemas, schemas
-from .jsonschema_pairs import document
+from .jsonschema_pairs import random_document
 
 _MIRRORED = {ChangeKind.ADDED: ChangeKind.REMOVED, ChangeKind.REMOVED: ChangeKind.ADDED}
 _TURNED = {Direction.BACKWARD: Direction.FORWARD, Direction.FORWARD: Direction.BACKWARD}
@@ -189,7 +189,7 @@ def test_avro_strangers(old: Any, new: Any) -> None:
 def json_schema(chance: Random) -> Any:
     """A random document that is a JSON Schema, which about a quarter of them are."""
     while True:
-        drawn = document(chance)
+        drawn = random_document(chance)
         if isinstance(drawn, dict) and compare_texts("json", json.dumps(drawn), json.dumps(drawn)) is not None:
             return drawn
 
