@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stele.errors import Invalid
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.registry.clients import RegistryLike, as_picklable
-from stele.spark.session import local_session, need_spark
+from stele.spark.session import local_session, require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSession | None:
     """The session given, or the active one; None where one is to be made. Raises `NotInstalled`, `Invalid`."""
-    need_spark()
+    require_spark()
     from pyspark.sql import SparkSession
 
     found = spark or SparkSession.getActiveSession()

@@ -24,7 +24,7 @@ from stele.spark.data_audit.infer.questions import ALL, CollectedEvidence, Docum
 from stele.spark.data_audit.infer.registration import SchemaOffer, make_notes, offer_schema
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
 from stele.spark.registry.clients import PATIENCE, RegistryLike
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.types import from_spark
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def infer(
     Raises `InvalidRequest` without records, `UnknownFormat`, `CannotConvert`, `TooLarge`, `Invalid`, `JobFailed`,
     `NotInstalled`.
     """
-    need_spark()
+    require_spark()
     target = get_format(to)
     if df.isStreaming:
         raise Invalid("data at rest are a batch DataFrame, this one is a stream")
