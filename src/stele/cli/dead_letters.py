@@ -1,4 +1,4 @@
-"""`stele pipeline letters` and `replay`: records that could not be decoded, and another try."""
+"""`stele pipeline dead-letters` and `replay`: records that could not be decoded, and another try."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ WhereOption = Annotated[
 ]
 
 
-def letters(
+def list_dead_letters(
     file: FileArgument,
     where: WhereOption = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest first.")] = 20,
@@ -83,7 +83,7 @@ def letters(
     _print_rows(rows, output)
 
 
-def replay(file: FileArgument, where: WhereOption = "", output: OutputOption = Output.TEXT) -> None:
+def replay_letters(file: FileArgument, where: WhereOption = "", output: OutputOption = Output.TEXT) -> None:
     """Decode dead letters again, by what the registry knows now: good ones become rows, the others stay.
 
     Exit code 1 when some could still not be decoded.

@@ -22,8 +22,8 @@ from stele.spark.pipeline.config import PipelineConfig
 
 app = typer.Typer(help="Turn registered streams into tables, on Spark.", no_args_is_help=True)
 app.command("init")(pipeline_init.init)
-app.command("letters")(dead_letters.letters)
-app.command("replay")(dead_letters.replay)
+app.command("dead-letters")(dead_letters.list_dead_letters)
+app.command("replay")(dead_letters.replay_letters)
 
 MOST_IDS = 8
 """Ids a line about a batch names."""

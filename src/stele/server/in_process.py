@@ -17,6 +17,7 @@ from stele.server.app import Server
 from stele.server.dispatch import App, AsgiScope, Message, Receive, Send
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
+from stele.storage import open_log
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ class InProcessServer:
     """
 
     def __init__(self, settings: ServerSettings, wrap: Callable[[App], App] = lambda app: app) -> None:
+        self._store = settings.store
         self._server = Server(settings)
         self._app = wrap(self._server)
         self._loop = asyncio.new_event_loop()
@@ -72,6 +74,13 @@ class InProcessServer:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_coroutine(send(message)), loop))
 
         await asyncio.wrap_future(self.submit(_coroutine(self._app(scope, receive_there, send_there))))
+
+    def empty_log(self) -> None:
+        """Begin anew with an empty log; for logs in memory."""
+        self.run(self._empty_log())
+
+    async def _empty_log(self) -> None:
+        await self.registry.reset(await open_log(self._store))
 
     def stop(self) -> None:
         """Finish writes, close the store and end the thread."""

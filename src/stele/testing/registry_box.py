@@ -28,7 +28,6 @@ from stele.server.http2_upgrade import Http1Protocol
 from stele.server.in_process import InProcessServer, InProcessTransport
 from stele.server.log_config import configure_logs
 from stele.server.settings import ServerSettings
-from stele.storage import open_log
 from stele.testing.failures import ConnectionDropped, FailingApp, Failure
 
 SchemaLike = str | bytes | Mapping[str, Any] | list[Any] | Schema
@@ -139,7 +138,7 @@ class RegistryBox:
     def reset(self, schemas: Schemas = None) -> None:
         """Empty the registry (subjects, ids, settings), let nothing fail, and register schemas."""
         self.heal()
-        self._server.run(self._empty_log())
+        self._server.empty_log()
         self.registered = self.register_all(schemas)
 
     def close(self) -> None:
@@ -171,9 +170,6 @@ class RegistryBox:
     def _stand_between(self, app: App) -> App:
         self._failing = FailingApp(app)
         return self._failing
-
-    async def _empty_log(self) -> None:
-        await self._server.registry.reset(await open_log("memory:"))
 
 
 class _Listener:

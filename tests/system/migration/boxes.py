@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -24,9 +23,7 @@ class Box(NamedTuple):
 
     def empty(self) -> None:
         """Begin anew, as SIGUSR1 makes a testing server do."""
-        registry = self.transport._server._registry
-        assert registry is not None
-        asyncio.run_coroutine_threadsafe(self.transport._server._reset_store(), self.transport._loop).result(60)
+        self.transport.server.empty_log()
         self.client.forget()
 
 

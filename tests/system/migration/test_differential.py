@@ -56,9 +56,9 @@ def assert_moves(pair: tuple[Box, Box], dump: Dump) -> None:
     assert differences(crawl(one.http, beside=BESIDE), crawl(other.http, beside=BESIDE)) == []
     left = registry_writer.plan_import(dump, other.client)
     assert (left.differences, left.same) == ((), len(dump.versions))
-    seq = other.transport._server._registry.state.seq  # type: ignore[union-attr]  # it is open
+    seq = other.transport.server.registry.state.seq
     assert registry_writer.apply_import(dump, other.client) == []
-    assert other.transport._server._registry.state.seq == seq, "a second import writes nothing"  # type: ignore[union-attr]  # likewise
+    assert other.transport.server.registry.state.seq == seq, "a second import writes nothing"
 
 
 @pytest.mark.parametrize("way", WAYS)
