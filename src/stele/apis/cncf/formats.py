@@ -17,8 +17,8 @@ from stele.errors import InvalidRequest
 CUSTOM = "custom"
 """Name of the format of which nothing is known but that its documents are kept unread."""
 
-_LONGEST_FORMAT = 200
-_LONGEST_TYPE = 500
+_MAX_FORMAT_LENGTH = 200
+_MAX_TYPE_LENGTH = 500
 """Characters of a format's name and of a content type."""
 
 _ALIASES = {
@@ -67,8 +67,8 @@ def parse_format_name(name: str, installed: Container[str]) -> SchemaFormat:
     Raises `InvalidRequest` for a name that is empty or too long, `InvalidName`.
     """
     text = check_name(name.strip())
-    if not text or len(text) > _LONGEST_FORMAT:
-        raise InvalidRequest(f"a format has a name of 1 to {_LONGEST_FORMAT} characters")
+    if not text or len(text) > _MAX_FORMAT_LENGTH:
+        raise InvalidRequest(f"a format has a name of 1 to {_MAX_FORMAT_LENGTH} characters")
     word = re.sub(r"[-_ ]", "", text.partition("/")[0].lower()).rstrip("0123456789.")
     known = _ALIASES.get(word, word)
     return SchemaFormat(known) if known in installed else SchemaFormat(OPAQUE_FORMAT, text)
@@ -79,7 +79,7 @@ def format_of_content_type(content_type: str, installed: Container[str]) -> Sche
     parameter = _PARAMETER.search(content_type)
     named = _MEDIA_TYPES.get(bare_media_type(content_type), "")
     for name in (parameter[1] if parameter is not None else "", named):
-        if name.strip() and len(name) <= _LONGEST_FORMAT:
+        if name.strip() and len(name) <= _MAX_FORMAT_LENGTH:
             schema_format = parse_format_name(name, installed)
             if not schema_format.custom_format:
                 return schema_format
@@ -95,8 +95,8 @@ def format_name(schema_format: SchemaFormat, written: str, installed: Container[
 
 def check_content_type(header: str) -> str:
     """Return a Content-Type header to keep. Raises `InvalidRequest` for one that cannot be sent back."""
-    if header and (len(header) > _LONGEST_TYPE or not _TYPE.match(header)):
-        raise InvalidRequest(f"the content type is no line of at most {_LONGEST_TYPE} printable characters")
+    if header and (len(header) > _MAX_TYPE_LENGTH or not _TYPE.match(header)):
+        raise InvalidRequest(f"the content type is no line of at most {_MAX_TYPE_LENGTH} printable characters")
     return header
 
 

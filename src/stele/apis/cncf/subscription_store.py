@@ -23,8 +23,8 @@ from stele.service.registry import Registry
 COLLECTION = "subscriptions"
 """Name of the collection."""
 
-_MAX_COUNT = 1000
-_MOST_BYTES = 64 * 1024
+_MAX_SUBSCRIPTIONS = 1000
+_MAX_BYTES = 64 * 1024
 """Subscriptions, and bytes of one."""
 
 _PROTOCOLS = ("HTTP", "MQTT3", "MQTT5", "AMQP", "NATS", "KAFKA")
@@ -85,8 +85,8 @@ def build_subscription(
         _check_settings(protocol, body),
         _complete_credential(body.credential, before.credential if before is not None else None),
     )
-    if len(msgspec.json.encode(subscription)) > _MOST_BYTES:
-        raise TooLarge(f"a subscription has at most {_MOST_BYTES} bytes")
+    if len(msgspec.json.encode(subscription)) > _MAX_BYTES:
+        raise TooLarge(f"a subscription has at most {_MAX_BYTES} bytes")
     return subscription
 
 
@@ -156,8 +156,8 @@ async def create_subscription(
     subscription = build_subscription(name, body)
 
     def change_items(items: Items) -> tuple[Changes, api.Subscription]:
-        if len(items) >= _MAX_COUNT:
-            raise TooLarge(f"there are {_MAX_COUNT} subscriptions already")
+        if len(items) >= _MAX_SUBSCRIPTIONS:
+            raise TooLarge(f"there are {_MAX_SUBSCRIPTIONS} subscriptions already")
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
     return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)

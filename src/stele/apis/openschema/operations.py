@@ -103,10 +103,10 @@ class Operations:
         Raises `SubjectNotFound`, `VersionNotFound`.
         """
 
-        def look(state: State) -> tuple[State, Version]:
+        def find_version(state: State) -> tuple[State, Version]:
             return state, get_live_version(state, self.subject_in(state, name), number)
 
-        return await self.registry.read_or_catch_up(look)
+        return await self.registry.read_or_catch_up(find_version)
 
     async def get_version_by_id(self, text: str) -> tuple[State, Version]:
         """Return the version with a schema id: the first active one, else the first one.
@@ -115,7 +115,7 @@ class Operations:
         """
         namespace, schema_id = parse_schema_id(text, self.namespace)
 
-        def look(state: State) -> tuple[State, Version]:
+        def find_version(state: State) -> tuple[State, Version]:
             rows = sorted(
                 list_versions_of_entry(queries.get_schema_entry(state, namespace, schema_id)), key=lambda row: row.seq
             )
@@ -124,7 +124,7 @@ class Operations:
                 raise ContentNotFound(text)
             return state, (live or rows)[0]
 
-        return await self.registry.read_or_catch_up(look)
+        return await self.registry.read_or_catch_up(find_version)
 
     # --- schemas in -------------------------------------------------------------------------------------------------
 

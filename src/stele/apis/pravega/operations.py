@@ -30,7 +30,7 @@ from stele.service.schemas import PreparedSchema
 
 MAX_SCHEMA_BYTES = 8 * 1024 * 1024
 _MAX_PROPERTIES = 100
-_MAX_LENGTH = 200
+_MAX_PROPERTY_LENGTH = 200
 """Of a key or a value of properties, in characters and in bytes."""
 
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -94,11 +94,11 @@ class Operations:
         Raises `SubjectNotFound`, `VersionNotFound`.
         """
 
-        def look(state: State) -> tuple[State, Version]:
+        def find_version(state: State) -> tuple[State, Version]:
             _find_group(state, key)
             return state, queries.get_version(state, key, number + 1, queries.ACTIVE_OR_SOFT_DELETED)
 
-        return await self.registry.read_or_catch_up(look)
+        return await self.registry.read_or_catch_up(find_version)
 
     async def get_version_by_number(
         self, key: SubjectKey, format_name: str, type_name: str, number: int
@@ -108,13 +108,13 @@ class Operations:
         Raises as `get_version_by_id`.
         """
 
-        def look(state: State) -> tuple[State, Version]:
+        def find_version(state: State) -> tuple[State, Version]:
             rows = queries.list_versions(_find_group(state, key), queries.ACTIVE_OR_SOFT_DELETED)
             return state, translate.require_first(
                 (row for row in rows if translate.is_at(row, format_name, type_name, number)), number
             )
 
-        return await self.registry.read_or_catch_up(look)
+        return await self.registry.read_or_catch_up(find_version)
 
     # --- schemas in -------------------------------------------------------------------------------------------------
 
@@ -293,8 +293,8 @@ def check_properties(properties: Mapping[str, str] | None) -> None:
     if len(properties or {}) > _MAX_PROPERTIES:
         raise TooLarge(f"there are {len(properties or {})} properties, {_MAX_PROPERTIES} is the most")
     for pair in (properties or {}).items():
-        if any(len(text.encode()) > _MAX_LENGTH for text in pair):
-            raise TooLarge(f"a key or a value of the properties is longer than {_MAX_LENGTH} bytes")
+        if any(len(text.encode()) > _MAX_PROPERTY_LENGTH for text in pair):
+            raise TooLarge(f"a key or a value of the properties is longer than {_MAX_PROPERTY_LENGTH} bytes")
 
 
 def _find_group(state: State, key: SubjectKey) -> Subject:

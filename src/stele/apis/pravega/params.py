@@ -19,7 +19,7 @@ from stele.errors import InvalidRequest, NotFound
 
 _NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
 _INTEGER = {"type": "integer", "format": "int32"}
-_MAX_COUNT = 1000
+_MAX_PAGE = 1000
 """Groups on one page, at most."""
 
 InjectedOperations = NamedDependency[Operations]
@@ -68,7 +68,7 @@ def parse_limit(text: str) -> int:
     """Return the length of a page of groups. Raises `InvalidRequest`."""
     if not _NUMBER.match(text) or int(text) < 1:
         raise InvalidRequest(f"limit is a number from 1, not {text!r}")
-    return min(int(text), _MAX_COUNT)
+    return min(int(text), _MAX_PAGE)
 
 
 def encode_token(name: str) -> str:

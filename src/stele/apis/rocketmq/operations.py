@@ -100,10 +100,10 @@ class Operations:
         Raises `SubjectNotFound`, `VersionNotFound`.
         """
 
-        def look(state: State) -> tuple[State, Version]:
+        def read_version(state: State) -> tuple[State, Version]:
             return state, queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
 
-        return await self.registry.read_or_catch_up(look)
+        return await self.registry.read_or_catch_up(read_version)
 
     async def get_record_of_subject(self, subject: str, number: int) -> tuple[State, Version]:
         """Return a record of this tenant by its id, whichever record the subject is bound to now.
@@ -113,13 +113,13 @@ class Operations:
         Raises `SubjectNotFound`, `ContentNotFound`.
         """
 
-        def look(state: State) -> tuple[State, Version]:
+        def read_version(state: State) -> tuple[State, Version]:
             if not number >> RECORD_ID_VERSION_BITS:
                 number_of = self.bound_record_in(state, subject).subject.record_id | number
                 return state, self.record_in(state, number_of)
             return state, self.record_in(state, number)
 
-        return await self.registry.read_or_catch_up(look)
+        return await self.registry.read_or_catch_up(read_version)
 
     async def get_record(self, number: int) -> tuple[State, Version]:
         """Return a record of this tenant by its id, or the newest active record of the schema with that id.
@@ -127,7 +127,7 @@ class Operations:
         Raises `ContentNotFound`.
         """
 
-        def look(state: State) -> tuple[State, Version]:
+        def read_version(state: State) -> tuple[State, Version]:
             schema = (
                 None
                 if number & MAX_VERSION_NUMBER
@@ -137,7 +137,7 @@ class Operations:
             newest = queries.latest_version(schema) if here else None
             return state, self.record_in(state, newest.record_id if newest is not None else number)
 
-        return await self.registry.read_or_catch_up(look)
+        return await self.registry.read_or_catch_up(read_version)
 
     def record_in(self, state: State, number: int) -> Version:
         """Return a record of this tenant in a state by its id, also a deleted one. Raises `ContentNotFound`."""
@@ -307,10 +307,10 @@ class Operations:
         Raises `SubjectNotFound`, `VersionNotFound`.
         """
 
-        def find_version(state: State) -> Version:
+        def read_version(state: State) -> Version:
             return queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
 
-        version = await delete_version_or_incarnation(self.registry, self.execute, find_version)
+        version = await delete_version_or_incarnation(self.registry, self.execute, read_version)
         await self._move_bindings(version.subject.key, number)
         return version
 

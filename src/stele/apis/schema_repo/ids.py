@@ -54,8 +54,8 @@ def get_strategy(name: str) -> IdStrategy | None:
     return None if name == SEQUENTIAL else _load_strategy(name)
 
 
-def installed() -> tuple[str, ...]:
-    """The names there are, the sequential one first."""
+def list_strategies() -> tuple[str, ...]:
+    """Return the names of all strategies, the sequential one first."""
     return (SEQUENTIAL, *sorted(_entry_points()))
 
 
@@ -63,19 +63,21 @@ def installed() -> tuple[str, ...]:
 def _load_strategy(name: str) -> IdStrategy:
     point = _entry_points().get(name)
     if point is None:
-        raise InvalidRequest(f"ids: nobody installed a strategy {name!r}; there are {', '.join(installed())}")
+        raise InvalidRequest(f"ids: nobody installed a strategy {name!r}; there are {', '.join(list_strategies())}")
     try:
-        made: IdStrategy = point.load()
+        derive: IdStrategy = point.load()
     except (ImportError, AttributeError) as error:
         raise InvalidRequest(f"ids: the strategy {name!r} cannot be loaded: {error}") from None
 
-    def derived(text: bytes, rabin: bytes | None) -> str:
-        told = made(text, rabin)
-        if not _SEGMENT.fullmatch(told) or told.isdigit() or not told.strip("."):
-            raise InvalidRequest(f"ids: the strategy {name!r} says {told!r}, which is no segment of a URL or a number")
-        return told
+    def derive_checked(text: bytes, rabin: bytes | None) -> str:
+        schema_id = derive(text, rabin)
+        if not _SEGMENT.fullmatch(schema_id) or schema_id.isdigit() or not schema_id.strip("."):
+            raise InvalidRequest(
+                f"ids: the strategy {name!r} says {schema_id!r}, which is no segment of a URL or a number"
+            )
+        return schema_id
 
-    return derived
+    return derive_checked
 
 
 @cache
@@ -99,16 +101,16 @@ def id_of_document(kind: str, document: SchemaDocument) -> str | None:
 
     Raises as `get_strategy`.
     """
-    derived = get_strategy(kind)
-    return None if derived is None else derived(document.text, document.digests.get("rabin"))
+    strategy = get_strategy(kind)
+    return None if strategy is None else strategy(document.text, document.digests.get("rabin"))
 
 
 def id_of(kind: str, first: int, state: State, version: Version) -> str:
     """Return the id of a version; first is the number of a subject's first version."""
-    derived = get_strategy(kind)
-    if derived is None:
+    strategy = get_strategy(kind)
+    if strategy is None:
         return str(version.version_number - 1 + first)
-    return derived(state.get_text(version.content), _rabin_digest(state, version))
+    return strategy(state.get_text(version.content), _rabin_digest(state, version))
 
 
 def _rabin_digest(state: State, version: Version) -> bytes | None:

@@ -135,13 +135,13 @@ class Operations:
     async def get_schema(self, name: str, asked: str) -> bytes:
         """Return the bytes of the schema with an id. Raises `SubjectNotFound`, `ContentNotFound`."""
 
-        def look(state: State) -> bytes:
+        def read_text(state: State) -> bytes:
             row = self._ids.find_version(state, _get_visible(state, name), asked, self._traits.first)
             if row is None:
                 raise ContentNotFound(asked)
             return state.get_text(row.content)
 
-        return await self.registry.read_or_catch_up(look)
+        return await self.registry.read_or_catch_up(read_text)
 
     async def find_id(self, name: str, text: bytes) -> str:
         """Return the id of a text in a subject. Raises `SubjectNotFound`, `ContentNotFound`, `TooLarge`."""

@@ -17,7 +17,7 @@ JSON = "application/json"
 HTML = "text/html"
 FORM = "application/x-www-form-urlencoded"
 
-_MOST_FIELDS = 1000
+_MAX_FIELDS = 1000
 _CHARSETS = {"utf-8", "utf8", "us-ascii", "iso-8859-1"}
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([\w.:+-]+)', re.IGNORECASE)
 
@@ -48,7 +48,7 @@ async def read_form(request: Request[Any, Any, Any]) -> dict[str, str]:
     """Return the fields of a form, the first value of each. Raises `UnsupportedMediaType`, `InvalidRequest`."""
     text = _decode_body(await _read_body(request, FORM), "")
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
     except ValueError as error:  # UnicodeDecodeError is one
         raise InvalidRequest(f"the form cannot be read: {error}") from None
     return dict(reversed(pairs))

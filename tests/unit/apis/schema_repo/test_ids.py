@@ -14,7 +14,15 @@ from tests.support.examples import scale_examples
 from tests.unit.core.box import Box, S
 
 from stele.apis.schema_repo import ids
-from stele.apis.schema_repo.ids import SEQUENTIAL, IdIndex, get_strategy, id_of, id_of_document, installed, unique_ids
+from stele.apis.schema_repo.ids import (
+    SEQUENTIAL,
+    IdIndex,
+    get_strategy,
+    id_of,
+    id_of_document,
+    list_strategies,
+    unique_ids,
+)
 from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.decide.register import make_document
@@ -77,7 +85,7 @@ def test_an_id_means_the_first_live_version_of_it(drawn: list[cmd.Command]) -> N
         if subject is None:
             continue
         live = queries.list_versions(subject)
-        for kind in installed():
+        for kind in list_strategies():
             told = list(unique_ids(kind, 1, box.state, live))
             assert dict(told) == {id_of(kind, 1, box.state, row): row for row in reversed(live)}
             assert [row.version_number for _, row in told] == sorted(row.version_number for _, row in told)
