@@ -57,7 +57,7 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
 
 
 def check_options(options: SchemaRepoOptions) -> None:
-    """Raise `UnknownPolicy` or `InvalidRequest` if options name a policy, validator or strategy that is not installed."""
+    """Raise `UnknownPolicy` or `InvalidRequest` if options name a policy, validator or strategy nobody installed."""
     get_strategy(options.ids)
     for words in (options.default_validators, *options.models.values()):
         parse_policy(words, options.models)
