@@ -53,13 +53,15 @@ def _confluent_options(settings: ServerSettings) -> confluent.ConfluentOptions:
 
 
 def _schema_repo_options(settings: ServerSettings) -> schema_repo.SchemaRepoOptions:
-    return schema_repo.SchemaRepoOptions(
+    options = schema_repo.SchemaRepoOptions(
         ids=settings.schema_repo_ids,
         default_validators=schema_repo.split_words(settings.schema_repo_validators),
         models=schema_repo.parse_models(settings.schema_repo_models),
         read_only=settings.schema_repo_read_only,
         max_request_bytes=settings.max_request_bytes,
     )
+    schema_repo.check_options(options)  # At the start: the application is built only when it is first needed.
+    return options
 
 
 def _cncf_options(settings: ServerSettings) -> cncf.CncfOptions:
