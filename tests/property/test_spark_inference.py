@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
 from stele.formats.conversion.infer import InferOptions, infer_model
-from stele.spark.data_audit.infer.columns import of_rows
-from stele.spark.data_audit.infer.documents import of_documents
+from stele.spark.data_audit.infer.columns import evidence_of_rows
+from stele.spark.data_audit.infer.documents import evidence_of_documents
 from stele.spark.data_audit.infer.evidence import Evidence
-from stele.spark.data_audit.infer.proposal import model_from, told
+from stele.spark.data_audit.infer.proposal import make_model, propose_fields
 
 FAST = settings(max_examples=scale_examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 MOST = 8
@@ -38,7 +38,7 @@ GROUPS = st.lists(st.lists(VALUES, max_size=4), min_size=3, max_size=3)
 
 def seen(values: list[Any]) -> Evidence:
     """The evidence of values, as documents."""
-    evidence, reasons = of_documents([json.dumps(value) for value in values], MOST)
+    evidence, reasons = evidence_of_documents([json.dumps(value) for value in values], MOST)
     assert reasons == {}
     return evidence
 
@@ -52,7 +52,7 @@ def test_it_is_the_inference_of_the_formats(groups: list[list[Any]], notations: 
     whole = one.merged(two, MOST).merged(three, MOST)
     # what JSON writes and reads is what is compared: 1.0 is a float to both
     samples = [json.loads(json.dumps(value)) for group in groups for value in group]
-    assert model_from(whole, "R", options) == infer_model(samples, name="R", options=options)
+    assert make_model(whole, "R", options) == infer_model(samples, name="R", options=options)
 
 
 @FAST
@@ -73,7 +73,7 @@ def test_columns_say_what_documents_say(rows: list[dict[str, Any]]) -> None:
     rows = [{"a": row["a"], "b": row["b"]} for row in rows]
     columns: Any = {"a": pa.int64(), "b": pa.string()}
     table = pa.RecordBatch.from_pylist(rows, pa.schema(columns))
-    of_columns, of_json = of_rows(table, most=MOST, parse=False), seen(rows)
+    of_columns, of_json = evidence_of_rows(table, most=MOST, parse=False), seen(rows)
     assert of_columns == of_json
-    model = model_from(of_json, "R", InferOptions())
-    assert all(0 <= it.confidence <= 1 and it.note for it in told(of_json, model))
+    model = make_model(of_json, "R", InferOptions())
+    assert all(0 <= it.confidence <= 1 and it.note for it in propose_fields(of_json, model))

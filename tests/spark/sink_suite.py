@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from stele.errors import NotFound
 from stele.spark.pipeline.config import TableConfig
-from stele.spark.pipeline.schema_evolution import planned
+from stele.spark.pipeline.schema_evolution import plan_changes
 from stele.spark.pipeline.sinks import Sink, open_sink
 
 NAME = "shop.things"
@@ -97,16 +97,16 @@ def numbers(spark: SparkSession, first: int, last: int) -> DataFrame:
 
 def ids(table: Sink) -> list[int]:
     """The ids in the table, sorted, each as often as it is there."""
-    return sorted(row.id for row in table.read().select("id").collect())
+    return sorted(row.id for row in table.read_table().select("id").collect())
 
 
 def grow(table: Sink, ddl: str, **more: Any) -> None:
     """Plan the table to be like that, do it, and see that nothing is left to do."""
     wanted = StructType.fromDDL(ddl)
-    changes = planned(table.columns(), wanted, table.abilities, **more)
+    changes = plan_changes(table.load_columns(), wanted, table.capabilities, **more)
     assert not [change for change in changes if change.kind == "clash"]
-    table.change([change for change in changes if change.kind != "left"], wanted)
-    again = planned(table.columns(), wanted, table.abilities, **more)
+    table.apply_changes([change for change in changes if change.kind != "left"], wanted)
+    again = plan_changes(table.load_columns(), wanted, table.capabilities, **more)
     assert not [change for change in again if change.kind != "left"]
 
 
@@ -136,17 +136,17 @@ class SinkSuite:
         """Columns of all types and names come back as they were, nulls at every depth; before there is no table."""
         table = open_table()
         assert table.name == NAME
-        assert table.columns() is None
+        assert table.load_columns() is None
         with pytest.raises(NotFound):
-            table.read()
+            table.read_table()
         grow(table, THINGS)
-        columns = open_table().columns()
+        columns = open_table().load_columns()
         assert columns is not None
         assert columns.simpleString() == StructType.fromDDL(THINGS).simpleString()
-        table.append(spark.createDataFrame([tuple(row.values()) for row in things()], columns), "app", 0)
-        found = table.read().orderBy("id").collect()
+        table.append_batch(spark.createDataFrame([tuple(row.values()) for row in things()], columns), "app", 0)
+        found = table.read_table().orderBy("id").collect()
         assert [row.asDict(recursive=True) for row in found] == things()
-        assert open_table().read().count() == len(things())
+        assert open_table().read_table().count() == len(things())
 
     def test_a_batch_is_in_the_table_once(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
         """A batch that comes again adds nothing, nor does the first; the same batch of another pipeline does."""
@@ -154,12 +154,12 @@ class SinkSuite:
         grow(table, self.ddl)
         for batch in range(3):
             rows = numbers(spark, 10 * batch, 10 * batch + 10)
-            table.append(rows, "one", batch)
-            table.append(rows, "one", batch)
-            open_table().append(rows, "one", batch)
-        table.append(numbers(spark, 100, 105), "two", 0)
-        open_table().append(numbers(spark, 100, 105), "two", 0)
-        open_table().append(numbers(spark, 20, 30), "one", 2)
+            table.append_batch(rows, "one", batch)
+            table.append_batch(rows, "one", batch)
+            open_table().append_batch(rows, "one", batch)
+        table.append_batch(numbers(spark, 100, 105), "two", 0)
+        open_table().append_batch(numbers(spark, 100, 105), "two", 0)
+        open_table().append_batch(numbers(spark, 20, 30), "one", 2)
         assert ids(table) == [*range(30), *range(100, 105)]
         assert ids(open_table()) == ids(table)
 
@@ -168,11 +168,11 @@ class SinkSuite:
         table = open_table()
         grow(table, self.ddl)
         before = self.history(table)
-        table.append(numbers(spark, 0, 5).where("id < 0"), "app", 0)
-        table.append(numbers(spark, 0, 5).where("id < 0"), "app", 0)
+        table.append_batch(numbers(spark, 0, 5).where("id < 0"), "app", 0)
+        table.append_batch(numbers(spark, 0, 5).where("id < 0"), "app", 0)
         assert self.history(table) == before
-        table.append(numbers(spark, 0, 5), "app", 1)
-        table.append(numbers(spark, 0, 5), "app", 1)
+        table.append_batch(numbers(spark, 0, 5), "app", 1)
+        table.append_batch(numbers(spark, 0, 5), "app", 1)
         assert ids(table) == [*range(5)]
         assert self.history(table) == before + 1
 
@@ -190,16 +190,16 @@ class SinkSuite:
             "id int, f float, d decimal(6, 2), place struct<city: string, n: int>, "
             "l array<struct<x: int>>, m map<string, struct<x: float>>, gone string",
         )
-        columns = table.columns()
+        columns = table.load_columns()
         assert columns is not None
         old = (1, 0.5, Decimal("1.25"), ("Oslo", 7), [(3,), None], {"k": (1.5,)}, "still")
-        table.append(spark.createDataFrame([old], columns), "app", 0)
+        table.append_batch(spark.createDataFrame([old], columns), "app", 0)
         grow(
             table,
             "id bigint, f double, d decimal(9, 2), place struct<city: string, n: bigint, `new one`: struct<a: int>>, "
             "l array<struct<x: bigint, y: date>>, m map<string, struct<x: double, y: string>>, `to.p` array<string>",
         )
-        columns = open_table().columns()
+        columns = open_table().load_columns()
         assert columns is not None
         big = 1 << 40
         new = {
@@ -212,8 +212,8 @@ class SinkSuite:
             "gone": None,
             "to.p": ["t"],
         }
-        table.append(spark.createDataFrame([tuple(new[name] for name in columns.names)], columns), "app", 1)
-        first, second = (row.asDict(recursive=True) for row in table.read().orderBy("id").collect())
+        table.append_batch(spark.createDataFrame([tuple(new[name] for name in columns.names)], columns), "app", 1)
+        first, second = (row.asDict(recursive=True) for row in table.read_table().orderBy("id").collect())
         assert second == new
         assert first == {
             "id": 1,
@@ -230,9 +230,9 @@ class SinkSuite:
         """A column takes its field's new name, inside of a renamed struct too; where tables cannot, one is added."""
         table = open_table()
         grow(table, "id bigint, old string, place struct<`ci.ty`: string>, l array<struct<a: int>>")
-        columns = table.columns()
+        columns = table.load_columns()
         assert columns is not None
-        table.append(spark.createDataFrame([(1, "x", ("Oslo",), [(1,)])], columns), "app", 0)
+        table.append_batch(spark.createDataFrame([(1, "x", ("Oslo",), [(1,)])], columns), "app", 0)
         former = {
             ("new",): ("old",),
             ("spot",): ("place",),
@@ -240,17 +240,17 @@ class SinkSuite:
             ("l", "b"): ("a",),
         }
         wanted = "id bigint, new string, spot struct<town: string, zip: int>, l array<struct<b: int>>"
-        if not table.abilities.rename:
+        if not table.capabilities.rename:
             grow(table, wanted, former=former, renames="rename")
-            found = table.read().collect()[0]
+            found = table.read_table().collect()[0]
             assert (found.old, found.new, found.place[0], found.spot) == ("x", None, "Oslo", None)
             return
         grow(table, wanted, former=former)
-        columns = open_table().columns()
+        columns = open_table().load_columns()
         assert columns is not None
         assert columns.names == ["id", "new", "spot", "l"]
-        table.append(spark.createDataFrame([(2, "y", ("Bergen", 5), [(2,)])], columns), "app", 1)
-        found = [row.asDict(recursive=True) for row in table.read().orderBy("id").collect()]
+        table.append_batch(spark.createDataFrame([(2, "y", ("Bergen", 5), [(2,)])], columns), "app", 1)
+        found = [row.asDict(recursive=True) for row in table.read_table().orderBy("id").collect()]
         assert found == [
             {"id": 1, "new": "x", "spot": {"town": "Oslo", "zip": None}, "l": [{"b": 1}]},
             {"id": 2, "new": "y", "spot": {"town": "Bergen", "zip": 5}, "l": [{"b": 2}]},
@@ -262,22 +262,24 @@ class SinkSuite:
         """Plans that are old by the time they are carried out do what is left of them, and writers see new columns."""
         one, other = open_table(), open_table()
         wanted = StructType.fromDDL("id bigint, text string, place struct<city: string>")
-        first = planned(None, wanted, one.abilities)
-        one.change(first, wanted)
-        other.change(first, StructType.fromDDL("id bigint, text string, more int, place struct<city: string, n: int>"))
-        columns = one.columns()
+        first = plan_changes(None, wanted, one.capabilities)
+        one.apply_changes(first, wanted)
+        other.apply_changes(
+            first, StructType.fromDDL("id bigint, text string, more int, place struct<city: string, n: int>")
+        )
+        columns = one.load_columns()
         assert columns is not None
         assert columns.simpleString() == "struct<id:bigint,text:string,place:struct<city:string,n:int>,more:int>"
         late = StructType.fromDDL("id bigint, text string, late int")
-        changes = planned(one.columns(), late, one.abilities)
-        one.change(changes, late)
-        other.change(changes, late)
-        columns = one.columns()
+        changes = plan_changes(one.load_columns(), late, one.capabilities)
+        one.apply_changes(changes, late)
+        other.apply_changes(changes, late)
+        columns = one.load_columns()
         assert columns is not None
         rows = spark.createDataFrame([(1, "a", None, None, 2)], columns)
         grow(other, "id bigint, later int")
-        one.append(rows, "app", 0)
-        assert one.read().select("id", "text", "late", "later").collect()[0][:] == (1, "a", 2, None)
+        one.append_batch(rows, "app", 0)
+        assert one.read_table().select("id", "text", "late", "later").collect()[0][:] == (1, "a", 2, None)
 
     def test_a_writer_may_die_at_any_step(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
         """Whatever call was the last, the batch that comes again is in the table once, and so is the next one."""
@@ -287,10 +289,10 @@ class SinkSuite:
             for before in (True, False):
                 rows = numbers(spark, 10 * batch, 10 * batch + 4)
                 with dying(step, before=before), pytest.raises(Crash):
-                    open_table().append(rows, "app", batch)
+                    open_table().append_batch(rows, "app", batch)
                 if self.atomic:
                     assert ids(table) in (self.whole(batch), self.whole(batch + 1)), (step, before)
-                open_table().append(rows, "app", batch)
+                open_table().append_batch(rows, "app", batch)
                 assert ids(table) == self.whole(batch + 1), (step, before)
                 batch += 1
         self.left_over(table)
@@ -310,7 +312,7 @@ class SinkSuite:
         def work(first: int) -> None:
             for batch in range(3):
                 table = open_table()
-                table.append(numbers(spark, first + 10 * batch, first + 10 * batch + 3), f"app{first}", batch)
+                table.append_batch(numbers(spark, first + 10 * batch, first + 10 * batch + 3), f"app{first}", batch)
 
         def widen() -> None:
             for number in range(2):
@@ -321,7 +323,7 @@ class SinkSuite:
                 done.result()
         table = open_table()
         assert ids(table) == sorted(at + 10 * batch + n for at in (0, 1000) for batch in range(3) for n in range(3))
-        columns = table.columns()
+        columns = table.load_columns()
         assert columns is not None
         assert set(columns.names) == {"id", "text", "more0", "more1"}
 
@@ -333,13 +335,13 @@ class SinkSuite:
         """Driver and JVM are killed while a task writes, with another task's file written: the batch is there once."""
         table = open_table()
         grow(table, self.ddl)
-        table.append(numbers(spark, 0, 4), "app", 0)
+        table.append_batch(numbers(spark, 0, 4), "app", 0)
         command = [sys.executable, "-c", CHILD, msgspec.json.encode([self.session, config, NAME]).decode()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False, env=dict(os.environ))
         assert done.returncode == -9, done.stderr[-3000:]
         assert ids(open_table()) == self.whole(1)
         for batch in (1, 2):
-            open_table().append(numbers(spark, 10 * batch, 10 * batch + 4), "app", batch)
+            open_table().append_batch(numbers(spark, 10 * batch, 10 * batch + 4), "app", batch)
         assert ids(open_table()) == self.whole(3)
         self.left_over(table)
 

@@ -1,4 +1,4 @@
-"""Proposed schemas against stored records, with planted faults."""
+"""ProposedField schemas against stored records, with planted faults."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_rules_and_records_say_no(spark: SparkSession, three: StubRegistry) -> N
         ("99", 1, "unknown"),
     ]
     assert found.comparisons[1].findings[0].path == "/fields/0/type"
-    assert (found.broken, found.damaged, found.incompatible) == (3, 3, ["3"])
+    assert (found.broken_records, found.damaged_records, found.incompatible_ids) == (3, 3, ["3"])
     assert [(it.id, it.records) for it in found.failures if not it.damaged] == [("3", 3)]
     assert {it.id: it.reason for it in found.failures if it.damaged} == {
         "": "no frame: the first byte must be 0, followed by a schema id of four bytes",
@@ -67,15 +67,15 @@ def test_rules_and_records_say_no(spark: SparkSession, three: StubRegistry) -> N
         shown[it.id].append(json.loads(it.position)["offset"])
     assert shown == {"": [10], "1": [8], "3": [4, 5], "99": [9]}
     assert next(it.hex for it in found.examples if it.id == "") == "7b7d"
-    assert not found.passed(allow_damaged=True)
+    assert not found.has_passed(allow_damaged=True)
     assert "the rules refuse id 3, 3 records not read, 3 records damaged" in found.report().verdict
 
 
 def test_a_good_schema_passes_but_for_damage(spark: SparkSession, three: StubRegistry) -> None:
     """The newest version reads all that can be read; a sample decodes a part and still sees every id."""
     found = backtest(frame(spark), schema=json.dumps(V3), subject=SUBJECT, registry=three.url, sample=0.4, seed=3)
-    assert found.broken == 0
-    assert found.passed(allow_damaged=True)
+    assert found.broken_records == 0
+    assert found.has_passed(allow_damaged=True)
     assert 0 < found.decoded < found.records == 10
     assert [it.id for it in found.comparisons] == ["1", "3", "99"]
 
@@ -87,7 +87,7 @@ def test_json_is_validated_by_the_proposed_schema(spark: SparkSession, registry:
     proposed = json.dumps({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}})
     df = spark.createDataFrame(rows, "value binary")
     found = backtest(df, schema=proposed, subject="docs-value", registry=registry.url)
-    assert (found.broken, found.damaged) == (1, 1)
+    assert (found.broken_records, found.damaged_records) == (1, 1)
     assert found.comparisons[0].verdict == "incompatible"
 
 

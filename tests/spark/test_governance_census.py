@@ -66,14 +66,14 @@ def test_counts_versions_and_faults(spark: SparkSession, three: StubRegistry) ->
         ("3", True, (f"{SUBJECT} v3",), 3),
         ("99", False, (), 1),
     ]
-    assert found.unknown == ["99"]
+    assert found.unknown_ids == ["99"]
     assert found.unframed == {"2 bytes are too few for a frame: magic byte and id take 5": 1}
     assert found.ids[0].unreadable == {"the record ends inside a value": 1}
     assert found.bytes == sum(len(value) for _, value in stored() if value is not None)
     assert [(it.version, it.safe, it.records) for it in found.versions] == [(1, False, 6), (2, True, 0), (3, False, 3)]
     assert found.versions[0].why == "not safe: 6 records, last seen 2023-11-18T00:00:00Z"
     assert found.versions[1].why.startswith("safe to delete: no record here needs it; 2 records here could not be told")
-    assert not found.clean
+    assert not found.is_clean
 
 
 def test_fields_are_those_of_the_records(spark: SparkSession, three: StubRegistry) -> None:
@@ -207,7 +207,7 @@ class TestCommand:
             (place,) = client.usage()
             assert (place.place, place.whole, place.records) == ("topic orders", False, 5)
             (seen,) = place.seen
-            assert (seen.space, seen.subject, seen.version, seen.schema_id) == ("shop", SUBJECT, 1, number)
+            assert (seen.namespace, seen.subject, seen.version, seen.schema_id) == ("shop", SUBJECT, 1, number)
             assert (seen.records, seen.first_seen, seen.last_seen) == (4, START, START + 3 * DAY)
             assert CliRunner().invoke(app, [*given, "--record"]).exit_code == 0
             assert [it.place for it in client.usage()] == [str(tmp_path / "records.parquet"), "topic orders"]

@@ -79,14 +79,14 @@ def test_to_the_newest_version_and_another_wire(spark: SparkSession, url: str) -
         30: ("1", bytes(stored()[30][1] or b"")),
         31: ("99", b"\0\0\0\0\x63zz"),
     }
-    found = moved.counted()
+    found = moved.count_records()
     assert (found.records, found.dead, found.tombstones, found.version, found.id) == (32, 2, 1, 2, 2)
     assert [(it.id, it.records, it.dead) for it in found.ids] == [("1", 21, 1), ("2", 10, 0), ("99", 1, 1)]
-    assert not found.good
+    assert not found.is_complete
     assert "30 records would be written as orders-value v2, 2 dead letters" in to_html(found)
     moved.every.unpersist()
     with pytest.raises(JobFailed, match="record"):
-        migrate(df.where("offset = 30"), subject=SUBJECT, registry=url, mode="FAILFAST").counted()
+        migrate(df.where("offset = 30"), subject=SUBJECT, registry=url, mode="FAILFAST").count_records()
 
 
 def test_unframed_records_get_a_frame(spark: SparkSession, url: str) -> None:
@@ -109,7 +109,7 @@ def test_to_another_language(spark: SparkSession, url: str) -> None:
     moved.every.persist()
     rows = {row.offset: row.value for row in moved.good.collect()}
     assert json.loads(bytes(rows[4])[5:]) == {"id": 4, "tags": ["a"]}
-    found = moved.counted()
+    found = moved.count_records()
     assert found.languages == ("AVRO", "JSON")
     assert {(loss.path, loss.what) for loss in found.losses} >= {("place", "FIELD"), ("note", "FIELD")}
     assert (found.records, found.dead) == (32, 2)

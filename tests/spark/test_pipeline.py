@@ -361,7 +361,7 @@ def test_what_spark_gives_up_is_started_again(
     settings = config(tmp_path, registry.url)
     for number in range(3):
         drop(tmp_path / "in", f"{number}.parquet", [order(1, 1, number)])
-    whole, calls = BatchRunner.run, []
+    whole, calls = BatchRunner.run_batch, []
 
     def breaking(self: BatchRunner, df: DataFrame, batch: int) -> BatchReport:
         calls.append(batch)

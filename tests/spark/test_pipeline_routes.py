@@ -114,7 +114,7 @@ def test_a_replay_that_was_cut_short_is_finished(
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), order(3, 2, 2)])
     run_pipeline(settings, spark=spark)
     registry.add(SUBJECT, V3)
-    commit = iceberg.commit
+    commit = iceberg.commit_files
     broken = "shop.orders" if place == "rows" else "shop.orders_dead_letters_replayed"
 
     def failing(table: object, *rest: object) -> None:
@@ -196,7 +196,7 @@ def test_a_batch_that_failed_in_its_second_table_is_judged_as_before(
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), order(1, 2, 9)])
-    commit, calls = iceberg.commit, iter(range(9))
+    commit, calls = iceberg.commit_files, iter(range(9))
 
     def second_fails(*given: object) -> None:
         if next(calls) == 1:

@@ -22,10 +22,10 @@ from tests.spark.sink_suite import SinkSuite, Step
 
 from stele.errors import Invalid
 from stele.spark.pipeline.config import TableConfig
-from stele.spark.pipeline.schema_evolution import planned
+from stele.spark.pipeline.schema_evolution import plan_changes
 from stele.spark.pipeline.sinks import Sink, iceberg, iceberg_maintenance, open_sink, parquet
-from stele.spark.pipeline.sinks.file_writer import FileWriter, Target
-from stele.spark.pipeline.sinks.hadoop import Folder
+from stele.spark.pipeline.sinks.file_writer import FileTarget, FileWriter
+from stele.spark.pipeline.sinks.hadoop import HadoopFolder
 
 
 class TestIceberg(SinkSuite):
@@ -59,12 +59,12 @@ class TestIceberg(SinkSuite):
 class TestParquet(SinkSuite):
     atomic = False
     steps = (
-        Step(Folder, "delete"),
+        Step(HadoopFolder, "delete"),
         Step(parquet.ParquetSink, "_stage"),
-        Step(Folder, "write"),
-        Step(Folder, "move", 1),
-        Step(Folder, "move", 2),
-        Step(Folder, "move", 3),
+        Step(HadoopFolder, "write"),
+        Step(HadoopFolder, "move", 1),
+        Step(HadoopFolder, "move", 2),
+        Step(HadoopFolder, "move", 3),
         Step(parquet.ParquetSink, "_refresh"),
     )
 
@@ -97,14 +97,14 @@ def test_two_pipelines_may_begin_one_table_at_once(tmp_path: Path) -> None:
         table = iceberg.IcebergSink(Mock(), _catalogue(tmp_path / str(round_)), "a.b")
         for number in range(3):
             wanted = StructType([StructField(name, LongType()) for name in ("id", f"{mine}{number}")])
-            table.change(planned(table.columns(), wanted, table.abilities), wanted)
+            table.apply_changes(plan_changes(table.load_columns(), wanted, table.capabilities), wanted)
 
     for round_ in range(4):
         start = Barrier(2)
         with ThreadPoolExecutor(2) as pool:
             for done in [pool.submit(work, round_, mine) for mine in "xy"]:
                 done.result()
-        columns = iceberg.IcebergSink(Mock(), _catalogue(tmp_path / str(round_)), "a.b").columns()
+        columns = iceberg.IcebergSink(Mock(), _catalogue(tmp_path / str(round_)), "a.b").load_columns()
         assert columns is not None
         assert sorted(columns.names) == ["id", "x0", "x1", "x2", "y0", "y1", "y2"]
 
@@ -114,27 +114,29 @@ def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(iceberg_maintenance, "TOGETHER", 4)
     sink = iceberg.IcebergSink(Mock(), _catalogue(tmp_path), "a.b")
     wanted = StructType([StructField("id", LongType())])
-    sink.change(planned(None, wanted, sink.abilities), wanted)
+    sink.apply_changes(plan_changes(None, wanted, sink.capabilities), wanted)
     with sink._needed().transaction() as transaction:
         transaction.set_properties({iceberg_maintenance.LEAST: "3", iceberg_maintenance.OLDEST: "0"})
     for batch in range(9):
         table = sink._needed()
-        target = Target(schema_to_pyarrow(table.schema()), f"{table.location()}/data", "stele-", {})
+        target = FileTarget(schema_to_pyarrow(table.schema()), f"{table.location()}/data", "stele-", {})
         with FileWriter(target) as writer:
             writer.write(pa.RecordBatch.from_pydict({"id": [batch]}))
-        iceberg.commit(table, list(writer.files), "app", batch)
+        iceberg.commit_files(table, list(writer.files), "app", batch)
         time.sleep(0.002)  # no snapshot is old in the millisecond it is made in
-        iceberg_maintenance.expire(table)
+        iceberg_maintenance.expire_snapshots(table)
     table = sink._needed()
     assert 3 <= len(table.snapshots()) < 3 + 4
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(9)]
-    assert iceberg.committed(table, "app", 8)
+    assert iceberg.is_committed(table, "app", 8)
     lists = {path.name for path in tmp_path.rglob("snap-*.avro")}
     assert lists == {snapshot.manifest_list.rpartition("/")[2] for snapshot in table.snapshots()}
-    assert iceberg_maintenance.sweep(table, f"{table.location()}/data") == []
+    assert iceberg_maintenance.delete_unreferenced(table, f"{table.location()}/data") == []
     stray = Path(f"{table.location()}/data/stele-stray.parquet".removeprefix("file://"))
     stray.write_bytes(b"")
-    assert iceberg_maintenance.sweep(table, f"{table.location()}/data") == [f"{table.location()}/data/{stray.name}"]
+    assert iceberg_maintenance.delete_unreferenced(table, f"{table.location()}/data") == [
+        f"{table.location()}/data/{stray.name}"
+    ]
     assert not stray.exists()
     assert len(list(stray.parent.glob("*.parquet"))) == 9
 

@@ -23,9 +23,9 @@ from tests.support.examples import scale_examples
 from stele.client import SchemaRegistryClient
 from stele.errors import AlreadyExists, EncodeError, Invalid, NotFound, SubjectNotFound
 from stele.spark import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, stream_sql
-from stele.spark.stream_sql import ColumnWanted, StatementInvalid, StreamNotFound
-from stele.spark.stream_sql.projection import fits
-from stele.spark.stream_sql.tokens import literal
+from stele.spark.stream_sql import RequestedColumn, StatementInvalid, StreamNotFound
+from stele.spark.stream_sql.projection import can_cast_losslessly
+from stele.spark.stream_sql.tokens import quote_string
 
 
 @pytest.fixture
@@ -58,7 +58,9 @@ def seen(df: DataFrame) -> list[tuple[Any, ...]]:
 
 def test_a_stream_is_a_table_without_a_schema_written(spark: SparkSession, orders: Path) -> None:
     """CREATE STREAM, then SELECT in batch and streaming, in SQL of any shape; plain spark.sql sees the name, too."""
-    assert stream_sql(spark, f"CREATE STREAM Orders WITH (path={literal(str(orders))}, topic=orders)").columns == []
+    assert (
+        stream_sql(spark, f"CREATE STREAM Orders WITH (path={quote_string(str(orders))}, topic=orders)").columns == []
+    )
     assert stream_sql(spark, "SELECT * FROM orders").columns == ["id", "place", "tags", "_schema_id"]
     assert rows(stream_sql(spark, "SELECT id, o.place.city, size(tags) FROM orders o WHERE id > 0")) == [
         (1, "city 1", 1),
@@ -83,7 +85,7 @@ def test_a_version_registered_between_two_selects_shows(
     create_stream(spark, "newest", options)
     create_stream(spark, "first", options, reader="1")
     create_stream(
-        spark, "chosen", options, columns=[("id", "BIGINT"), ColumnWanted("City", "STRUCT<city: STRING>")][:1]
+        spark, "chosen", options, columns=[("id", "BIGINT"), RequestedColumn("City", "STRUCT<city: STRING>")][:1]
     )
     before = stream_sql(spark, "SELECT * FROM newest")
     registry.add(SUBJECT, V2)
@@ -100,7 +102,7 @@ def test_a_version_registered_between_two_selects_shows(
 
 def test_columns_are_checked_and_cast(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
     """Declared columns are projection and lossless cast in their order; every other one is an error at its place."""
-    stream = f"STREAM s {{}} WITH (path={literal(str(orders))}, subject='{SUBJECT}')"
+    stream = f"STREAM s {{}} WITH (path={quote_string(str(orders))}, subject='{SUBJECT}')"
     wanted = "(`TAGS` ARRAY<VARCHAR(9)> COMMENT 'labels', id DECIMAL(12, 1), _Schema_Id BIGINT,)"
     df = [stream_sql(spark, "CREATE " + stream.format(wanted)), stream_sql(spark, "SELECT * FROM s")][1]
     assert df.schema.simpleString() == "struct<TAGS:array<string>,id:decimal(12,1),_Schema_Id:bigint>"
@@ -136,7 +138,7 @@ def test_the_statement_of_rip_42(spark: SparkSession, registry: StubRegistry, or
       'format.thrift-package'='com.xiaomi.xx:0.0.1-SNAPSHOT',
       'path'={path},
     );"""
-    stream_sql(spark, text.format(path=literal(str(orders.parent / "topic"))))
+    stream_sql(spark, text.format(path=quote_string(str(orders.parent / "topic"))))
     assert stream_sql(spark, "SELECT * FROM rocketmq_table").dtypes == [
         ("timestamp", "bigint"),
         ("user_id", "string"),
@@ -200,7 +202,9 @@ def test_what_stands_beside_the_record(
     assert rows(stream_sql(spark, "SELECT id, _topic, _offset FROM o WHERE id IS NOT NULL")) == [(1, "t", 5)]
     create_stream(spark, "o", table="raw_orders", column="payload", subject=SUBJECT, extras="false", replace=True)
     assert stream_sql(spark, "SELECT * FROM o").columns == ["id", "place", "tags"]
-    with pytest.raises(Invalid, match="table raw_orders have no column 'value': the option column is one of payload, "):
+    with pytest.raises(
+        Invalid, match="table raw_orders have no column 'value': set the option column to one of payload, "
+    ):
         create_stream(spark, "p", table="raw_orders", subject=SUBJECT)
     spark.catalog.dropTempView("raw_orders")
 
@@ -250,7 +254,7 @@ def test_types_that_contain_themselves(spark: SparkSession, registry: StubRegist
     registry.add("tree", tree)
     (orders.parent / "tree").mkdir()
     stream_sql(
-        spark, f"CREATE STREAM tree WITH (path={literal(str(orders.parent / 'tree'))}, subject=tree, recursion=1)"
+        spark, f"CREATE STREAM tree WITH (path={quote_string(str(orders.parent / 'tree'))}, subject=tree, recursion=1)"
     )
     stream_sql(spark, "INSERT INTO tree (leaf, next) SELECT 1, named_struct('leaf', 2)")
     assert rows(stream_sql(spark, "SELECT leaf, next.leaf FROM tree")) == [(1, 2)]
@@ -259,7 +263,7 @@ def test_types_that_contain_themselves(spark: SparkSession, registry: StubRegist
 def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Path) -> None:
     """SHOW, DESCRIBE and DROP know streams by name in any case, leave what is not one to Spark, and hide secrets."""
     stream_sql(
-        spark, f"CREATE STREAM one WITH (path={literal(str(orders))}, subject='{SUBJECT}', option.pass='secret')"
+        spark, f"CREATE STREAM one WITH (path={quote_string(str(orders))}, subject='{SUBJECT}', option.pass='secret')"
     )
     (shown,) = stream_sql(spark, "SHOW STREAMS").collect()
     assert shown == Row(name="one", subject=SUBJECT, records=f"parquet files of {orders}", mode="FAILFAST")
@@ -383,21 +387,21 @@ def test_names_and_values_cannot_break_out(spark: SparkSession, orders: Path) ->
     """Names with quotes, dots and semicolons stay names, and values of options stay values."""
     for name in ("a`b", "a.b", "x; DROP VIEW y", "it's", "ünï", "stream", "a$b"):
         quoted = "`" + name.replace("`", "``") + "`"
-        value = literal(f"{SUBJECT}")
-        script(spark, f"CREATE STREAM {quoted} WITH (path={literal(str(orders))}, `subject`={value})")
+        value = quote_string(f"{SUBJECT}")
+        script(spark, f"CREATE STREAM {quoted} WITH (path={quote_string(str(orders))}, `subject`={value})")
         assert stream_sql(spark, f"SELECT {quoted}.id FROM {quoted}").count() == 3
         assert stream_sql(spark, f"SELECT {quoted}.id FROM STREAM({quoted})").isStreaming
         stream_sql(spark, f"DROP STREAM {quoted}")
         assert not spark.catalog.tableExists(quoted)
     with pytest.raises(SubjectNotFound):
-        stream_sql(spark, f"CREATE STREAM s WITH (path={literal(str(orders))}, subject='x''); DROP VIEW y; --')")
+        stream_sql(spark, f"CREATE STREAM s WITH (path={quote_string(str(orders))}, subject='x''); DROP VIEW y; --')")
 
 
 @settings(max_examples=scale_examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=20))
 def test_spark_reads_literals_as_they_are_meant(spark: SparkSession, values: list[str]) -> None:
     """The strings this package writes and reads are, to Spark, the same strings."""
-    assert list(spark.sql(f"SELECT {', '.join(map(literal, values))}").first() or ()) == values
+    assert list(spark.sql(f"SELECT {', '.join(map(quote_string, values))}").first() or ()) == values
 
 
 TYPES = [
@@ -414,20 +418,20 @@ def test_what_fits_is_not_lost(spark: SparkSession) -> None:
     }  # fmt: skip
     casts = []
     for held in TYPES:
-        assert fits(held, held)
+        assert can_cast_losslessly(held, held)
         for wanted in TYPES:
-            good = fits(held, wanted)
-            assert fits(t.ArrayType(held), t.ArrayType(wanted)) == good
-            assert fits(t.MapType(held, held), t.MapType(wanted, wanted)) == good
+            good = can_cast_losslessly(held, wanted)
+            assert can_cast_losslessly(t.ArrayType(held), t.ArrayType(wanted)) == good
+            assert can_cast_losslessly(t.MapType(held, held), t.MapType(wanted, wanted)) == good
             one, other = t.StructType().add("a", held), t.StructType().add("A", wanted)
-            assert fits(one, other) == good
+            assert can_cast_losslessly(one, other) == good
             for value in extremes.get(held.simpleString(), ()) if good else ():
                 there = f"CAST({value} AS {held.simpleString()})"
                 casts.append(f"CAST(CAST({there} AS {wanted.simpleString()}) AS {held.simpleString()}) = {there}")
     assert len(casts) > 20
     assert all(spark.sql(f"SELECT {', '.join(casts)}").first() or [False])
-    assert not fits(t.LongType(), t.DoubleType())
-    assert not fits(t.StringType(), t.LongType())
+    assert not can_cast_losslessly(t.LongType(), t.DoubleType())
+    assert not can_cast_losslessly(t.StringType(), t.LongType())
 
 
 CONNECT = """

@@ -32,7 +32,7 @@ from stele.cli.sql import RowShape, StatementRunner
 from stele.cli.sql_shell import _make_completer, history_file, is_finished, read_statements
 from stele.errors import NotInstalled, SteleError
 from stele.spark import drop_stream, list_streams
-from stele.spark.stream_sql.display import Rows, csv_text, grid, html, json_lines
+from stele.spark.stream_sql.display import FirstRows, format_csv, format_grid, format_html, format_json_lines
 
 
 @pytest.fixture
@@ -147,20 +147,20 @@ VALUES = Row("n", "b", "s", "d", "t", "i", "x", "big")(
 
 def test_values_are_shown_for_eyes_and_programs() -> None:
     """Every kind of value has a text without control characters, and a JSON that programs read; HTML is escaped."""
-    rows = Rows(("a", "a", "<b>"), [(VALUES, True, {1: [1.5]}), ("x" * 100, None, float("inf"))], more=True)
-    drawn = grid(rows)
+    rows = FirstRows(("a", "a", "<b>"), [(VALUES, True, {1: [1.5]}), ("x" * 100, None, float("inf"))], more=True)
+    drawn = format_grid(rows)
     assert "\x1b" not in drawn
     assert "…" in drawn
     assert drawn.endswith("(2 rows, and there are more)")
-    first, second = map(json.loads, json_lines(rows))
+    first, second = map(json.loads, format_json_lines(rows))
     assert first["a"]["b"] == "AP8="
     assert first["a"]["big"] == str(1 << 90)
     assert (first["a_2"], first["<b>"], second["a_2"]) == (True, {"1": [1.5]}, None)
-    table = list(csv.reader(io.StringIO(csv_text(rows, head=True))))
+    table = list(csv.reader(io.StringIO(format_csv(rows, head=True))))
     assert table[0] == ["a", "a", "<b>"]
     assert (table[1][1], table[2][1]) == ("true", "")
-    assert "<b>" not in html(rows)
-    assert html(Rows((), ())) == "<p>done</p>"
+    assert "<b>" not in format_html(rows)
+    assert format_html(FirstRows((), ())) == "<p>done</p>"
 
 
 @pytest.mark.parametrize(

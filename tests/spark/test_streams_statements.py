@@ -10,20 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.spark.stream_sql.parser import parse, parsed
-from stele.spark.stream_sql.query_rewrite import rewritten
+from stele.spark.stream_sql.parser import parse_statement, parse_text
+from stele.spark.stream_sql.query_rewrite import rewrite_query
 from stele.spark.stream_sql.statements import (
-    ColumnWanted,
     CreateStream,
     DescribeStream,
     DropStream,
     InsertInto,
-    Option,
+    OptionSetting,
+    RequestedColumn,
     ShowStreams,
     SparkStatement,
     Statement,
 )
-from stele.spark.stream_sql.tokens import Kind, StatementInvalid, literal, pieces, quote, tokens, unquoted
+from stele.spark.stream_sql.tokens import (
+    SqlTokenKind,
+    StatementInvalid,
+    iterate_tokens,
+    parse_string,
+    quote_name,
+    quote_string,
+    split_statements,
+)
 
 T = TypeVar("T")
 
@@ -44,13 +52,13 @@ QUERIES = st.sampled_from(
         "TABLE x",
     ]
 )
-COLUMNS = st.builds(ColumnWanted, NAMES, TYPES, st.none() | TEXTS)
+COLUMNS = st.builds(RequestedColumn, NAMES, TYPES, st.none() | TEXTS)
 STATEMENTS = st.one_of(
     st.builds(
         CreateStream,
         NAMES,
         st.lists(COLUMNS, max_size=3).map(tuple),
-        st.lists(st.builds(Option, TEXTS, TEXTS), max_size=3).map(tuple),
+        st.lists(st.builds(OptionSetting, TEXTS, TEXTS), max_size=3).map(tuple),
         st.booleans(),
         st.just(False),
     ),
@@ -74,20 +82,20 @@ def _attempt(call: Callable[[], T]) -> tuple[T | None, StatementInvalid | None]:
 @given(STATEMENTS)
 def test_a_printed_statement_reads_back(statement: Statement) -> None:
     """Whatever names, options and comments hold, the normal form of a statement is read as that statement."""
-    assert parse(str(statement)) == statement
+    assert parse_text(str(statement)) == statement
 
 
 @given(st.lists(STATEMENTS, max_size=4))
 def test_statements_part_at_semicolons_only(statements: list[Statement]) -> None:
     """A text of several statements is those statements, whatever strings and quoted names hold."""
     text = ";\n-- a comment; with one\n".join(map(str, statements)) + ";;"
-    assert [parsed(piece) for piece in pieces(text)] == statements
+    assert [parse_statement(piece) for piece in split_statements(text)] == statements
 
 
 @given(TEXTS)
 def test_any_text_is_tokens_or_an_error_with_a_place(text: str) -> None:
     """Tokens cover a text in order, with nothing but spaces and comments between; otherwise the place is said."""
-    found, refused = _attempt(lambda: list(tokens(text)))
+    found, refused = _attempt(lambda: list(iterate_tokens(text)))
     if refused is not None:
         assert refused.line >= 1
         assert refused.column >= 1
@@ -100,17 +108,17 @@ def test_any_text_is_tokens_or_an_error_with_a_place(text: str) -> None:
 @given(TEXTS)
 def test_literals_and_names_are_one_token(text: str) -> None:
     """A value written as a string, or as a quoted name, cannot end early: it is one token that says the value."""
-    (string,) = tokens(literal(text))
-    assert (string.kind, unquoted(string.text)) == (Kind.STRING, text)
+    (string,) = iterate_tokens(quote_string(text))
+    assert (string.kind, parse_string(string.text)) == (SqlTokenKind.STRING, text)
     if text:
-        (name,) = tokens(quote(text))
+        (name,) = iterate_tokens(quote_name(text))
         assert name.name == text
 
 
 def test_the_seeds_statements_are_read() -> None:
     """Pravega's CREATE STREAM and the table of RIP-42, with its comma at the end, say what they mean."""
-    assert parse("CREATE STREAM sensorData WITH (PRAVEGA-STREAM='scope/sensorDataStream'); ") == CreateStream(
-        "sensorData", (), (Option("PRAVEGA-STREAM", "scope/sensorDataStream"),)
+    assert parse_text("CREATE STREAM sensorData WITH (PRAVEGA-STREAM='scope/sensorDataStream'); ") == CreateStream(
+        "sensorData", (), (OptionSetting("PRAVEGA-STREAM", "scope/sensorDataStream"),)
     )
     table = """create table rocketmq_table (
       timestamp BIGINT,
@@ -123,7 +131,7 @@ def test_the_seeds_statements_are_read() -> None:
       'format.thrift-class'='com.xiaomi.xx',
       'format.thrift-package'='com.xiaomi.xx:0.0.1-SNAPSHOT',
     );"""
-    found = parse(table)
+    found = parse_text(table)
     assert isinstance(found, CreateStream)
     assert [str(column) for column in found.columns] == [
         "timestamp BIGINT",
@@ -164,7 +172,7 @@ def test_the_seeds_statements_are_read() -> None:
 def test_errors_say_where_and_what(text: str, message: str) -> None:
     """A statement that cannot be read is an error with its place, what was expected, and what is there."""
     with pytest.raises(StatementInvalid, match=message):
-        parse(text)
+        parse_text(text)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +197,8 @@ def test_errors_say_where_and_what(text: str, message: str) -> None:
 )
 def test_statements_of_spark_are_left_alone(text: str) -> None:
     """What is not about streams goes to Spark as it is written; a script with semicolons inside is one statement."""
-    assert parse(text + ";") == SparkStatement(text)
-    assert len(pieces(f"{text}; SELECT 1")) == 2
+    assert parse_text(text + ";") == SparkStatement(text)
+    assert len(split_statements(f"{text}; SELECT 1")) == 2
 
 
 @pytest.mark.parametrize(
@@ -242,15 +250,15 @@ def test_statements_of_spark_are_left_alone(text: str) -> None:
 )
 def test_queries_read_the_views_of_streams(given_: str, expected: str, batch: set[str], streaming: set[str]) -> None:
     """Streams are found where relations stand; names in strings, functions, columns and CTEs are left alone."""
-    (piece,) = pieces(given_)
-    query = rewritten(piece, {"s", "r", "s$dead"})
+    (piece,) = split_statements(given_)
+    query = rewrite_query(piece, {"s", "r", "s$dead"})
     assert (query.text, query.batch, query.streaming) == (expected, batch, streaming)
 
 
 def test_places_lead_back_to_the_original() -> None:
     """An offset in the query for Spark is line and column in what the user wrote, before and behind what changed."""
     text = "SELECT 1;\n  SELECT STREAM a\n FROM STREAM(s) WHERE nope"
-    query = rewritten(pieces(text)[1], {"s"})
+    query = rewrite_query(split_statements(text)[1], {"s"})
     assert query.place(query.text.index("SELECT")) == (2, 3)
     assert query.place(query.text.index("a\n")) == (2, 17)
     assert query.place(query.text.index("$stream")) == (3, 7)
@@ -279,9 +287,9 @@ def test_places_lead_back_to_the_original() -> None:
 def test_hostile_texts_end(start: str, part: str) -> None:
     """Long and unbalanced texts are read or refused with a short sentence, without recursion and in linear time."""
     text = start + part * 10_001
-    found, refused = _attempt(lambda: pieces(text))
+    found, refused = _attempt(lambda: split_statements(text))
     for piece in found or ():
-        _, wrong = _attempt(lambda piece=piece: parsed(piece))
-        rewritten(piece, {"s"})
+        _, wrong = _attempt(lambda piece=piece: parse_statement(piece))
+        rewrite_query(piece, {"s"})
         refused = refused or wrong
     assert len(str(refused)) < 500

@@ -123,7 +123,7 @@ def backtest(
                 engine=stored.engine,
             )
         shown.print_report(answer)
-    raise typer.Exit(0 if answer.passed(allow_damaged=allow_damaged) else 1)
+    raise typer.Exit(0 if answer.has_passed(allow_damaged=allow_damaged) else 1)
 
 
 @expand_dataclass

@@ -74,10 +74,10 @@ def list_dead_letters(
     JSON and CSV have the whole record, as base64.
     """
     with exit_on_error():
-        from stele.spark.pipeline.sessions import session_of, usable
+        from stele.spark.pipeline.sessions import find_session, open_session
 
         config = load_pipeline(file)
-        with session_of(config, usable(config, None)) as spark:
+        with open_session(config, find_session(config, None)) as spark:
             found = _select_letters(dead_letters(config, spark=spark), where, replayed=replayed)
             rows = _list_rows(found, limit) if by is None else _count_rows(found, by, limit)
     _print_rows(rows, output)

@@ -63,7 +63,7 @@ def infer_data(
         refused = False
         if register:
             answer = register_inferred(answer, register, registry_named(registry))
-            refused = answer.offer is not None and not answer.offer.taken
+            refused = answer.offer is not None and not answer.offer.is_registered
         shown.print_report(answer)
     raise typer.Exit(1 if refused or (strict and not answer.keeps_data) else 0)
 

@@ -97,7 +97,7 @@ def report(
     """Write a page with plots: throughput, schema ids in use, dead letters and batches over time."""
     with exit_on_error():
         from stele.spark.data_audit.report import to_html
-        from stele.spark.pipeline.history import summary as summarised
+        from stele.spark.pipeline.history import read_history as summarised
 
         page = to_html(summarised(load_pipeline(file)))
         if to is None:
@@ -107,9 +107,9 @@ def report(
 
 
 def _plan_tables(config: PipelineConfig, *, apply: bool = False) -> list[TablePlan]:
-    from stele.spark.pipeline.sessions import session_of, usable
+    from stele.spark.pipeline.sessions import find_session, open_session
 
-    with session_of(config, usable(config, None)) as spark:
+    with open_session(config, find_session(config, None)) as spark:
         plans = plan_pipeline(config, spark=spark)
         if apply and not any(each.clashes for each in plans):
             return apply_plan(config, spark=spark)
@@ -131,7 +131,7 @@ def _print_plans(plans: Sequence[TablePlan], *, done: bool = False) -> None:
 
 def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, output: Output, *, again: bool) -> None:
     from stele.spark.data_audit.report import print_text
-    from stele.spark.pipeline.status import status as found
+    from stele.spark.pipeline.status import read_status as found
 
     now = found(config)
     if output is Output.JSON:
@@ -154,9 +154,9 @@ def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, out
 
 def _progress_printer(config: PipelineConfig) -> Callable[[BatchReport], None]:
     """A line about each batch, on standard error."""
-    from stele.spark.pipeline.kafka_lag import LagWatch, lag
+    from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
 
-    watch = LagWatch(lambda: lag(config))
+    watch = LagMeter(lambda: measure_lag(config))
 
     def show(batch: BatchReport) -> None:
         behind = watch()
@@ -167,20 +167,20 @@ def _progress_printer(config: PipelineConfig) -> Callable[[BatchReport], None]:
 
 def batch_line(batch: BatchReport, behind: int | None = None) -> str:
     """What is said about a batch."""
-    from stele.spark.data_audit.report import several
-    from stele.spark.pipeline.status import rate
+    from stele.spark.data_audit.report import pluralize
+    from stele.spark.pipeline.status import records_per_second
 
     ids = [f"id {name or '–'}: {count:,}" for name, count in sorted(batch.records.items(), key=_by_number)]
     if len(ids) > MOST_IDS:
         ids[MOST_IDS:] = [f"{len(ids) - MOST_IDS} more"]
     named = f" ({', '.join(ids)})" if ids else ""
     parts = [
-        f"{strftime('%H:%M:%S')} batch {batch.batch}: {several(batch.rows, 'row')}{named}",
-        several(batch.dead_letters, "dead letter"),
+        f"{strftime('%H:%M:%S')} batch {batch.batch}: {pluralize(batch.rows, 'row')}{named}",
+        pluralize(batch.dead_letters, "dead letter"),
         *(f"{subject} v{version}" for subject, version in batch.versions.items()),
         f"{batch.seconds:.1f} s",
     ]
-    speed = rate([batch])
+    speed = records_per_second([batch])
     parts += [f"{speed:,.0f} records/s"] if speed else []
     parts += [] if behind is None else [f"{behind:,} behind Kafka"]
     parts += [f"new columns: {', '.join(batch.columns_added)}"] if batch.columns_added else []
@@ -195,10 +195,10 @@ def _by_number(item: tuple[str, int]) -> tuple[bool, int, str]:
 
 def print_summary(done: PipelineReport) -> None:
     """Print the sums of a run."""
-    from stele.spark.data_audit.report import several
+    from stele.spark.data_audit.report import pluralize
 
     versions = "; ".join(f"{subject} {', '.join(map(str, used))}" for subject, used in done.versions.items())
     counts = ((done.rows, "row"), (done.dead_letters, "dead letter"), (done.tombstones, "tombstone"))
     batches = f"{done.batches:,} batch{'' if done.batches == 1 else 'es'}"
-    told = ", ".join((batches, *(several(count, what) for count, what in counts)))
+    told = ", ".join((batches, *(pluralize(count, what) for count, what in counts)))
     console.print(Text(f"{told}; versions used: {versions or '–'}"), soft_wrap=True)

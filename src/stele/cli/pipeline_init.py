@@ -20,7 +20,7 @@ from stele.cli.pipeline_file import write_text
 from stele.client import Retry, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import InvalidRequest, NotFound, SteleError
 from stele.spark.pipeline.config import TableKind
-from stele.spark.pipeline.scaffold import Start, pipeline_toml
+from stele.spark.pipeline.scaffold import PipelineAnswers, render_pipeline_toml
 
 
 class Kind(StrEnum):
@@ -52,17 +52,17 @@ def init(
     with exit_on_error():
         if file.exists() and not force:
             raise InvalidRequest(f"{file} is there already; --force writes over it")
-        given = Start(kafka, tuple(topic or ()), path, subject, registry, table, kind.value)
+        given = PipelineAnswers(kafka, tuple(topic or ()), path, subject, registry, table, kind.value)
         start = _ask_for_missing(given) if _is_interactive() else given
-        start.check()
+        start.check_answers()
         hints = [_registry_hint(start.registry, name) for name in start.subjects]
-        write_text(file, pipeline_toml(_relative_to(start, file.parent), file.parent, spark=_spark_version()))
+        write_text(file, render_pipeline_toml(_relative_to(start, file.parent), file.parent, spark=_spark_version()))
     for hint in hints:
         errors.print(Text(hint), soft_wrap=True)
     typer.echo(file)
 
 
-def _ask_for_missing(start: Start) -> Start:
+def _ask_for_missing(start: PipelineAnswers) -> PipelineAnswers:
     """The answers, with what nothing can be done without asked for."""
     replace = msgspec.structs.replace
     complete = (start.bootstrap and start.topics) or (start.path and start.subject)
@@ -79,7 +79,7 @@ def _ask_for_missing(start: Start) -> Start:
         start = replace(start, topics=tuple(name.strip() for name in named.split(",") if name.strip()))
     if start.path and not start.subject:
         start = replace(start, subject=typer.prompt("Subject of the records"))
-    start.check()
+    start.check_answers()
     if not start.table:
         start = replace(start, table=typer.prompt("Table", default=start.tables[0]))
     kind = _ask_choice("Kind of table", tuple(Kind), start.kind)
@@ -93,7 +93,7 @@ def _ask_choice(question: str, words: Sequence[str], default: str) -> str:
     return str(answer)
 
 
-def _relative_to(start: Start, folder: Path) -> Start:
+def _relative_to(start: PipelineAnswers, folder: Path) -> PipelineAnswers:
     """The answers with paths that count from the file's folder, as those in it do."""
 
     def moved(path: str) -> str:

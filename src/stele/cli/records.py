@@ -20,8 +20,8 @@ from stele.errors import InvalidRequest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from stele.spark.data_audit.aggregation import Records
-    from stele.spark.data_audit.report import Reported
+    from stele.spark.data_audit.aggregation import RecordColumn
+    from stele.spark.data_audit.report import HasReport
     from stele.spark.registry.clients import RegistryLike
 
 
@@ -73,7 +73,7 @@ class Stored:
         return registry_named(self.registry)
 
     @contextmanager
-    def open_records(self, timestamp: str | None = None, position: Sequence[str] = ()) -> Iterator[Records]:
+    def open_records(self, timestamp: str | None = None, position: Sequence[str] = ()) -> Iterator[RecordColumn]:
         """The records, in a Spark of this command's own."""
         from stele.spark.data_audit.stored_records import read_records
 
@@ -98,14 +98,14 @@ class ReportOptions:
         Path | None, typer.Option("--to", help="Write the report to this file instead of standard output.")
     ] = None
 
-    def print_report(self, answer: Reported) -> None:
+    def print_report(self, answer: HasReport) -> None:
         """Print a report or write it to the file. Raises `InvalidRequest`."""
-        from stele.spark.data_audit import print_text, shown, to_html, to_json
+        from stele.spark.data_audit import print_text, to_html, to_json, to_text
 
         if self.to is None and self.output is ReportShape.TEXT:
             print_text(answer, console)
             return
-        made = {ReportShape.TEXT: shown, ReportShape.JSON: to_json, ReportShape.HTML: to_html}[self.output](answer)
+        made = {ReportShape.TEXT: to_text, ReportShape.JSON: to_json, ReportShape.HTML: to_html}[self.output](answer)
         if self.to is None:
             typer.echo(made, nl=not made.endswith("\n"))
             return

@@ -18,8 +18,8 @@ from stele.errors import InvalidRequest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from stele.spark.data_audit import Migrated, Migration
-    from stele.spark.data_audit.reencode.output import Existing, Target
+    from stele.spark.data_audit import MigratedRecords, Migration
+    from stele.spark.data_audit.reencode.output import ExistingData, OutputTarget
 
 
 @dataclass(frozen=True)
@@ -55,20 +55,20 @@ class Placed:
         bool, typer.Option("--verify-values", help="Compare their values with the old ones, too; within one language.")
     ] = False
 
-    def targets(self, stored: Stored) -> tuple[Target, Target]:
+    def targets(self, stored: Stored) -> tuple[OutputTarget, OutputTarget]:
         """For records and for dead letters. Raises `InvalidRequest`."""
-        from stele.spark.data_audit.reencode.output import Target, check_apart
+        from stele.spark.data_audit.reencode.output import OutputTarget, check_separate
 
         if not self.out:
             raise InvalidRequest("--out says where the new records go; --dry-run only counts them")
         if self.append and self.overwrite:
             raise InvalidRequest("--append and --overwrite exclude one another")
-        existing: Existing = "append" if self.append else "overwrite" if self.overwrite else "refuse"
+        existing: ExistingData = "append" if self.append else "overwrite" if self.overwrite else "refuse"
         form = self.out_format or stored.data_format
-        made = Target(self.out, form, existing)
+        made = OutputTarget(self.out, form, existing)
         # dead letters hold a struct, which text formats other than JSON cannot
-        dead = Target(self.dead or f"{self.out.rstrip('/')}-dead", "json" if form == "csv" else form, existing)
-        check_apart(stored.data, made, dead, stored.data_format)
+        dead = OutputTarget(self.dead or f"{self.out.rstrip('/')}-dead", "json" if form == "csv" else form, existing)
+        check_separate(stored.data, made, dead, stored.data_format)
         return made, dead
 
 
@@ -88,16 +88,16 @@ def reencode(
     with exit_on_error():
         if placed.dry_run:
             with spark_session() as spark:
-                answer = _reencode_records(spark, stored, new, subject).counted()
+                answer = _reencode_records(spark, stored, new, subject).count_records()
         else:
             targets = placed.targets(stored)
             with spark_session() as spark:
                 answer = _write_records(spark, stored, new, placed, subject, targets)
         shown.print_report(answer)
-    raise typer.Exit(0 if answer.good else 1)
+    raise typer.Exit(0 if answer.is_complete else 1)
 
 
-def _reencode_records(spark: SparkSession, stored: Stored, new: New, subject: str) -> Migrated:
+def _reencode_records(spark: SparkSession, stored: Stored, new: New, subject: str) -> MigratedRecords:
     from stele.spark.data_audit import migrate
     from stele.spark.data_audit.stored_records import read_stored
 
@@ -122,7 +122,12 @@ def _reencode_records(spark: SparkSession, stored: Stored, new: New, subject: st
 
 
 def _write_records(
-    spark: SparkSession, stored: Stored, new: New, placed: Placed, subject: str, targets: tuple[Target, Target]
+    spark: SparkSession,
+    stored: Stored,
+    new: New,
+    placed: Placed,
+    subject: str,
+    targets: tuple[OutputTarget, OutputTarget],
 ) -> Migration:
     from stele.spark.data_audit.reencode import output
 
@@ -130,22 +135,22 @@ def _write_records(
     for each in targets:
         output.check_empty(spark, each)
     moved = _reencode_records(spark, stored, new, subject)
-    before = output.count(spark, target) if placed.append else 0
+    before = output.count_records(spark, target) if placed.append else 0
     moved.every.persist()
     try:
-        counted = moved.counted()
-        output.write(moved.good, target, stored.column)
+        counted = moved.count_records()
+        output.write_records(moved.good, target, stored.column)
         if counted.dead:
-            output.write(moved.dead, dead, stored.column)
+            output.write_records(moved.dead, dead, stored.column)
         seen = None
         if placed.verify or placed.verify_values:
             headers = stored.headers or new.headers_into
-            seen = output.verified(
+            seen = output.verify_records(
                 spark, target, stored.column, headers, moved, before=before, values=placed.verify_values
             )
     finally:
         moved.every.unpersist()
-    return output.settled(counted, seen)
+    return output.with_verification(counted, seen)
 
 
 def _version_number(version: str) -> int | Literal["latest"]:

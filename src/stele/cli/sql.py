@@ -90,22 +90,22 @@ def _parse_setting(said: str) -> tuple[str, str]:
 
 def _check_statements(texts: Iterable[str]) -> None:
     """Raise for what cannot be read, before Spark is started and anything is run."""
-    from stele.spark.stream_sql.parser import parsed
-    from stele.spark.stream_sql.tokens import pieces
+    from stele.spark.stream_sql.parser import parse_statement
+    from stele.spark.stream_sql.tokens import split_statements
 
     for text in texts:
-        for piece in pieces(text):
-            parsed(piece)
+        for piece in split_statements(text):
+            parse_statement(piece)
 
 
 def _start_session(settings: Mapping[str, str]) -> SparkSession:
     """A Spark of this command's own. Settings that are not Spark's are set once it runs: its launcher drops them."""
     from stele.spark.session import local_session
-    from stele.spark.stream_sql.errors import quiet
+    from stele.spark.stream_sql.errors import silence_spark
 
     own = {name: value for name, value in settings.items() if name.startswith("spark.")}
     spark = local_session("stele sql", 2, **own)
-    quiet(spark)
+    silence_spark(spark)
     for name in settings.keys() - own.keys():
         spark.conf.set(name, settings[name])
     return spark
@@ -122,13 +122,13 @@ class StatementRunner:
 
     def run(self, text: str) -> None:
         """Run statements in turn. Raises the `SteleError` of the first that fails."""
-        from stele.spark.stream_sql.errors import told
-        from stele.spark.stream_sql.execute import run
-        from stele.spark.stream_sql.tokens import pieces
+        from stele.spark.stream_sql.errors import translate_failures
+        from stele.spark.stream_sql.execute import run_statement
+        from stele.spark.stream_sql.tokens import split_statements
 
-        for piece in pieces(text):
-            with told(self._spark, piece):
-                df = run(self._spark, piece)
+        for piece in split_statements(text):
+            with translate_failures(self._spark, piece):
+                df = run_statement(self._spark, piece)
                 if df.isStreaming:
                     self._follow_stream(df)
                 elif df.columns:
@@ -139,33 +139,33 @@ class StatementRunner:
     def names(self) -> Iterable[str]:
         """Names of streams and of their columns, as their views have them."""
         from stele.spark.stream_sql.stream_catalog import list_streams
-        from stele.spark.stream_sql.tokens import quote, shown
+        from stele.spark.stream_sql.tokens import quote_name, short_name
 
         for stream in list_streams(self._spark):
-            yield shown(stream.name)
-            yield from map(shown, self._spark.table(quote(stream.name)).columns)
+            yield short_name(stream.name)
+            yield from map(short_name, self._spark.table(quote_name(stream.name)).columns)
 
     def _print_rows(self, df: DataFrame, *, head: bool) -> None:
-        from stele.spark.stream_sql.display import csv_text, first_rows, grid, json_lines
+        from stele.spark.stream_sql.display import format_csv, format_grid, format_json_lines, take_first_rows
 
-        found = first_rows(df, self._most)
+        found = take_first_rows(df, self._most)
         if self._shape is RowShape.JSON:
-            _write_lines(json_lines(found))
+            _write_lines(format_json_lines(found))
         elif self._shape is RowShape.CSV:
-            _write_lines([csv_text(found, head=head).removesuffix("\n")] if head or found.rows else [])
+            _write_lines([format_csv(found, head=head).removesuffix("\n")] if head or found.rows else [])
         elif head or found.rows:
-            _write_lines([grid(found)])
+            _write_lines([format_grid(found)])
 
     def _follow_stream(self, df: DataFrame) -> None:
         """Print the rows of a stream as they arrive, until there are no more or Ctrl-C."""
-        from stele.spark.stream_sql.console import follow
+        from stele.spark.stream_sql.console import follow_stream
 
         def show(batch: DataFrame, number: int) -> None:
             self._print_rows(batch, head=number == 0)
 
         if sys.stderr.isatty():
             sys.stderr.write("rows are printed as they arrive; Ctrl-C ends it\n")
-        follow(df, show, available_now=self._available_now)
+        follow_stream(df, show, available_now=self._available_now)
 
 
 def _write_lines(lines: Iterable[str]) -> None:

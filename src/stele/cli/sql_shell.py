@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stele import __version__
 from stele.errors import NotInstalled
-from stele.spark.stream_sql.tokens import StatementInvalid, Unfinished, parted
+from stele.spark.stream_sql.tokens import StatementInvalid, UnfinishedText, split_finished
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
@@ -101,8 +101,8 @@ def is_finished(text: str) -> bool:
     if not text.strip() or text.strip().lower() in {*_LEAVE, "help"}:
         return True
     try:
-        whole, rest = parted(text)
-    except Unfinished:
+        whole, rest = split_finished(text)
+    except UnfinishedText:
         return False
     except StatementInvalid:
         return True

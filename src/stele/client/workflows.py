@@ -16,7 +16,7 @@ from stele.protocol.confluent import Association, SchemaReference
 from stele.wire.confluent import RecordField
 
 MAX_REFERENCES = 1000
-"""Documents one schema may draw in; a registry that says more is not followed."""
+"""DocumentAggregator one schema may draw in; a registry that says more is not followed."""
 
 
 def resolve(schema: int | UUID, *, context: str = "") -> Workflow[ResolvedSchema]:

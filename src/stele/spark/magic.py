@@ -25,27 +25,29 @@ _OPTION: Final = re.compile(r"\s*(--registry|-o|-n)(?:\s+|=)(\S+)")
 _ROWS: Final = 20
 
 
-class Shown:
+class CellResult:
     """The answer to a cell. `df` is the DataFrame; rows are taken from it when it is shown."""
 
     def __init__(self, df: DataFrame, most: int) -> None:
-        from stele.spark.stream_sql.display import Rows, first_rows
+        from stele.spark.stream_sql.display import FirstRows, take_first_rows
 
         self.df = df
         self._streaming = df.isStreaming
-        self._rows = Rows(tuple(df.columns), ()) if self._streaming or not df.columns else first_rows(df, most)
+        self._rows = (
+            FirstRows(tuple(df.columns), ()) if self._streaming or not df.columns else take_first_rows(df, most)
+        )
 
     def __repr__(self) -> str:
-        from stele.spark.stream_sql.display import grid
+        from stele.spark.stream_sql.display import format_grid
 
         if self._streaming:
             return f"a stream with the columns {', '.join(self.df.columns)}; -o names it, .writeStream starts it"
-        return grid(self._rows) if self.df.columns else "done"
+        return format_grid(self._rows) if self.df.columns else "done"
 
     def _repr_html_(self) -> str | None:
-        from stele.spark.stream_sql.display import html
+        from stele.spark.stream_sql.display import format_html
 
-        return None if self._streaming else html(self._rows)
+        return None if self._streaming else format_html(self._rows)
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -55,10 +57,10 @@ def load_ipython_extension(shell: Any) -> None:
     except ImportError as missing:
         raise NotInstalled("IPython", "notebook") from missing
 
-    def stele(line: str, cell: str | None = None) -> Shown | None:
+    def stele(line: str, cell: str | None = None) -> CellResult | None:
         """Run SQL over registered streams: %%stele [--registry URL] [-o NAME] [-n ROWS]."""
         try:
-            return _run(shell, line, cell)
+            return _run_cell(shell, line, cell)
         except SteleError as error:
             # IPython shows a UsageError as one line, without the stack
             raise UsageError(str(error)) from None
@@ -66,27 +68,27 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magic_function(stele, magic_kind="line_cell", magic_name="stele")
 
 
-def _run(shell: Any, line: str, cell: str | None) -> Shown | None:
-    from stele.spark.stream_sql.errors import told
-    from stele.spark.stream_sql.execute import run
-    from stele.spark.stream_sql.tokens import pieces
+def _run_cell(shell: Any, line: str, cell: str | None) -> CellResult | None:
+    from stele.spark.stream_sql.errors import translate_failures
+    from stele.spark.stream_sql.execute import run_statement
+    from stele.spark.stream_sql.tokens import split_statements
 
-    options, rest = _options(line)
+    options, rest = _parse_options(line)
     if cell is not None and rest.strip():
         raise InvalidRequest(f"%%stele takes --registry, -o and -n, not {rest.strip()[:40]!r}")
-    spark = _session(shell)
+    spark = _find_session(shell)
     if "--registry" in options:
         spark.conf.set("stele.registry", options["--registry"])
     shown = None
-    for piece in pieces(rest if cell is None else cell):
-        with told(spark, piece):
-            shown = Shown(run(spark, piece), int(options.get("-n", _ROWS)))
+    for piece in split_statements(rest if cell is None else cell):
+        with translate_failures(spark, piece):
+            shown = CellResult(run_statement(spark, piece), int(options.get("-n", _ROWS)))
     if shown is not None and "-o" in options:
         shell.user_ns[options["-o"]] = shown.df
     return shown
 
 
-def _options(line: str) -> tuple[dict[str, str], str]:
+def _parse_options(line: str) -> tuple[dict[str, str], str]:
     """What stands before the statement, and the statement."""
     options: dict[str, str] = {}
     at = 0
@@ -101,7 +103,7 @@ def _options(line: str) -> tuple[dict[str, str], str]:
     return options, line[at:]
 
 
-def _session(shell: Any) -> SparkSession:
+def _find_session(shell: Any) -> SparkSession:
     from stele.spark.session import local_session, require_spark
 
     require_spark()

@@ -25,7 +25,7 @@ from tests.support.kafka import kafka
 from tests.support.server_process import free_port, wait_ready
 
 from stele.spark.pipeline import dead_letters, load_config
-from stele.spark.pipeline.journal import Journal
+from stele.spark.pipeline.journal import BatchJournal
 from stele.spark.pipeline.sinks import open_sink
 
 pytestmark = pytest.mark.servers
@@ -115,18 +115,18 @@ class Sender(threading.Thread):
 
 
 def _kill_again_and_again(
-    file: Path, log: Path, journal: Journal, registry: Restarting, going: Callable[[], bool]
+    file: Path, log: Path, journal: BatchJournal, registry: Restarting, going: Callable[[], bool]
 ) -> int:
     """Run the pipeline until all is sent, with SIGKILL after some batches, at any moment; how often it was killed."""
     chance, kills = random.Random(11), 0
     while going():
         process = running(file, log=log)
-        enough = journal.totals().through + chance.randint(1, max(BATCHES // 6, 9))
+        enough = journal.read_totals().through + chance.randint(1, max(BATCHES // 6, 9))
         until = time.monotonic() + WAIT
-        while journal.totals().through < enough and going():
+        while journal.read_totals().through < enough and going():
             assert process.poll() is None, log.read_text()[-4000:]
             assert time.monotonic() < until, f"no {enough} batches within {WAIT} seconds: {log.read_text()[-4000:]}"
-            if chance.random() < 0.02 and journal.totals().batches:
+            if chance.random() < 0.02 and journal.read_totals().batches:
                 registry.restart(chance.uniform(0, 3))
             time.sleep(0.5)
         time.sleep(chance.uniform(0, 2))
@@ -150,20 +150,24 @@ def test_every_record_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
             often = '[trigger]\ninterval = "0 seconds"'
             file = pipeline_file(tmp_path, "delta", broker, registry.url, source=source, table=TABLE, more=often)
             log = tmp_path / "pipeline.log"
-            journal = Journal(str(tmp_path / "state"))
+            journal = BatchJournal(str(tmp_path / "state"))
             sender.start()
             kills = _kill_again_and_again(
-                file, log, journal, registry, lambda: sender.is_alive() or journal.totals().through < BATCHES * 9 // 10
+                file,
+                log,
+                journal,
+                registry,
+                lambda: sender.is_alive() or journal.read_totals().through < BATCHES * 9 // 10,
             )
             assert kills > 3
             sender.join()
             file.write_text(file.read_text().replace('interval = "0 seconds"', "available_now = true"))
             assert running(file, log=log).wait(WAIT) == 0, log.read_text()[-4000:]
-        totals = journal.totals()
+        totals = journal.read_totals()
         assert totals.through + 1 >= BATCHES
         assert (totals.rows, totals.dead_letters) == (len(sender.good), sender.bad), (totals, kills)
         config = load_config(file)
-        found = open_sink(spark, config.table, "shop.orders").read().collect()
+        found = open_sink(spark, config.table, "shop.orders").read_table().collect()
         assert sorted(row.id for row in found) == sorted(sender.good)
         for row in found:
             version = sender.good[row.id]

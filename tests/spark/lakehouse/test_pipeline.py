@@ -52,7 +52,7 @@ def registry(tmp_path: Path) -> Iterator[str]:
 
 def rows(spark: SparkSession, config: PipelineConfig, name: str) -> list[dict[str, object]]:
     """What is in a table."""
-    return [row.asDict(recursive=True) for row in open_sink(spark, config.table, name).read().collect()]
+    return [row.asDict(recursive=True) for row in open_sink(spark, config.table, name).read_table().collect()]
 
 
 @pytest.mark.parametrize("kind", KINDS)

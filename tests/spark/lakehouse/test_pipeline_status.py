@@ -14,9 +14,9 @@ from tests.support.kafka import kafka
 from tests.support.server_process import serving
 
 from stele.spark.pipeline import load_config, run_pipeline
-from stele.spark.pipeline.kafka_lag import lag, reached
-from stele.spark.pipeline.scaffold import Start, pipeline_toml
-from stele.spark.pipeline.status import status
+from stele.spark.pipeline.kafka_lag import finished_offsets, measure_lag
+from stele.spark.pipeline.scaffold import PipelineAnswers, render_pipeline_toml
+from stele.spark.pipeline.status import read_status
 
 pytestmark = pytest.mark.servers
 
@@ -28,15 +28,15 @@ def test_the_first_file_runs_and_lag_is_known(spark: SparkSession, tmp_path: Pat
         for topic in ("orders", "returns"):
             number = register(registry.url, f"{topic}-value", V1)
             send(producer, topic, [order(1, number, each) for each in range(20)])
-        start = Start(bootstrap=broker, topics=("orders", "returns"), registry=registry.url, kind="delta")
-        (tmp_path / "pipeline.toml").write_text(pipeline_toml(start, tmp_path, spark=spark.version))
+        start = PipelineAnswers(bootstrap=broker, topics=("orders", "returns"), registry=registry.url, kind="delta")
+        (tmp_path / "pipeline.toml").write_text(render_pipeline_toml(start, tmp_path, spark=spark.version))
         config = load_config(tmp_path / "pipeline.toml")
         stop = Event()
         done = run_pipeline(config, spark=spark, progress=lambda _: stop.set(), stop=stop)
         assert done.tables == {"streams.orders": 20, "streams.returns": 20}
         send(producer, "returns", [order(1, number, each) for each in range(5)])
-        found = status(config)
+        found = read_status(config)
     assert found.lag == {"orders": 0, "returns": 5}
     assert found.totals.rows == 40
-    assert reached(config.checkpoint) is not None
-    assert lag(config) is None, "the broker is gone"
+    assert finished_offsets(config.checkpoint) is not None
+    assert measure_lag(config) is None, "the broker is gone"

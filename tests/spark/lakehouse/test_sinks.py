@@ -26,7 +26,7 @@ class TestDeltaInAFolder(SinkSuite):
 
     def history(self, table: Sink) -> int:
         """Entries of the table's log."""
-        return int(table.read().sparkSession.sql(f"DESCRIBE HISTORY {table._place}").count())  # type: ignore[attr-defined]
+        return int(table.read_table().sparkSession.sql(f"DESCRIBE HISTORY {table._place}").count())  # type: ignore[attr-defined]
 
 
 class TestDeltaInACatalogue(TestDeltaInAFolder):
@@ -54,4 +54,4 @@ class TestIcebergInACatalogue(SinkSuite):
 
     def history(self, table: Sink) -> int:
         """Snapshots."""
-        return int(table.read().sparkSession.table("ice.shop.things.snapshots").count())
+        return int(table.read_table().sparkSession.table("ice.shop.things.snapshots").count())

@@ -23,11 +23,26 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from stele.spark.pipeline.schema_evolution import Abilities, Change, Path, holds, planned, widens
-from stele.spark.pipeline.sinks.columns import applied, done, literal, nullable, quoted, sql_type, type_at
+from stele.spark.pipeline.schema_evolution import (
+    ColumnChange,
+    ColumnPath,
+    TableCapabilities,
+    can_hold,
+    can_widen,
+    plan_changes,
+)
+from stele.spark.pipeline.sinks.columns import (
+    change_schema,
+    find_type,
+    format_type,
+    is_applied,
+    make_nullable,
+    quote_path,
+    quote_string,
+)
 
-ALL = Abilities(nested=True, rename=True, widens=widens)
-TOP = Abilities(nested=False, rename=False, widens=lambda _has, _wanted: False)
+ALL = TableCapabilities(nested=True, rename=True, widens=can_widen)
+TOP = TableCapabilities(nested=False, rename=False, widens=lambda _has, _wanted: False)
 
 PLAIN: tuple[DataType, ...] = (
     IntegerType(),
@@ -68,7 +83,7 @@ FORMER = st.dictionaries(
 )
 
 
-def paths(type_: DataType, path: Path = ()) -> Iterator[Path]:
+def paths(type_: DataType, path: ColumnPath = ()) -> Iterator[ColumnPath]:
     """All columns, at every depth."""
     match type_:
         case StructType():
@@ -82,28 +97,32 @@ def paths(type_: DataType, path: Path = ()) -> Iterator[Path]:
             yield from paths(type_.valueType, (*path, "value"))
 
 
-def lower(type_: DataType) -> list[Path]:
+def lower(type_: DataType) -> list[ColumnPath]:
     """All columns as Spark tells them apart."""
     return [tuple(part.lower() for part in path) for path in paths(type_)]
 
 
-def clashes(changes: tuple[Change, ...]) -> list[str]:
+def clashes(changes: tuple[ColumnChange, ...]) -> list[str]:
     """The columns in the way."""
     return [change.column for change in changes if change.kind == "clash"]
 
 
 @given(TABLES, TABLES, FORMER, st.sampled_from(["rename", "add"]), st.sampled_from([ALL, TOP]))
 def test_a_plan_that_is_carried_out_leaves_nothing_to_do(
-    table: StructType, wanted: StructType, former: dict[Path, Path], renames: str, abilities: Abilities
+    table: StructType,
+    wanted: StructType,
+    former: dict[ColumnPath, ColumnPath],
+    renames: str,
+    abilities: TableCapabilities,
 ) -> None:
     """Afterwards every column of the schema is there and holds its values, none is lost, and the next plan is empty."""
     if len(set(lower(table))) < len(lower(table)):
         return  # Spark has no such table
-    changes = planned(table, wanted, abilities, former=former, renames=renames)  # type: ignore[arg-type]  # of two words
+    changes = plan_changes(table, wanted, abilities, former=former, renames=renames)  # type: ignore[arg-type]  # of two words
     if clashes(changes):
         return
-    after = applied(table, changes, wanted)
-    again = planned(after, wanted, abilities, former=former, renames=renames)  # type: ignore[arg-type]  # likewise
+    after = change_schema(table, changes, wanted)
+    again = plan_changes(after, wanted, abilities, former=former, renames=renames)  # type: ignore[arg-type]  # likewise
     assert {change.kind for change in again} <= {"left"}
     assert len(set(lower(after))) == len(lower(after))
     renamed = sum(change.kind == "rename" for change in changes)
@@ -112,18 +131,18 @@ def test_a_plan_that_is_carried_out_leaves_nothing_to_do(
     if not renamed:
         assert set(paths(table)) <= set(paths(after))
     for path in paths(wanted):
-        has, given_ = type_at(after, path), type_at(wanted, path)
+        has, given_ = find_type(after, path), find_type(wanted, path)
         assert has is not None
         assert given_ is not None
         if not list(paths(given_)) and not isinstance(given_, ArrayType | MapType):
-            assert has == given_ or holds(has, given_)
-    assert all(done(change, after, wanted) for change in changes if change.kind != "rename")
+            assert has == given_ or can_hold(has, given_)
+    assert all(is_applied(change, after, wanted) for change in changes if change.kind != "rename")
 
 
 @given(TABLES)
 def test_new_tables_have_no_two_columns_of_one_name(wanted: StructType) -> None:
     """A table is made, or the columns are named that would be one to Spark."""
-    changes = planned(None, wanted, ALL)
+    changes = plan_changes(None, wanted, ALL)
     twins = len(lower(wanted)) > len(set(lower(wanted)))
     assert {change.kind for change in changes} == ({"clash"} if twins else {"create"})
     assert all("differ in case only" in change.why for change in changes if twins)
@@ -136,7 +155,7 @@ def test_renames_by_earlier_names_at_every_depth() -> None:
     new = struct(("town", StringType()), ("zip", IntegerType()))
     wanted = struct(("new", new), ("l", ArrayType(new)), ("m", MapType(StringType(), new)))
     former = {("new",): ("older", "old")} | {(name, "town"): ("ci ty",) for name in ("new", "l", "m")}
-    assert list(map(str, planned(table, wanted, ALL, former=former))) == [
+    assert list(map(str, plan_changes(table, wanted, ALL, former=former))) == [
         "rename column old to new",
         "rename column new.ci ty to town",
         "add column new.zip int",
@@ -145,7 +164,7 @@ def test_renames_by_earlier_names_at_every_depth() -> None:
         "rename column m.value.ci ty to town",
         "add column m.value.zip int",
     ]
-    added = planned(table, wanted, ALL, former=former, renames="add")
+    added = plan_changes(table, wanted, ALL, former=former, renames="add")
     assert [str(change) for change in added[:2]] == [
         "add column new struct<town:string,zip:int>",
         "add column l.element.town string",
@@ -174,7 +193,7 @@ def test_renames_by_earlier_names_at_every_depth() -> None:
     ],
 )
 def test_one_column_takes_one_name(
-    table: tuple[str, ...], wanted: tuple[str, ...], former: dict[Path, Path], told: list[str]
+    table: tuple[str, ...], wanted: tuple[str, ...], former: dict[ColumnPath, ColumnPath], told: list[str]
 ) -> None:
     """Renames happen once, not onto a column that is there; names that differ in case only are never two columns."""
 
@@ -183,7 +202,7 @@ def test_one_column_takes_one_name(
 
     found = [
         f"{change.column}: clash" if change.kind == "clash" else str(change)
-        for change in planned(columns(table), columns(wanted), ALL, former=former)
+        for change in plan_changes(columns(table), columns(wanted), ALL, former=former)
     ]
     assert len(found) == len(told)
     assert all(one.startswith(other) for one, other in zip(found, told, strict=True)), found
@@ -193,12 +212,12 @@ def test_columns_of_fields_that_are_gone() -> None:
     """They stay, at every depth, or stop the pipeline if that was asked for; a pipeline's own columns never do."""
     table = struct(("a", struct(("x", LongType()), ("y", LongType()))), ("b", LongType()), ("_stele_id", LongType()))
     wanted = struct(("a", struct(("x", LongType()))))
-    assert [(change.kind, change.column) for change in planned(table, wanted, ALL)] == [
+    assert [(change.kind, change.column) for change in plan_changes(table, wanted, ALL)] == [
         ("left", "a.y"),
         ("left", "b"),
         ("left", "_stele_id"),
     ]
-    refused = planned(table, wanted, ALL, drops="refuse")
+    refused = plan_changes(table, wanted, ALL, drops="refuse")
     assert [(change.kind, change.column) for change in refused] == [
         ("clash", "a.y"),
         ("clash", "b"),
@@ -210,14 +229,14 @@ def test_what_a_kind_of_table_cannot_is_a_clash() -> None:
     """Nested columns, wider types and renames are asked of the table's kind; keys of maps stay with every kind."""
     table = struct(("a", struct(("x", IntegerType()))), ("n", IntegerType()))
     wanted = struct(("a", struct(("x", IntegerType()), ("y", StringType()))), ("n", LongType()))
-    assert clashes(planned(table, wanted, ALL)) == []
-    assert clashes(planned(table, wanted, TOP)) == ["a.y", "n"]
-    assert clashes(planned(struct(("a", LongType())), struct(("a", StringType())), ALL)) == ["a"]
+    assert clashes(plan_changes(table, wanted, ALL)) == []
+    assert clashes(plan_changes(table, wanted, TOP)) == ["a.y", "n"]
+    assert clashes(plan_changes(struct(("a", LongType())), struct(("a", StringType())), ALL)) == ["a"]
     keys = (MapType(struct(("x", IntegerType())), LongType()), MapType(struct(("y", IntegerType())), LongType()))
-    assert clashes(planned(struct(("m", keys[0])), struct(("m", keys[1])), ALL)) == ["m.key.y"]
+    assert clashes(plan_changes(struct(("m", keys[0])), struct(("m", keys[1])), ALL)) == ["m.key.y"]
     numbers = (MapType(IntegerType(), LongType()), MapType(LongType(), LongType()))
-    assert clashes(planned(struct(("m", numbers[0])), struct(("m", numbers[1])), ALL)) == ["m.key"]
-    assert planned(struct(("m", numbers[1])), struct(("m", numbers[0])), ALL) == ()
+    assert clashes(plan_changes(struct(("m", numbers[0])), struct(("m", numbers[1])), ALL)) == ["m.key"]
+    assert plan_changes(struct(("m", numbers[1])), struct(("m", numbers[0])), ALL) == ()
 
 
 @pytest.mark.parametrize(
@@ -238,15 +257,15 @@ def test_what_a_kind_of_table_cannot_is_a_clash() -> None:
 )
 def test_which_values_a_column_takes(has: DataType, given_: DataType, fits: bool, grows: bool) -> None:
     """Shorter numbers and nothing fit as they are; longer ones make the column longer, if no digit can be lost."""
-    assert (has == given_ or holds(has, given_)) == fits
-    assert widens(has, given_) == grows
+    assert (has == given_ or can_hold(has, given_)) == fits
+    assert can_widen(has, given_) == grows
 
 
 def test_names_are_quoted_for_sql() -> None:
     """Dots, backquotes, quotes and backslashes in names and texts are taken as they are."""
-    assert quoted(["a.b", "c`d", "é"]) == "`a.b`.`c``d`.`é`"
-    assert literal("it's \\n") == r"'it\'s \\n'"
+    assert quote_path(["a.b", "c`d", "é"]) == "`a.b`.`c``d`.`é`"
+    assert quote_string("it's \\n") == r"'it\'s \\n'"
     odd = struct(("a`b", ArrayType(struct(("c d", MapType(StringType(), DecimalType(5, 1)))))))
-    assert sql_type(odd) == "struct<`a``b`: array<struct<`c d`: map<string, decimal(5,1)>>>>"
+    assert format_type(odd) == "struct<`a``b`: array<struct<`c d`: map<string, decimal(5,1)>>>>"
     strict = StructType([StructField("a", ArrayType(StringType(), False), False, {"x": 1})])
-    assert nullable(strict) == struct(("a", ArrayType(StringType())))
+    assert make_nullable(strict) == struct(("a", ArrayType(StringType())))

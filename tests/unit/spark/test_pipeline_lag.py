@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 
 from stele.errors import StoreError
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
-from stele.spark.pipeline.journal import Entry, Journal
-from stele.spark.pipeline.kafka_lag import LagWatch, client_settings, lag, reached
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal
+from stele.spark.pipeline.kafka_lag import LagMeter, finished_offsets, kafka_client_settings, measure_lag
 from stele.spark.pipeline.report import BatchReport
 
 
@@ -22,9 +22,9 @@ def checkpoint(folder: Path, *batches: object, done: int) -> Path:
     for number, offsets in enumerate(batches):
         (folder / "offsets" / str(number)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps(offsets)}')
         (folder / "offsets" / f".{number}.crc").write_bytes(b"crc")
-    journal = Journal(str(folder))
+    journal = BatchJournal(str(folder))
     for number in range(done):
-        journal.finish(Entry(number, ()), BatchReport(number))
+        journal.finish_batch(BatchEntry(number, ()), BatchReport(number))
     return folder
 
 
@@ -50,41 +50,41 @@ def broker() -> Iterator[str]:
 
 def test_only_finished_batches_count(tmp_path: Path) -> None:
     """Where a pipeline is, is where its newest finished batch ended, not the one that is being worked on."""
-    assert reached(str(tmp_path)) is None
+    assert finished_offsets(str(tmp_path)) is None
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, {"orders": {"0": 3}}, done=1)
-    assert reached(str(folder)) == {"orders": {0: 1}}
-    assert reached(f"file://{folder}") == {"orders": {0: 1}}
+    assert finished_offsets(str(folder)) == {"orders": {0: 1}}
+    assert finished_offsets(f"file://{folder}") == {"orders": {0: 1}}
 
 
 @pytest.mark.parametrize("offsets", [{"logOffset": 4}, [], "text", {"orders": {"zero": 1}}])
 def test_other_sources_have_no_such_offsets(tmp_path: Path, offsets: object) -> None:
     """What is no offsets of Kafka is nothing, not an error."""
-    assert reached(str(checkpoint(tmp_path / "state", offsets, done=1))) is None
+    assert finished_offsets(str(checkpoint(tmp_path / "state", offsets, done=1))) is None
 
 
 def test_a_checkpoint_without_the_offsets_of_its_batch(tmp_path: Path) -> None:
     """Files that are missing or cut are nothing either."""
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
     (folder / "offsets" / "0").write_text("v1")
-    assert reached(str(folder)) is None
+    assert finished_offsets(str(folder)) is None
     (folder / "offsets" / "0").unlink()
-    assert reached(str(folder)) is None
+    assert finished_offsets(str(folder)) is None
 
 
 def test_lag_is_what_the_broker_has_and_no_batch_had(tmp_path: Path, broker: str) -> None:
     """Partitions and topics that no batch has seen count whole; topics that are gone, not at all."""
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}, "gone": {"0": 7}}, done=1)
-    assert lag(config(folder, broker, "orders", "late")) == {"orders": 4, "late": 1}
-    assert lag(config(tmp_path / "new", broker, "orders")) is None, "no batch is finished"
+    assert measure_lag(config(folder, broker, "orders", "late")) == {"orders": 4, "late": 1}
+    assert measure_lag(config(tmp_path / "new", broker, "orders")) is None, "no batch is finished"
 
 
 def test_nobody_knows(tmp_path: Path) -> None:
     """A broker that is away, and settings that only Java understands, give no lag and no error."""
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
-    assert lag(config(folder, "127.0.0.1:1", "orders")) is None
-    assert lag(config(folder, "127.0.0.1:1", "orders", **{"kafka.no.such": "x"})) is None
+    assert measure_lag(config(folder, "127.0.0.1:1", "orders")) is None
+    assert measure_lag(config(folder, "127.0.0.1:1", "orders", **{"kafka.no.such": "x"})) is None
     files = PipelineConfig(str(folder), SourceConfig(path="x", subject="s"), TableConfig(kind="parquet", name="a.b"))
-    assert lag(files) is None
+    assert measure_lag(files) is None
 
 
 def test_a_checkpoint_that_cannot_be_read_has_no_lag(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_a_checkpoint_that_cannot_be_read_has_no_lag(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
     (folder / "stele" / "totals.json").write_text("{")
     with pytest.raises(StoreError):
-        reached(str(folder))
-    assert lag(config(folder, "127.0.0.1:1", "orders")) is None
+        finished_offsets(str(folder))
+    assert measure_lag(config(folder, "127.0.0.1:1", "orders")) is None
 
 
 def test_settings_in_the_words_of_librdkafka() -> None:
@@ -106,7 +106,7 @@ def test_settings_in_the_words_of_librdkafka() -> None:
         "kafka.ssl.truststore.location": "/x.jks",
         "failOnDataLoss": "false",
     }
-    found = client_settings(SourceConfig(kind="kafka", bootstrap="b:1", topics=("t",), options=options))
+    found = kafka_client_settings(SourceConfig(kind="kafka", bootstrap="b:1", topics=("t",), options=options))
     assert {name: value for name, value in found.items() if isinstance(value, str)} == {
         "bootstrap.servers": "b:1",
         "security.protocol": "SASL_SSL",
@@ -119,7 +119,7 @@ def test_settings_in_the_words_of_librdkafka() -> None:
 def test_an_answer_is_good_for_a_while() -> None:
     """The broker is asked again when the last answer is too old."""
     now, answers = [0.0], iter([{"t": 1}, {"t": 2}])
-    watch = LagWatch(lambda: next(answers), lambda: now[0])
+    watch = LagMeter(lambda: next(answers), lambda: now[0])
     assert (watch(), watch()) == ({"t": 1}, {"t": 1})
-    now[0] = LagWatch.HOLDS
+    now[0] = LagMeter.HOLDS
     assert watch() == {"t": 2}

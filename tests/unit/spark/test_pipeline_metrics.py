@@ -17,9 +17,9 @@ from stele.spark.decode.errors import error_structs
 from stele.spark.engines.decoded import Decoded, ErrorColumns
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.config import MetricsConfig, PipelineConfig, SourceConfig, TableConfig
-from stele.spark.pipeline.dead_letter_kinds import KINDS, by_kind
-from stele.spark.pipeline.journal import Entry, Journal
-from stele.spark.pipeline.metrics import FAMILIES, MOST_IDS, PipelineMetrics, open_metrics
+from stele.spark.pipeline.dead_letter_kinds import KINDS, count_by_kind
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal
+from stele.spark.pipeline.metrics import FAMILIES, MAX_IDS, PipelineMetrics, open_metrics
 from stele.spark.pipeline.report import BatchReport
 
 BATCH = BatchReport(
@@ -84,7 +84,7 @@ def test_counters_go_on_in_the_next_run(tmp_path: Path) -> None:
     settings = config(tmp_path, file="orders.prom")
     with open_metrics(settings) as seen:
         seen(BATCH)
-    Journal(settings.checkpoint).finish(Entry(0, ()), BATCH)
+    BatchJournal(settings.checkpoint).finish_batch(BatchEntry(0, ()), BATCH)
     with open_metrics(settings) as seen:
         seen(msgspec.structs.replace(BATCH, replayed=True))
         seen(msgspec.structs.replace(BATCH, batch=1, seconds=4000.0))
@@ -156,7 +156,7 @@ def test_nothing_without_settings(tmp_path: Path) -> None:
 
 def test_labels_stay_few(tmp_path: Path) -> None:
     """However many ids and reasons there are, there are only so many series, and none is lost from the sums."""
-    ids = {str(number): 1 for number in range(5 * MOST_IDS)}
+    ids = {str(number): 1 for number in range(5 * MAX_IDS)}
     reasons = {f"schema id {number} cannot be read: so": 1 for number in range(20)}
     codes = {"UNUSABLE_SCHEMA": 20}
     tables = {"shop.orders": 500}
@@ -165,7 +165,7 @@ def test_labels_stay_few(tmp_path: Path) -> None:
         seen(batch)
     now = figures((tmp_path / "it.prom").read_text())
     records = {name: value for name, value in now.items() if name.startswith("stele_pipeline_records_total")}
-    assert len(records) == MOST_IDS + 1
+    assert len(records) == MAX_IDS + 1
     assert sum(records.values()) == 500
     assert now["stele_pipeline_dead_letters_total{kind=unusable_schema}"] == 20
     assert now["stele_pipeline_dead_letters_total{kind=other}"] == 30, "those whose codes the report leaves out"
@@ -181,7 +181,7 @@ def test_lag_is_asked_for_now_and_then(tmp_path: Path) -> None:
         return {"orders": 12}
 
     metrics = PipelineMetrics(config(tmp_path), behind=behind)
-    metrics.seen(BATCH)
+    metrics.count_batch(BATCH)
     for _ in range(3):
         found = {sample.labels["topic"]: sample.value for sample in _samples(metrics, "lag_records")}
         assert found == {"orders": 12}
@@ -193,18 +193,18 @@ def test_lag_is_asked_for_now_and_then(tmp_path: Path) -> None:
 def test_the_documented_families_are_those_there_are(tmp_path: Path) -> None:
     """The list for the documentation has every family, with its type."""
     metrics = PipelineMetrics(config(tmp_path), behind=lambda _: {})
-    metrics.seen(BATCH)
+    metrics.count_batch(BATCH)
     there = {(family.name, family.type, family.documentation) for family in metrics.collect()}
     assert there == {(f"stele_pipeline_{each.name}", each.type, each.text) for each in FAMILIES}
 
 
 def test_kinds_of_codes() -> None:
     """The kind of a dead letter is its code, and letters of old reports, which have no codes, are one kind."""
-    assert by_kind({"UNKNOWN_SCHEMA_ID": 5}, 6) == {"unknown_schema_id": 5, "other": 1}
+    assert count_by_kind({"UNKNOWN_SCHEMA_ID": 5}, 6) == {"unknown_schema_id": 5, "other": 1}
     codes = ("UNUSABLE_SCHEMA", "TRUNCATED", "UNROUTED", "NOT_FRAMED", "RULE_FAILED", "INVALID_DATA")
-    assert by_kind(dict.fromkeys(codes, 1), len(codes)) == {code.lower(): 1 for code in codes}
+    assert count_by_kind(dict.fromkeys(codes, 1), len(codes)) == {code.lower(): 1 for code in codes}
     assert {code.lower() for code in codes} < set(KINDS)
-    assert by_kind({}, 0) == {}
+    assert count_by_kind({}, 0) == {}
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_ids_of_every_wire_count_as_unknown_ids(label: str, schema_id: object) -
     decoded = Decoded(pa.nulls(1), pa.array([schema_id]), *errors.columns(), label)
     (error,) = error_structs(decoded).to_pylist()
     assert (error["code"], error["reason"]) == ("UNKNOWN_SCHEMA_ID", f"unknown {label} {schema_id}")
-    assert by_kind({error["code"]: 1}, 1) == {"unknown_schema_id": 1}
+    assert count_by_kind({error["code"]: 1}, 1) == {"unknown_schema_id": 1}
 
 
 def _samples(metrics: PipelineMetrics, name: str) -> list[Sample]:

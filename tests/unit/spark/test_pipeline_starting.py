@@ -12,7 +12,7 @@ from tests.support.examples import scale_examples
 
 from stele.errors import Invalid
 from stele.spark.pipeline.config import PipelineConfig, TableKind, load_config
-from stele.spark.pipeline.scaffold import Start, pipeline_toml
+from stele.spark.pipeline.scaffold import PipelineAnswers, render_pipeline_toml
 
 KINDS: tuple[TableKind, ...] = get_args(TableKind)
 SOURCES = {
@@ -23,10 +23,10 @@ SOURCES = {
 }
 
 
-def written(folder: Path, start: Start, spark: str = "4.1.1") -> PipelineConfig:
+def written(folder: Path, start: PipelineAnswers, spark: str = "4.1.1") -> PipelineConfig:
     """The file as it is read again, without a variable in the environment."""
     file = folder / "pipeline.toml"
-    file.write_text(pipeline_toml(start, folder, spark=spark), encoding="utf-8")
+    file.write_text(render_pipeline_toml(start, folder, spark=spark), encoding="utf-8")
     return load_config(file, {})
 
 
@@ -35,7 +35,7 @@ def written(folder: Path, start: Start, spark: str = "4.1.1") -> PipelineConfig:
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_combination_is_valid(tmp_path: Path, source: str, kind: TableKind, table: str) -> None:
     """The file loads, and the configuration is what was asked for."""
-    start = Start(**SOURCES[source], table=table, kind=kind, registry="http://registry:8081")  # type: ignore[arg-type]  # of several types
+    start = PipelineAnswers(**SOURCES[source], table=table, kind=kind, registry="http://registry:8081")  # type: ignore[arg-type]  # of several types
     found = written(tmp_path, start)
     assert found.source.registry == "http://registry:8081"
     assert found.table.kind == kind
@@ -56,17 +56,17 @@ def test_every_combination_is_valid(tmp_path: Path, source: str, kind: TableKind
 
 def test_names_made_of_topics() -> None:
     """Tables are named after topics and subjects, in letters every catalogue takes."""
-    assert Start(bootstrap="b", topics=("shop.orders-v1",)).tables == ("streams.shop_orders_v1",)
-    assert Start(path="in", subject=":.eu:orders-value").tables == ("streams.orders",)
-    assert Start(bootstrap="b", topics=("a.b", "a-b"), table="x.y.z").tables == ("x.y.a_b", "x.y.a_b_2")
-    dead = Start(bootstrap="b", topics=("o", "o_dead_letters")).tables
+    assert PipelineAnswers(bootstrap="b", topics=("shop.orders-v1",)).tables == ("streams.shop_orders_v1",)
+    assert PipelineAnswers(path="in", subject=":.eu:orders-value").tables == ("streams.orders",)
+    assert PipelineAnswers(bootstrap="b", topics=("a.b", "a-b"), table="x.y.z").tables == ("x.y.a_b", "x.y.a_b_2")
+    dead = PipelineAnswers(bootstrap="b", topics=("o", "o_dead_letters")).tables
     assert dead == ("streams.o", "streams.o_dead_letters_2"), "the first table's dead letters have that name"
 
 
 def test_comments_are_settings_too(tmp_path: Path) -> None:
     """What the file suggests in comments is valid when the signs before it are taken away."""
     for source in SOURCES.values():
-        text = pipeline_toml(Start(**source), tmp_path)  # type: ignore[arg-type]  # of several types
+        text = render_pipeline_toml(PipelineAnswers(**source), tmp_path)  # type: ignore[arg-type]  # of several types
         lines = [
             line[2:] if line.startswith("# ") and ("=" in line or line.startswith("# [")) else line
             for line in text.splitlines()
@@ -79,33 +79,33 @@ def test_comments_are_settings_too(tmp_path: Path) -> None:
 
 def test_packages_fit_spark(tmp_path: Path) -> None:
     """Packages are those of the Spark there is; where none are known for it, it is said which they are for."""
-    start = Start(bootstrap="b", topics=("t",), kind="iceberg-spark")
+    start = PipelineAnswers(bootstrap="b", topics=("t",), kind="iceberg-spark")
     assert "iceberg-spark-runtime-4.0_2.13" in written(tmp_path, start, "4.0.2").spark.packages[1]
     assert "spark-sql-kafka-0-10_2.13:4.0.2" in written(tmp_path, start, "4.0.2").spark.packages[0]
-    assert "Made for" not in pipeline_toml(start, tmp_path, spark="4.1.1")
+    assert "Made for" not in render_pipeline_toml(start, tmp_path, spark="4.1.1")
     for other in ("", "4.3.0"):
-        assert "Made for Spark 4.1" in pipeline_toml(start, tmp_path, spark=other)
+        assert "Made for Spark 4.1" in render_pipeline_toml(start, tmp_path, spark=other)
         assert "spark-sql-kafka-0-10_2.13:4.1.1" in written(tmp_path, start, other).spark.packages[0]
 
 
 @pytest.mark.parametrize(
     ("start", "said"),
     [
-        (Start(), "either the address"),
-        (Start(bootstrap="b", path="in", subject="s"), "either the address"),
-        (Start(bootstrap="b"), "which topics"),
-        (Start(path="in"), "the subject is missing"),
-        (Start(path="in", subject="s", topics=("t",)), "files have no topics"),
-        (Start(bootstrap="b", topics=("t", "t")), "named twice"),
-        (Start(bootstrap="b", topics=("t", "u"), subject="s"), "with several topics"),
-        (Start(path="in", subject="s", table="orders"), "namespace.table"),
-        (Start(path="in", subject="s", table="a.b.c", kind="parquet"), "database.table"),
+        (PipelineAnswers(), "either the address"),
+        (PipelineAnswers(bootstrap="b", path="in", subject="s"), "either the address"),
+        (PipelineAnswers(bootstrap="b"), "which topics"),
+        (PipelineAnswers(path="in"), "the subject is missing"),
+        (PipelineAnswers(path="in", subject="s", topics=("t",)), "files have no topics"),
+        (PipelineAnswers(bootstrap="b", topics=("t", "t")), "named twice"),
+        (PipelineAnswers(bootstrap="b", topics=("t", "u"), subject="s"), "with several topics"),
+        (PipelineAnswers(path="in", subject="s", table="orders"), "namespace.table"),
+        (PipelineAnswers(path="in", subject="s", table="a.b.c", kind="parquet"), "database.table"),
     ],
 )
-def test_answers_that_do_not_fit(tmp_path: Path, start: Start, said: str) -> None:
+def test_answers_that_do_not_fit(tmp_path: Path, start: PipelineAnswers, said: str) -> None:
     """Answers that make no pipeline are refused with what is wrong, before anything is written."""
     with pytest.raises(Invalid, match=said):
-        pipeline_toml(start, tmp_path)
+        render_pipeline_toml(start, tmp_path)
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(lambda text: "${" not in text)
@@ -115,7 +115,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 @given(path=_TEXT, subject=_TEXT, registry=_TEXT)
 def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: str) -> None:
     """Quotes, control characters and other alphabets do not break the file."""
-    found = written(tmp_path, Start(path=f"x{path}", subject=subject, registry=f"http://{registry}/"))
+    found = written(tmp_path, PipelineAnswers(path=f"x{path}", subject=subject, registry=f"http://{registry}/"))
     assert found.source.subject == subject
     assert found.source.registry == f"http://{registry}/"
     assert found.source.path.endswith(f"x{path}")
@@ -125,5 +125,5 @@ def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: 
 @given(topics=st.lists(st.text("ab._-", min_size=1, max_size=4), min_size=1, max_size=6, unique=True))
 def test_any_topics_have_tables(tmp_path: Path, topics: list[str]) -> None:
     """However alike the names of topics are, each has a table of its own, and the file is valid."""
-    start = Start(bootstrap="b:1", topics=tuple(topics), kind="parquet")
+    start = PipelineAnswers(bootstrap="b:1", topics=tuple(topics), kind="parquet")
     assert len({route.table for route in written(tmp_path, start).routes}) == len(topics)

@@ -14,12 +14,12 @@ from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import StoreError
-from stele.spark.data_audit.report import shown, to_html, to_json
+from stele.spark.data_audit.report import to_html, to_json, to_text
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
-from stele.spark.pipeline.history import MOST_COLUMNS, Slots, Summary, summary
-from stele.spark.pipeline.journal import Entry, Journal, held
+from stele.spark.pipeline.history import MOST_COLUMNS, PipelineHistory, TimeSlots, read_history
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal, pipeline_lock
 from stele.spark.pipeline.report import BatchReport
-from stele.spark.pipeline.status import IdCount, is_running, rate, status
+from stele.spark.pipeline.status import IdCount, is_running, read_status, records_per_second
 from stele.spark.registry.snapshot import PinnedSchemas
 
 SUBJECT = "orders-value"
@@ -63,33 +63,33 @@ def batch(number: int, **more: object) -> BatchReport:
 def ran(folder: Path, *batches: BatchReport) -> PipelineConfig:
     """A pipeline that did these batches."""
     settings_ = config(folder)
-    journal = Journal(settings_.checkpoint)
+    journal = BatchJournal(settings_.checkpoint)
     for each in batches:
-        entry = Entry(each.batch, (pin(),))
-        journal.keep(entry)
-        journal.finish(entry, each)
+        entry = BatchEntry(each.batch, (pin(),))
+        journal.save_entry(entry)
+        journal.finish_batch(entry, each)
     return settings_
 
 
 def test_a_pipeline_that_never_ran(tmp_path: Path) -> None:
     """There is a status before the first run, and asking for it makes no folder."""
-    found = status(config(tmp_path))
+    found = read_status(config(tmp_path))
     assert (found.running, found.newest, found.totals.batches) == (False, None, 0)
     assert found.report().verdict == "it has done no batch yet"
-    assert "no batch" in shown(found)
-    assert "<svg" not in to_html(summary(config(tmp_path)))
+    assert "no batch" in to_text(found)
+    assert "<svg" not in to_html(read_history(config(tmp_path)))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_it_did_and_where_it_is(tmp_path: Path) -> None:
     """Sums, the last batch, records by id under the names of their versions, dead letters by reason."""
-    found = status(ran(tmp_path, *(batch(number) for number in range(3))))
+    found = read_status(ran(tmp_path, *(batch(number) for number in range(3))))
     assert (found.totals.batches, found.totals.rows, found.totals.dead_letters) == (3, 30, 6)
     assert found.newest == batch(2)
     assert found.rate == 13 / 2
     assert found.ids == (IdCount("11", 27, SUBJECT, 1), IdCount("99", 3))
     assert found.reasons == {"unknown schema id 7": 6}
-    text = shown(found)
+    text = to_text(found)
     assert "not running, last batch 2 at 2023-11-14T22:15:20Z" in text
     assert "unknown schema id 7" in text
     assert json.loads(to_json(found))["totals"]["tables"] == {"shop.orders": 30}
@@ -99,11 +99,11 @@ def test_looking_disturbs_nobody(tmp_path: Path) -> None:
     """A held checkpoint is seen to be held, a free one to be free, and can be held while and after it is looked at."""
     folder = str(tmp_path / "state")
     assert is_running(folder) is False
-    with held(folder):
+    with pipeline_lock(folder):
         assert is_running(folder) is True
         assert is_running(folder) is True
     assert is_running(folder) is False
-    with held(folder):
+    with pipeline_lock(folder):
         pass
     assert is_running("s3://bucket/state") is None
 
@@ -113,13 +113,13 @@ def test_a_damaged_journal_is_an_error(tmp_path: Path) -> None:
     settings_ = ran(tmp_path, batch(0))
     (tmp_path / "state" / "stele" / "totals.json").write_text("{")
     with pytest.raises(StoreError, match="totals"):
-        status(settings_)
+        read_status(settings_)
 
 
 def test_no_rate_without_work() -> None:
     """No batches, or some without a duration, have no rate, and no division by nothing."""
-    assert rate([]) == 0.0
-    assert rate([batch(0, seconds=0.0)]) == 0.0
+    assert records_per_second([]) == 0.0
+    assert records_per_second([batch(0, seconds=0.0)]) == 0.0
 
 
 class Page(HTMLParser):
@@ -139,7 +139,7 @@ class Page(HTMLParser):
 
 def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
     """Each plot has a name for those who do not see it, and its figures in a table below."""
-    text = to_html(summary(ran(tmp_path, *(batch(number) for number in range(5)))))
+    text = to_html(read_history(ran(tmp_path, *(batch(number) for number in range(5)))))
     page = Page(text)
     assert [label.partition(";")[0] for label in page.plots] == [
         "rows by 5 seconds",
@@ -157,8 +157,8 @@ def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
 
 def test_a_clean_pipeline_has_no_plot_of_dead_letters(tmp_path: Path) -> None:
     """Figures that are 0 throughout are not shown."""
-    clean = [batch(number, dead_letters=0, reasons={}) for number in range(2)]
-    text = to_html(summary(ran(tmp_path, *clean)))
+    clean = [batch(number, dead_letters=0, reasons={}, codes={}) for number in range(2)]
+    text = to_html(read_history(ran(tmp_path, *clean)))
     assert "Dead letters by kind" not in text
     assert len(Page(text).plots) == 4
 
@@ -167,7 +167,9 @@ def test_many_series_are_gathered(tmp_path: Path) -> None:
     """A plot of very many ids shows the greatest, and all others together; none is lost."""
     many = batch(0, records={str(number): number for number in range(1, 41)}, rows=820)
     ids = next(
-        it for it in Summary(status(ran(tmp_path, many)), (many,)).report().sections if it.title.startswith("Sch")
+        it
+        for it in PipelineHistory(read_status(ran(tmp_path, many)), (many,)).report().sections
+        if it.title.startswith("Sch")
     )
     assert ids.columns[0] == "from"
     assert len(ids.columns) == 1 + 8 + 1
@@ -179,8 +181,8 @@ def test_many_series_are_gathered(tmp_path: Path) -> None:
 @given(st.lists(st.floats(0, 4e9), min_size=1, max_size=30))
 def test_slots_hold_every_batch(times: list[float]) -> None:
     """However far batches are apart, they fit into few slots of one length, and each is counted once, in order."""
-    slots = Slots([batch(number, at=at) for number, at in enumerate(times)])
-    counted = slots.counted(lambda each: {"rows": each.rows})
+    slots = TimeSlots([batch(number, at=at) for number, at in enumerate(times)])
+    counted = slots.sum_counts(lambda each: {"rows": each.rows})
     assert 1 <= len(counted) <= MOST_COLUMNS + 1
     assert sum(counts.get("rows", 0) for _, counts in counted) == 10 * len(times)
     assert [start for start, _ in counted] == sorted(start for start, _ in counted)

@@ -9,7 +9,7 @@
     infer      a schema for data that have none
     migrate    records written anew: another version, subject, language, wire
 
-Each answer is a typed value with a `report()`; `shown`, `print_text`, `to_html` and `to_json` show it.
+Each answer is a typed value with a `report()`; `to_text`, `print_text`, `to_html` and `to_json` show it.
 """
 
 from stele.spark.data_audit.aggregation import JobFailed
@@ -17,20 +17,20 @@ from stele.spark.data_audit.backtest import Backtest, backtest
 from stele.spark.data_audit.census import Census, census
 from stele.spark.data_audit.drift import DriftReport, drift
 from stele.spark.data_audit.infer.infer import Inference, infer, register_inferred
-from stele.spark.data_audit.reencode.migrate import Migrated, migrate
+from stele.spark.data_audit.reencode.migrate import MigratedRecords, migrate
 from stele.spark.data_audit.reencode.result import Migration
-from stele.spark.data_audit.report import Report, print_text, shown, to_html, to_json
+from stele.spark.data_audit.report import AuditReport, print_text, to_html, to_json, to_text
 from stele.spark.data_audit.usage import record_usage
 
 __all__ = [
+    "AuditReport",
     "Backtest",
     "Census",
     "DriftReport",
     "Inference",
     "JobFailed",
-    "Migrated",
+    "MigratedRecords",
     "Migration",
-    "Report",
     "backtest",
     "census",
     "drift",
@@ -39,7 +39,7 @@ __all__ = [
     "print_text",
     "record_usage",
     "register_inferred",
-    "shown",
     "to_html",
     "to_json",
+    "to_text",
 ]

@@ -1,4 +1,4 @@
-"""How a question about all records becomes one Spark job: tasks answer for their part, and answers are merged.
+"""How a aggregator about all records becomes one Spark job: tasks answer for their part, and answers are merged.
 
 A task keeps one answer for each schema id it meets and hands it on at its end, so what is shuffled does not grow with
 the records. Answers of one id meet in one task and are merged there; the driver gets one for each id.
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 RAW: Final = "raw"
 HEADERS: Final = "headers"
 TIME: Final = "time"
-PLACE: Final = "place"
+POSITION: Final = "place"
 CHOSEN: Final = "chosen"
-"""Columns of the batches a question sees, see `Records.selected`."""
+"""Columns of the batches that an aggregator sees, see `RecordColumn.select_columns`."""
 
 _ANSWERS: Final = "name string, answer binary"
 
@@ -38,7 +38,7 @@ class JobFailed(SteleError):
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordColumn:
     """Where the records are.
 
     df         a batch DataFrame
@@ -54,8 +54,8 @@ class Records:
     timestamp: str | None = None
     position: tuple[str, ...] = ()
 
-    def selected(self, *, needs_headers: bool, sample: float = 1.0, seed: int = 0) -> DataFrame:
-        """The columns a question looks at: the record, and those of the others that there are.
+    def select_columns(self, *, needs_headers: bool, sample: float = 1.0, seed: int = 0) -> DataFrame:
+        """The columns a aggregator looks at: the record, and those of the others that there are.
 
         place is the JSON text of the position's columns; chosen is whether a record is in the sample. Raises `Invalid`.
         """
@@ -67,24 +67,24 @@ class Records:
         if not 0 < sample <= 1:
             raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")
         every = self.df.toDF(*(f"c{n}" for n in range(len(self.df.columns))))
-        kind = self._type(self.column)
+        kind = self._column_type(self.column)
         if not isinstance(kind, BinaryType | NullType):
             raise Invalid(f"framed records are a binary column, {self.column!r} is {kind.simpleString()}")
-        columns = [self._column(self.column).cast("binary").alias(RAW)]
+        columns = [self._spark_column(self.column).cast("binary").alias(RAW)]
         if needs_headers:
             if self.headers is None:
                 raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
-            columns.append(self._column(self.headers).alias(HEADERS))
+            columns.append(self._spark_column(self.headers).alias(HEADERS))
         if self.timestamp is not None:
-            columns.append(self._micros(self.timestamp).alias(TIME))
+            columns.append(self._time_in_micros(self.timestamp).alias(TIME))
         if self.position:
-            parts = [self._column(name).alias(name) for name in self.position]
-            columns.append(f.to_json(f.struct(*parts)).alias(PLACE))
+            parts = [self._spark_column(name).alias(name) for name in self.position]
+            columns.append(f.to_json(f.struct(*parts)).alias(POSITION))
         if sample < 1:
             columns.append((f.rand(seed) < sample).alias(CHOSEN))
         return every.select(*columns)
 
-    def _place(self, name: str) -> int:
+    def _column_index(self, name: str) -> int:
         found = [place for place, other in enumerate(self.df.columns) if other == name]
         if not found:
             raise Invalid(f"there is no column {name!r}: the data have {', '.join(self.df.columns)}")
@@ -92,20 +92,20 @@ class Records:
             raise Invalid(f"the data have {len(found)} columns {name!r}: rename them first")
         return found[0]
 
-    def _type(self, name: str) -> DataType:
-        return self.df.schema.fields[self._place(name)].dataType
+    def _column_type(self, name: str) -> DataType:
+        return self.df.schema.fields[self._column_index(name)].dataType
 
-    def _column(self, name: str) -> SparkColumn:
+    def _spark_column(self, name: str) -> SparkColumn:
         from pyspark.sql import functions as f
 
-        return f.col(f"c{self._place(name)}")
+        return f.col(f"c{self._column_index(name)}")
 
-    def _micros(self, name: str) -> SparkColumn:
+    def _time_in_micros(self, name: str) -> SparkColumn:
         """A time as microseconds since 1970."""
         from pyspark.sql import functions as f
         from pyspark.sql import types as t
 
-        kind, column = self._type(name), self._column(name)
+        kind, column = self._column_type(name), self._spark_column(name)
         if isinstance(kind, t.LongType | t.IntegerType):
             return column.cast("long") * 1000
         if isinstance(kind, t.TimestampType | t.TimestampNTZType | t.DateType):
@@ -113,32 +113,32 @@ class Records:
         raise Invalid(f"a time is a timestamp, a date or milliseconds, {name!r} is {kind.simpleString()}")
 
 
-class Answer(Protocol):
+class PartialResult(Protocol):
     """What is known of the records of one id. It is a `msgspec.Struct`, so that it travels."""
 
-    def merged(self, other: Self) -> Self:
+    def merge_with(self, other: Self) -> Self:
         """What is known of these records and those; in any order and grouping the same."""
         ...
 
 
-A = TypeVar("A", bound=Answer)
-A_co = TypeVar("A_co", bound=Answer, covariant=True)
+A = TypeVar("A", bound=PartialResult)
+A_co = TypeVar("A_co", bound=PartialResult, covariant=True)
 
 
-class Asking(Protocol[A_co]):
+class Aggregator(Protocol[A_co]):
     """What tasks do with their part of some rows. It travels to them, so it must be picklable."""
 
     @property
-    def answers(self) -> type[A_co]:
+    def result_type(self) -> type[A_co]:
         """The type of its answers."""
         ...
 
-    def begin(self) -> Callable[[pa.RecordBatch], Mapping[str, A_co]]:
+    def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, A_co]]:
         """For one task: a function that answers for a batch, by name; of framed records that is the name of the id."""
         ...
 
 
-class Question(Asking[A_co], Protocol[A_co]):
+class RecordAggregator(Aggregator[A_co], Protocol[A_co]):
     """What is asked of framed records."""
 
     @property
@@ -147,39 +147,43 @@ class Question(Asking[A_co], Protocol[A_co]):
         ...
 
 
-def gathered(records: Records, question: Question[A], *, sample: float = 1.0, seed: int = 0) -> dict[str, A]:
+def aggregate_records(
+    records: RecordColumn, aggregator: RecordAggregator[A], *, sample: float = 1.0, seed: int = 0
+) -> dict[str, A]:
     """Ask of all records; the answer for each id. Runs one Spark job.
 
     sample is which part of the records is in the column `CHOSEN`. Raises `Invalid`, `JobFailed`.
     """
     with spark_failures():
-        return asked_of(records.selected(needs_headers=question.needs_headers, sample=sample, seed=seed), question)
+        return aggregate_rows(
+            records.select_columns(needs_headers=aggregator.needs_headers, sample=sample, seed=seed), aggregator
+        )
 
 
-def asked_of(df: DataFrame, question: Asking[A]) -> dict[str, A]:
+def aggregate_rows(df: DataFrame, aggregator: Aggregator[A]) -> dict[str, A]:
     """Ask of the rows of any DataFrame; the answer for each name. Runs one Spark job. Raises `JobFailed`."""
     with spark_failures():
-        parts = df.mapInArrow(_Asked(question), _ANSWERS)
-        rows = parts.repartition("name").mapInArrow(_Merged(question.answers), _ANSWERS).collect()
-    return {row["name"]: msgspec.msgpack.decode(row["answer"], type=question.answers) for row in rows}
+        parts = df.mapInArrow(_PartialAggregation(aggregator), _ANSWERS)
+        rows = parts.repartition("name").mapInArrow(_FinalAggregation(aggregator.result_type), _ANSWERS).collect()
+    return {row["name"]: msgspec.msgpack.decode(row["answer"], type=aggregator.result_type) for row in rows}
 
 
-class _Asked(Generic[A]):
+class _PartialAggregation(Generic[A]):
     """The first half, on batches of records."""
 
-    def __init__(self, question: Asking[A]) -> None:
-        self._question = question
+    def __init__(self, aggregator: Aggregator[A]) -> None:
+        self._aggregator = aggregator
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        answer = self._question.begin()
+        answer = self._aggregator.start_task()
         known: dict[str, A] = {}
         for batch in batches:
             for name, said in answer(batch).items():
-                known[name] = known[name].merged(said) if name in known else said
-        yield from _packed(known)
+                known[name] = known[name].merge_with(said) if name in known else said
+        yield from _encode_results(known)
 
 
-class _Merged(Generic[A]):
+class _FinalAggregation(Generic[A]):
     """The second half, on the answers of all tasks for some of the ids."""
 
     def __init__(self, answers: type[A]) -> None:
@@ -190,11 +194,11 @@ class _Merged(Generic[A]):
         for batch in batches:
             for row in batch.to_pylist():
                 name, said = row["name"], msgspec.msgpack.decode(row["answer"], type=self._answers)
-                known[name] = known[name].merged(said) if name in known else said
-        yield from _packed(known)
+                known[name] = known[name].merge_with(said) if name in known else said
+        yield from _encode_results(known)
 
 
-def _packed(answers: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def _encode_results(answers: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     if answers:
@@ -224,7 +228,7 @@ def cause(text: str) -> str:
     return re.sub(r"^(Caused by: |stele\.[\w.]+: |java\.lang\.RuntimeException: |[\w.]*\.SparkException: )+", "", line)
 
 
-def counted(values: Column) -> dict[Any, int]:
+def count_values(values: Column) -> dict[Any, int]:
     """How often each value is in a column; nulls are left out."""
     import pyarrow.compute as pc
 
@@ -232,15 +236,15 @@ def counted(values: Column) -> dict[Any, int]:
     return {item["values"]: item["counts"] for item in counts.to_pylist()}
 
 
-def added(one: Mapping[str, int], other: Mapping[str, int], limit: int = 0, rest: str = "other") -> dict[str, int]:
+def add_counts(one: Mapping[str, int], other: Mapping[str, int], limit: int = 0, rest: str = "other") -> dict[str, int]:
     """Counts of both; of more than limit kinds the least frequent go under rest (0: no limit)."""
     sums = dict(one)
     for key, count in other.items():
         sums[key] = sums.get(key, 0) + count
-    return bounded(sums, limit, rest) if limit else sums
+    return limit_kinds(sums, limit, rest) if limit else sums
 
 
-def bounded(counts: Mapping[str, int], limit: int, rest: str = "other") -> dict[str, int]:
+def limit_kinds(counts: Mapping[str, int], limit: int, rest: str = "other") -> dict[str, int]:
     """The most frequent kinds, the others under rest. Which kinds remain may depend on the order of merging."""
     if len(counts) <= limit:
         return dict(counts)
@@ -249,16 +253,16 @@ def bounded(counts: Mapping[str, int], limit: int, rest: str = "other") -> dict[
     return {**kept, rest: sum(counts.values()) - sum(kept.values())}
 
 
-def sooner(*times: Any) -> Any:
+def least_known(*times: Any) -> Any:
     """The least of those that are there, None of none."""
     return min((time for time in times if time is not None), default=None)
 
 
-def later(*times: Any) -> Any:
+def greatest_known(*times: Any) -> Any:
     """The greatest of those that are there, None of none."""
     return max((time for time in times if time is not None), default=None)
 
 
-def first_of(items: Sequence[Any], other: Sequence[Any], limit: int, key: Callable[[Any], Any]) -> list[Any]:
+def merge_sorted(items: Sequence[Any], other: Sequence[Any], limit: int, key: Callable[[Any], Any]) -> list[Any]:
     """The first few of two lists."""
     return sorted([*items, *other], key=key)[:limit]

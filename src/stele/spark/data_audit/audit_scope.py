@@ -13,7 +13,7 @@ import pyarrow as pa
 from stele.client import ResolvedSchema, SchemaSnapshot, endpoints
 from stele.client.names import qualify_subject, split_subject
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
-from stele.spark.data_audit.schema_stats import Frame
+from stele.spark.data_audit.schema_stats import AuditContext
 from stele.spark.engines.base import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.wires import WireLike, get_wire
@@ -22,7 +22,7 @@ SubjectLike: TypeAlias = "str | Sequence[str]"
 """A subject, or several whose records are mixed; '' or none where nobody knows."""
 
 
-class VersionAt(msgspec.Struct, frozen=True):
+class VersionLocation(msgspec.Struct, frozen=True):
     """Where a schema is registered. In a sentence it is `orders-value v3`."""
 
     subject: str
@@ -32,7 +32,7 @@ class VersionAt(msgspec.Struct, frozen=True):
         return f"{self.subject} v{self.version}"
 
 
-class VersionOf(msgspec.Struct, frozen=True):
+class AuditedVersion(msgspec.Struct, frozen=True):
     """A version of a subject in question.
 
     hidden       it was deleted, but not for good: its schema can still be read
@@ -47,49 +47,49 @@ class VersionOf(msgspec.Struct, frozen=True):
     referred_by: tuple[int, ...] = ()
 
     @property
-    def at(self) -> VersionAt:
+    def location(self) -> VersionLocation:
         """Its place."""
-        return VersionAt(self.subject, self.version)
+        return VersionLocation(self.subject, self.version)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AuditScope:
     """A frame, and the subjects' versions, oldest first."""
 
-    frame: Frame
-    versions: tuple[VersionOf, ...]
+    context: AuditContext
+    versions: tuple[AuditedVersion, ...]
 
-    def schema(self, name: str) -> tuple[ResolvedSchema | None, str]:
+    def find_schema(self, name: str) -> tuple[ResolvedSchema | None, str]:
         """The schema of an id by its name, or None and why there is none."""
-        frame = self.frame
+        frame = self.context
         key: Any = int(name) if pa.types.is_integer(frame.wire.id_type) else name
         try:
-            found = frame.wire.resolve_id(key, frame.lookup())
+            found = frame.wire.resolve_id(key, frame.make_lookup())
         except (DataError, Invalid) as error:
             return None, f"{frame.wire.id_label} {name} cannot be read: {error}"
         return (found.schema, "") if found else (None, f"unknown {frame.wire.id_label} {name}")
 
-    def places(self, schema: ResolvedSchema) -> list[VersionOf]:
+    def matching_versions(self, schema: ResolvedSchema) -> list[AuditedVersion]:
         """The versions in question that are this schema."""
-        return [version for version in self.versions if _same(version.schema, schema)]
+        return [version for version in self.versions if _is_same_schema(version.schema, schema)]
 
-    def registered(self, schema: ResolvedSchema) -> list[VersionAt]:
+    def find_locations(self, schema: ResolvedSchema) -> list[VersionLocation]:
         """Where the registry has a schema: as versions in question, or else anywhere."""
-        return [version.at for version in self.places(schema)] or self._elsewhere(schema)
+        return [version.location for version in self.matching_versions(schema)] or self._find_other_locations(schema)
 
-    def _elsewhere(self, schema: ResolvedSchema) -> list[VersionAt]:
-        registry = self.frame.registry
+    def _find_other_locations(self, schema: ResolvedSchema) -> list[VersionLocation]:
+        registry = self.context.registry
         if isinstance(registry, SchemaSnapshot) or not schema.id:
-            return [VersionAt(schema.subject, schema.version)] if schema.subject else []
-        context = split_subject(self.frame.subject).context
+            return [VersionLocation(schema.subject, schema.version)] if schema.subject else []
+        context = split_subject(self.context.subject).context
         asked = endpoints.versions_of_id(schema.id, subject=qualify_subject("", context) or None, deleted=True)
         with suppress(NotFound):
-            places = retry_unavailable(lambda: get_client(registry).send(asked), self.frame.patience)
-            return [VersionAt(place.subject, place.version) for place in places]
+            places = retry_unavailable(lambda: get_client(registry).send(asked), self.context.patience)
+            return [VersionLocation(place.subject, place.version) for place in places]
         return []
 
 
-def known(
+def load_scope(
     registry: RegistryLike,
     subject: SubjectLike,
     *,
@@ -97,7 +97,7 @@ def known(
     message: str = "",
     patience: float = PATIENCE,
     engine: str = "auto",
-) -> Known:
+) -> AuditScope:
     """Ask for the subjects' versions, deleted ones among them, and what refers to them.
 
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid` for subjects of several contexts or an unknown
@@ -109,24 +109,24 @@ def known(
     names = [name for name in names if name]
     if len({split_subject(name).context for name in names}) > 1:
         raise Invalid("the subjects are of several contexts, in which ids mean different schemas")
-    versions = [version for name in names for version in _versions(registry, name, patience)]
+    versions = [version for name in names for version in _load_versions(registry, name, patience)]
     snapshot = SchemaSnapshot(tuple(version.schema for version in versions))
     if isinstance(registry, SchemaSnapshot):
         snapshot = registry
-    frame = Frame(registry, get_wire(wire), names[0] if names else "", snapshot, message, patience, engine)
-    return Known(frame, tuple(versions))
+    frame = AuditContext(registry, get_wire(wire), names[0] if names else "", snapshot, message, patience, engine)
+    return AuditScope(frame, tuple(versions))
 
 
-def _versions(registry: RegistryLike, subject: str, patience: float) -> Iterable[VersionOf]:
+def _load_versions(registry: RegistryLike, subject: str, patience: float) -> Iterable[AuditedVersion]:
     if isinstance(registry, SchemaSnapshot):
         mine = sorted((schema for schema in registry.schemas if schema.subject == subject), key=lambda it: it.version)
         if not mine:
             raise SubjectNotFound(subject)
-        return [VersionOf(subject, it.version, it, newest=it is mine[-1]) for it in mine]
-    return retry_unavailable(lambda: _asked(registry, subject), patience)
+        return [AuditedVersion(subject, it.version, it, newest=it is mine[-1]) for it in mine]
+    return retry_unavailable(lambda: _fetch_versions(registry, subject), patience)
 
 
-def _asked(registry: Any, subject: str) -> list[VersionOf]:
+def _fetch_versions(registry: Any, subject: str) -> list[AuditedVersion]:
     client = get_client(registry)
     context = split_subject(subject).context
     numbers: list[int] = client.send(endpoints.versions(subject, deleted=True))
@@ -143,11 +143,11 @@ def _asked(registry: Any, subject: str) -> list[VersionOf]:
             referring = client.send(endpoints.referenced_by(subject, number))
         hidden = number not in live
         newest = number == max(live, default=0)
-        found.append(VersionOf(subject, number, named, hidden, newest, tuple(referring)))
+        found.append(AuditedVersion(subject, number, named, hidden, newest, tuple(referring)))
     return found
 
 
-def _same(one: ResolvedSchema, other: ResolvedSchema) -> bool:
+def _is_same_schema(one: ResolvedSchema, other: ResolvedSchema) -> bool:
     if one.id and other.id:
         return (one.context, one.id) == (other.context, other.id)
     if one.guid and other.guid:

@@ -17,10 +17,10 @@ from stele.client.serdes.schemas import parse_schema
 from stele.core.findings import Finding, Verdict, WhenUndecided
 from stele.errors import Invalid
 from stele.formats import rulesets
-from stele.spark.data_audit.aggregation import Records, gathered
-from stele.spark.data_audit.audit_scope import Known, SubjectLike, known
-from stele.spark.data_audit.backtest_tasks import Example, Trial, Trials
-from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
+from stele.spark.data_audit.aggregation import RecordColumn, aggregate_records
+from stele.spark.data_audit.audit_scope import AuditScope, SubjectLike, load_scope
+from stele.spark.data_audit.backtest_tasks import BacktestAggregator, BacktestCounts, FailingRecord
+from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
 from stele.spark.data_audit.schema_stats import NO_ID
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import ReaderLike, pin_schemas
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class BacktestComparison(msgspec.Struct, frozen=True):
     """The proposed schema and the one of an id, by the rules.
 
     verdict  what the rules say; `unknown` where there is no schema, or one of another format, to compare with
@@ -45,7 +45,7 @@ class Comparison(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Failure(msgspec.Struct, frozen=True):
+class BacktestFailure(msgspec.Struct, frozen=True):
     """Records that the proposed schema does not read, by id ('' without one) and reason.
 
     damaged  whether their own schema does not read them either, or is not known
@@ -73,32 +73,32 @@ class Backtest(msgspec.Struct, frozen=True):
     decoded: int
     tombstones: int
     sample: float
-    comparisons: tuple[Comparison, ...]
-    failures: tuple[Failure, ...]
-    examples: tuple[Example, ...]
+    comparisons: tuple[BacktestComparison, ...]
+    failures: tuple[BacktestFailure, ...]
+    examples: tuple[FailingRecord, ...]
 
     @property
-    def broken(self) -> int:
+    def broken_records(self) -> int:
         """Records that the proposed schema does not read, but their own does."""
         return sum(it.records for it in self.failures if not it.damaged)
 
     @property
-    def damaged(self) -> int:
+    def damaged_records(self) -> int:
         """Records that nobody reads."""
         return sum(it.records for it in self.failures if it.damaged)
 
     @property
-    def incompatible(self) -> list[str]:
+    def incompatible_ids(self) -> list[str]:
         """Ids in the data whose schemas the rules refuse, or cannot judge."""
         return [it.id for it in self.comparisons if it.verdict in {"incompatible", "undecided"}]
 
-    def passed(self, *, allow_damaged: bool = False) -> bool:
+    def has_passed(self, *, allow_damaged: bool = False) -> bool:
         """Whether rules and records say yes; allow_damaged: whatever becomes of records that nobody reads."""
-        return not self.incompatible and not self.broken and (allow_damaged or not self.damaged)
+        return not self.incompatible_ids and not self.broken_records and (allow_damaged or not self.damaged_records)
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """The answer for people."""
-        return _report(self)
+        return _make_report(self)
 
 
 def backtest(
@@ -134,21 +134,21 @@ def backtest(
     `JobFailed`, `NotInstalled`.
     """
     require_spark()
-    asked = known(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
-    if not asked.frame.subject:
+    asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
+    if not asked.context.subject:
         raise Invalid("a schema is proposed for a subject: name it")
-    proposed = pin_schemas(asked.frame.registry, asked.frame.subject, schema, patience=patience).reader
+    proposed = pin_schemas(asked.context.registry, asked.context.subject, schema, patience=patience).reader
     fmt = parse_schema(proposed).format
     rules = rulesets.newest_ruleset(fmt, ruleset) if ruleset or fmt.rulesets else ""
-    question = Trials(asked.frame, proposed, examples)
-    records = Records(df, column, headers, position=tuple(position))
-    tried = gathered(records, question, sample=sample, seed=seed)
-    return judged(tried, asked, proposed, rules, undecided, sample)
+    question = BacktestAggregator(asked.context, proposed, examples)
+    records = RecordColumn(df, column, headers, position=tuple(position))
+    tried = aggregate_records(records, question, sample=sample, seed=seed)
+    return make_backtest(tried, asked, proposed, rules, undecided, sample)
 
 
-def judged(
-    tried: Mapping[str, Trial],
-    asked: Known,
+def make_backtest(
+    tried: Mapping[str, BacktestCounts],
+    asked: AuditScope,
     proposed: ResolvedSchema,
     ruleset: str,
     undecided: WhenUndecided = WhenUndecided.REFUSE,
@@ -157,7 +157,7 @@ def judged(
     """The answer, of what was tried."""
     named = sorted(((n, it) for n, it in tried.items() if n != NO_ID), key=lambda item: (-item[1].records, item[0]))
     failures = [
-        Failure(name, reason, count, damaged)
+        BacktestFailure(name, reason, count, damaged)
         for name, trial in tried.items()
         for damaged, reasons in ((False, trial.broken), (True, trial.damaged))
         for reason, count in reasons.items()
@@ -167,46 +167,46 @@ def judged(
         ruleset=ruleset,
         records=sum(trial.records for trial in tried.values()),
         decoded=sum(trial.decoded for trial in tried.values()),
-        tombstones=tried.get(NO_ID, Trial()).nulls,
+        tombstones=tried.get(NO_ID, BacktestCounts()).nulls,
         sample=sample,
-        comparisons=tuple(_compared(name, it.records, asked, proposed, ruleset, undecided) for name, it in named),
+        comparisons=tuple(_compare_schema(name, it.records, asked, proposed, ruleset, undecided) for name, it in named),
         failures=tuple(sorted(failures, key=lambda it: (-it.records, it.id, it.reason))),
         examples=tuple(example for _, trial in sorted(tried.items()) for example in trial.examples),
     )
 
 
-def _compared(
-    name: str, records: int, asked: Known, proposed: ResolvedSchema, ruleset: str, undecided: WhenUndecided
-) -> Comparison:
-    schema, note = asked.schema(name)
+def _compare_schema(
+    name: str, records: int, asked: AuditScope, proposed: ResolvedSchema, ruleset: str, undecided: WhenUndecided
+) -> BacktestComparison:
+    schema, note = asked.find_schema(name)
     if schema is None:
-        return Comparison(name, (), records, "unknown", note=note)
-    places = tuple(map(str, asked.registered(schema)))
+        return BacktestComparison(name, (), records, "unknown", note=note)
+    places = tuple(map(str, asked.find_locations(schema)))
     if schema.schema_type != proposed.schema_type:
         said = f"it is {schema.schema_type}, the proposed schema is {proposed.schema_type}"
-        return Comparison(name, places, records, "incompatible", note=said)
+        return BacktestComparison(name, places, records, "incompatible", note=said)
     try:
         reader, writer = parse_schema(proposed), parse_schema(schema)
     except Invalid as error:
-        return Comparison(name, places, records, "unknown", note=str(error))
+        return BacktestComparison(name, places, records, "unknown", note=str(error))
     found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, ruleset) if ruleset else []
     findings = undecided.weigh_findings(found)
-    return Comparison(name, places, records, Verdict.from_findings(findings).value, findings)
+    return BacktestComparison(name, places, records, Verdict.from_findings(findings).value, findings)
 
 
-def _report(found: Backtest) -> Report:
-    good = found.passed()
-    return Report(
+def _make_report(found: Backtest) -> AuditReport:
+    good = found.has_passed()
+    return AuditReport(
         title="Backtest" + (f" for {', '.join(found.subjects)}" if found.subjects else ""),
-        verdict=f"the schema reads {several(found.decoded, 'record')} of {found.records:,}"
+        verdict=f"the schema reads {pluralize(found.decoded, 'record')} of {found.records:,}"
         if good
-        else _against(found),
+        else _describe_failure(found),
         good=good,
         facts=(
             Fact("records", found.records),
             Fact("decoded", found.decoded),
-            Fact("not read", found.broken),
-            Fact("damaged anyway", found.damaged),
+            Fact("not read", found.broken_records),
+            Fact("damaged anyway", found.damaged_records),
             Fact("tombstones", found.tombstones),
             Fact("rules", found.ruleset or "none"),
         ),
@@ -231,7 +231,7 @@ def _report(found: Backtest) -> Report:
                 tuple(
                     (it.id, it.reason, it.records, "not read either" if it.damaged else "read") for it in found.failures
                 ),
-                bars=Bars("failing records by reason", _by_reason(found.failures)),
+                bars=Bars("failing records by reason", _sum_by_reason(found.failures)),
             ),
             Section(
                 "First failing records",
@@ -242,16 +242,18 @@ def _report(found: Backtest) -> Report:
     )
 
 
-def _against(found: Backtest) -> str:
+def _describe_failure(found: Backtest) -> str:
     parts = [
-        f"the rules refuse {', '.join(f'id {name}' for name in found.incompatible)}" if found.incompatible else "",
-        f"{several(found.broken, 'record')} not read" if found.broken else "",
-        f"{several(found.damaged, 'record')} damaged, whatever the schema" if found.damaged else "",
+        f"the rules refuse {', '.join(f'id {name}' for name in found.incompatible_ids)}"
+        if found.incompatible_ids
+        else "",
+        f"{pluralize(found.broken_records, 'record')} not read" if found.broken_records else "",
+        f"{pluralize(found.damaged_records, 'record')} damaged, whatever the schema" if found.damaged_records else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
-def _by_reason(failures: Sequence[Failure]) -> dict[str, int]:
+def _sum_by_reason(failures: Sequence[BacktestFailure]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for it in failures:
         sums[it.reason] = sums.get(it.reason, 0) + it.records

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stele.client import ResolvedSchema
-from stele.spark.data_audit.aggregation import Records, added, gathered, later
-from stele.spark.data_audit.audit_scope import Known, SubjectLike, VersionAt, VersionOf, known
-from stele.spark.data_audit.report import Bars, Fact, Report, Section, moment, several, spread
-from stele.spark.data_audit.schema_stats import NO_ID, Sighting, Sightings
+from stele.spark.data_audit.aggregation import RecordColumn, add_counts, aggregate_records, greatest_known
+from stele.spark.data_audit.audit_scope import AuditedVersion, AuditScope, SubjectLike, VersionLocation, load_scope
+from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, bucket_days, format_micros, pluralize
+from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class FieldSeen(msgspec.Struct, frozen=True):
+class FieldUsage(msgspec.Struct, frozen=True):
     """How often a field was not null, of how often its record was there; type is that of its column."""
 
     path: str
@@ -33,7 +33,7 @@ class FieldSeen(msgspec.Struct, frozen=True):
     of: int
 
 
-class IdSeen(msgspec.Struct, frozen=True):
+class IdUsage(msgspec.Struct, frozen=True):
     """The records of one id.
 
     known        whether the registry has a schema for it
@@ -54,9 +54,9 @@ class IdSeen(msgspec.Struct, frozen=True):
     first: str = ""
     last: str = ""
     unreadable: dict[str, int] = {}
-    fields: tuple[FieldSeen, ...] = ()
+    fields: tuple[FieldUsage, ...] = ()
     note: str = ""
-    versions: tuple[VersionAt, ...] = ()
+    versions: tuple[VersionLocation, ...] = ()
     schema_id: int = 0
 
     @property
@@ -65,7 +65,7 @@ class IdSeen(msgspec.Struct, frozen=True):
         return [field.path for field in self.fields if field.of and not field.present]
 
 
-class VersionSeen(msgspec.Struct, frozen=True):
+class DeletableVersion(msgspec.Struct, frozen=True):
     """A version of a subject in question.
 
     safe    whether no record of the data, and no other schema, needs it
@@ -97,23 +97,23 @@ class Census(msgspec.Struct, frozen=True):
     tombstones: int
     bytes: int
     unframed: dict[str, int]
-    ids: tuple[IdSeen, ...]
-    versions: tuple[VersionSeen, ...]
+    ids: tuple[IdUsage, ...]
+    versions: tuple[DeletableVersion, ...]
     days: dict[str, dict[str, int]] = {}
 
     @property
-    def unknown(self) -> list[str]:
+    def unknown_ids(self) -> list[str]:
         """Ids in the data the registry does not know."""
         return [seen.id for seen in self.ids if not seen.known]
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         """Whether every record has a known id and can be read with its schema."""
-        return not self.unframed and not self.unknown and not any(seen.unreadable for seen in self.ids)
+        return not self.unframed and not self.unknown_ids and not any(seen.unreadable for seen in self.ids)
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """The answer for people."""
-        return _report(self)
+        return _make_report(self)
 
 
 def census(
@@ -141,61 +141,63 @@ def census(
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
     """
     require_spark()
-    asked = known(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
-    records = Records(df, column, headers, timestamp)
-    return counted_up(gathered(records, Sightings(asked.frame, fields=fields)), asked)
+    asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
+    records = RecordColumn(df, column, headers, timestamp)
+    return make_census(aggregate_records(records, SchemaStatsAggregator(asked.context, fields=fields)), asked)
 
 
-def counted_up(seen: Mapping[str, Sighting], asked: Known) -> Census:
+def make_census(seen: Mapping[str, SchemaStats], asked: AuditScope) -> Census:
     """The census of what was seen."""
-    lost = seen.get(NO_ID, Sighting())
+    lost = seen.get(NO_ID, SchemaStats())
     named = {name: sighting for name, sighting in seen.items() if name != NO_ID}
-    ids, by_version = [], dict[tuple[str, int], list[Sighting]]()
+    ids, by_version = [], dict[tuple[str, int], list[SchemaStats]]()
     for name, sighting in sorted(named.items(), key=lambda item: (-item[1].records, item[0])):
-        schema, note = asked.schema(name)
-        registered = asked.registered(schema) if schema else []
+        schema, note = asked.find_schema(name)
+        registered = asked.find_locations(schema) if schema else []
         for place in registered:
             by_version.setdefault((place.subject, place.version), []).append(sighting)
-        ids.append(_id_seen(name, sighting, registered, note, schema))
+        ids.append(_make_id_usage(name, sighting, registered, note, schema))
     blind = lost.records + sum(each.records for each, it in zip(named.values(), ids, strict=True) if not it.known)
     return Census(
         subjects=tuple(dict.fromkeys(version.subject for version in asked.versions)),
-        wire=asked.frame.wire.name,
+        wire=asked.context.wire.name,
         records=lost.records + sum(each.records for each in named.values()),
         tombstones=lost.nulls,
         bytes=lost.bytes + sum(each.bytes for each in named.values()),
         unframed=lost.reasons,
         ids=tuple(ids),
-        versions=tuple(_version_seen(it, by_version.get((it.subject, it.version), ()), blind) for it in asked.versions),
-        days=_days(named),
+        versions=tuple(
+            _judge_version(it, by_version.get((it.subject, it.version), ()), blind) for it in asked.versions
+        ),
+        days=_count_by_day(named),
     )
 
 
-def _id_seen(
-    name: str, seen: Sighting, places: Sequence[VersionAt], note: str, schema: ResolvedSchema | None
-) -> IdSeen:
-    return IdSeen(
+def _make_id_usage(
+    name: str, seen: SchemaStats, places: Sequence[VersionLocation], note: str, schema: ResolvedSchema | None
+) -> IdUsage:
+    return IdUsage(
         id=name,
         known=schema is not None,
         places=tuple(map(str, places)),
         records=seen.records,
         bytes=seen.bytes,
-        first=moment(seen.first),
-        last=moment(seen.last),
+        first=format_micros(seen.first),
+        last=format_micros(seen.last),
         unreadable=seen.reasons,
-        fields=tuple(FieldSeen(path, it.type, it.present, it.slots) for path, it in seen.fields.items()),
+        fields=tuple(FieldUsage(path, it.type, it.present, it.slots) for path, it in seen.fields.items()),
         note=note or seen.note,
         versions=tuple(places),
         schema_id=schema.id if schema else 0,
     )
 
 
-def _version_seen(version: VersionOf, sightings: Sequence[Sighting], blind: int) -> VersionSeen:
+def _judge_version(version: AuditedVersion, sightings: Sequence[SchemaStats], blind: int) -> DeletableVersion:
     records = sum(seen.records for seen in sightings)
-    last = moment(later(*(seen.last for seen in sightings)))
+    last = format_micros(greatest_known(*(seen.last for seen in sightings)))
     safe = not records and not version.referred_by
     if records:
-        why = f"not safe: {several(records, 'record')}{f', last seen {last}' if last else ''}"
+        why = f"not safe: {pluralize(records, 'record')}{f', last seen {last}' if last else ''}"
     elif version.referred_by:
         why = f"not safe: needed by {', '.join(f'schema {number}' for number in version.referred_by)}"
     else:
@@ -203,25 +205,29 @@ def _version_seen(version: VersionOf, sightings: Sequence[Sighting], blind: int)
         if version.newest:
             why += "; it is the newest version, which readers and writers take unless told otherwise"
         if blind:
-            why += f"; {several(blind, 'record')} here could not be told apart"
-    return VersionSeen(version.subject, version.version, version.schema.id, records, last, safe, why, version.hidden)
+            why += f"; {pluralize(blind, 'record')} here could not be told apart"
+    return DeletableVersion(
+        version.subject, version.version, version.schema.id, records, last, safe, why, version.hidden
+    )
 
 
-def _days(seen: Mapping[str, Sighting]) -> dict[str, dict[str, int]]:
+def _count_by_day(seen: Mapping[str, SchemaStats]) -> dict[str, dict[str, int]]:
     days: dict[str, dict[str, int]] = {}
     for name, sighting in seen.items():
         for day, count in sorted((sighting.days or {}).items()):
-            days.setdefault(moment(day * 86_400_000_000)[:10], {})[name] = count
+            days.setdefault(format_micros(day * 86_400_000_000)[:10], {})[name] = count
     return dict(sorted(days.items()))
 
 
-def _report(found: Census) -> Report:
+def _make_report(found: Census) -> AuditReport:
     whole = {seen.id: seen.records for seen in found.ids}
     damaged = sum(sum(seen.unreadable.values()) for seen in found.ids)
-    return Report(
+    return AuditReport(
         title="Census" + (f" of {', '.join(found.subjects)}" if found.subjects else ""),
-        verdict="every record has a known schema and can be read" if found.clean else _troubles(found, damaged),
-        good=found.clean,
+        verdict="every record has a known schema and can be read"
+        if found.is_clean
+        else _describe_problems(found, damaged),
+        good=found.is_clean,
         facts=(
             Fact("records", found.records),
             Fact("tombstones", found.tombstones),
@@ -254,8 +260,8 @@ def _report(found: Census) -> Report:
                 ),
                 bars=Bars("records by id", whole),
             ),
-            Section("Records over time", chart=spread(found.days, list(whole))),
-            Section("Records that cannot be read", ("id", "reason", "records"), _unreadable(found)),
+            Section("Records over time", chart=bucket_days(found.days, list(whole))),
+            Section("Records that cannot be read", ("id", "reason", "records"), _unreadable_rows(found)),
             Section(
                 "Fields never set",
                 ("id", "field", "type", "records with room for it"),
@@ -270,18 +276,18 @@ def _report(found: Census) -> Report:
     )
 
 
-def _troubles(found: Census, damaged: int) -> str:
+def _describe_problems(found: Census, damaged: int) -> str:
     unknown = sum(seen.records for seen in found.ids if not seen.known)
     unframed = sum(found.unframed.values())
     parts = [
-        f"{several(unknown, 'record')} of unknown schemas" if unknown else "",
-        f"{several(unframed, 'record')} without an id" if unframed else "",
-        f"{several(damaged, 'record')} that cannot be read" if damaged else "",
+        f"{pluralize(unknown, 'record')} of unknown schemas" if unknown else "",
+        f"{pluralize(unframed, 'record')} without an id" if unframed else "",
+        f"{pluralize(damaged, 'record')} that cannot be read" if damaged else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
-def _unreadable(found: Census) -> tuple[tuple[str, str, int], ...]:
+def _unreadable_rows(found: Census) -> tuple[tuple[str, str, int], ...]:
     rows = [("", reason, count) for reason, count in found.unframed.items()]
-    rows += [(it.id, reason, count) for it in found.ids for reason, count in added(it.unreadable, {}).items()]
+    rows += [(it.id, reason, count) for it in found.ids for reason, count in add_counts(it.unreadable, {}).items()]
     return tuple(sorted(rows, key=lambda row: -row[2]))

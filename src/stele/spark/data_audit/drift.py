@@ -16,11 +16,11 @@ from stele.client.serdes.schemas import parse_schema
 from stele.errors import Invalid
 from stele.formats.capabilities import ToModel
 from stele.formats.conversion.model import Array, Enumeration, Map, Model, RecordType, Type, TypeReference
-from stele.spark.data_audit.aggregation import Records, gathered
-from stele.spark.data_audit.audit_scope import Known, SubjectLike, known
-from stele.spark.data_audit.field_stats import Fields, FieldStats, merge
-from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
-from stele.spark.data_audit.schema_stats import NO_ID, Sighting, Sightings
+from stele.spark.data_audit.aggregation import RecordColumn, aggregate_records
+from stele.spark.data_audit.audit_scope import AuditScope, SubjectLike, load_scope
+from stele.spark.data_audit.field_stats import Fields, FieldStats, merge_fields
+from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
+from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
@@ -59,7 +59,7 @@ class Drift(msgspec.Struct, frozen=True):
     ids: tuple[str, ...]
 
 
-_Say: TypeAlias = Callable[[str, str, str], Drift]
+_MakeDrift: TypeAlias = Callable[[str, str, str], Drift]
 
 
 class DriftReport(msgspec.Struct, frozen=True):
@@ -81,9 +81,9 @@ class DriftReport(msgspec.Struct, frozen=True):
     notes: dict[str, str] = {}
     fields: dict[str, FieldStats] = {}
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """The answer for people."""
-        return _report(self)
+        return _make_report(self)
 
 
 def drift(
@@ -110,24 +110,24 @@ def drift(
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
     """
     require_spark()
-    asked = known(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
+    asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     if not 0 < sample <= 1:
         raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")
-    records = Records(df if sample == 1 else df.sample(fraction=sample, seed=seed), column, headers)
-    return compared(gathered(records, Sightings(asked.frame, deep=True)), asked, least)
+    records = RecordColumn(df if sample == 1 else df.sample(fraction=sample, seed=seed), column, headers)
+    return make_drift_report(aggregate_records(records, SchemaStatsAggregator(asked.context, deep=True)), asked, least)
 
 
-def compared(seen: Mapping[str, Sighting], asked: Known, least: int = LEAST) -> DriftReport:
+def make_drift_report(seen: Mapping[str, SchemaStats], asked: AuditScope, least: int = LEAST) -> DriftReport:
     """The answer, of what was seen."""
     named = {name: it for name, it in sorted(seen.items()) if name != NO_ID}
     whole: Fields = {}
     symbols: dict[str, dict[str, tuple[str, ...]]] = {}
     places: dict[str, tuple[str, ...]] = {}
     for name, sighting in named.items():
-        whole = merge(whole, sighting.fields)
-        schema, _ = asked.schema(name)
-        symbols[name] = enumerations(schema) if schema else {}
-        places[name] = tuple(str(it.at) for it in asked.places(schema)) if schema else ()
+        whole = merge_fields(whole, sighting.fields)
+        schema, _ = asked.find_schema(name)
+        symbols[name] = collect_enumerations(schema) if schema else {}
+        places[name] = tuple(str(it.location) for it in asked.matching_versions(schema)) if schema else ()
     everywhere: dict[str, tuple[str, ...]] = {}
     for declared in symbols.values():
         for path, words in declared.items():
@@ -135,13 +135,13 @@ def compared(seen: Mapping[str, Sighting], asked: Known, least: int = LEAST) -> 
     drifts: list[Drift] = []
     for path, stats in whole.items():
         ids = tuple(name for name, it in named.items() if path in it.fields)
-        drifts += drifts_of(path, stats, everywhere.get(path, ()), ids, least)
+        drifts += find_drifts(path, stats, everywhere.get(path, ()), ids, least)
     told = {(it.kind, it.path) for it in drifts}
     single = [
         found
         for name, it in named.items()
         for path, stats in it.fields.items()
-        for found in drifts_of(path, stats, symbols[name].get(path, ()), (name,), least)
+        for found in find_drifts(path, stats, symbols[name].get(path, ()), (name,), least)
         if (found.kind, path) not in told
     ]
     return DriftReport(
@@ -156,7 +156,7 @@ def compared(seen: Mapping[str, Sighting], asked: Known, least: int = LEAST) -> 
     )
 
 
-def drifts_of(
+def find_drifts(
     path: str, stats: FieldStats, symbols: tuple[str, ...], ids: tuple[str, ...], least: int = LEAST
 ) -> Iterator[Drift]:
     """What the figures of a field say. symbols are those its enumeration declares, if it is one."""
@@ -175,22 +175,22 @@ def drifts_of(
     if symbols:
         unused = [word for word in symbols if word not in values]
         if unused and stats.values is not None:
-            why = f"Of {len(symbols)} symbols {len(unused)} were never written: {_listed(unused)}."
+            why = f"Of {len(symbols)} symbols {len(unused)} were never written: {_join_words(unused)}."
             yield say("UNUSED_SYMBOLS", why, "Ask whether the symbols have a future.")
         return
     if stats.entries:
         if values and stats.entries == stats.present * len(values):
-            why = f"Each of {stats.present:,} maps has the same keys: {_listed(list(values))}."
+            why = f"Each of {stats.present:,} maps has the same keys: {_join_words(list(values))}."
             yield say("CONSTANT_KEYS", why, "A record with these fields says more than a map.")
         return
     if len(values) == 1:
         why = f"All {stats.present:,} values are {next(iter(values))!r}."
         yield say("CONSTANT", why, "A default would do, or nobody sets the field.")
         return
-    yield from _narrower(stats, say)
+    yield from _find_wide_types(stats, say)
 
 
-def _narrower(stats: FieldStats, say: _Say) -> Iterator[Drift]:
+def _find_wide_types(stats: FieldStats, say: _MakeDrift) -> Iterator[Drift]:
     """Types that hold more than the values need."""
     n = stats.present
     if stats.type in {"int64", "uint32", "uint64"} and stats.low is not None and stats.high is not None:
@@ -206,7 +206,7 @@ def _narrower(stats: FieldStats, say: _Say) -> Iterator[Drift]:
             why = f"All {n:,} texts can be read as {shape}."
             yield say(f"TEXT_IS_{shape.upper()}", why, f"Declare the type: {_TYPES[shape]}.")
         elif stats.values and len(stats.values) <= _FEW and n >= _EACH * len(stats.values):
-            why = f"{n:,} texts have {len(stats.values)} different values: {_listed(list(stats.values))}."
+            why = f"{n:,} texts have {len(stats.values)} different values: {_join_words(list(stats.values))}."
             yield say("FEW_VALUES", why, "An enumeration would tell readers what to expect.")
 
 
@@ -220,12 +220,12 @@ _TYPES: Final = {
 }
 
 
-def _listed(words: list[str], most: int = 8) -> str:
+def _join_words(words: list[str], most: int = 8) -> str:
     shown = ", ".join(sorted(words)[:most])
     return f"{shown} and {len(words) - most} more" if len(words) > most else shown
 
 
-def enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
+def collect_enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
     """The symbols of each field that is an enumeration, by path; empty for formats that cannot tell."""
     try:
         parsed = parse_schema(schema)
@@ -239,11 +239,11 @@ def enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
     for _ in range(_MOST_NODES):
         if not todo:
             break
-        todo += _within(model, *todo.pop(), found)
+        todo += _expand_type(model, *todo.pop(), found)
     return found
 
 
-def _within(
+def _expand_type(
     model: Model, kind: Type, path: str, inside: frozenset[str], found: dict[str, tuple[str, ...]]
 ) -> Iterator[tuple[Type, str, frozenset[str]]]:
     """The parts of a type; inside are the records around it, which are not entered again."""
@@ -261,14 +261,14 @@ def _within(
                     yield field.type, f"{path}.{field.name}" if path else field.name, inside | {kind.name}
 
 
-def _report(found: DriftReport) -> Report:
+def _make_report(found: DriftReport) -> AuditReport:
     kinds: dict[str, int] = {}
     for it in found.drifts:
         kinds[it.kind] = kinds.get(it.kind, 0) + 1
     head = ("field", "type", "finding", "why", "what to do", "values", "ids")
-    return Report(
+    return AuditReport(
         title="Drift" + (f" of {', '.join(found.subjects)}" if found.subjects else ""),
-        verdict=several(len(found.drifts), "finding") if found.drifts else "the data use what their schemas allow",
+        verdict=pluralize(len(found.drifts), "finding") if found.drifts else "the data use what their schemas allow",
         good=not found.drifts,
         facts=(
             Fact("records", found.records),
@@ -277,13 +277,15 @@ def _report(found: DriftReport) -> Report:
             Fact("schema ids", len(found.ids)),
         ),
         sections=(
-            Section("Findings", head, tuple(_row(it) for it in found.drifts), bars=Bars("findings by kind", kinds)),
-            Section("Findings of single ids", head, tuple(_row(it) for it in found.single)),
+            Section(
+                "Findings", head, tuple(_drift_row(it) for it in found.drifts), bars=Bars("findings by kind", kinds)
+            ),
+            Section("Findings of single ids", head, tuple(_drift_row(it) for it in found.single)),
             Section("Not looked at", ("id", "why"), tuple(found.notes.items())),
             Section("Schemas", ("id", "registered as"), tuple((name, ", ".join(it)) for name, it in found.ids.items())),
         ),
     )
 
 
-def _row(it: Drift) -> tuple[str | int, ...]:
+def _drift_row(it: Drift) -> tuple[str | int, ...]:
     return (it.path or "(the datum)", it.type, it.kind, it.why, it.fix, it.values, ", ".join(it.ids))

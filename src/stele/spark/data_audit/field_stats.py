@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.spark.data_audit.aggregation import added, later, sooner
+from stele.spark.data_audit.aggregation import add_counts, greatest_known, least_known
 from stele.spark.engines.arrow import ArrowType, Column
 
 MOST_VALUES: Final = 32
@@ -57,17 +57,19 @@ class FieldStats(msgspec.Struct, frozen=True, omit_defaults=True):
     values: dict[str, int] | None = {}
     entries: int = 0
 
-    def merged(self, other: FieldStats) -> FieldStats:
+    def merge_with(self, other: FieldStats) -> FieldStats:
         """Both together."""
         return FieldStats(
-            type=self.type if self.type == other.type else " | ".join(sorted({*_types(self), *_types(other)})),
+            type=self.type
+            if self.type == other.type
+            else " | ".join(sorted({*_type_words(self), *_type_words(other)})),
             slots=self.slots + other.slots,
             present=self.present + other.present,
-            low=sooner(self.low, other.low),
-            high=later(self.high, other.high),
+            low=least_known(self.low, other.low),
+            high=greatest_known(self.high, other.high),
             whole=self.whole + other.whole,
-            shapes=added(self.shapes, other.shapes),
-            values=_both(self.values, other.values),
+            shapes=add_counts(self.shapes, other.shapes),
+            values=_merge_values(self.values, other.values),
             entries=self.entries + other.entries,
         )
 
@@ -76,15 +78,15 @@ Fields = dict[str, FieldStats]
 """Stats by path."""
 
 
-def merge(one: Fields, other: Fields) -> Fields:
+def merge_fields(one: Fields, other: Fields) -> Fields:
     """Stats of two sets of records."""
     whole = dict(one)
     for path, stats in other.items():
-        whole[path] = whole[path].merged(stats) if path in whole else stats
+        whole[path] = whole[path].merge_with(stats) if path in whole else stats
     return whole
 
 
-def observed(values: Column, *, deep: bool) -> Fields:
+def observe_values(values: Column, *, deep: bool) -> Fields:
     """Stats of a column of decoded values, for every field at any depth.
 
     deep is whether values are looked at, not only whether they are there. Null rows are not counted: they are records
@@ -93,9 +95,9 @@ def observed(values: Column, *, deep: bool) -> Fields:
     found: Fields = {}
     rows = values.drop_null()
     if is_record(rows.type):
-        _members(rows, "", found, deep=deep)
+        _observe_members(rows, "", found, deep=deep)
     else:
-        _field(rows, "", found, deep=deep)
+        _observe_field(rows, "", found, deep=deep)
     return found
 
 
@@ -108,68 +110,68 @@ def is_record(kind: ArrowType) -> bool:
     )
 
 
-def _members(rows: Column, path: str, found: Fields, *, deep: bool) -> None:
+def _observe_members(rows: Column, path: str, found: Fields, *, deep: bool) -> None:
     """The members of a column of structs none of which is null."""
     for field, column in zip(rows.type, rows.flatten(), strict=True):
-        _field(column, f"{path}.{field.name}" if path else field.name, found, deep=deep)
+        _observe_field(column, f"{path}.{field.name}" if path else field.name, found, deep=deep)
 
 
-def _field(column: Column, path: str, found: Fields, *, deep: bool) -> None:
+def _observe_field(column: Column, path: str, found: Fields, *, deep: bool) -> None:
     if len(found) >= MOST_FIELDS:
         return
     kind = column.type
     there = column.drop_null()
-    counts = FieldStats(_named(kind), slots=len(column), present=len(there), values=None)
+    counts = FieldStats(_type_word(kind), slots=len(column), present=len(there), values=None)
     if pa.types.is_map(kind):
         entries = pc.list_flatten(there.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))))
         keys, items = entries.flatten()
         if deep:
-            values = _distinct(keys) if pa.types.is_string(keys.type) else None
+            values = _count_distinct(keys) if pa.types.is_string(keys.type) else None
             counts = msgspec.structs.replace(counts, values=values, entries=len(entries))
         found[path] = counts
-        _field(items, f"{path}{{}}", found, deep=deep)
+        _observe_field(items, f"{path}{{}}", found, deep=deep)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         found[path] = counts
-        _field(pc.list_flatten(there), f"{path}[]", found, deep=deep)
+        _observe_field(pc.list_flatten(there), f"{path}[]", found, deep=deep)
     elif is_record(kind):
         found[path] = counts
-        _members(there, path, found, deep=deep)
+        _observe_members(there, path, found, deep=deep)
     else:
-        found[path] = _looked_at(there, counts) if deep else counts
+        found[path] = _observe_scalars(there, counts) if deep else counts
 
 
-def _looked_at(there: Column, counts: FieldStats) -> FieldStats:
+def _observe_scalars(there: Column, counts: FieldStats) -> FieldStats:
     """Stats of the values of a type without parts."""
     kind = there.type
     if pa.types.is_dictionary(kind):
         there, kind = there.dictionary_decode(), kind.value_type
     replace = msgspec.structs.replace
     if pa.types.is_boolean(kind):
-        return replace(counts, values=_distinct(there.cast(pa.string())))
+        return replace(counts, values=_count_distinct(there.cast(pa.string())))
     if pa.types.is_integer(kind):
-        low, high = _bounds(there)
-        return replace(counts, low=low, high=high, values=_distinct(there.cast(pa.string())))
+        low, high = _min_and_max(there)
+        return replace(counts, low=low, high=high, values=_count_distinct(there.cast(pa.string())))
     if pa.types.is_floating(kind):
         finite = there.filter(pc.is_finite(there))
-        low, high = _bounds(finite)
-        whole = _true(pc.equal(pc.floor(finite), finite))
-        return replace(counts, low=low, high=high, whole=whole, values=_distinct(there.cast(pa.string())))
+        low, high = _min_and_max(finite)
+        whole = _count_true(pc.equal(pc.floor(finite), finite))
+        return replace(counts, low=low, high=high, whole=whole, values=_count_distinct(there.cast(pa.string())))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        shapes = {name: _true(pc.match_substring_regex(there, shape)) for name, shape in SHAPES.items()}
-        return replace(counts, shapes={k: n for k, n in shapes.items() if n}, values=_distinct(there))
+        shapes = {name: _count_true(pc.match_substring_regex(there, shape)) for name, shape in SHAPES.items()}
+        return replace(counts, shapes={k: n for k, n in shapes.items() if n}, values=_count_distinct(there))
     return counts
 
 
-def _bounds(numbers: Column) -> tuple[Any, Any]:
+def _min_and_max(numbers: Column) -> tuple[Any, Any]:
     ends: Any = pc.min_max(numbers).as_py()
     return ends["min"], ends["max"]
 
 
-def _true(flags: Column) -> int:
+def _count_true(flags: Column) -> int:
     return int(pc.sum(flags).as_py() or 0)
 
 
-def _distinct(texts: Column) -> dict[str, int] | None:
+def _count_distinct(texts: Column) -> dict[str, int] | None:
     counts = pc.value_counts(texts.drop_null())
     if len(counts) > MOST_VALUES:
         return None
@@ -177,18 +179,18 @@ def _distinct(texts: Column) -> dict[str, int] | None:
     return None if any(len(value) > LONGEST for value in values) else values
 
 
-def _both(one: dict[str, int] | None, other: dict[str, int] | None) -> dict[str, int] | None:
+def _merge_values(one: dict[str, int] | None, other: dict[str, int] | None) -> dict[str, int] | None:
     if one is None or other is None:
         return None
-    values = added(one, other)
+    values = add_counts(one, other)
     return None if len(values) > MOST_VALUES else values
 
 
-def _types(stats: FieldStats) -> list[str]:
+def _type_words(stats: FieldStats) -> list[str]:
     return stats.type.split(" | ")
 
 
-def _named(kind: ArrowType) -> str:
+def _type_word(kind: ArrowType) -> str:
     """A short word for a type; what a part is in, its own paths tell."""
     if pa.types.is_map(kind):
         return "map"

@@ -1,6 +1,6 @@
-"""One model for every report, and the three ways it is shown: text for terminals, JSON for programs, a page with plots.
+"""Reports of an audit in three forms: text for terminals, JSON for programs, an HTML page with plots.
 
-JSON is the typed answer itself; text and page are made of its `Report`. The page's template escapes whatever it shows.
+JSON is the typed answer itself; text and page are made of its `AuditReport`. The page's template escapes all values.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Section(msgspec.Struct, frozen=True):
     folded: bool = False
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is nothing to show."""
         return not self.rows and not (self.bars and self.bars.values) and not (self.chart and self.chart.buckets)
 
 
-class Report(msgspec.Struct, frozen=True):
+class AuditReport(msgspec.Struct, frozen=True):
     """A report: verdict is one sentence, good whether it is good news."""
 
     title: str
@@ -67,28 +67,28 @@ class Report(msgspec.Struct, frozen=True):
     sections: tuple[Section, ...] = ()
 
 
-class Reported(Protocol):
+class HasReport(Protocol):
     """An answer that can be shown; a `msgspec.Struct`."""
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """The answer for people."""
         ...
 
 
-def to_json(answer: Reported) -> str:
+def to_json(answer: HasReport) -> str:
     """The typed answer as an indented JSON document."""
     encoded: bytes = msgspec.json.encode(answer)
     return msgspec.json.format(encoded, indent=2).decode()
 
 
-def print_text(answer: Reported, console: Console) -> None:
+def print_text(answer: HasReport, console: Console) -> None:
     """The report as tables on a terminal."""
     from rich.table import Table
     from rich.text import Text
 
     report = answer.report()
     console.print(Text.assemble((report.title, "bold"), ": ", (report.verdict, "green" if report.good else "red")))
-    console.print(Text(", ".join(f"{fact.name} {_shown(fact.value)}" for fact in report.facts)))
+    console.print(Text(", ".join(f"{fact.name} {_format_cell(fact.value)}" for fact in report.facts)))
     for section in report.sections:
         if not section.rows:
             continue
@@ -97,13 +97,13 @@ def print_text(answer: Reported, console: Console) -> None:
         if section.note:
             console.print(Text(section.note, "dim"))
         table = Table(box=None, pad_edge=False)
-        for name, numeric in zip(section.columns, _numeric(section), strict=True):
+        for name, numeric in zip(section.columns, _numeric_columns(section), strict=True):
             table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
         for row in section.rows[:MOST_ROWS]:
-            table.add_row(*(Text(_shown(cell)) for cell in row))
+            table.add_row(*(Text(_format_cell(cell)) for cell in row))
         console.print(table)
         if len(section.rows) > MOST_ROWS:
-            console.print(Text(_rest(section)))
+            console.print(Text(_left_out_note(section)))
 
 
 class _ShownSection(msgspec.Struct, frozen=True):
@@ -119,15 +119,15 @@ class _ShownSection(msgspec.Struct, frozen=True):
     folded: bool
 
 
-def to_html(answer: Reported) -> str:
+def to_html(answer: HasReport) -> str:
     """The report as one HTML page that needs nothing else: styles and plots are in it."""
     report = answer.report()
     return render_template(
         "stele.spark.data_audit",
         "report.html.j2",
         report=report,
-        facts=[(fact.name, _shown(fact.value)) for fact in report.facts],
-        sections=[_prepare_section(section) for section in report.sections if not section.empty],
+        facts=[(fact.name, _format_cell(fact.value)) for fact in report.facts],
+        sections=[_prepare_section(section) for section in report.sections if not section.is_empty],
     )
 
 
@@ -142,14 +142,14 @@ def _prepare_section(section: Section) -> _ShownSection:
         note=section.note,
         charts=charts,
         columns=section.columns,
-        numeric=_numeric(section),
-        rows=[[_shown(cell) for cell in row] for row in section.rows[:MOST_ROWS]],
-        left_out=_rest(section) if len(section.rows) > MOST_ROWS else "",
+        numeric=_numeric_columns(section),
+        rows=[[_format_cell(cell) for cell in row] for row in section.rows[:MOST_ROWS]],
+        left_out=_left_out_note(section) if len(section.rows) > MOST_ROWS else "",
         folded=section.folded,
     )
 
 
-def _numeric(section: Section) -> list[bool]:
+def _numeric_columns(section: Section) -> list[bool]:
     """Which columns hold numbers only."""
     return [
         bool(section.rows) and all(isinstance(row[at], int | float) for row in section.rows)
@@ -157,17 +157,17 @@ def _numeric(section: Section) -> list[bool]:
     ]
 
 
-def _rest(section: Section) -> str:
+def _left_out_note(section: Section) -> str:
     return f"{len(section.rows) - MOST_ROWS:,} more rows are in the JSON output"
 
 
-def _shown(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     if cell is None:
         return ""
     return f"{cell:,}" if isinstance(cell, int | float) else cell
 
 
-def moment(micros: int | None) -> str:
+def format_micros(micros: int | None) -> str:
     """Microseconds since 1970 as RFC 3339 in UTC, to the second; '' for none, or for a time no calendar has."""
     if micros is None:
         return ""
@@ -178,12 +178,12 @@ def moment(micros: int | None) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def several(count: int, what: str) -> str:
+def pluralize(count: int, what: str) -> str:
     """`1 record`, `1,200 records`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def spread(days: Mapping[str, Mapping[str, int]], names: Iterable[str], most: int = 60) -> Stack:
+def bucket_days(days: Mapping[str, Mapping[str, int]], names: Iterable[str], most: int = 60) -> Stack:
     """Counts by day as a plot of at most so many columns, each of as many days; empty days have their room."""
     order = tuple(names)
     if not days:
@@ -201,7 +201,7 @@ def spread(days: Mapping[str, Mapping[str, int]], names: Iterable[str], most: in
     return Stack(label, order, tuple(zip(starts, sums, strict=True)))
 
 
-def shown(answer: Any) -> str:
+def to_text(answer: Any) -> str:
     """The report as text without colours, as a notebook or a log shows it."""
     from io import StringIO
 

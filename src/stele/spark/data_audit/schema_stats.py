@@ -15,8 +15,17 @@ import pyarrow.compute as pc
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import DataError, Invalid
-from stele.spark.data_audit.aggregation import HEADERS, RAW, TIME, added, bounded, counted, later, sooner
-from stele.spark.data_audit.field_stats import Fields, merge, observed
+from stele.spark.data_audit.aggregation import (
+    HEADERS,
+    RAW,
+    TIME,
+    add_counts,
+    count_values,
+    greatest_known,
+    least_known,
+    limit_kinds,
+)
+from stele.spark.data_audit.field_stats import Fields, merge_fields, observe_values
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_codes import ErrorCode
@@ -38,7 +47,7 @@ MOST_DAYS: Final = 4000
 """Days told apart; the data of longer times are counted without days."""
 
 
-class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
+class SchemaStats(msgspec.Struct, frozen=True, omit_defaults=True):
     """The records of one id.
 
     bytes        of the records with their frames
@@ -60,22 +69,22 @@ class Sighting(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
     nulls: int = 0
 
-    def merged(self, other: Sighting) -> Sighting:
+    def merge_with(self, other: SchemaStats) -> SchemaStats:
         """See `Answer`."""
-        return Sighting(
+        return SchemaStats(
             records=self.records + other.records,
             bytes=self.bytes + other.bytes,
-            first=sooner(self.first, other.first),
-            last=later(self.last, other.last),
-            days=_days(self.days, other.days),
-            reasons=added(self.reasons, other.reasons, MOST_REASONS),
-            fields=merge(self.fields, other.fields),
+            first=least_known(self.first, other.first),
+            last=greatest_known(self.last, other.last),
+            days=_merge_days(self.days, other.days),
+            reasons=add_counts(self.reasons, other.reasons, MOST_REASONS),
+            fields=merge_fields(self.fields, other.fields),
             note=max(self.note, other.note),
             nulls=self.nulls + other.nulls,
         )
 
 
-def _days(one: dict[int, int] | None, other: dict[int, int] | None) -> dict[int, int] | None:
+def _merge_days(one: dict[int, int] | None, other: dict[int, int] | None) -> dict[int, int] | None:
     if one is None or other is None:
         return None
     days = {day: one.get(day, 0) + other.get(day, 0) for day in one.keys() | other.keys()}
@@ -83,7 +92,7 @@ def _days(one: dict[int, int] | None, other: dict[int, int] | None) -> dict[int,
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class AuditContext:
     """How records name their schemas, and what is known of these beforehand. It travels to tasks.
 
     subject   whose context ids count in; '' is the default one
@@ -101,115 +110,119 @@ class Frame:
     patience: float = PATIENCE
     engine: str = "auto"
 
-    def pin(self, reader: ResolvedSchema) -> PinnedSchemas:
+    def pin_reader(self, reader: ResolvedSchema) -> PinnedSchemas:
         """The schemas with one of them, or another one, as the reader's."""
         return PinnedSchemas(self.subject, self.snapshot, reader)
 
-    def lookup(self) -> SchemaLookup:
+    def make_lookup(self) -> SchemaLookup:
         """Finds schemas of ids, those known already without asking."""
-        return SchemaLookup(self.pin(ResolvedSchema("")), self.registry, patience=self.patience)
+        return SchemaLookup(self.pin_reader(ResolvedSchema("")), self.registry, patience=self.patience)
 
-    def decoder(self, reader: ResolvedSchema) -> RecordDecoder:
+    def make_decoder(self, reader: ResolvedSchema) -> RecordDecoder:
         """Decodes records towards a schema; data rules are left alone. Raises `Invalid`, `DataError`."""
-        target = ReadTarget("", self.pin(reader), self.message)
+        target = ReadTarget("", self.pin_reader(reader), self.message)
         reading = ReadPlan((target,), self.registry, self.engine, self.wire, "ignore", patience=self.patience)
         return reading.decoder()
 
 
 @dataclass(frozen=True, slots=True)
-class Sightings:
+class SchemaStatsAggregator:
     """The question: see the module.
 
     fields  whether records are decoded with the schemas they name, to see which fields they have
     deep    whether values are looked at, too
     """
 
-    frame: Frame
+    context: AuditContext
     fields: bool = True
     deep: bool = False
-    answers = Sighting
+    result_type = SchemaStats
 
     @property
     def needs_headers(self) -> bool:
-        """See `Question`."""
-        return self.frame.wire.needs_headers
+        """See `RecordAggregator`."""
+        return self.context.wire.needs_headers
 
-    def begin(self) -> Callable[[pa.RecordBatch], Mapping[str, Sighting]]:
-        """See `Question`."""
-        return _Watch(self).answer
+    def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, SchemaStats]]:
+        """See `RecordAggregator`."""
+        return _SchemaStatsTask(self).aggregate_batch
 
 
-class _Watch:
+class _SchemaStatsTask:
     """Answers for the batches of one task; keeps the decoders."""
 
-    def __init__(self, question: Sightings) -> None:
+    def __init__(self, question: SchemaStatsAggregator) -> None:
         self._question = question
-        self._lookup = question.frame.lookup()
-        self._own = OwnDecoders(question.frame, self._lookup)
+        self._lookup = question.context.make_lookup()
+        self._own = WriterDecoders(question.context, self._lookup)
 
-    def answer(self, batch: pa.RecordBatch) -> Mapping[str, Sighting]:
+    def aggregate_batch(self, batch: pa.RecordBatch) -> Mapping[str, SchemaStats]:
         raw: Column = batch.column(RAW)
         headers: Column = batch.column(HEADERS) if HEADERS in batch.schema.names else None
         times: Column = batch.column(TIME) if TIME in batch.schema.names else pa.nulls(len(raw), pa.int64())
-        parts = self._question.frame.wire.split(raw, headers)
-        found: dict[str, Sighting] = {}
+        parts = self._question.context.wire.split(raw, headers)
+        found: dict[str, SchemaStats] = {}
         for key in parts.ids.drop_null().unique().to_pylist():
             mine = pc.fill_null(pc.equal(parts.ids, pa.scalar(key, parts.ids.type)), False)
-            seen = _counted(raw.filter(mine), times.filter(mine))
-            found[str(key)] = self._read(key, seen, raw.filter(mine), headers.filter(mine) if headers else None)
+            seen = _count_records(raw.filter(mine), times.filter(mine))
+            found[str(key)] = self._decode_records(
+                key, seen, raw.filter(mine), headers.filter(mine) if headers else None
+            )
         lost = pc.and_(raw.is_valid(), parts.ids.is_null())
-        seen = _counted(raw.filter(lost), times.filter(lost))
-        reasons = bounded(counted(parts.frame_errors.filter(lost)), MOST_REASONS)
+        seen = _count_records(raw.filter(lost), times.filter(lost))
+        reasons = limit_kinds(count_values(parts.frame_errors.filter(lost)), MOST_REASONS)
         found[NO_ID] = msgspec.structs.replace(seen, reasons=reasons, nulls=raw.null_count)
         return found
 
-    def _read(self, key: Any, seen: Sighting, raw: Column, headers: Column | None) -> Sighting:
+    def _decode_records(self, key: Any, seen: SchemaStats, raw: Column, headers: Column | None) -> SchemaStats:
         """What decoding the records of an id shows."""
-        decoder, note = self._own.of(key) if self._question.fields else (None, "")
+        decoder, note = self._own.get_decoder(key) if self._question.fields else (None, "")
         if decoder is None:
             return msgspec.structs.replace(seen, note=note)
         decoded = decoder.decode(raw, headers)
         return msgspec.structs.replace(
             seen,
-            reasons=bounded(counted(describe_errors(decoded)), MOST_REASONS),
-            fields=observed(decoded.values, deep=self._question.deep),
+            reasons=limit_kinds(count_values(describe_errors(decoded)), MOST_REASONS),
+            fields=observe_values(decoded.values, deep=self._question.deep),
         )
 
 
-class OwnDecoders:
+class WriterDecoders:
     """For each id a decoder towards the very schema its records were written with."""
 
-    def __init__(self, frame: Frame, lookup: SchemaLookup) -> None:
+    def __init__(self, frame: AuditContext, lookup: SchemaLookup) -> None:
         self._frame, self._lookup = frame, lookup
         self._known: dict[Any, tuple[RecordDecoder | None, str]] = {}
 
-    def of(self, key: Any) -> tuple[RecordDecoder | None, str]:
+    def get_decoder(self, key: Any) -> tuple[RecordDecoder | None, str]:
         """The decoder, or None and why there is none. Raises `RegistryUnreachable`."""
         if key not in self._known:
-            self._known[key] = self._made(key)
+            self._known[key] = self._make_decoder(key)
         return self._known[key]
 
-    def _made(self, key: Any) -> tuple[RecordDecoder | None, str]:
+    def _make_decoder(self, key: Any) -> tuple[RecordDecoder | None, str]:
         label = self._frame.wire.id_label
         try:
             found = self._frame.wire.resolve_id(key, self._lookup)
             if found is None:
                 return None, describe_error(ErrorCode.UNKNOWN_SCHEMA_ID, label, key, None)
-            return self._frame.decoder(found.schema), ""
+            return self._frame.make_decoder(found.schema), ""
         except (DataError, Invalid) as error:
             return None, describe_error(ErrorCode.UNUSABLE_SCHEMA, label, key, str(error))
 
 
-def _counted(raw: Column, times: Column) -> Sighting:
+def _count_records(raw: Column, times: Column) -> SchemaStats:
     """How many records, how long, and when."""
     known = times.drop_null()
     if not len(known):
-        return Sighting(records=len(raw), bytes=pc.sum(pc.binary_length(raw)).as_py() or 0)
+        return SchemaStats(records=len(raw), bytes=pc.sum(pc.binary_length(raw)).as_py() or 0)
     ends: Any = pc.min_max(known).as_py()
     days: dict[int, int] | None = None
     if ends["max"] - ends["min"] < MOST_DAYS * DAY:
         # division of integers goes towards zero: times before 1970 are shifted first
         shifted = pc.subtract(known, pa.scalar(ends["min"] // DAY * DAY))
-        days = {ends["min"] // DAY + day: count for day, count in counted(pc.divide(shifted, pa.scalar(DAY))).items()}
+        days = {
+            ends["min"] // DAY + day: count for day, count in count_values(pc.divide(shifted, pa.scalar(DAY))).items()
+        }
     size = pc.sum(pc.binary_length(raw)).as_py() or 0
-    return Sighting(len(raw), size, ends["min"], ends["max"], days)
+    return SchemaStats(len(raw), size, ends["min"], ends["max"], days)

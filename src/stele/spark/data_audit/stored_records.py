@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import Invalid, NotFound
-from stele.spark.data_audit.aggregation import Records, spark_failures
+from stele.spark.data_audit.aggregation import RecordColumn, spark_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +29,7 @@ def read_records(
     headers: str | None = None,
     timestamp: str | None = None,
     position: Sequence[str] = (),
-) -> Records:
+) -> RecordColumn:
     """Records of a file, a folder or a table.
 
     format    any that Spark reads (`parquet`, `orc`, `json`, `csv`, `avro` with Spark's package for it …);
@@ -39,29 +39,29 @@ def read_records(
 
     Raises `NotFound` for a path that is not there, `Invalid` without the column, `JobFailed`.
     """
-    _check_there(path, format)
+    _check_exists(path, format)
     with spark_failures():
-        df = load(spark, path, format)
+        df = load_data(spark, path, format)
         if column not in df.columns:
             raise Invalid(f"there is no column {column!r}: the data have {', '.join(df.columns)}")
         where = tuple(position)
         if not where:
-            df, where = _positions(df, format)
-        df = _decoded(df, column, format)
-    return Records(df, column, headers, timestamp, where)
+            df, where = _add_positions(df, format)
+        df = _decode_base64(df, column, format)
+    return RecordColumn(df, column, headers, timestamp, where)
 
 
 def read_stored(spark: SparkSession, path: str, format: str, column: str) -> DataFrame:  # noqa: A002 - as above
     """All columns of a file, a folder or a table with records, and no others. Raises as `read_records`."""
-    _check_there(path, format)
+    _check_exists(path, format)
     with spark_failures():
-        df = load(spark, path, format)
+        df = load_data(spark, path, format)
         if column not in df.columns:
             raise Invalid(f"there is no column {column!r}: the data have {', '.join(df.columns)}")
-        return _decoded(df, column, format)
+        return _decode_base64(df, column, format)
 
 
-def _decoded(df: DataFrame, column: str, format_: str) -> DataFrame:
+def _decode_base64(df: DataFrame, column: str, format_: str) -> DataFrame:
     """Records that are text in a format of text are base64."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType
@@ -79,14 +79,14 @@ def read_raw(spark: SparkSession, path: str, format: str, column: str | None = N
     """
     from pyspark.sql import functions as f
 
-    _check_there(path, format)
+    _check_exists(path, format)
     with spark_failures():
         if format == "json" and column is None:
             return spark.read.text(path).where(f.trim("value") != "")
-        return load(spark, path, format)
+        return load_data(spark, path, format)
 
 
-def load(spark: SparkSession, path: str, format_: str) -> DataFrame:
+def load_data(spark: SparkSession, path: str, format_: str) -> DataFrame:
     """What is at a path, or in a table, as Spark reads it; CSV has a line of names first."""
     if format_ == TABLE:
         return spark.read.table(path)
@@ -94,12 +94,12 @@ def load(spark: SparkSession, path: str, format_: str) -> DataFrame:
     return (reader.option("header", "true") if format_ == "csv" else reader).load(path)
 
 
-def _check_there(path: str, format_: str) -> None:
+def _check_exists(path: str, format_: str) -> None:
     if "://" not in path and format_ != TABLE and not set(path) & set("*?[{") and not Path(path).exists():
         raise NotFound(f"there is nothing at {path} to read records from")
 
 
-def _positions(df: DataFrame, format_: str) -> tuple[DataFrame, tuple[str, ...]]:
+def _add_positions(df: DataFrame, format_: str) -> tuple[DataFrame, tuple[str, ...]]:
     """Columns that tell where a record is, added where none of the data's own do."""
     from pyspark.sql import functions as f
 

@@ -9,7 +9,7 @@ from typing import cast
 from stele.client import CensusRecord, LocationUsage, SchemaRegistryClient, SchemaSnapshot, VersionUsage
 from stele.client.names import split_subject
 from stele.errors import Invalid
-from stele.spark.data_audit.census import Census, IdSeen
+from stele.spark.data_audit.census import Census, IdUsage
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 
 
@@ -29,19 +29,19 @@ def record_usage(
         raise Invalid("a census is recorded in a registry, a snapshot of one takes nothing")
     asked = as_picklable(registry)
     assert not isinstance(asked, SchemaSnapshot)
-    census = as_record(found, counted_at=time.time_ns() // 1_000_000, whole=whole)
+    census = make_census_record(found, counted_at=time.time_ns() // 1_000_000, whole=whole)
     # what answers for the registry on the driver is a whole client, not only what tasks ask of it
     client = cast("SchemaRegistryClient", get_client(asked))
     return retry_unavailable(lambda: client.record_usage(place, census), patience)
 
 
-def as_record(found: Census, *, counted_at: int, whole: bool = True) -> CensusRecord:
+def make_census_record(found: Census, *, counted_at: int, whole: bool = True) -> CensusRecord:
     """A census as the registry keeps it; counted_at is in milliseconds since 1970 UTC."""
-    rows = tuple(row for seen in found.ids if seen.schema_id for row in _rows(seen))
+    rows = tuple(row for seen in found.ids if seen.schema_id for row in _usage_rows(seen))
     return CensusRecord(counted_at, whole, found.records, rows)
 
 
-def _rows(seen: IdSeen) -> list[VersionUsage]:
+def _usage_rows(seen: IdUsage) -> list[VersionUsage]:
     made = []
     for at in seen.versions:
         context, subject = split_subject(at.subject)
@@ -51,15 +51,15 @@ def _rows(seen: IdSeen) -> list[VersionUsage]:
                 at.version,
                 seen.schema_id,
                 seen.records,
-                space=context,
+                namespace=context,
                 bytes=seen.bytes,
-                first_seen=_millis(seen.first),
-                last_seen=_millis(seen.last),
+                first_seen=_to_millis(seen.first),
+                last_seen=_to_millis(seen.last),
             )
         )
     return made
 
 
-def _millis(text: str) -> int | None:
+def _to_millis(text: str) -> int | None:
     """RFC 3339 as milliseconds since 1970 UTC; times before have no place there."""
     return max(0, int(datetime.fromisoformat(text).timestamp() * 1000)) if text else None

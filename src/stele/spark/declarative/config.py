@@ -8,12 +8,26 @@ from pathlib import Path
 from typing import Final
 
 from stele.errors import Invalid
-from stele.spark.declarative.streams import Newer, Stream, declare_letters, need_pipelines, session
+from stele.spark.declarative.streams import (
+    DeclaredStream,
+    Newer,
+    active_session,
+    declare_dead_letters,
+    require_pipelines,
+)
 from stele.spark.decode.rules import refuse_reading
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig, load_config
-from stele.spark.pipeline.judging import ERROR, Group, Route, groups, has_unrouted, letter_parts, unrouted
-from stele.spark.pipeline.raw_records import RAW, frames
-from stele.spark.pipeline.schema_evolution import OWN
+from stele.spark.pipeline.judging import (
+    ERROR,
+    PinnedRoute,
+    RouteGroup,
+    dead_letter_fields,
+    group_routes,
+    has_unrouted,
+    select_unrouted,
+)
+from stele.spark.pipeline.raw_records import RAW, read_raw_stream
+from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.registry.snapshot import pin_schemas
 
@@ -28,7 +42,7 @@ def from_config(path: Path | str, *, newer: Newer = "stop") -> None:
     `delta` and `iceberg-spark`. Raises `Invalid` for another kind, for a wrong file, and for FAILFAST where topics may
     have no route; otherwise as `streaming_table`.
     """
-    need_pipelines()
+    require_pipelines()
     from pyspark.sql import functions as f
 
     config = load_config(path)
@@ -37,37 +51,37 @@ def from_config(path: Path | str, *, newer: Newer = "stop") -> None:
         raise Invalid(f"{path}: Spark's pipelines cannot write tables of the kind {config.table.kind}: choose {kinds}")
     if config.mode == "FAILFAST" and has_unrouted(config):
         raise Invalid(f"{path}: in mode FAILFAST there must be a route for every topic, or one without a topic")
-    spark, format_ = session(), _FORMATS[config.table.kind]
-    raw = frames(spark, config)
-    kept = {str(name): OWN + name for name in config.table.keep}
+    spark, format_ = active_session(), _FORMATS[config.table.kind]
+    raw = read_raw_stream(spark, config)
+    kept = {str(name): RESERVED_PREFIX + name for name in config.table.keep}
     letters = {}
-    registry = config.source.opened_registry()
-    grouped = groups([_route(route, config, registry) for route in config.routes])
+    registry = config.source.open_registry()
+    grouped = group_routes([_pin_route(route, config, registry) for route in config.routes])
     for group in grouped:
-        stream = _stream(group, config, registry, newer)
-        stream.declare(spark, group.taken(raw), kept, format_, {})
-        letters[stream.records] = stream.letters(spark)
-    rest = unrouted(raw, grouped, config)
+        stream = _make_stream(group, config, registry, newer)
+        stream.declare_tables(spark, group.select_records(raw), kept, format_, {})
+        letters[stream.records] = stream.select_dead_letters(spark)
+    rest = select_unrouted(raw, grouped, config)
     if rest is not None:
         error = f.col(ERROR)
-        parts = letter_parts(error)
+        parts = dead_letter_fields(error)
         letters["unrouted"] = rest.select(*RAW, *parts)
     if config.mode == "DEADLETTER":
-        declare_letters(_in_catalog(config, config.dead_letter_table), letters, format_)
+        declare_dead_letters(_qualify_table(config, config.dead_letter_table), letters, format_)
 
 
-def _route(route: RouteConfig, config: PipelineConfig, registry: RegistryLike) -> Route:
+def _pin_route(route: RouteConfig, config: PipelineConfig, registry: RegistryLike) -> PinnedRoute:
     pinned = pin_schemas(registry, route.subject, patience=config.source.patience)
     if config.source.rules == "refuse":
         refuse_reading(pinned)
-    return Route(route, pinned)
+    return PinnedRoute(route, pinned)
 
 
-def _stream(group: Group, config: PipelineConfig, registry: RegistryLike, newer: Newer) -> Stream:
+def _make_stream(group: RouteGroup, config: PipelineConfig, registry: RegistryLike, newer: Newer) -> DeclaredStream:
     """The records of a group, whose tables have their full names."""
-    reading = group.reading(config, registry)
-    named = tuple(replace(target, name=_in_catalog(config, target.name)) for target in reading.targets)
-    return Stream(
+    reading = group.make_read_plan(config, registry)
+    named = tuple(replace(target, name=_qualify_table(config, target.name)) for target in reading.targets)
+    return DeclaredStream(
         replace(reading, targets=named),
         f"{named[0].name}_records",
         "value",
@@ -78,5 +92,5 @@ def _stream(group: Group, config: PipelineConfig, registry: RegistryLike, newer:
     )
 
 
-def _in_catalog(config: PipelineConfig, table: str) -> str:
+def _qualify_table(config: PipelineConfig, table: str) -> str:
     return f"{config.table.catalog}.{table}" if config.table.catalog else table

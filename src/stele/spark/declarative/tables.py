@@ -7,7 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stele.errors import Invalid
-from stele.spark.declarative.streams import Newer, Stream, declare_letters, need_pipelines, session
+from stele.spark.declarative.streams import (
+    DeclaredStream,
+    Newer,
+    active_session,
+    declare_dead_letters,
+    require_pipelines,
+)
 from stele.spark.decode.planning import plan_read
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import ReaderLike
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
     from stele.spark.decode.rules import RulesLike
     from stele.spark.wires import WireLike
 
-Source: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
+RawSource: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
 """Where raw records are: another streaming dataset of the pipeline by its name, or a function that reads a stream. The
 function is called once, while definitions are loaded."""
 
@@ -28,7 +34,7 @@ def streaming_table(
     *,
     subject: str,
     registry: RegistryLike,
-    source: Source,
+    source: RawSource,
     column: str = "value",
     headers: str | None = None,
     keep: Sequence[str] = (),
@@ -47,7 +53,7 @@ def streaming_table(
 ) -> None:
     """Declare a streaming table of a registered stream, with its records and dead letters beside it.
 
-    source        see `Source`; column and headers are its columns as for `from_registry`
+    source        see `RawSource`; column and headers are its columns as for `from_registry`
     keep          more of its columns, which the table and the dead letters have, too
     dead_letters  a name for that table, the table's + `_dead_letters` if empty; None: a bad record stops the run
     records       a name for the table of raw records, the table's + `_records` if empty
@@ -60,7 +66,7 @@ def streaming_table(
     `Invalid` also for a schema that is no record; `NotInstalled` before PySpark 4.1.
     """
     # Long because every choice is an argument, and each is told once, here
-    need_pipelines()
+    require_pipelines()
     if newer not in ("stop", "read"):
         raise Invalid(f"newer is stop or read, not {newer!r}")
     reading = plan_read(
@@ -76,7 +82,7 @@ def streaming_table(
     )
     if reading.wire.needs_headers and headers is None:
         raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
-    stream = Stream(
+    stream = DeclaredStream(
         replace(reading, targets=(replace(reading.targets[0], name=name),)),
         records or f"{name}_records",
         column,
@@ -85,8 +91,10 @@ def streaming_table(
         stops=newer == "stop" and reader == "latest",
         fail_fast=dead_letters is None,
     )
-    spark = session()
+    spark = active_session()
     raw = spark.readStream.table(source) if isinstance(source, str) else source(spark)
-    stream.declare(spark, raw, {each: each for each in keep}, format, details)
+    stream.declare_tables(spark, raw, {each: each for each in keep}, format, details)
     if dead_letters is not None:
-        declare_letters(dead_letters or f"{name}_dead_letters", {stream.records: stream.letters(spark)}, format)
+        declare_dead_letters(
+            dead_letters or f"{name}_dead_letters", {stream.records: stream.select_dead_letters(spark)}, format
+        )

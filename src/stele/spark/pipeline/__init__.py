@@ -12,11 +12,11 @@ from stele.spark.pipeline.config import PipelineConfig, load_config
 from stele.spark.pipeline.iceberg import iceberg_dataframe, open_table
 from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.pipeline.runner import PipelineFailed, run_pipeline
-from stele.spark.pipeline.schema_evolution import Change, TablePlan
+from stele.spark.pipeline.schema_evolution import ColumnChange, TablePlan
 
 __all__ = [
     "BatchReport",
-    "Change",
+    "ColumnChange",
     "PipelineConfig",
     "PipelineFailed",
     "PipelineReport",

@@ -10,7 +10,7 @@ from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.pipeline.runner import PipelineFailed, cause
 from stele.spark.pipeline.schema_evolution import TablePlan
-from stele.spark.pipeline.sessions import known_registry, session_of, usable
+from stele.spark.pipeline.sessions import find_session, open_session, resolve_registry
 from stele.spark.registry.clients import RegistryLike
 
 if TYPE_CHECKING:
@@ -37,16 +37,16 @@ def apply_plan(
 def _plans(
     config: PipelineConfig, spark: SparkSession | None, registry: RegistryLike | None, *, apply: bool
 ) -> list[TablePlan]:
-    from stele.spark.pipeline.batch import Judge
-    from stele.spark.pipeline.tables import Tables
+    from stele.spark.pipeline.batch import BatchClassifier
+    from stele.spark.pipeline.tables import PipelineTables
 
-    given = usable(config, spark)
-    routes = Judge(config, known_registry(config, registry), threading.Event()).pinned()
-    with session_of(config, given) as session:
-        tables = Tables(session, config)
-        plans = tables.plans(routes)
+    given = find_session(config, spark)
+    routes = BatchClassifier(config, resolve_registry(config, registry), threading.Event()).pin_routes()
+    with open_session(config, given) as session:
+        tables = PipelineTables(session, config)
+        plans = tables.plan_tables(routes)
         if apply:
-            tables.grow(routes, asked=True)
+            tables.evolve(routes, asked=True)
         return plans
 
 
@@ -64,21 +64,21 @@ def replay_dead_letters(
     progress is called with the report of a replay that was cut short, then of this one. May run beside the pipeline,
     not beside another replay (`Conflict`). Raises `Invalid` for a condition that is none, and what `run_pipeline` does.
     """
-    given = usable(config, spark)
+    given = find_session(config, spark)
     from pyspark.errors import PySparkException
 
-    from stele.spark.pipeline.journal import held
-    from stele.spark.pipeline.replay import NAME, replay
+    from stele.spark.pipeline.journal import pipeline_lock
+    from stele.spark.pipeline.replay import NAME, run_replay
 
-    with held(config.checkpoint, NAME), session_of(config, given) as session:
+    with pipeline_lock(config.checkpoint, NAME), open_session(config, given) as session:
         try:
-            return replay(session, config, known_registry(config, registry), where, progress)
+            return run_replay(session, config, resolve_registry(config, registry), where, progress)
         except PySparkException as error:
             raise PipelineFailed(cause(str(error))) from error
 
 
 def dead_letters(config: PipelineConfig, *, spark: SparkSession) -> DataFrame:
     """All dead letters, with the time at which they were replayed, null for open ones. Raises `NotFound`."""
-    from stele.spark.pipeline.replay import Letters
+    from stele.spark.pipeline.replay import DeadLetterTable
 
-    return Letters(spark, config).all()
+    return DeadLetterTable(spark, config).read_all()

@@ -19,11 +19,20 @@ from stele.spark.decode.errors import decode_error
 from stele.spark.decode.rules import refuse_reading
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.journal import Entry, Journal
-from stele.spark.pipeline.judging import ERROR, ID, Group, Route, groups, names_of, settled, unrouted
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal
+from stele.spark.pipeline.judging import (
+    ERROR,
+    ID,
+    PinnedRoute,
+    RouteGroup,
+    freeze_unknown_ids,
+    group_routes,
+    schema_names,
+    select_unrouted,
+)
 from stele.spark.pipeline.raw_records import check_files
 from stele.spark.pipeline.report import MOST_REASONS, BatchReport, summed
-from stele.spark.pipeline.tables import Tables
+from stele.spark.pipeline.tables import PipelineTables
 from stele.spark.registry.clients import RegistryLike, get_client, retry_unavailable
 from stele.spark.registry.snapshot import PinnedSchemas, pin_schemas
 from stele.spark.wires import Prefix, get_wire
@@ -31,16 +40,16 @@ from stele.spark.wires import Prefix, get_wire
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Part: TypeAlias = "tuple[Group | None, DataFrame]"
+RoutePart: TypeAlias = "tuple[RouteGroup | None, DataFrame]"
 
-TRIES = 5
+MAX_ATTEMPTS = 5
 """How often a batch is judged again because something was registered meanwhile."""
-MOST_ASKED = 20
+MAX_LATE_IDS = 20
 """Unknown ids of a batch that are asked for again; more of them are no schemas that came late."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ClassifiedBatch:
     """A batch that was judged.
 
     routes  with the schemas it was judged by
@@ -49,33 +58,33 @@ class Judged:
     counts  what came of the records
     """
 
-    routes: tuple[Route, ...]
-    parts: tuple[Part, ...]
-    known: tuple[str, ...]
+    routes: tuple[PinnedRoute, ...]
+    parts: tuple[RoutePart, ...]
+    known_ids: tuple[str, ...]
     counts: BatchReport
 
 
-class Judge:
+class BatchClassifier:
     """Judges batches of one pipeline; `stop` ends waiting for a registry."""
 
     def __init__(self, config: PipelineConfig, registry: RegistryLike, stop: Event) -> None:
         self._config, self._registry, self._stop = config, registry, stop
         self._label = get_wire(config.source.wire).id_label
 
-    def pinned(self) -> tuple[Route, ...]:
+    def pin_routes(self) -> tuple[PinnedRoute, ...]:
         """The routes with the newest versions of their subjects; a registry that is being restarted is waited for."""
-        return tuple(Route(route, self._pin(route.subject)) for route in self._config.routes)
+        return tuple(PinnedRoute(route, self._pin_subject(route.subject)) for route in self._config.routes)
 
-    def check(self, *, waiting: bool) -> None:
+    def check_routes(self, *, waiting: bool) -> None:
         """Raise now what every batch would: no registry, no such subject, a schema without columns.
 
         waiting   whether a registry that does not answer is waited for: it did before, so its address is right
         """
         for route in self._config.routes:
-            Route(route, self._pin(route.subject, waiting=waiting)).columns(self._config)
+            PinnedRoute(route, self._pin_subject(route.subject, waiting=waiting)).table_columns(self._config)
 
     @contextmanager
-    def judged(self, raw: DataFrame, batch: int, entry: Entry | None = None) -> Iterator[Judged]:
+    def classify_batch(self, raw: DataFrame, batch: int, entry: BatchEntry | None = None) -> Iterator[ClassifiedBatch]:
         """The batch as it was judged before, or, where no entry is given, by what is known now.
 
         A batch with strange ids is judged again when there are newer versions by then, so that no column is lost.
@@ -84,44 +93,48 @@ class Judge:
         kept: list[DataFrame] = []
         try:
             if entry is not None:
-                routes = tuple(Route(*each) for each in zip(self._config.routes, entry.pins, strict=True))
-                parts = self._parts(raw, routes, kept, entry.known)
-                yield Judged(routes, parts, entry.known, _counted(parts, batch)[0])
+                routes = tuple(PinnedRoute(*each) for each in zip(self._config.routes, entry.pins, strict=True))
+                parts = self._classify_parts(raw, routes, kept, entry.known)
+                yield ClassifiedBatch(routes, parts, entry.known, _count_outcomes(parts, batch)[0])
                 return
-            routes = self.pinned()
-            for _ in range(TRIES):
-                parts = self._parts(raw, routes, kept)
-                counts, known, unknown = _counted(parts, batch)
-                fresh = self._newer(routes) if unknown or not known <= _pinned(routes) else None
+            routes = self.pin_routes()
+            for _ in range(MAX_ATTEMPTS):
+                parts = self._classify_parts(raw, routes, kept)
+                counts, known, unknown = _count_outcomes(parts, batch)
+                fresh = self._pin_if_newer(routes) if unknown or not known <= _pinned_names(routes) else None
                 if fresh is None and unknown:
-                    fresh = self._found(routes, parts)
+                    fresh = self._add_late_schemas(routes, parts)
                 if fresh is None:
                     if unknown:
-                        parts = tuple((group, settled(df, sorted(known), self._label)) for group, df in parts)
-                    yield Judged(routes, parts, tuple(sorted(known)), counts)
+                        parts = tuple(
+                            (group, freeze_unknown_ids(df, sorted(known), self._label)) for group, df in parts
+                        )
+                    yield ClassifiedBatch(routes, parts, tuple(sorted(known)), counts)
                     return
                 routes = fresh
-                _release(kept)
+                _unpersist_all(kept)
             raise Conflict("schemas are registered faster than a batch can be decoded")
         finally:
-            _release(kept)
+            _unpersist_all(kept)
 
-    def _parts(
-        self, raw: DataFrame, routes: Sequence[Route], kept: list[DataFrame], known: Sequence[str] | None = None
-    ) -> tuple[Part, ...]:
+    def _classify_parts(
+        self, raw: DataFrame, routes: Sequence[PinnedRoute], kept: list[DataFrame], known: Sequence[str] | None = None
+    ) -> tuple[RoutePart, ...]:
         """The judged records by group, each kept once it is computed."""
-        found: list[Part] = []
-        grouped = groups(routes)
+        found: list[RoutePart] = []
+        grouped = group_routes(routes)
         for group in grouped:
-            judged = group.judged(raw, self._config, self._registry)
-            found.append((group, (judged if known is None else settled(judged, known, self._label)).persist()))
-        rest = unrouted(raw, grouped, self._config)
+            judged = group.decode_records(raw, self._config, self._registry)
+            found.append(
+                (group, (judged if known is None else freeze_unknown_ids(judged, known, self._label)).persist())
+            )
+        rest = select_unrouted(raw, grouped, self._config)
         if rest is not None:
             found.append((None, rest.persist()))
         kept += [df for _, df in found]
         return tuple(found)
 
-    def _pin(self, subject: str, *, waiting: bool = True) -> PinnedSchemas:
+    def _pin_subject(self, subject: str, *, waiting: bool = True) -> PinnedSchemas:
         """The subject's versions now. Raises `RulesRefused` where nobody decided about the rules they have."""
         pause = 0.5
         until = time.monotonic() + self._config.source.patience
@@ -137,13 +150,15 @@ class Judge:
             self._stop.wait(pause)
             pause = min(2 * pause, 10.0)
 
-    def _newer(self, routes: Sequence[Route]) -> tuple[Route, ...] | None:
+    def _pin_if_newer(self, routes: Sequence[PinnedRoute]) -> tuple[PinnedRoute, ...] | None:
         """The routes with fresh pins, when there is a newer version of a subject."""
-        fresh = self.pinned()
+        fresh = self.pin_routes()
         pairs = zip(routes, fresh, strict=True)
         return fresh if any(new.pinned.reader_version > old.pinned.reader_version for old, new in pairs) else None
 
-    def _found(self, routes: Sequence[Route], parts: Sequence[Part]) -> tuple[Route, ...] | None:
+    def _add_late_schemas(
+        self, routes: Sequence[PinnedRoute], parts: Sequence[RoutePart]
+    ) -> tuple[PinnedRoute, ...] | None:
         """The routes with schemas of ids that tasks did not know, when the registry knows some of them by now.
 
         Tasks do not ask again for a while; and an id may be registered while a batch is judged.
@@ -159,29 +174,29 @@ class Judge:
                 found.append(retry_unavailable(asked, self._config.source.patience))
         if not found:
             return None
-        return tuple(Route(route.config, _with(route.pinned, found)) for route in routes)
+        return tuple(PinnedRoute(route.config, _with_schemas(route.pinned, found)) for route in routes)
 
 
-def _unknown_ids(parts: Sequence[Part]) -> list[int]:
+def _unknown_ids(parts: Sequence[RoutePart]) -> list[int]:
     """Some of the ids in a batch that tasks did not know."""
     from pyspark.sql import functions as f
 
     ids: list[int] = []
     for _, df in parts:
         bad = df.where((f.col(ERROR)["code"] == _UNKNOWN) & f.col(ID).isNotNull())
-        ids += [row[0] for row in bad.select(ID).distinct().limit(MOST_ASKED).collect()]
-    return [number for number in dict.fromkeys(ids) if number > 0][:MOST_ASKED]
+        ids += [row[0] for row in bad.select(ID).distinct().limit(MAX_LATE_IDS).collect()]
+    return [number for number in dict.fromkeys(ids) if number > 0][:MAX_LATE_IDS]
 
 
-def _with(pinned: PinnedSchemas, found: Sequence[ResolvedSchema]) -> PinnedSchemas:
+def _with_schemas(pinned: PinnedSchemas, found: Sequence[ResolvedSchema]) -> PinnedSchemas:
     return msgspec.structs.replace(pinned, snapshot=SchemaSnapshot((*pinned.snapshot.schemas, *found)))
 
 
-def _pinned(routes: Sequence[Route]) -> set[str]:
-    return {name for route in routes for schema in route.pinned.snapshot.schemas for name in names_of(schema)}
+def _pinned_names(routes: Sequence[PinnedRoute]) -> set[str]:
+    return {name for route in routes for schema in route.pinned.snapshot.schemas for name in schema_names(schema)}
 
 
-def _release(kept: list[DataFrame]) -> None:
+def _unpersist_all(kept: list[DataFrame]) -> None:
     while kept:
         kept.pop().unpersist()
 
@@ -190,7 +205,7 @@ _DEAD, _NULL = "dead", "null"
 _UNKNOWN = ErrorCode.UNKNOWN_SCHEMA_ID.name
 
 
-def _counted(parts: Sequence[Part], batch: int) -> tuple[BatchReport, set[str], bool]:
+def _count_outcomes(parts: Sequence[RoutePart], batch: int) -> tuple[BatchReport, set[str], bool]:
     """What came of the records, ids that were found, and whether others were not."""
     from pyspark.sql import functions as f
 
@@ -199,16 +214,16 @@ def _counted(parts: Sequence[Part], batch: int) -> tuple[BatchReport, set[str], 
         outcome, code = f.when(f.col(ERROR).isNotNull(), _DEAD), f.col(ERROR)["code"]
         outcome = outcome.when(f.col("value").isNull(), _NULL)
         for place, route in enumerate(group.routes if group else ()):
-            outcome = outcome.when(group.value(route).isNotNull(), str(place))  # type: ignore[union-attr]  # of a group
+            outcome = outcome.when(group.value_column(route).isNotNull(), str(place))  # type: ignore[union-attr]  # of a group
         name = f.when(code.isNull() | (code != _UNKNOWN), f.col(ID).cast("string"))
         rows = df.groupBy(outcome.alias("outcome"), code.alias("code"), name.alias("id")).count().collect()
         known |= {row.id for row in rows if row.id is not None}
         unknown = unknown or any(row.code == _UNKNOWN for row in rows)
-        report = _plus(report, group, rows)
+        report = _add_outcomes(report, group, rows)
     return report, known, unknown
 
 
-def _plus(report: BatchReport, group: Group | None, rows: Sequence[Any]) -> BatchReport:
+def _add_outcomes(report: BatchReport, group: RouteGroup | None, rows: Sequence[Any]) -> BatchReport:
     tables: dict[str, int] = {}
     records: dict[str, int] = {}
     codes: dict[str, int] = {}
@@ -235,45 +250,49 @@ def _plus(report: BatchReport, group: Group | None, rows: Sequence[Any]) -> Batc
 class BatchRunner:
     """Brings batches of one pipeline into its tables."""
 
-    def __init__(self, config: PipelineConfig, judge: Judge, tables: Tables, journal: Journal) -> None:
+    def __init__(
+        self, config: PipelineConfig, judge: BatchClassifier, tables: PipelineTables, journal: BatchJournal
+    ) -> None:
         self._config, self._judge, self._tables, self._journal = config, judge, tables, journal
-        self._application = journal.application()
+        self._application = journal.application_name()
 
-    def run(self, df: DataFrame, batch: int) -> BatchReport:
+    def run_batch(self, df: DataFrame, batch: int) -> BatchReport:
         """Bring the batch into the tables, unless it is there. The frame has the columns of `source.RAW`."""
         begun = time.monotonic()
-        before = self._journal.entry(batch)
+        before = self._journal.read_entry(batch)
         if before is not None and before.done:
             return BatchReport(batch, time.time(), replayed=True)
-        with self._judge.judged(df, batch, before) as judged:
+        with self._judge.classify_batch(df, batch, before) as judged:
             if judged.counts.tombstones:
                 check_files(df, self._config.source)
             if judged.counts.dead_letters and self._config.mode == "FAILFAST":
                 raise _first_error(judged)
-            added = self._tables.grow(judged.routes)
-            entry = before or entry_of(judged)
+            added = self._tables.evolve(judged.routes)
+            entry = before or make_entry(judged)
             if before is None:
-                self._journal.keep(entry)
-            self._commit(judged)
-            report = finished(judged, added, time.monotonic() - begun, replayed=before is not None)
-        self._journal.finish(entry, report)
+                self._journal.save_entry(entry)
+            self._commit_tables(judged)
+            report = make_report(judged, added, time.monotonic() - begun, replayed=before is not None)
+        self._journal.finish_batch(entry, report)
         return report
 
-    def _commit(self, judged: Judged) -> None:
+    def _commit_tables(self, judged: ClassifiedBatch) -> None:
         batch = judged.counts.batch
         if judged.counts.dead_letters:
-            self._tables.set_aside([df for _, df in judged.parts], self._application, batch)
+            self._tables.append_dead_letters([df for _, df in judged.parts], self._application, batch)
         for group, df in judged.parts:
             if group is not None:
-                self._tables.append(group, df, self._application, batch)
+                self._tables.append_rows(group, df, self._application, batch)
 
 
-def entry_of(judged: Judged) -> Entry:
+def make_entry(judged: ClassifiedBatch) -> BatchEntry:
     """What a batch was judged by."""
-    return Entry(judged.counts.batch, tuple(route.pinned for route in judged.routes), judged.known)
+    return BatchEntry(judged.counts.batch, tuple(route.pinned for route in judged.routes), judged.known_ids)
 
 
-def finished(judged: Judged, added: tuple[str, ...], seconds: float, *, replayed: bool = False) -> BatchReport:
+def make_report(
+    judged: ClassifiedBatch, added: tuple[str, ...], seconds: float, *, replayed: bool = False
+) -> BatchReport:
     """The report of a batch that is in its tables."""
     versions = {route.pinned.subject: route.pinned.reader_version for route in judged.routes}
     return msgspec.structs.replace(
@@ -283,11 +302,11 @@ def finished(judged: Judged, added: tuple[str, ...], seconds: float, *, replayed
         columns_added=added,
         versions=versions,
         replayed=replayed,
-        reasons=_reasons(judged) if judged.counts.dead_letters else {},
+        reasons=_count_reasons(judged) if judged.counts.dead_letters else {},
     )
 
 
-def _reasons(judged: Judged) -> dict[str, int]:
+def _count_reasons(judged: ClassifiedBatch) -> dict[str, int]:
     """The dead letters by reason; of many different ones the most frequent."""
     from pyspark.sql import functions as f
 
@@ -299,7 +318,7 @@ def _reasons(judged: Judged) -> dict[str, int]:
     return found
 
 
-def _first_error(judged: Judged) -> DecodeError:
+def _first_error(judged: ClassifiedBatch) -> DecodeError:
     """The error for a pipeline that does not take bad records."""
     from pyspark.sql import functions as f
 

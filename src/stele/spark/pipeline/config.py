@@ -29,12 +29,12 @@ import msgspec
 
 from stele.client import SchemaSnapshot
 from stele.errors import Invalid
-from stele.spark.pipeline.schema_evolution import Drops, Renames
+from stele.spark.pipeline.schema_evolution import DropPolicy, RenamePolicy
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 
-Format = Literal["parquet", "orc", "binaryFile"]
+FileFormat = Literal["parquet", "orc", "binaryFile"]
 TableKind = Literal["iceberg", "iceberg-spark", "delta", "parquet"]
-Column = Literal["key", "headers", "topic", "partition", "offset", "timestamp", "source"]
+KeptColumn = Literal["key", "headers", "topic", "partition", "offset", "timestamp", "source"]
 
 
 class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +62,7 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     kind: Literal["files", "kafka"] = "files"
     path: str = ""
-    format: Format = "parquet"
+    format: FileFormat = "parquet"
     column: str = "value"
     max_files_per_trigger: int | None = None
     bootstrap: str = ""
@@ -87,7 +87,7 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.kind == "kafka" and bool(self.topics) == bool(self.pattern):
             raise ValueError("either topics or a pattern")
 
-    def opened_registry(self) -> RegistryLike:
+    def open_registry(self) -> RegistryLike:
         """The registry as functions take it. Raises `OSError`, `InvalidRequest` for a bad snapshot file."""
         return SchemaSnapshot.load(Path(self.registry)) if self.registry.endswith(".json") else self.registry
 
@@ -112,9 +112,9 @@ class TableConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     warehouse: str = ""
     name: str = ""
     changes: Literal["apply", "ask"] = "apply"
-    renames: Renames = "rename"
-    drops: Drops = "keep"
-    keep: tuple[Column, ...] = ()
+    renames: RenamePolicy = "rename"
+    drops: DropPolicy = "keep"
+    keep: tuple[KeptColumn, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind == "iceberg" and not (self.catalog and self.warehouse):
@@ -262,14 +262,14 @@ def load_config(path: Path | str, environment: Mapping[str, str] = os.environ) -
     """Read a pipeline file. Raises `Invalid` that names the file and the key, `OSError` when it cannot be read."""
     place = Path(path)
     try:
-        document = _expanded(tomllib.loads(place.read_text("utf-8")), environment)
+        document = _expand_variables(tomllib.loads(place.read_text("utf-8")), environment)
         config = msgspec.convert(document, PipelineConfig)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, ValueError) as error:
         raise Invalid(f"{place}: {error}") from error
-    return _absolute(config, place.parent.resolve())
+    return _make_absolute(config, place.parent.resolve())
 
 
-def _expanded(value: Any, environment: Mapping[str, str]) -> Any:
+def _expand_variables(value: Any, environment: Mapping[str, str]) -> Any:
     """The document with variables of the environment in its texts. Raises `ValueError` for one that is not set."""
 
     def found(match: re.Match[str]) -> str:
@@ -278,13 +278,13 @@ def _expanded(value: Any, environment: Mapping[str, str]) -> Any:
         return environment[match[1]]
 
     if isinstance(value, dict):
-        return {key: _expanded(each, environment) for key, each in value.items()}
+        return {key: _expand_variables(each, environment) for key, each in value.items()}
     if isinstance(value, list):
-        return [_expanded(each, environment) for each in value]
+        return [_expand_variables(each, environment) for each in value]
     return re.sub(r"\$\{(\w+)\}", found, value) if isinstance(value, str) else value
 
 
-def _absolute(config: PipelineConfig, folder: Path) -> PipelineConfig:
+def _make_absolute(config: PipelineConfig, folder: Path) -> PipelineConfig:
     """The same pipeline with paths that do not depend on the working folder."""
 
     def full(path: str) -> str:

@@ -13,7 +13,7 @@ KINDS: Final = (*(code.name.lower() for code in ErrorCode if code is not ErrorCo
 """Every kind, in no order that means something."""
 
 
-def by_kind(codes: Mapping[str, int], letters: int) -> dict[str, int]:
+def count_by_kind(codes: Mapping[str, int], letters: int) -> dict[str, int]:
     """Return the dead letters of a batch by kind.
 
     Args:

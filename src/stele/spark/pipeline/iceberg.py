@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyspark.sql import DataFrame, SparkSession
 
-TRIES = 5
+OPEN_ATTEMPTS = 5
 """How often a catalog is opened when another process is making it."""
 
 
@@ -29,7 +29,7 @@ def open_catalog(config: TableConfig) -> Catalog:
         _make_folder(warehouse.removeprefix("file://"))
     if config.catalog.startswith("sqlite:///"):
         _make_folder(config.catalog.removeprefix("sqlite:///").rpartition("/")[0])
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(OPEN_ATTEMPTS)):
         try:
             return SqlCatalog("stele", uri=config.catalog, warehouse=warehouse)
         except SQLAlchemyError as error:

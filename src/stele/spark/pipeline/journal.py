@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def held(checkpoint: str, name: str = "") -> Iterator[None]:
+def pipeline_lock(checkpoint: str, name: str = "") -> Iterator[None]:
     """Hold a checkpoint for this process: two that run one pipeline at once could commit one batch twice.
 
     name is that of the kind of batches, see `Journal`.
@@ -48,15 +48,15 @@ def held(checkpoint: str, name: str = "") -> Iterator[None]:
     folder = Path(checkpoint) / FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("ab") as file:
-        if not _locked(file):
-            time.sleep(LOOK)  # somebody may only have looked, like `status`
-            if not _locked(file):
+        if not _try_lock(file):
+            time.sleep(LOCK_PROBE_SECONDS)  # somebody may only have looked, like `status`
+            if not _try_lock(file):
                 doing = "replayed" if name else "run"
                 raise Conflict(f"the pipeline of {checkpoint} is being {doing} by another process")
         yield
 
 
-def _locked(file: BinaryIO) -> bool:
+def _try_lock(file: BinaryIO) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -64,20 +64,20 @@ def _locked(file: BinaryIO) -> bool:
     return True
 
 
-LOOK: Final = 0.1
+LOCK_PROBE_SECONDS: Final = 0.1
 """Seconds in which a look at the lock is over."""
 
 
 FOLDER: Final = "stele"
 """Our folder in a checkpoint."""
-ENTRIES: Final = 10
+KEPT_ENTRIES: Final = 10
 """Entries kept, for people who look; only the newest one is ever needed."""
-REPORTS: Final = 2000
+KEPT_REPORTS: Final = 2000
 """Reports kept, for plots over time."""
 _TOTALS: Final = "totals.json"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class BatchEntry(msgspec.Struct, frozen=True):
     """What one batch was judged by.
 
     pins   the schemas of each route
@@ -91,7 +91,7 @@ class Entry(msgspec.Struct, frozen=True):
     done: bool = False
 
 
-class Journal:
+class BatchJournal:
     """The folder `stele` of a checkpoint, on any file system pyarrow knows; name tells kinds of batches apart."""
 
     def __init__(self, checkpoint: str, name: str = "") -> None:
@@ -104,47 +104,47 @@ class Journal:
         self._folder = f"{self._root}/{name}" if name else self._root
         self._files.create_dir(f"{self._folder}/reports", recursive=True)
 
-    def application(self) -> str:
+    def application_name(self) -> str:
         """The name under which this checkpoint's batches are counted in tables; made once."""
-        known = self._read(f"{self._root}/application")
+        known = self._read_file(f"{self._root}/application")
         if known is not None:
             return known.decode()
         made = uuid4().hex
-        self._write(f"{self._root}/application", made.encode())
+        self._write_file(f"{self._root}/application", made.encode())
         return made
 
-    def entry(self, batch: int) -> Entry | None:
+    def read_entry(self, batch: int) -> BatchEntry | None:
         """What a batch was judged by, None when it did not get that far. Raises `StoreError` for a damaged one."""
-        return self._decoded(f"{self._folder}/{batch}.json", Entry)
+        return self._read_json(f"{self._folder}/{batch}.json", BatchEntry)
 
-    def keep(self, entry: Entry) -> None:
+    def save_entry(self, entry: BatchEntry) -> None:
         """Write down a batch before it is committed, and forget an old one."""
-        self._write(f"{self._folder}/{entry.batch}.json", msgspec.json.encode(entry))
-        self._forget(f"{self._folder}/{entry.batch - ENTRIES}.json")
+        self._write_file(f"{self._folder}/{entry.batch}.json", msgspec.json.encode(entry))
+        self._delete_file(f"{self._folder}/{entry.batch - KEPT_ENTRIES}.json")
 
-    def finish(self, entry: Entry, report: BatchReport) -> None:
+    def finish_batch(self, entry: BatchEntry, report: BatchReport) -> None:
         """Write down that a batch is in its tables, and what it was; once for each."""
-        before = self.totals()
+        before = self.read_totals()
         if report.batch > before.through:
-            self._write(f"{self._folder}/reports/{report.batch}.json", msgspec.json.encode(report))
-            self._write(f"{self._folder}/{_TOTALS}", msgspec.json.encode(before.plus(report)))
-            self._forget(f"{self._folder}/reports/{report.batch - REPORTS}.json")
+            self._write_file(f"{self._folder}/reports/{report.batch}.json", msgspec.json.encode(report))
+            self._write_file(f"{self._folder}/{_TOTALS}", msgspec.json.encode(before.add_batch(report)))
+            self._delete_file(f"{self._folder}/reports/{report.batch - KEPT_REPORTS}.json")
         if not entry.done:
-            self.keep(msgspec.structs.replace(entry, done=True))
+            self.save_entry(msgspec.structs.replace(entry, done=True))
 
-    def totals(self) -> PipelineReport:
+    def read_totals(self) -> PipelineReport:
         """The sums over all batches there were."""
-        return self._decoded(f"{self._folder}/{_TOTALS}", PipelineReport) or PipelineReport()
+        return self._read_json(f"{self._folder}/{_TOTALS}", PipelineReport) or PipelineReport()
 
-    def reports(self) -> list[BatchReport]:
+    def read_reports(self) -> list[BatchReport]:
         """The newest batches, oldest first."""
-        last = self.totals().through
-        numbers = range(max(0, last - REPORTS + 1), last + 1)
-        found = (self._decoded(f"{self._folder}/reports/{number}.json", BatchReport) for number in numbers)
+        last = self.read_totals().through
+        numbers = range(max(0, last - KEPT_REPORTS + 1), last + 1)
+        found = (self._read_json(f"{self._folder}/reports/{number}.json", BatchReport) for number in numbers)
         return [report for report in found if report is not None]
 
-    def _decoded(self, path: str, type_: type[T]) -> T | None:
-        document = self._read(path)
+    def _read_json(self, path: str, type_: type[T]) -> T | None:
+        document = self._read_file(path)
         if document is None:
             return None
         try:
@@ -152,22 +152,22 @@ class Journal:
         except msgspec.MsgspecError as error:
             raise StoreError(f"{path} is damaged: {error}") from error
 
-    def _exists(self, path: str) -> bool:
+    def _file_exists(self, path: str) -> bool:
         from pyarrow.fs import FileType
 
         return bool(self._files.get_file_info(path).type == FileType.File)
 
-    def _forget(self, path: str) -> None:
-        if self._exists(path):
+    def _delete_file(self, path: str) -> None:
+        if self._file_exists(path):
             self._files.delete_file(path)
 
-    def _read(self, path: str) -> bytes | None:
-        if not self._exists(path):
+    def _read_file(self, path: str) -> bytes | None:
+        if not self._file_exists(path):
             return None
         with self._files.open_input_stream(path) as stream:
             return bytes(stream.read())
 
-    def _write(self, path: str, data: bytes) -> None:
+    def _write_file(self, path: str, data: bytes) -> None:
         folder, _, name = path.rpartition("/")
         draft = f"{folder}/.{name}.{uuid4().hex}"
         with self._files.open_output_stream(draft) as stream:

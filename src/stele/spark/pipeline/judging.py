@@ -16,7 +16,7 @@ from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.functions import decode_column, to_spark_types
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig
 from stele.spark.pipeline.raw_records import RAW
-from stele.spark.pipeline.schema_evolution import OWN
+from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas
 from stele.spark.wires import get_wire
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 VALUE, ID, ERROR = "record", "schema_id", "record_error"
 """Columns of a judged batch beside the raw ones: the decoded record, what names its schema, and what is wrong."""
-ID_COLUMN: Final = f"{OWN}schema_id"
-VERSION_COLUMN: Final = f"{OWN}version"
+ID_COLUMN: Final = f"{RESERVED_PREFIX}schema_id"
+VERSION_COLUMN: Final = f"{RESERVED_PREFIX}version"
 """Columns of every table: what names the schema each record was written with, and which version of the subject that
 is; null where it belongs to another subject."""
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class PinnedRoute:
     """A route and the schemas its records are read by."""
 
     config: RouteConfig
     pinned: PinnedSchemas
 
-    def record(self, config: PipelineConfig) -> StructType:
+    def record_type(self, config: PipelineConfig) -> StructType:
         """The columns of its records. Raises `Invalid` when the newest schema is no record."""
         from pyspark.sql.types import StructType
 
@@ -51,34 +51,39 @@ class Route:
             raise Invalid(f"the newest schema of {self.pinned.subject} is no record, so it has no columns")
         found = to_spark_types([type_])[0]
         assert isinstance(found, StructType)
-        taken = [field.name for field in found.fields if field.name.casefold().startswith(OWN)]
+        taken = [field.name for field in found.fields if field.name.casefold().startswith(RESERVED_PREFIX)]
         if taken:
             raise Invalid(
-                f"{self.pinned.subject} has a field {taken[0]!r}: names beginning with {OWN} are the pipeline's"
+                f"{self.pinned.subject} has a field {taken[0]!r}: names that begin with {RESERVED_PREFIX} are reserved "
+                "for the pipeline"
             )
         return found
 
-    def columns(self, config: PipelineConfig) -> StructType:
+    def table_columns(self, config: PipelineConfig) -> StructType:
         """The columns its table needs."""
         from pyspark.sql.types import IntegerType, StructField, StructType
 
         own = [StructField(ID_COLUMN, id_type(config)), StructField(VERSION_COLUMN, IntegerType())]
         kept = zip(config.table.keep, to_spark_types([RAW[name] for name in config.table.keep]), strict=True)
         return StructType(
-            [*self.record(config).fields, *own, *(StructField(OWN + name, type_) for name, type_ in kept)]
+            [
+                *self.record_type(config).fields,
+                *own,
+                *(StructField(RESERVED_PREFIX + name, type_) for name, type_ in kept),
+            ]
         )
 
-    def rows(self, judged: DataFrame, config: PipelineConfig, value: Column) -> DataFrame:
+    def select_rows(self, judged: DataFrame, config: PipelineConfig, value: Column) -> DataFrame:
         """The rows of its table among judged records; value is its part of them."""
         from pyspark.sql import functions as f
 
-        fields = [value.getField(field.name).alias(field.name) for field in self.record(config).fields]
-        own = [f.col(ID).alias(ID_COLUMN), version_of(self.pinned, f.col(ID)).alias(VERSION_COLUMN)]
-        kept = [f.col(name).alias(OWN + name) for name in config.table.keep]
+        fields = [value.getField(field.name).alias(field.name) for field in self.record_type(config).fields]
+        own = [f.col(ID).alias(ID_COLUMN), version_column(self.pinned, f.col(ID)).alias(VERSION_COLUMN)]
+        kept = [f.col(name).alias(RESERVED_PREFIX + name) for name in config.table.keep]
         return judged.where(f.col(ERROR).isNull() & value.isNotNull()).select(*fields, *own, *kept)
 
 
-def version_of(pinned: PinnedSchemas, name: Column) -> Column:
+def version_column(pinned: PinnedSchemas, name: Column) -> Column:
     """Which version of the pinned subject a record's schema is; null for one of another subject.
 
     name   what records call their schema
@@ -88,7 +93,7 @@ def version_of(pinned: PinnedSchemas, name: Column) -> Column:
     known: dict[str, int] = {}
     for schema in sorted(pinned.snapshot.schemas, key=lambda schema: schema.version):
         if schema.subject == pinned.subject:
-            known |= dict.fromkeys(names_of(schema), schema.version)
+            known |= dict.fromkeys(schema_names(schema), schema.version)
     if not known:
         return f.lit(None).cast("int")
     return f.create_map(*(f.lit(each) for pair in known.items() for each in pair))[name.cast("string")]
@@ -99,23 +104,23 @@ def id_type(config: PipelineConfig) -> DataType:
     return to_spark_types([get_wire(config.source.wire).id_type])[0]
 
 
-def names_of(schema: ResolvedSchema) -> list[str]:
+def schema_names(schema: ResolvedSchema) -> list[str]:
     """What records may call a schema, as texts."""
     return [name for name in (str(schema.id) if schema.id else "", schema.guid) if name]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RouteGroup:
     """Routes that share their records: those of one topic, or of all topics that have no routes of their own.
 
     others   topics that have
     """
 
     topic: str
-    routes: tuple[Route, ...]
+    routes: tuple[PinnedRoute, ...]
     others: tuple[str, ...] = ()
 
-    def taken(self, raw: DataFrame) -> DataFrame:
+    def select_records(self, raw: DataFrame) -> DataFrame:
         """Its records among all of a batch."""
         from pyspark.sql import functions as f
 
@@ -123,13 +128,13 @@ class Group:
             return raw.where(f.col("topic") == self.topic)
         return raw.where(f.col("topic").isNull() | ~f.col("topic").isin(*self.others)) if self.others else raw
 
-    def value(self, route: Route) -> Column:
+    def value_column(self, route: PinnedRoute) -> Column:
         """A route's part of the judged records."""
         from pyspark.sql import functions as f
 
         return f.col(VALUE)[route.config.table] if len(self.routes) > 1 else f.col(VALUE)
 
-    def reading(self, config: PipelineConfig, registry: RegistryLike) -> ReadPlan:
+    def make_read_plan(self, config: PipelineConfig, registry: RegistryLike) -> ReadPlan:
         """How its records are decoded."""
         source = config.source
         return ReadPlan(
@@ -144,23 +149,23 @@ class Group:
             recursion=source.recursion,
         )
 
-    def judged(self, raw: DataFrame, config: PipelineConfig, registry: RegistryLike) -> DataFrame:
+    def decode_records(self, raw: DataFrame, config: PipelineConfig, registry: RegistryLike) -> DataFrame:
         """Its records, decoded."""
         from pyspark.sql import functions as f
 
-        reading = self.reading(config, registry)
-        records = self.taken(raw).withColumn(VALUE, f.col("value"))
+        reading = self.make_read_plan(config, registry)
+        records = self.select_records(raw).withColumn(VALUE, f.col("value"))
         headers = "headers" if reading.wire.needs_headers else None
         return cast("DataFrame", decode_column(records, VALUE, reading, headers=headers, into=VALUE, id_column=ID))
 
 
-def groups(routes: Sequence[Route]) -> list[Group]:
+def group_routes(routes: Sequence[PinnedRoute]) -> list[RouteGroup]:
     """The routes by topic, those of every topic last."""
     topics = dict.fromkeys(route.config.topic for route in routes)
     named = tuple(topic for topic in topics if topic)
-    found = [Group(topic, tuple(r for r in routes if r.config.topic == topic)) for topic in named]
+    found = [RouteGroup(topic, tuple(r for r in routes if r.config.topic == topic)) for topic in named]
     rest = tuple(route for route in routes if not route.config.topic)
-    return [*found, Group("", rest, named)] if rest else found
+    return [*found, RouteGroup("", rest, named)] if rest else found
 
 
 def has_unrouted(config: PipelineConfig) -> bool:
@@ -169,7 +174,7 @@ def has_unrouted(config: PipelineConfig) -> bool:
     return "" not in topics and set(config.source.topics) != topics
 
 
-def unrouted(raw: DataFrame, grouped: Sequence[Group], config: PipelineConfig) -> DataFrame | None:
+def select_unrouted(raw: DataFrame, grouped: Sequence[RouteGroup], config: PipelineConfig) -> DataFrame | None:
     """Records of topics that no route takes, judged; None where there can be none."""
     from pyspark.sql import functions as f
 
@@ -178,12 +183,12 @@ def unrouted(raw: DataFrame, grouped: Sequence[Group], config: PipelineConfig) -
     topics = [group.topic for group in grouped]
     nothing = f.lit(None).cast(id_type(config))
     sentence, after = MESSAGES[ErrorCode.UNROUTED].split("{detail}")
-    error = _error(nothing, ErrorCode.UNROUTED, f.concat(f.lit(sentence), f.col("topic"), f.lit(after)))
+    error = _error_struct(nothing, ErrorCode.UNROUTED, f.concat(f.lit(sentence), f.col("topic"), f.lit(after)))
     rest = raw.where(~f.col("topic").isin(*topics))
     return rest.select("*", f.lit(None).cast("string").alias(VALUE), nothing.alias(ID), error.alias(ERROR))
 
 
-def settled(judged: DataFrame, known: Sequence[str], label: str) -> DataFrame:
+def freeze_unknown_ids(judged: DataFrame, known: Sequence[str], label: str) -> DataFrame:
     """The judgement with nothing left open: records of ids that are not among the known ones are dead letters,
     whatever has been registered since. label is what the wire calls an id."""
     from pyspark.sql import functions as f
@@ -191,11 +196,11 @@ def settled(judged: DataFrame, known: Sequence[str], label: str) -> DataFrame:
     late = f.col(ERROR).isNull() & f.col(ID).isNotNull() & ~f.col(ID).cast("string").isin(*known)
     sentence, after = MESSAGES[ErrorCode.UNKNOWN_SCHEMA_ID].format(label=label, id="\0").split("\0")
     reason = f.concat(f.lit(sentence), f.col(ID).cast("string"), f.lit(after))
-    error = _error(f.col(ID), ErrorCode.UNKNOWN_SCHEMA_ID, reason)
+    error = _error_struct(f.col(ID), ErrorCode.UNKNOWN_SCHEMA_ID, reason)
     return judged.withColumns({VALUE: f.when(~late, f.col(VALUE)), ERROR: f.when(late, error).otherwise(f.col(ERROR))})
 
 
-def _error(schema_id: Column, code: ErrorCode, reason: Column) -> Column:
+def _error_struct(schema_id: Column, code: ErrorCode, reason: Column) -> Column:
     """An error struct as decoding makes it, without an offset."""
     from pyspark.sql import functions as f
 
@@ -207,13 +212,13 @@ def _error(schema_id: Column, code: ErrorCode, reason: Column) -> Column:
     )
 
 
-def letter_parts(error: Column) -> list[Column]:
+def dead_letter_fields(error: Column) -> list[Column]:
     """The parts of an error struct under the names that dead letters have."""
     names = {"schema_id": "schema_id", "offset": "byte", "code": "code", "reason": "reason"}
     return [error[part].alias(name) for part, name in names.items()]
 
 
-def letter_columns(config: PipelineConfig) -> StructType:
+def dead_letter_columns(config: PipelineConfig) -> StructType:
     """The columns of the dead-letter table.
 
     letter       a name of its own for each
@@ -233,7 +238,7 @@ def letter_columns(config: PipelineConfig) -> StructType:
     return StructType([StructField(name, type_) for name, type_ in columns.items()])
 
 
-def letters(judged: DataFrame, application: str, batch: int) -> DataFrame:
+def select_dead_letters(judged: DataFrame, application: str, batch: int) -> DataFrame:
     """The dead letters among judged records."""
     from pyspark.sql import functions as f
 
@@ -241,7 +246,7 @@ def letters(judged: DataFrame, application: str, batch: int) -> DataFrame:
         f.expr("uuid()").alias("letter"),
         *RAW,
         f.col(ID).alias("schema_id"),
-        *letter_parts(f.col(ERROR))[1:],
+        *dead_letter_fields(f.col(ERROR))[1:],
         f.lit(batch).cast("bigint").alias("batch"),
         f.lit(application).alias("application"),
         f.current_timestamp().alias("seen_at"),

@@ -14,7 +14,7 @@ import msgspec
 
 from stele.errors import StoreError
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig
-from stele.spark.pipeline.journal import FOLDER, Journal
+from stele.spark.pipeline.journal import FOLDER, BatchJournal
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -32,7 +32,7 @@ _JAVA_ONLY: Final = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.", "sa
 _CREDENTIAL: Final = re.compile(r"\b(username|password)\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
 
 
-def lag(config: PipelineConfig) -> dict[str, int] | None:
+def measure_lag(config: PipelineConfig) -> dict[str, int] | None:
     """Records by topic that no finished batch has had.
 
     None where nobody can say: the source is no Kafka, no batch is finished, the checkpoint cannot be read,
@@ -46,15 +46,15 @@ def lag(config: PipelineConfig) -> dict[str, int] | None:
     except ImportError:
         return None
     try:
-        done = reached(config.checkpoint)
+        done = finished_offsets(config.checkpoint)
         if done is None:
             return None
-        return _behind(AdminClient(client_settings(config.source)), done, config.source.topics)
+        return _count_behind(AdminClient(kafka_client_settings(config.source)), done, config.source.topics)
     except (KafkaException, TimeoutError, OSError, StoreError):
         return None
 
 
-class LagWatch:
+class LagMeter:
     """`lag`, asked for at most every few seconds; between them the last answer is given again."""
 
     HOLDS: Final = 10.0
@@ -75,15 +75,15 @@ class LagWatch:
             return self._answer
 
 
-def begun(checkpoint: str) -> bool:
+def has_run(checkpoint: str) -> bool:
     """Whether a pipeline has ever run with this checkpoint; asking makes no folder."""
     from pyarrow.fs import FileType
 
-    files, root = _opened(checkpoint)
+    files, root = _open_filesystem(checkpoint)
     return bool(files.get_file_info(f"{root}/{FOLDER}").type == FileType.Directory)
 
 
-def reached(checkpoint: str) -> Offsets | None:
+def finished_offsets(checkpoint: str) -> Offsets | None:
     """Where the newest finished batch of a checkpoint ended; None before the first one, and for other sources.
 
     Which one that is, the journal says: Spark's own list of finished batches lacks the last one before a stop. Where it
@@ -92,10 +92,10 @@ def reached(checkpoint: str) -> Offsets | None:
     """
     from pyarrow.fs import FileType
 
-    if not begun(checkpoint):
+    if not has_run(checkpoint):
         return None
-    files, root = _opened(checkpoint)
-    planned = f"{root}/offsets/{Journal(checkpoint).totals().through}"
+    files, root = _open_filesystem(checkpoint)
+    planned = f"{root}/offsets/{BatchJournal(checkpoint).read_totals().through}"
     if files.get_file_info(planned).type != FileType.File:
         return None
     with files.open_input_stream(planned) as stream:
@@ -106,14 +106,14 @@ def reached(checkpoint: str) -> Offsets | None:
         return None
 
 
-def _opened(checkpoint: str) -> tuple[FileSystem, str]:
+def _open_filesystem(checkpoint: str) -> tuple[FileSystem, str]:
     from pyarrow.fs import FileSystem
 
     files, root = FileSystem.from_uri(checkpoint if "://" in checkpoint else str(Path(checkpoint).resolve()))
     return files, root
 
 
-def client_settings(source: SourceConfig) -> dict[str, Any]:
+def kafka_client_settings(source: SourceConfig) -> dict[str, Any]:
     """The settings of Spark's connector in the words of librdkafka; user and password are found in a JAAS line."""
     given = {name.removeprefix("kafka."): v for name, v in source.options.items() if name.startswith("kafka.")}
     credentials = {
@@ -125,7 +125,7 @@ def client_settings(source: SourceConfig) -> dict[str, Any]:
     return {**known, **credentials, **quiet, "bootstrap.servers": source.bootstrap}
 
 
-def _behind(admin: AdminClient, done: Offsets, topics: Iterable[str]) -> dict[str, int]:
+def _count_behind(admin: AdminClient, done: Offsets, topics: Iterable[str]) -> dict[str, int]:
     """Newest offsets less those done; of a partition that no batch has seen, all it holds."""
     from confluent_kafka import TopicPartition
 
@@ -133,8 +133,8 @@ def _behind(admin: AdminClient, done: Offsets, topics: Iterable[str]) -> dict[st
     wanted = [name for name in dict.fromkeys((*topics, *done)) if name in there]
     places = [TopicPartition(name, number) for name in wanted for number in there[name].partitions]
     fresh = [place for place in places if place.partition not in done.get(place.topic, {})]
-    newest = _offsets(admin, places, latest=True)
-    oldest = _offsets(admin, fresh, latest=False)
+    newest = _list_offsets(admin, places, latest=True)
+    oldest = _list_offsets(admin, fresh, latest=False)
     sums = dict.fromkeys(wanted, 0)
     for (topic, number), end in newest.items():
         begun = oldest[topic, number] if (topic, number) in oldest else done[topic][number]
@@ -142,7 +142,7 @@ def _behind(admin: AdminClient, done: Offsets, topics: Iterable[str]) -> dict[st
     return sums
 
 
-def _offsets(admin: AdminClient, places: list[TopicPartition], *, latest: bool) -> Mapping[tuple[str, int], int]:
+def _list_offsets(admin: AdminClient, places: list[TopicPartition], *, latest: bool) -> Mapping[tuple[str, int], int]:
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # documented, and not in its __all__
 
     if not places:

@@ -22,19 +22,19 @@ from prometheus_client.registry import Collector
 
 from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.dead_letter_kinds import KINDS, OTHER, by_kind
-from stele.spark.pipeline.journal import Journal
-from stele.spark.pipeline.kafka_lag import LagWatch, lag
+from stele.spark.pipeline.dead_letter_kinds import KINDS, OTHER, count_by_kind
+from stele.spark.pipeline.journal import BatchJournal
+from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
 from stele.spark.pipeline.report import BatchReport
 
-MOST_IDS: Final = 100
+MAX_IDS: Final = 100
 """Ids with a series of their own, the first ones a pipeline met; records of all others count as `other`."""
 BUCKETS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 """Upper ends of the histogram of batches, in seconds."""
 _PREFIX: Final = "stele_pipeline_"
 
 
-class Described(NamedTuple):
+class MetricFamily(NamedTuple):
     """A metric as the documentation shows it; labels are those beside `pipeline`, the checkpoint."""
 
     name: str
@@ -44,16 +44,16 @@ class Described(NamedTuple):
 
 
 FAMILIES: Final = (
-    Described("batches", "counter", (), "Batches done."),
-    Described("rows", "counter", ("table",), "Rows added."),
-    Described("records", "counter", ("id",), "Good records, by what names their writer's schema."),
-    Described("dead_letters", "counter", ("kind",), "Records that could not be decoded, by kind of reason."),
-    Described("tombstones", "counter", (), "Null records."),
-    Described("batch_seconds", "histogram", (), "How long batches took."),
-    Described("last_batch", "gauge", (), "Number of the newest batch."),
-    Described("last_batch_timestamp_seconds", "gauge", (), "When the newest batch was done, seconds since 1970."),
-    Described("subject_version", "gauge", ("subject",), "The version whose columns the tables have."),
-    Described("lag_records", "gauge", ("topic",), "Records of Kafka that no batch has had, where a broker says so."),
+    MetricFamily("batches", "counter", (), "Batches done."),
+    MetricFamily("rows", "counter", ("table",), "Rows added."),
+    MetricFamily("records", "counter", ("id",), "Good records, by what names their writer's schema."),
+    MetricFamily("dead_letters", "counter", ("kind",), "Records that could not be decoded, by kind of reason."),
+    MetricFamily("tombstones", "counter", (), "Null records."),
+    MetricFamily("batch_seconds", "histogram", (), "How long batches took."),
+    MetricFamily("last_batch", "gauge", (), "Number of the newest batch."),
+    MetricFamily("last_batch_timestamp_seconds", "gauge", (), "When the newest batch was done, seconds since 1970."),
+    MetricFamily("subject_version", "gauge", ("subject",), "The version whose columns the tables have."),
+    MetricFamily("lag_records", "gauge", ("topic",), "Records of Kafka that no batch has had, where a broker says so."),
 )
 
 
@@ -72,15 +72,15 @@ def open_metrics(config: PipelineConfig) -> Iterator[Callable[[BatchReport], Non
     metrics = PipelineMetrics(config)
     if file:
         try:
-            metrics.write(Path(file))
+            metrics.write_file(Path(file))
         except OSError as error:
             raise Invalid(f"the metrics file {file} cannot be written: {error.strerror or error}") from error
-    with _served(metrics, port):
-        yield metrics.seen
+    with _serve_metrics(metrics, port):
+        yield metrics.count_batch
 
 
 @contextmanager
-def _served(metrics: PipelineMetrics, port: int) -> Iterator[None]:
+def _serve_metrics(metrics: PipelineMetrics, port: int) -> Iterator[None]:
     if not port:
         yield
         return
@@ -104,37 +104,37 @@ class PipelineMetrics(Collector):
     """
 
     def __init__(
-        self, config: PipelineConfig, *, behind: Callable[[PipelineConfig], dict[str, int] | None] = lag
+        self, config: PipelineConfig, *, behind: Callable[[PipelineConfig], dict[str, int] | None] = measure_lag
     ) -> None:
         self._config = config
         self._file = Path(config.metrics.file) if config.metrics.file else None
-        self._totals = Journal(config.checkpoint).totals()
-        self._kinds, self._durations = _left_off(self._file, self._label)
+        self._totals = BatchJournal(config.checkpoint).read_totals()
+        self._kinds, self._durations = _read_last_file(self._file, self._pipeline_label)
         self._lock = Lock()
-        self._behind = LagWatch(lambda: behind(config))
+        self._behind = LagMeter(lambda: behind(config))
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
 
     @property
-    def _label(self) -> str:
+    def _pipeline_label(self) -> str:
         return self._config.checkpoint
 
-    def seen(self, batch: BatchReport) -> None:
+    def count_batch(self, batch: BatchReport) -> None:
         """Count a batch, unless it is counted already."""
         with self._lock:
             if batch.batch <= self._totals.through:
                 return
-            self._totals = self._totals.plus(batch)
-            for kind, count in by_kind(batch.codes, batch.dead_letters).items():
+            self._totals = self._totals.add_batch(batch)
+            for kind, count in count_by_kind(batch.codes, batch.dead_letters).items():
                 self._kinds[kind] = self._kinds.get(kind, 0) + count
-            self._durations = self._durations.plus(batch.seconds)
+            self._durations = self._durations.add_batch(batch.seconds)
         if self._file is not None:
             try:
-                self.write(self._file)
+                self.write_file(self._file)
             except OSError:
                 return
 
-    def write(self, file: Path) -> None:
+    def write_file(self, file: Path) -> None:
         """Write the file, all at once. Raises `OSError`."""
         file.parent.mkdir(parents=True, exist_ok=True)
         draft = file.with_name(f".{file.name}.{os.getpid()}")
@@ -152,7 +152,7 @@ class PipelineMetrics(Collector):
         values: dict[str, Mapping[str, float] | float] = {
             "batches": totals.batches,
             "rows": totals.tables,
-            "records": _bounded(totals.records),
+            "records": _limit_ids(totals.records),
             "dead_letters": kinds,
             "tombstones": totals.tombstones,
             "last_batch": totals.through,
@@ -162,24 +162,26 @@ class PipelineMetrics(Collector):
         }
         for family in FAMILIES:
             if family.type == "histogram":
-                yield self._histogram(family, durations)
+                yield self._make_histogram(family, durations)
             elif totals.batches or family.type == "counter":
-                yield self._family(family, values[family.name])
+                yield self._make_family(family, values[family.name])
 
-    def _family(self, family: Described, values: Mapping[str, float] | float) -> Metric:
+    def _make_family(self, family: MetricFamily, values: Mapping[str, float] | float) -> Metric:
         cls = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
         made = cls(_PREFIX + family.name, family.text, labels=("pipeline", *family.labels))
         if isinstance(values, Mapping):
             for name, value in values.items():
-                made.add_metric((self._label, name), value)
+                made.add_metric((self._pipeline_label, name), value)
         else:
-            made.add_metric((self._label,), values)
+            made.add_metric((self._pipeline_label,), values)
         return made
 
-    def _histogram(self, family: Described, durations: _Durations) -> Metric:
+    def _make_histogram(self, family: MetricFamily, durations: _Durations) -> Metric:
         ends = [*(str(end) for end in BUCKETS), "+Inf"]
         made = HistogramMetricFamily(_PREFIX + family.name, family.text, labels=("pipeline",))
-        made.add_metric((self._label,), list(zip(ends, accumulate(durations.counts), strict=True)), durations.sum)
+        made.add_metric(
+            (self._pipeline_label,), list(zip(ends, accumulate(durations.counts), strict=True)), durations.sum
+        )
         return made
 
 
@@ -189,18 +191,18 @@ class _Durations(NamedTuple):
     counts: tuple[int, ...] = (0,) * (len(BUCKETS) + 1)
     sum: float = 0.0
 
-    def plus(self, seconds: float) -> _Durations:
+    def add_batch(self, seconds: float) -> _Durations:
         at = bisect_left(BUCKETS, seconds)
         return _Durations((*self.counts[:at], self.counts[at] + 1, *self.counts[at + 1 :]), self.sum + seconds)
 
 
-def _bounded(records: Mapping[str, int]) -> dict[str, int]:
-    named = dict(list(records.items())[:MOST_IDS])
+def _limit_ids(records: Mapping[str, int]) -> dict[str, int]:
+    named = dict(list(records.items())[:MAX_IDS])
     rest = sum(records.values()) - sum(named.values())
     return named | ({OTHER: rest} if rest else {})
 
 
-def _left_off(file: Path | None, pipeline: str) -> tuple[dict[str, int], _Durations]:
+def _read_last_file(file: Path | None, pipeline: str) -> tuple[dict[str, int], _Durations]:
     """Dead letters by kind, and how long batches took, as the metrics file of an earlier run has them.
 
     A file of another pipeline, or one that is none, counts nothing.

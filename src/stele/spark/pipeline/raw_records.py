@@ -30,12 +30,12 @@ RAW: Final[Mapping[str, ArrowType]] = {
 """Columns of raw records, with their types; source is the file. What a kind of source does not know is null."""
 
 
-def frames(spark: SparkSession, config: PipelineConfig) -> DataFrame:
+def read_raw_stream(spark: SparkSession, config: PipelineConfig) -> DataFrame:
     """The stream. Raises `NotInstalled` when the session has no connector for Kafka."""
-    return _kafka(spark, config.source) if config.source.kind == "kafka" else _files(spark, config.source)
+    return _read_kafka(spark, config.source) if config.source.kind == "kafka" else _read_files(spark, config.source)
 
 
-def _files(spark: SparkSession, source: SourceConfig) -> DataFrame:
+def _read_files(spark: SparkSession, source: SourceConfig) -> DataFrame:
     from pyspark.sql import functions as f
 
     reader = spark.readStream.format(source.format)
@@ -43,13 +43,13 @@ def _files(spark: SparkSession, source: SourceConfig) -> DataFrame:
         reader = reader.option("maxFilesPerTrigger", source.max_files_per_trigger)
     if source.format == "binaryFile":
         found = reader.load(source.path)
-        return _shaped(found.select(f.col("content").alias("value"), f.col("path").alias("source")))
+        return _select_raw_columns(found.select(f.col("content").alias("value"), f.col("path").alias("source")))
     column = "`" + source.column.replace("`", "``") + "`"
     found = reader.options(**source.options).schema(f"{column} binary").load(source.path)
-    return _shaped(found.select(f.col(column).alias("value"), f.col("_metadata.file_path").alias("source")))
+    return _select_raw_columns(found.select(f.col(column).alias("value"), f.col("_metadata.file_path").alias("source")))
 
 
-def _kafka(spark: SparkSession, source: SourceConfig) -> DataFrame:
+def _read_kafka(spark: SparkSession, source: SourceConfig) -> DataFrame:
     from pyspark.errors import AnalysisException
 
     which = ("subscribePattern", source.pattern) if source.pattern else ("subscribe", ",".join(source.topics))
@@ -62,7 +62,7 @@ def _kafka(spark: SparkSession, source: SourceConfig) -> DataFrame:
     if source.max_records_per_trigger:
         options["maxOffsetsPerTrigger"] = str(source.max_records_per_trigger)
     try:
-        return _shaped(spark.readStream.format("kafka").options(**(options | source.options)).load())
+        return _select_raw_columns(spark.readStream.format("kafka").options(**(options | source.options)).load())
     except AnalysisException as error:
         if error.getCondition() not in {"KAFKA_DATA_SOURCE_NOT_ENABLED", "DATA_SOURCE_NOT_FOUND"}:
             raise
@@ -73,7 +73,7 @@ def _kafka(spark: SparkSession, source: SourceConfig) -> DataFrame:
         ) from error
 
 
-def _shaped(df: DataFrame) -> DataFrame:
+def _select_raw_columns(df: DataFrame) -> DataFrame:
     """The columns of `RAW`, null where the source does not have them."""
     from pyspark.sql import functions as f
 
@@ -82,7 +82,7 @@ def _shaped(df: DataFrame) -> DataFrame:
     return df.select(*(columns[name].cast(type_).alias(name) for name, type_ in zip(RAW, types, strict=True)))
 
 
-def file_without_column(spark: SparkSession, source: SourceConfig, files: Iterable[str]) -> str | None:
+def find_file_without_column(spark: SparkSession, source: SourceConfig, files: Iterable[str]) -> str | None:
     """The first of the files that lacks the column: to Spark its records are null and would pass for tombstones."""
     for file in sorted(files):
         found = spark.read.format(source.format).load(unquote(file)).columns
@@ -98,6 +98,6 @@ def check_files(df: DataFrame, source: SourceConfig) -> None:
     if source.kind != "files" or source.format == "binaryFile":
         return
     blank = df.groupBy("source").agg(f.count("value").alias("filled")).where("filled = 0")
-    missing = file_without_column(df.sparkSession, source, (row.source for row in blank.collect()))
+    missing = find_file_without_column(df.sparkSession, source, (row.source for row in blank.collect()))
     if missing is not None:
         raise Invalid(f"{missing} has no column {source.column!r}")

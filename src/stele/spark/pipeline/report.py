@@ -62,7 +62,7 @@ class PipelineReport(msgspec.Struct, frozen=True):
     last: float = 0.0
     through: int = -1
 
-    def plus(self, batch: BatchReport) -> PipelineReport:
+    def add_batch(self, batch: BatchReport) -> PipelineReport:
         """The report with one more batch."""
         seen = {
             subject: tuple(dict.fromkeys((*self.versions.get(subject, ()), version)))

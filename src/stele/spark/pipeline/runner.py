@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stele.errors import NotFound, SteleError
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
-from stele.spark.pipeline.sessions import known_registry, session_of, usable
+from stele.spark.pipeline.sessions import find_session, open_session, resolve_registry
 from stele.spark.registry.clients import RegistryLike
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from stele.spark.pipeline.batch import Judge
+    from stele.spark.pipeline.batch import BatchClassifier
 
 POLL = 0.2
 """Seconds between looks at the stop event."""
@@ -51,23 +51,23 @@ def run_pipeline(
     take a schema, or another process runs this pipeline …), `PipelineFailed` for what happened in a task or in Spark,
     `NotFound` (no such folder), `NotInstalled`, `JavaMissing`.
     """
-    from stele.spark.pipeline.batch import Judge
-    from stele.spark.pipeline.journal import Journal, held
+    from stele.spark.pipeline.batch import BatchClassifier
+    from stele.spark.pipeline.journal import BatchJournal, pipeline_lock
     from stele.spark.pipeline.metrics import open_metrics
 
-    given = usable(config, spark)
-    _check(config)
+    given = find_session(config, spark)
+    _check_source(config)
     ending = stop or threading.Event()
-    with held(config.checkpoint), open_metrics(config) as metrics:
-        judge = Judge(config, known_registry(config, registry), ending)
-        judge.check(waiting=Journal(config.checkpoint).totals().batches > 0)
-        with session_of(config, given) as session, _signals(ending), _told_once():
-            run = _Run(session, config, judge, ending, [metrics, *([progress] if progress else [])])
-            run.go()
+    with pipeline_lock(config.checkpoint), open_metrics(config) as metrics:
+        judge = BatchClassifier(config, resolve_registry(config, registry), ending)
+        judge.check_routes(waiting=BatchJournal(config.checkpoint).read_totals().batches > 0)
+        with open_session(config, given) as session, _stop_on_signals(ending), _silence_py4j():
+            run = _PipelineRun(session, config, judge, ending, [metrics, *([progress] if progress else [])])
+            run.run_query()
         return run.report
 
 
-def _check(config: PipelineConfig) -> None:
+def _check_source(config: PipelineConfig) -> None:
     """Raise what is wrong for certain before anything is started."""
     path = config.source.path
     if path and "://" not in path and not set(path) & set("*?[{") and not Path(path).exists():
@@ -75,7 +75,7 @@ def _check(config: PipelineConfig) -> None:
 
 
 @contextmanager
-def _signals(stop: threading.Event) -> Iterator[None]:
+def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
     """Let SIGINT and SIGTERM set the event. Spark's own handler, set when its session began, cancels all jobs."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -94,7 +94,7 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def _told_once() -> Iterator[None]:
+def _silence_py4j() -> Iterator[None]:
     """Keep py4j from logging what a batch raises, with its stack: it is raised again, where the run was called."""
 
     def other(record: logging.LogRecord) -> bool:
@@ -108,30 +108,30 @@ def _told_once() -> Iterator[None]:
         logger.removeFilter(other)
 
 
-class _Run:
+class _PipelineRun:
     """One run: the batches' sums, and the first failure as it was raised, which Spark would only pass on as text."""
 
     def __init__(
         self,
         spark: SparkSession,
         config: PipelineConfig,
-        judge: Judge,
+        judge: BatchClassifier,
         stop: threading.Event,
-        told: Sequence[Callable[[BatchReport], None]],
+        listeners: Sequence[Callable[[BatchReport], None]],
     ) -> None:
         from stele.spark.pipeline.batch import BatchRunner
-        from stele.spark.pipeline.journal import Journal
-        from stele.spark.pipeline.tables import Tables
+        from stele.spark.pipeline.journal import BatchJournal
+        from stele.spark.pipeline.tables import PipelineTables
 
         self.report = PipelineReport()
         self._spark, self._config = spark, config
-        self._stop, self._told = stop, told
+        self._stop, self._listeners = stop, listeners
         self._busy = threading.Lock()
         self._refused = False
         self._failure: SteleError | None = None
-        self._batches = BatchRunner(config, judge, Tables(spark, config), Journal(config.checkpoint))
+        self._batches = BatchRunner(config, judge, PipelineTables(spark, config), BatchJournal(config.checkpoint))
 
-    def go(self) -> None:
+    def run_query(self) -> None:
         """Work until the query ends, or end it after its running batch; raise what ended it.
 
         A query that Spark gave up is started again, as long as it gets on: Spark 4.1 fails once after it has repeated a
@@ -142,7 +142,7 @@ class _Run:
         while True:
             before = self.report.batches
             try:
-                self._wait(self._start())
+                self._wait_for_end(self._start_query())
                 return
             except StreamingQueryException as error:
                 if self._refused:
@@ -155,18 +155,18 @@ class _Run:
                     "the query is started again, since it failed: %s", cause(str(error))
                 )
 
-    def _start(self) -> StreamingQuery:
+    def _start_query(self) -> StreamingQuery:
         from pyspark.errors import PySparkException
 
-        from stele.spark.pipeline.raw_records import frames
+        from stele.spark.pipeline.raw_records import read_raw_stream
 
         try:
-            writer = frames(self._spark, self._config).writeStream.foreachBatch(self._batch)
-            return _triggered(writer.option("checkpointLocation", self._config.checkpoint), self._config).start()
+            writer = read_raw_stream(self._spark, self._config).writeStream.foreachBatch(self._run_batch)
+            return _set_trigger(writer.option("checkpointLocation", self._config.checkpoint), self._config).start()
         except PySparkException as error:
             raise PipelineFailed(str(error).partition("\n")[0]) from error
 
-    def _wait(self, query: StreamingQuery) -> None:
+    def _wait_for_end(self, query: StreamingQuery) -> None:
         from py4j.protocol import Py4JError
 
         try:
@@ -182,22 +182,22 @@ class _Run:
             with suppress(Py4JError, ConnectionError):
                 query.stop()
 
-    def _batch(self, df: DataFrame, number: int) -> None:
+    def _run_batch(self, df: DataFrame, number: int) -> None:
         with self._busy:
             if self._stop.is_set():
                 self._refused = True
                 raise PipelineFailed("the pipeline is being stopped")
             try:
-                done = self._batches.run(df, number)
+                done = self._batches.run_batch(df, number)
             except SteleError as error:
                 self._failure = error
                 raise
-            self.report = self.report.plus(done)
-            for tell in self._told:
+            self.report = self.report.add_batch(done)
+            for tell in self._listeners:
                 tell(done)
 
 
-def _triggered(writer: DataStreamWriter, config: PipelineConfig) -> DataStreamWriter:
+def _set_trigger(writer: DataStreamWriter, config: PipelineConfig) -> DataStreamWriter:
     if config.trigger.interval:
         return writer.trigger(processingTime=config.trigger.interval)
     return writer.trigger(availableNow=True)

@@ -20,7 +20,7 @@ _KNOWN: Final = {"4.0": ("1.10.0", "4.0.0"), "4.1": ("1.11.0", "4.1.0")}
 """By the line of Spark, the version of Iceberg's runtime and that of Delta made for it."""
 
 
-class Start(msgspec.Struct, frozen=True):
+class PipelineAnswers(msgspec.Struct, frozen=True):
     """What is to be known before there can be a pipeline.
 
     bootstrap, topics   of Kafka; or
@@ -39,7 +39,7 @@ class Start(msgspec.Struct, frozen=True):
     table: str = ""
     kind: TableKind = "iceberg"
 
-    def check(self) -> None:
+    def check_answers(self) -> None:
         """Raise `Invalid` for answers that do not fit together."""
         if bool(self.bootstrap) == bool(self.path):
             raise Invalid("either the address of a Kafka broker or a folder of files")
@@ -68,79 +68,87 @@ class Start(msgspec.Struct, frozen=True):
         """Tables, one for each topic."""
         if len(self.topics) > 1:
             namespace = self.table.rpartition(".")[0] or NAMESPACE
-            return tuple(f"{namespace}.{name}" for name in _unlike(self.topics))
+            return tuple(f"{namespace}.{name}" for name in _distinct_table_names(self.topics))
         about = self.topics[0] if self.topics else self.subject.rpartition(":")[2].removesuffix("-value")
-        return (self.table or f"{NAMESPACE}.{_name(about)}",)
+        return (self.table or f"{NAMESPACE}.{_table_name(about)}",)
 
 
-def pipeline_toml(start: Start, folder: Path, *, spark: str = "") -> str:
+def render_pipeline_toml(answers: PipelineAnswers, folder: Path, *, spark: str = "") -> str:
     """The file's text. Raises `Invalid` for answers that do not fit together.
 
     folder   where the file will be
     spark    the version of Spark, for packages that must fit it
     """
-    start.check()
-    parts = [_head(start), _source(start), _table(start), _rest(start), _spark(start, folder.resolve(), spark)]
+    answers.check_answers()
+    parts = [
+        _header_lines(answers),
+        _source_lines(answers),
+        _table_lines(answers),
+        _trigger_lines(answers),
+        _session_lines(answers, folder.resolve(), spark),
+    ]
     return "\n".join(line for part in parts for line in part).rstrip() + "\n"
 
 
-def _head(start: Start) -> Iterator[str]:
+def _header_lines(start: PipelineAnswers) -> Iterator[str]:
     name = start.tables[0].rpartition(".")[2]
     yield "# stele pipeline plan FILE says what the tables need, stele pipeline run FILE runs it."
     yield "# Paths count from the folder of this file; a name in ${} stands for that variable of the environment."
     yield ""
-    yield _line("checkpoint", f"state/{name}", "progress; a new folder starts from the beginning")
+    yield _format_line("checkpoint", f"state/{name}", "progress; a new folder starts from the beginning")
     yield '# mode = "FAILFAST"  # stop at the first bad record instead of setting it aside'
     yield ""
 
 
-def _source(start: Start) -> Iterator[str]:
+def _source_lines(start: PipelineAnswers) -> Iterator[str]:
     yield "[source]"
     if start.bootstrap:
-        yield _line("kind", "kafka")
-        yield _line("bootstrap", start.bootstrap)
-        yield _line("topics", list(start.topics))
-        yield _line("starting", "earliest", "where a new checkpoint begins, or latest")
-        yield _line("max_records_per_trigger", 1_000_000, "of one batch: fewer take less memory, and come sooner")
+        yield _format_line("kind", "kafka")
+        yield _format_line("bootstrap", start.bootstrap)
+        yield _format_line("topics", list(start.topics))
+        yield _format_line("starting", "earliest", "where a new checkpoint begins, or latest")
+        yield _format_line(
+            "max_records_per_trigger", 1_000_000, "of one batch: fewer take less memory, and come sooner"
+        )
         yield '# options = { "kafka.security.protocol" = "SASL_SSL" }  # whatever Spark\'s source understands'
     else:
-        yield _line("path", start.path, "a folder of files, new ones are found")
-        yield _line("format", "parquet", "or orc; binaryFile: every file is one record")
-        yield _line("column", "value", "the binary column with the records")
+        yield _format_line("path", start.path, "a folder of files, new ones are found")
+        yield _format_line("format", "parquet", "or orc; binaryFile: every file is one record")
+        yield _format_line("column", "value", "the binary column with the records")
         yield "# max_files_per_trigger = 100  # of one batch"
     if len(start.topics) < 2:
-        yield _line("subject", start.subjects[0], "its newest version says which columns there are")
-    yield _line("registry", start.registry, "or a snapshot file, *.json")
+        yield _format_line("subject", start.subjects[0], "its newest version says which columns there are")
+    yield _format_line("registry", start.registry, "or a snapshot file, *.json")
     yield ""
 
 
-def _table(start: Start) -> Iterator[str]:
+def _table_lines(start: PipelineAnswers) -> Iterator[str]:
     yield "[table]"
-    yield _line("kind", start.kind, "one of iceberg, iceberg-spark, delta, parquet")
+    yield _format_line("kind", start.kind, "one of iceberg, iceberg-spark, delta, parquet")
     if start.kind == "iceberg":
-        yield _line("catalog", "sqlite:///warehouse/catalog.db", "any database of SQLAlchemy")
-        yield _line("warehouse", "warehouse", "a folder, or s3://…")
+        yield _format_line("catalog", "sqlite:///warehouse/catalog.db", "any database of SQLAlchemy")
+        yield _format_line("warehouse", "warehouse", "a folder, or s3://…")
     elif start.kind == "iceberg-spark":
-        yield _line("catalog", _CATALOG, "of the session, see [spark.conf]")
+        yield _format_line("catalog", _CATALOG, "of the session, see [spark.conf]")
     else:
-        yield _line(
+        yield _format_line(
             "warehouse", "warehouse", "a folder of tables; without it they are where the session's catalogue says"
         )
     if len(start.topics) < 2:
-        yield _line("name", start.tables[0])
+        yield _format_line("name", start.tables[0])
     yield '# changes = "ask"  # let nothing change a table before stele pipeline plan FILE --apply'
     yield '# keep = ["timestamp", "partition", "offset"]  # more of a record, as columns _stele_…'
     yield ""
     if len(start.topics) > 1:
         for topic, subject, table in zip(start.topics, start.subjects, start.tables, strict=True):
             yield "[[route]]"
-            yield _line("topic", topic)
-            yield _line("subject", subject)
-            yield _line("table", table)
+            yield _format_line("topic", topic)
+            yield _format_line("subject", subject)
+            yield _format_line("table", table)
             yield ""
 
 
-def _rest(start: Start) -> Iterator[str]:
+def _trigger_lines(start: PipelineAnswers) -> Iterator[str]:
     often = 'interval = "10 seconds"'
     if start.bootstrap:
         yield "[trigger]"
@@ -155,26 +163,26 @@ def _rest(start: Start) -> Iterator[str]:
     yield ""
 
 
-def _spark(start: Start, folder: Path, version: str) -> Iterator[str]:
+def _session_lines(start: PipelineAnswers, folder: Path, version: str) -> Iterator[str]:
     """Packages and settings of the session, for what needs some."""
-    conf = _conf(start.kind, folder)
+    conf = _catalog_settings(start.kind, folder)
     line = ".".join(version.split(".")[:2])
     fitting = line if line in _KNOWN else "4.1"
-    packages = _packages(start, fitting, version or f"{fitting}.1")
+    packages = _spark_packages(start, fitting, version or f"{fitting}.1")
     if packages or conf:
         yield "[spark]"
     if packages:
         if line != fitting:
             yield f"# Made for Spark {fitting}; take those of the Spark you run."
-        yield _line("packages", packages)
+        yield _format_line("packages", packages)
     if conf:
         yield ""
         yield "[spark.conf]"
         for name, value in conf.items():
-            yield _line(json.dumps(name), value)
+            yield _format_line(json.dumps(name), value)
 
 
-def _packages(start: Start, line: str, version: str) -> list[str]:
+def _spark_packages(start: PipelineAnswers, line: str, version: str) -> list[str]:
     iceberg, delta = _KNOWN[line]
     kafka = version if version.startswith(line) else f"{line}.1"
     found = [f"org.apache.spark:spark-sql-kafka-0-10_2.13:{kafka}"] if start.bootstrap else []
@@ -185,7 +193,7 @@ def _packages(start: Start, line: str, version: str) -> list[str]:
     return found
 
 
-def _conf(kind: TableKind, folder: Path) -> dict[str, str]:
+def _catalog_settings(kind: TableKind, folder: Path) -> dict[str, str]:
     """Settings for what is no part of Spark, a catalogue in the folder for one."""
     match kind:
         case "iceberg-spark":
@@ -204,24 +212,24 @@ def _conf(kind: TableKind, folder: Path) -> dict[str, str]:
             return {}
 
 
-def _line(key: str, value: str | int | Sequence[str], comment: str = "") -> str:
+def _format_line(key: str, value: str | int | Sequence[str], comment: str = "") -> str:
     """A key and its value; the texts of JSON are texts of TOML, but for one character."""
     said = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return f"{key} = {said}{f'  # {comment}' if comment else ''}"
 
 
-def _name(about: str) -> str:
+def _table_name(about: str) -> str:
     """A name for a table: letters, digits and underscores."""
     return re.sub(r"\W", "_", about) or "records"
 
 
-def _unlike(topics: Sequence[str]) -> list[str]:
+def _distinct_table_names(topics: Sequence[str]) -> list[str]:
     """A name for the table of each topic; none is another's, or that of the dead letters."""
     found: list[str] = []
     for topic in topics:
-        name, number = _name(topic), 1
+        name, number = _table_name(topic), 1
         while name in found or (found and name == f"{found[0]}_dead_letters"):
             number += 1
-            name = f"{_name(topic)}_{number}"
+            name = f"{_table_name(topic)}_{number}"
         found.append(name)
     return found

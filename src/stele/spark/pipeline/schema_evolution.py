@@ -15,20 +15,20 @@ import msgspec
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
-Path: TypeAlias = tuple[str, ...]
+ColumnPath: TypeAlias = tuple[str, ...]
 """A column, `("place", "city")`; the parts of lists and maps are `element`, `key` and `value`."""
 
-Names: TypeAlias = tuple[str, ...]
+FieldPath: TypeAlias = tuple[str, ...]
 """A path without the parts of lists and maps: names of fields only."""
 
-Renames = Literal["rename", "add"]
+RenamePolicy = Literal["rename", "add"]
 """What becomes of a column whose field has a new name: the column takes it, or a new one is added beside it."""
 
-Drops = Literal["keep", "refuse"]
+DropPolicy = Literal["keep", "refuse"]
 """What becomes of a column whose field left the schema: it stays, null from then on, or the pipeline stops."""
 
 
-class Abilities(NamedTuple):
+class TableCapabilities(NamedTuple):
     """What a kind of table can do beyond adding columns at the top.
 
     nested  columns inside of structs, lists and maps can be added
@@ -41,7 +41,7 @@ class Abilities(NamedTuple):
     widens: Callable[[DataType, DataType], bool]
 
 
-class Change(msgspec.Struct, frozen=True):
+class ColumnChange(msgspec.Struct, frozen=True):
     """One step, or one reason for which there is none.
 
     kind   `create` (the whole table), `add`, `widen`, `rename`; `left`: the field is gone, the column stays; `clash`:
@@ -54,7 +54,7 @@ class Change(msgspec.Struct, frozen=True):
     """
 
     kind: Literal["create", "add", "widen", "rename", "left", "clash"]
-    path: Path = ()
+    path: ColumnPath = ()
     type: str = ""
     was: str = ""
     to: str = ""
@@ -87,45 +87,53 @@ class TablePlan(msgspec.Struct, frozen=True):
     table: str
     subject: str
     version: int
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ColumnChange, ...] = ()
 
     @property
-    def clashes(self) -> tuple[Change, ...]:
+    def clashes(self) -> tuple[ColumnChange, ...]:
         """What is in the way."""
         return tuple(change for change in self.changes if change.kind == "clash")
 
     @property
-    def steps(self) -> tuple[Change, ...]:
+    def steps(self) -> tuple[ColumnChange, ...]:
         """What would be done."""
         return tuple(change for change in self.changes if change.kind not in {"clash", "left"})
 
 
-def planned(
+def plan_changes(
     table: StructType | None,
     wanted: StructType,
-    abilities: Abilities,
+    capabilities: TableCapabilities,
     *,
-    former: Mapping[Names, Names] | None = None,
-    renames: Renames = "rename",
-    drops: Drops = "keep",
-) -> tuple[Change, ...]:
+    former: Mapping[FieldPath, FieldPath] | None = None,
+    renames: RenamePolicy = "rename",
+    drops: DropPolicy = "keep",
+) -> tuple[ColumnChange, ...]:
     """The changes that let a table hold what is wanted; None stands for no table yet.
 
     former  earlier names of fields, by the names that lead to them (see `former_names`)
     """
     if table is None:
-        return tuple(_twins(wanted, ())) or (Change("create", type=wanted.simpleString()),)
-    plan = _Plan(abilities, former or {}, renames, drops)
-    return tuple(plan.struct(table, wanted, (), ()))
+        return tuple(_find_case_clashes(wanted, ())) or (ColumnChange("create", type=wanted.simpleString()),)
+    plan = _ChangePlanner(capabilities, former or {}, renames, drops)
+    return tuple(plan.plan_struct(table, wanted, (), ()))
 
 
-class _Plan:
+class _ChangePlanner:
     """A walk through both schemas at once."""
 
-    def __init__(self, abilities: Abilities, former: Mapping[Names, Names], renames: Renames, drops: Drops) -> None:
+    def __init__(
+        self,
+        abilities: TableCapabilities,
+        former: Mapping[FieldPath, FieldPath],
+        renames: RenamePolicy,
+        drops: DropPolicy,
+    ) -> None:
         self._can, self._former, self._renames, self._drops = abilities, former, renames, drops
 
-    def struct(self, has: StructType, wanted: StructType, path: Path, names: Names) -> Iterator[Change]:
+    def plan_struct(
+        self, has: StructType, wanted: StructType, path: ColumnPath, names: FieldPath
+    ) -> Iterator[ColumnChange]:
         there = {field.name: field for field in has.fields}
         renamed: dict[str, str] = {}
         for field in wanted.fields:
@@ -135,43 +143,45 @@ class _Plan:
         alike = {name.lower(): name for name in there if name not in renamed}
         by_name = {new: there[old] for old, new in renamed.items()}
         for old, new in renamed.items():
-            yield Change("rename", (*path, old), to=new)
+            yield ColumnChange("rename", (*path, old), to=new)
         first: dict[str, str] = {}
         for field in wanted.fields:
             at, called = (*path, field.name), (*names, field.name)
             twin = first.setdefault(field.name.lower(), field.name)
             mine = there.get(field.name) or by_name.get(field.name)
             if mine is not None:
-                yield from self.type(mine.dataType, field.dataType, at, called)
+                yield from self.plan_type(mine.dataType, field.dataType, at, called)
             elif (other := alike.get(field.name.lower(), twin)) != field.name:
-                yield _twin(field, at, other)
+                yield _case_clash(field, at, other)
             else:
-                yield from self._added(field, at)
+                yield from self._plan_added(field, at)
         gone = there.keys() - {field.name for field in wanted.fields} - renamed.keys()
-        yield from (self._left((*path, name)) for name in there if name in gone)
+        yield from (self._plan_dropped((*path, name)) for name in there if name in gone)
 
-    def type(self, has: DataType, wanted: DataType, path: Path, names: Names) -> Iterator[Change]:
+    def plan_type(self, has: DataType, wanted: DataType, path: ColumnPath, names: FieldPath) -> Iterator[ColumnChange]:
         from pyspark.sql.types import ArrayType, MapType, StructType
 
         match has, wanted:
             case StructType(), StructType():
-                yield from self.struct(has, wanted, path, names)
+                yield from self.plan_struct(has, wanted, path, names)
             case ArrayType(), ArrayType():
-                yield from self.type(has.elementType, wanted.elementType, (*path, "element"), names)
+                yield from self.plan_type(has.elementType, wanted.elementType, (*path, "element"), names)
             case MapType(), MapType():
-                yield from self._key(has.keyType, wanted.keyType, (*path, "key"), names)
-                yield from self.type(has.valueType, wanted.valueType, (*path, "value"), names)
-            case _ if has == wanted or holds(has, wanted):
+                yield from self._plan_key(has.keyType, wanted.keyType, (*path, "key"), names)
+                yield from self.plan_type(has.valueType, wanted.valueType, (*path, "value"), names)
+            case _ if has == wanted or can_hold(has, wanted):
                 return
             case _:
                 was, type_ = has.simpleString(), wanted.simpleString()
                 if self._can.widens(has, wanted):
-                    yield Change("widen", path, type_, was)
+                    yield ColumnChange("widen", path, type_, was)
                     return
                 why = f"it is {was} and cannot become {type_}"
-                yield Change("clash", path, type_, was, why=why)
+                yield ColumnChange("clash", path, type_, was, why=why)
 
-    def _old_name(self, field: StructField, there: Mapping[str, StructField], wanted: StructType, names: Names) -> str:
+    def _old_name(
+        self, field: StructField, there: Mapping[str, StructField], wanted: StructType, names: FieldPath
+    ) -> str:
         """The column that this field was, where it is to be renamed."""
         # one of a name that differs in case only would be in its way, or is it
         taken = field.name.lower() in {name.lower() for name in there}
@@ -180,30 +190,34 @@ class _Plan:
         still = {other.name for other in wanted.fields}
         return next((old for old in self._former.get(names, ()) if old in there and old not in still), "")
 
-    def _key(self, has: DataType, wanted: DataType, path: Path, names: Names) -> Iterator[Change]:
+    def _plan_key(self, has: DataType, wanted: DataType, path: ColumnPath, names: FieldPath) -> Iterator[ColumnChange]:
         """No kind of table lets the keys of maps change."""
-        for change in self.type(has, wanted, path, names):
+        for change in self.plan_type(has, wanted, path, names):
             if change.kind in {"clash", "left"}:
                 yield change
             else:
-                yield Change("clash", change.path, change.type, change.was, why="keys of maps have to stay as they are")
+                yield ColumnChange(
+                    "clash", change.path, change.type, change.was, why="keys of maps have to stay as they are"
+                )
 
-    def _added(self, field: StructField, path: Path) -> Iterator[Change]:
-        type_, twins = field.dataType.simpleString(), list(_twins(field.dataType, path))
+    def _plan_added(self, field: StructField, path: ColumnPath) -> Iterator[ColumnChange]:
+        type_, twins = field.dataType.simpleString(), list(_find_case_clashes(field.dataType, path))
         if len(path) > 1 and not self._can.nested:
-            yield Change("clash", path, type_, why="tables of this kind take new columns at the top only")
+            yield ColumnChange("clash", path, type_, why="tables of this kind take new columns at the top only")
         elif twins:
             yield from twins
         else:
-            yield Change("add", path, type_)
+            yield ColumnChange("add", path, type_)
 
-    def _left(self, path: Path) -> Change:
-        if self._drops == "refuse" and not path[-1].startswith(OWN):
-            return Change("clash", path, why="it is no longer in the schema, and the pipeline was told to stop then")
-        return Change("left", path)
+    def _plan_dropped(self, path: ColumnPath) -> ColumnChange:
+        if self._drops == "refuse" and not path[-1].startswith(RESERVED_PREFIX):
+            return ColumnChange(
+                "clash", path, why="it is no longer in the schema, and the pipeline was told to stop then"
+            )
+        return ColumnChange("left", path)
 
 
-def _twins(type_: DataType, path: Path) -> Iterator[Change]:
+def _find_case_clashes(type_: DataType, path: ColumnPath) -> Iterator[ColumnChange]:
     """Clashes of columns that are to be made with one another."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -214,28 +228,28 @@ def _twins(type_: DataType, path: Path) -> Iterator[Change]:
                 at = (*path, field.name)
                 other = seen.setdefault(field.name.lower(), field.name)
                 if other != field.name:
-                    yield _twin(field, at, other)
-                yield from _twins(field.dataType, at)
+                    yield _case_clash(field, at, other)
+                yield from _find_case_clashes(field.dataType, at)
         case ArrayType():
-            yield from _twins(type_.elementType, (*path, "element"))
+            yield from _find_case_clashes(type_.elementType, (*path, "element"))
         case MapType():
-            yield from _twins(type_.keyType, (*path, "key"))
-            yield from _twins(type_.valueType, (*path, "value"))
+            yield from _find_case_clashes(type_.keyType, (*path, "key"))
+            yield from _find_case_clashes(type_.valueType, (*path, "value"))
 
 
-def _twin(field: StructField, path: Path, other: str) -> Change:
+def _case_clash(field: StructField, path: ColumnPath, other: str) -> ColumnChange:
     why = f"there is a column {other}, too, and names that differ in case only are one to Spark"
-    return Change("clash", path, field.dataType.simpleString(), why=why)
+    return ColumnChange("clash", path, field.dataType.simpleString(), why=why)
 
 
-OWN: Final = "_stele_"
+RESERVED_PREFIX: Final = "_stele_"
 """How the names of columns begin that pipelines add."""
 
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _REAL: Final = ("float", "double")
 
 
-def holds(has: DataType, given: DataType) -> bool:
+def can_hold(has: DataType, given: DataType) -> bool:
     """Whether a column takes all values of another type as it is."""
     from pyspark.sql.types import DecimalType, NullType
 
@@ -247,10 +261,10 @@ def holds(has: DataType, given: DataType) -> bool:
     return any(one in kinds and other in kinds and kinds.index(one) >= kinds.index(other) for kinds in (_WHOLE, _REAL))
 
 
-def widens(has: DataType, wanted: DataType) -> bool:
+def can_widen(has: DataType, wanted: DataType) -> bool:
     """The widenings of Iceberg: longer integers, longer floating point, decimals of more digits before the point."""
     from pyspark.sql.types import DecimalType
 
     if isinstance(has, DecimalType) and isinstance(wanted, DecimalType) and has.scale != wanted.scale:
         return False
-    return has != wanted and holds(wanted, has)
+    return has != wanted and can_hold(wanted, has)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def usable(config: PipelineConfig, spark: SparkSession | None) -> SparkSession | None:
+def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSession | None:
     """The session given, or the active one; None where one is to be made. Raises `NotInstalled`, `Invalid`."""
     require_spark()
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ def usable(config: PipelineConfig, spark: SparkSession | None) -> SparkSession |
 
 
 @contextmanager
-def session_of(config: PipelineConfig, given: SparkSession | None) -> Iterator[SparkSession]:
+def open_session(config: PipelineConfig, given: SparkSession | None) -> Iterator[SparkSession]:
     """The session given, or one of the configuration's that ends here. Raises `NotInstalled`, `JavaMissing`."""
     if given is not None:
         yield given
@@ -46,6 +46,6 @@ def session_of(config: PipelineConfig, given: SparkSession | None) -> Iterator[S
             session.stop()
 
 
-def known_registry(config: PipelineConfig, given: RegistryLike | None) -> RegistryLike:
+def resolve_registry(config: PipelineConfig, given: RegistryLike | None) -> RegistryLike:
     """The registry given, or the configuration's, as it travels to tasks."""
-    return as_picklable(config.source.opened_registry() if given is None else given)
+    return as_picklable(config.source.open_registry() if given is None else given)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from stele.errors import StoreError
-from stele.spark.data_audit.report import Fact, Report, Section, moment, several
+from stele.spark.data_audit.report import AuditReport, Fact, Section, format_micros, pluralize
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.journal import FOLDER, Journal
-from stele.spark.pipeline.kafka_lag import begun, lag
+from stele.spark.pipeline.journal import FOLDER, BatchJournal
+from stele.spark.pipeline.kafka_lag import has_run, measure_lag
 from stele.spark.pipeline.report import BatchReport, PipelineReport, summed
 
 try:
@@ -41,7 +41,7 @@ class IdCount(msgspec.Struct, frozen=True):
     version: int = 0
 
 
-class Status(msgspec.Struct, frozen=True):
+class PipelineStatus(msgspec.Struct, frozen=True):
     """A pipeline, seen from outside.
 
     running   None where nobody can tell: the checkpoint is on no disk of this machine
@@ -62,37 +62,37 @@ class Status(msgspec.Struct, frozen=True):
     reasons: dict[str, int] = {}
     lag: dict[str, int] | None = None
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """The status for people."""
-        return Report(
+        return AuditReport(
             f"Pipeline {self.checkpoint}",
-            _verdict(self),
+            _describe_state(self),
             self.running is not False,
-            _facts(self),
-            tuple(_sections(self)),
+            _list_facts(self),
+            tuple(_list_sections(self)),
         )
 
 
-def status(config: PipelineConfig) -> Status:
+def read_status(config: PipelineConfig) -> PipelineStatus:
     """The status. Nothing is touched. Raises `StoreError` for a damaged journal."""
     running = is_running(config.checkpoint)
-    if not begun(config.checkpoint):
-        return Status(config.checkpoint, running)
-    journal = Journal(config.checkpoint)
-    totals, reports = journal.totals(), journal.reports()
+    if not has_run(config.checkpoint):
+        return PipelineStatus(config.checkpoint, running)
+    journal = BatchJournal(config.checkpoint)
+    totals, reports = journal.read_totals(), journal.read_reports()
     reasons: dict[str, int] = {}
     for batch in reports:
         reasons = summed(reasons, batch.reasons)
-    entry = journal.entry(totals.through)
-    return Status(
+    entry = journal.read_entry(totals.through)
+    return PipelineStatus(
         config.checkpoint,
         running,
         totals,
         reports[-1] if reports else None,
-        rate(reports[-NEWEST:]),
-        named(totals.records, entry.pins if entry else ()),
+        records_per_second(reports[-NEWEST:]),
+        label_ids(totals.records, entry.pins if entry else ()),
         dict(sorted(reasons.items(), key=lambda item: -item[1])),
-        lag(config),
+        measure_lag(config),
     )
 
 
@@ -117,18 +117,18 @@ def is_running(checkpoint: str) -> bool | None:
         raise StoreError(f"{checkpoint} cannot be looked into: {error.strerror}") from error
 
 
-def rate(reports: Sequence[BatchReport]) -> float:
+def records_per_second(reports: Sequence[BatchReport]) -> float:
     """Records per second of work."""
     seconds = sum(batch.seconds for batch in reports)
-    return sum(met(batch) for batch in reports) / seconds if seconds else 0.0
+    return sum(count_records(batch) for batch in reports) / seconds if seconds else 0.0
 
 
-def met(batch: BatchReport) -> int:
+def count_records(batch: BatchReport) -> int:
     """Records a batch read: rows, dead letters and tombstones."""
     return batch.rows + batch.dead_letters + batch.tombstones
 
 
-def named(records: dict[str, int], pins: Sequence[PinnedSchemas]) -> tuple[IdCount, ...]:
+def label_ids(records: dict[str, int], pins: Sequence[PinnedSchemas]) -> tuple[IdCount, ...]:
     """Records by id, with the versions the ids are, as the newest batch knew them; most records first."""
     versions: dict[str, tuple[str, int]] = {}
     for pin in pins:
@@ -140,19 +140,19 @@ def named(records: dict[str, int], pins: Sequence[PinnedSchemas]) -> tuple[IdCou
     return tuple(sorted(found, key=lambda it: -it.records))
 
 
-def _verdict(status: Status) -> str:
+def _describe_state(status: PipelineStatus) -> str:
     if status.newest is None:
         return "running, no batch is done yet" if status.running else "it has done no batch yet"
     word = {True: "running", False: "not running", None: "whether it runs cannot be seen from here"}[status.running]
-    return f"{word}, last batch {status.newest.batch} at {when(status.newest.at)}"
+    return f"{word}, last batch {status.newest.batch} at {format_seconds(status.newest.at)}"
 
 
-def when(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Seconds since 1970 as RFC 3339 in UTC."""
-    return moment(round(seconds * 1_000_000))
+    return format_micros(round(seconds * 1_000_000))
 
 
-def _facts(status: Status) -> tuple[Fact, ...]:
+def _list_facts(status: PipelineStatus) -> tuple[Fact, ...]:
     totals = status.totals
     facts = [
         Fact("batches", totals.batches),
@@ -166,7 +166,7 @@ def _facts(status: Status) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _sections(status: Status) -> Iterator[Section]:
+def _list_sections(status: PipelineStatus) -> Iterator[Section]:
     totals, newest = status.totals, status.newest
     yield Section("Tables", ("table", "rows"), tuple(totals.tables.items()))
     yield Section(
@@ -181,7 +181,7 @@ def _sections(status: Status) -> Iterator[Section]:
             (
                 (
                     newest.batch,
-                    when(newest.at),
+                    format_seconds(newest.at),
                     newest.rows,
                     newest.dead_letters,
                     newest.tombstones,
@@ -195,7 +195,7 @@ def _sections(status: Status) -> Iterator[Section]:
         ("id", "records", "subject", "version"),
         tuple((it.id, it.records, it.subject, it.version or None) for it in status.ids),
     )
-    kept = several(sum(status.reasons.values()), "dead letter")
+    kept = pluralize(sum(status.reasons.values()), "dead letter")
     yield Section(
         "Dead letters", ("reason", "records"), tuple(status.reasons.items()), note=f"{kept} of recent batches"
     )

@@ -10,8 +10,8 @@ from stele.errors import Conflict, DataError, Invalid
 from stele.formats.capabilities import HasOutline, OutlineNode
 from stele.formats.registry import get_format
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.judging import Group, Route, letter_columns, letters
-from stele.spark.pipeline.schema_evolution import Names, TablePlan, planned
+from stele.spark.pipeline.judging import PinnedRoute, RouteGroup, dead_letter_columns, select_dead_letters
+from stele.spark.pipeline.schema_evolution import FieldPath, TablePlan, plan_changes
 from stele.spark.pipeline.sinks import Sink, open_sink
 from stele.spark.registry.snapshot import PinnedSchemas
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class Tables:
+class PipelineTables:
     """A table for each route, and one for dead letters."""
 
     def __init__(self, spark: SparkSession, config: PipelineConfig) -> None:
@@ -28,20 +28,20 @@ class Tables:
         self.sinks = {route.table: open_sink(spark, config.table, route.table) for route in config.routes}
         self.dead_letters = open_sink(spark, config.table, config.dead_letter_table)
 
-    def plans(self, routes: Sequence[Route]) -> list[TablePlan]:
+    def plan_tables(self, routes: Sequence[PinnedRoute]) -> list[TablePlan]:
         """What the tables need, clashes among it; nothing is touched."""
-        found = [self._plan(route) for route in routes]
-        columns = letter_columns(self._config)
-        own = planned(self.dead_letters.columns(), columns, self.dead_letters.abilities, renames="add")
+        found = [self._plan_table(route) for route in routes]
+        columns = dead_letter_columns(self._config)
+        own = plan_changes(self.dead_letters.load_columns(), columns, self.dead_letters.capabilities, renames="add")
         return [*found, TablePlan(self._config.dead_letter_table, "", 0, own)]
 
-    def grow(self, routes: Sequence[Route], *, asked: bool = False) -> tuple[str, ...]:
+    def evolve(self, routes: Sequence[PinnedRoute], *, asked: bool = False) -> tuple[str, ...]:
         """Do what the plans say; the columns gained.
 
         asked   whether somebody looked at the plans, where the configuration wants that
         Raises `Conflict` when a table cannot take its schema, or somebody must look first.
         """
-        plans = self.plans(routes)
+        plans = self.plan_tables(routes)
         for plan in plans:
             if plan.clashes:
                 told = "; ".join(map(str, plan.clashes))
@@ -53,33 +53,33 @@ class Tables:
         gained: list[str] = []
         for route, plan in zip(routes, plans, strict=False):
             if plan.steps:
-                self.sinks[plan.table].change(plan.steps, route.columns(self._config))
+                self.sinks[plan.table].apply_changes(plan.steps, route.table_columns(self._config))
             prefix = f"{plan.table}: " if len(routes) > 1 else ""
             gained += [prefix + step.column for step in plan.steps if step.kind == "add"]
         if plans[-1].steps:
-            self.dead_letters.change(plans[-1].steps, letter_columns(self._config))
+            self.dead_letters.apply_changes(plans[-1].steps, dead_letter_columns(self._config))
         return tuple(gained)
 
-    def append(self, group: Group, judged: DataFrame, application: str, batch: int) -> None:
+    def append_rows(self, group: RouteGroup, judged: DataFrame, application: str, batch: int) -> None:
         """The rows of a group's routes into their tables, each once."""
         for route in group.routes:
-            rows = route.rows(judged, self._config, group.value(route))
+            rows = route.select_rows(judged, self._config, group.value_column(route))
             _append(self.sinks[route.config.table], rows, application, batch)
 
-    def set_aside(self, judged: Sequence[DataFrame], application: str, batch: int) -> None:
+    def append_dead_letters(self, judged: Sequence[DataFrame], application: str, batch: int) -> None:
         """The dead letters of a batch into their table, once."""
-        found = [letters(each, application, batch) for each in judged]
+        found = [select_dead_letters(each, application, batch) for each in judged]
         rows = found[0]
         for each in found[1:]:
             rows = rows.unionByName(each)
         _append(self.dead_letters, rows, application, batch)
 
-    def _plan(self, route: Route) -> TablePlan:
+    def _plan_table(self, route: PinnedRoute) -> TablePlan:
         sink, table = self.sinks[route.config.table], self._config.table
-        changes = planned(
-            sink.columns(),
-            route.columns(self._config),
-            sink.abilities,
+        changes = plan_changes(
+            sink.load_columns(),
+            route.table_columns(self._config),
+            sink.capabilities,
             former=former_names(route.pinned, route.config.message),
             renames=table.renames,
             drops=table.drops,
@@ -88,17 +88,17 @@ class Tables:
 
 
 def _append(sink: Sink, rows: DataFrame, application: str, batch: int) -> None:
-    columns = sink.columns()
+    columns = sink.load_columns()
     assert columns is not None
-    sink.append(conformed(rows, columns), application, batch)
+    sink.append_batch(conform_rows(rows, columns), application, batch)
 
 
-def conformed(rows: DataFrame, columns: StructType) -> DataFrame:
+def conform_rows(rows: DataFrame, columns: StructType) -> DataFrame:
     """The rows in a table's columns: wider numbers, and null for what they do not have, at every depth."""
     return rows.to(columns)
 
 
-def former_names(pinned: PinnedSchemas, message: str = "") -> dict[Names, Names]:
+def former_names(pinned: PinnedSchemas, message: str = "") -> dict[FieldPath, FieldPath]:
     """Earlier names of the fields that columns are made of, by the names that lead to them.
 
     They are aliases the reader's schema gives, and the names fields of the same number had in earlier versions.
@@ -107,14 +107,16 @@ def former_names(pinned: PinnedSchemas, message: str = "") -> dict[Names, Names]
         (each for each in pinned.snapshot.schemas if each.subject == pinned.subject and each.version),
         key=lambda each: -each.version,
     )
-    newest = _outline(pinned.reader)
+    newest = _schema_outline(pinned.reader)
     if newest is None:
         return {}
-    earlier = [found for each in own if each.version < pinned.reader_version and (found := _outline(each)) is not None]
-    return dict(_Former(newest, earlier).walk(message))
+    earlier = [
+        found for each in own if each.version < pinned.reader_version and (found := _schema_outline(each)) is not None
+    ]
+    return dict(_FormerNames(newest, earlier).collect_names(message))
 
 
-def _outline(schema: Any) -> list[OutlineNode] | None:
+def _schema_outline(schema: Any) -> list[OutlineNode] | None:
     """What a schema declares; None for a format, or a text, that does not say."""
     try:
         format_: Any = get_format(schema.schema_type.lower())
@@ -123,7 +125,7 @@ def _outline(schema: Any) -> list[OutlineNode] | None:
         return None
 
 
-class _Former:
+class _FormerNames:
     """A walk from the root type through the types its fields use."""
 
     def __init__(self, newest: list[OutlineNode], earlier: list[list[OutlineNode]]) -> None:
@@ -138,12 +140,12 @@ class _Former:
                 if node.kind == "field" and node.identity and node.parent is not None:
                     self._numbered.setdefault((node.parent, node.identity), []).append(node.name)
 
-    def walk(self, message: str) -> list[tuple[Names, Names]]:
+    def collect_names(self, message: str) -> list[tuple[FieldPath, FieldPath]]:
         types = [path for path in self._fields if not message or path == message or path.endswith(f".{message}")]
-        return self._type(types[0], (), frozenset()) if types else []
+        return self._collect_type(types[0], (), frozenset()) if types else []
 
-    def _type(self, path: str, names: Names, inside: frozenset[str]) -> list[tuple[Names, Names]]:
-        found: list[tuple[Names, Names]] = []
+    def _collect_type(self, path: str, names: FieldPath, inside: frozenset[str]) -> list[tuple[FieldPath, FieldPath]]:
+        found: list[tuple[FieldPath, FieldPath]] = []
         for node in self._fields.get(path, ()):
             at = (*names, node.name)
             numbered = self._numbered.get((path, node.identity), ()) if node.identity else ()
@@ -152,7 +154,7 @@ class _Former:
                 found.append((at, former))
             for used in node.uses:
                 if used not in inside and len(at) < MOST_LEVELS:
-                    found += self._type(used, at, inside | {path, used})
+                    found += self._collect_type(used, at, inside | {path, used})
         return found
 
 

@@ -1,19 +1,19 @@
-"""SQL over registered streams: `CREATE STREAM … WITH (…)`, then `SELECT`, and nobody writes a schema by hand.
+"""SQL over registered streams: `CREATE STREAM … WITH (…)`, then `SELECT`, without writing a schema by hand.
 
     from stele.spark import sql
     sql(spark, "CREATE STREAM orders WITH (topic='orders', bootstrap='broker:9092', registry='http://registry:8081')")
     sql(spark, "SELECT id, place.city FROM orders").show()                   # as it is now
     query = sql(spark, "SELECT STREAM * FROM orders").writeStream…           # as it grows
 
-A stream says where records are (`places`) and how the registry reads them (`options`); its table is what
-`from_registry` makes of them with the columns of the version that is newest when a query is planned.
+A stream names where its records are (`connectors`) and how they are read (`options`). Its table is the result of
+`from_registry` with the columns of the version that is newest when a query is planned.
 """
 
-from stele.spark.stream_sql.execute import run, script, sql
-from stele.spark.stream_sql.statements import ColumnWanted
-from stele.spark.stream_sql.stream import Stream
+from stele.spark.stream_sql.execute import run_statement, script, sql
+from stele.spark.stream_sql.statements import RequestedColumn
+from stele.spark.stream_sql.stream import RegisteredStream
 from stele.spark.stream_sql.stream_catalog import (
-    Description,
+    StreamDescription,
     StreamNotFound,
     create_stream,
     describe_stream,
@@ -24,17 +24,17 @@ from stele.spark.stream_sql.stream_catalog import (
 from stele.spark.stream_sql.tokens import StatementInvalid
 
 __all__ = [
-    "ColumnWanted",
-    "Description",
+    "RegisteredStream",
+    "RequestedColumn",
     "StatementInvalid",
-    "Stream",
+    "StreamDescription",
     "StreamNotFound",
     "create_stream",
     "describe_stream",
     "drop_stream",
     "list_streams",
     "read_stream",
-    "run",
+    "run_statement",
     "script",
     "sql",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from stele.errors import Invalid, NotFound
-from stele.spark.stream_sql.tokens import quote
+from stele.spark.stream_sql.tokens import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +20,7 @@ _TEXTS: Final = {"json", "csv"}
 _GLOB: Final = frozenset("*?[{")
 
 
-class Place(Protocol):
+class Connector(Protocol):
     """A place of records. column has them, headers their headers ('' where there are none)."""
 
     @property
@@ -41,7 +41,7 @@ class Place(Protocol):
         """Add records; df has the column of the records, binary, and others. Raises `Invalid`."""
         ...
 
-    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+    def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
         """Columns beside the records that can be written, and whether all of them must be."""
         ...
 
@@ -51,7 +51,7 @@ class Place(Protocol):
 
 
 @dataclass(frozen=True)
-class Kafka:
+class KafkaConnector:
     """A topic, through Spark's connector for Kafka. starting is `earliest`, `latest` or JSON of offsets."""
 
     topic: str
@@ -72,7 +72,7 @@ class Kafka:
         if self.headers:
             own["includeHeaders"] = "true"
         reader = spark.readStream if streaming else spark.read
-        with _connector():
+        with _explain_missing_kafka():
             df = reader.format("kafka").options(**own, **self._more(own)).load()
             df.columns  # noqa: B018 - on Spark Connect only this asks
             return df
@@ -80,10 +80,10 @@ class Kafka:
     def write(self, df: DataFrame) -> None:
         """See `Place`."""
         own = {"kafka.bootstrap.servers": self.bootstrap, "topic": self.topic}
-        with _connector():
+        with _explain_missing_kafka():
             df.withColumnRenamed(self.column, "value").write.format("kafka").options(**own, **self._more(own)).save()
 
-    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+    def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
         """See `Place`."""
         del spark
         return ("key", "partition", "headers"), False
@@ -97,7 +97,7 @@ class Kafka:
 
 
 @contextmanager
-def _connector() -> Iterator[None]:
+def _explain_missing_kafka() -> Iterator[None]:
     """Say what is missing when Spark has no connector for Kafka."""
     from pyspark import __version__
     from pyspark.errors import PySparkException
@@ -115,7 +115,7 @@ def _connector() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Files:
+class FilesConnector:
     """Files of one folder in a format Spark reads. In JSON and CSV records are base64 text."""
 
     path: str
@@ -127,7 +127,7 @@ class Files:
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
         """See `Place`. An empty folder is a stream without records so far."""
-        _from_the_start(self.starting)
+        _require_earliest(self.starting)
         if "://" not in self.path and not set(self.path) & _GLOB and not Path(self.path).exists():
             raise NotFound(f"there is nothing at {self.path} to read records from")
         reader = self._reader(spark.read)
@@ -143,11 +143,11 @@ class Files:
         if self.format.lower() == "binaryfile":
             raise Invalid("Spark does not write binaryFile: INSERT needs files of another format")
         if self._text():
-            df = df.withColumn(self.column, f.base64(f.col(quote(self.column))))
+            df = df.withColumn(self.column, f.base64(f.col(quote_name(self.column))))
         writer = df.write.format(self.format).mode("append").options(**self.options)
         (writer.option("header", "true") if self.format.lower() == "csv" else writer).save(self.path)
 
-    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+    def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
         """See `Place`: files of one folder have the same columns."""
         return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), True
 
@@ -159,21 +159,21 @@ class Files:
         return self.format.lower() in _TEXTS
 
     def _least(self) -> str:
-        return f"{quote(self.column)} {'string' if self._text() else 'binary'}"
+        return f"{quote_name(self.column)} {'string' if self._text() else 'binary'}"
 
     def _has_files(self) -> bool:
         """Whether there is a file to learn the columns from, as far as one can see from here."""
         folder = Path(self.path)
         if not folder.is_dir():
             return True
-        return any(found.is_file() and not _hidden(found.relative_to(folder)) for found in folder.rglob("*"))
+        return any(found.is_file() and not _is_hidden(found.relative_to(folder)) for found in folder.rglob("*"))
 
     def _bytes(self, df: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
         from pyspark.sql.types import StringType
 
         if self._text() and self.column in df.columns and isinstance(df.schema[self.column].dataType, StringType):
-            return df.withColumn(self.column, f.unbase64(f.col(quote(self.column))))
+            return df.withColumn(self.column, f.unbase64(f.col(quote_name(self.column))))
         return df
 
     def __str__(self) -> str:
@@ -181,7 +181,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceConnector:
     """Any source Spark knows, by its name, with its own options."""
 
     format: str
@@ -192,7 +192,7 @@ class Source:
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
         """See `Place`."""
-        _from_the_start(self.starting)
+        _require_earliest(self.starting)
         reader = spark.readStream if streaming else spark.read
         return reader.format(self.format).options(**self.options).load()
 
@@ -200,7 +200,7 @@ class Source:
         """See `Place`."""
         df.write.format(self.format).mode("append").options(**self.options).save()
 
-    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+    def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
         """See `Place`."""
         return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), False
 
@@ -209,7 +209,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableConnector:
     """A table or view of the session's catalogues."""
 
     name: str
@@ -220,7 +220,7 @@ class Table:
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
         """See `Place`."""
-        _from_the_start(self.starting)
+        _require_earliest(self.starting)
         reader = spark.readStream if streaming else spark.read
         return reader.options(**self.options).table(self.name)
 
@@ -228,7 +228,7 @@ class Table:
         """See `Place`."""
         df.write.mode("append").options(**self.options).saveAsTable(self.name)
 
-    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+    def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
         """See `Place`."""
         return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), True
 
@@ -236,11 +236,11 @@ class Table:
         return f"table {self.name}"
 
 
-def _hidden(path: Path) -> bool:
+def _is_hidden(path: Path) -> bool:
     """Whether Spark passes over a file: its name, or that of a folder on the way, begins so and is no partition."""
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.parts)
 
 
-def _from_the_start(starting: str) -> None:
+def _require_earliest(starting: str) -> None:
     if starting != EARLIEST:
         raise Invalid("starting is for topics: other sources are read from their beginning, or by options of their own")

@@ -1,4 +1,4 @@
-"""A streaming query whose rows are handed to a function as they arrive."""
+"""Run a streaming query in the foreground and hand each micro-batch to a function."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ _MODES: Final = ("append", "update", "complete")
 _WAIT: Final = 1  # second between looks at Ctrl-C
 
 
-def follow(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool = False) -> None:
-    """Start a query over a streaming DataFrame and wait for its end, or for Ctrl-C, which stops it.
+def follow_stream(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool = False) -> None:
+    """Run a streaming DataFrame until it ends or Ctrl-C stops it.
 
-    show           gets every micro-batch and its number
-    available_now  end when all there is is read
+    Aggregates are shown as they change.
 
-    Aggregates are shown as they change. Raises `AnalysisException` for what cannot be streamed and
-    `StreamingQueryException` for a query that fails.
+    Args:
+        df: A streaming DataFrame.
+        show: Called with every micro-batch and its number.
+        available_now: Whether the query ends once all available records are read.
+
+    Raises:
+        AnalysisException: If the DataFrame cannot be streamed.
+        StreamingQueryException: If the query fails.
     """
-    query = _started(df, show, available_now=available_now)
+    query = _start_query(df, show, available_now=available_now)
     try:
-        with _interruptions() as interrupted:
+        with _note_interrupts() as interrupted:
             while not interrupted.is_set() and not query.awaitTermination(_WAIT):
                 pass
     finally:
@@ -35,8 +40,8 @@ def follow(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_n
 
 
 @contextmanager
-def _interruptions() -> Iterator[Event]:
-    """Take note of Ctrl-C. PySpark's own handler would break into a conversation with the JVM, and show its stack."""
+def _note_interrupts() -> Iterator[Event]:
+    """Set an event on Ctrl-C. PySpark's own handler would interrupt a call to the JVM and show its stack."""
     seen = Event()
     if current_thread() is not main_thread():
         yield seen
@@ -48,8 +53,8 @@ def _interruptions() -> Iterator[Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _started(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool) -> StreamingQuery:
-    """The query in the first output mode it can have. Raises what Spark said of the first."""
+def _start_query(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool) -> StreamingQuery:
+    """Start the query in the first output mode that Spark accepts. Raises Spark's error for the first mode."""
     from pyspark.errors import AnalysisException
 
     refused: AnalysisException | None = None

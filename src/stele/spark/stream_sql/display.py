@@ -24,7 +24,7 @@ WIDEST: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class FirstRows:
     """The first rows of a DataFrame; more: there are others."""
 
     columns: tuple[str, ...]
@@ -32,58 +32,63 @@ class Rows:
     more: bool = False
 
 
-def first_rows(df: DataFrame, most: int) -> Rows:
+def take_first_rows(df: DataFrame, most: int) -> FirstRows:
     """At most so many rows of a batch DataFrame; 0: all. Raises what Spark raises."""
     taken = df.limit(most + 1).collect() if most else df.collect()
     rows = [tuple(row) for row in taken]
-    return Rows(tuple(df.columns), rows[:most] if most else rows, more=bool(most) and len(rows) > most)
+    return FirstRows(tuple(df.columns), rows[:most] if most else rows, more=bool(most) and len(rows) > most)
 
 
-def grid(found: Rows) -> str:
+def format_grid(found: FirstRows) -> str:
     """Columns side by side under their names, and how many rows these are."""
-    lines = [[_cell(name) for name in found.columns], *([_cell(_text(each)) for each in row] for row in found.rows)]
+    lines = [
+        [_clean_cell(name) for name in found.columns],
+        *([_clean_cell(_value_text(each)) for each in row] for row in found.rows),
+    ]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     drawn = [" | ".join(set_cell_size(*pair) for pair in zip(line, widths, strict=True)).rstrip() for line in lines]
     drawn.insert(1, "-+-".join("-" * width for width in widths))
-    return "\n".join([*drawn, _count(found)])
+    return "\n".join([*drawn, _count_line(found)])
 
 
-def html(found: Rows) -> str:
+def format_html(found: FirstRows) -> str:
     """The same as an HTML table, everything in it escaped."""
-    rows = [[_cell(_text(each)) for each in row] for row in found.rows]
-    columns = [_cell(name) for name in found.columns]
-    return render_template("stele.spark.stream_sql", "rows.html.j2", columns=columns, rows=rows, count=_count(found))
+    rows = [[_clean_cell(_value_text(each)) for each in row] for row in found.rows]
+    columns = [_clean_cell(name) for name in found.columns]
+    return render_template(
+        "stele.spark.stream_sql", "rows.html.j2", columns=columns, rows=rows, count=_count_line(found)
+    )
 
 
-def json_lines(found: Rows) -> Iterator[str]:
+def format_json_lines(found: FirstRows) -> Iterator[str]:
     """Each row as one JSON object. A name that stands twice gets a number behind it; bytes are base64."""
-    names = list(_distinct(found.columns))
+    names = list(_distinct_names(found.columns))
     for row in found.rows:
-        yield msgspec.json.encode(dict(zip(names, map(_plain, row), strict=True))).decode()
+        yield msgspec.json.encode(dict(zip(names, map(_json_value, row), strict=True))).decode()
 
 
-def csv_text(found: Rows, *, head: bool) -> str:
+def format_csv(found: FirstRows, *, head: bool) -> str:
     """The rows as CSV, under their names if asked; null is empty, parts are JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if head:
         writer.writerow(found.columns)
-    writer.writerows([_field(_plain(each)) for each in row] for row in found.rows)
+    writer.writerows([_csv_value(_json_value(each)) for each in row] for row in found.rows)
     return out.getvalue()
 
 
-def _count(found: Rows) -> str:
+def _count_line(found: FirstRows) -> str:
     number = len(found.rows)
     return f"({number} row{'s' * (number != 1)}{', and there are more' * found.more})"
 
 
-def _cell(text: str) -> str:
+def _clean_cell(text: str) -> str:
     """On one line, without what a terminal would obey, and not too wide."""
     clean = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text[: WIDEST + 1])
     return clean if len(clean) <= WIDEST else clean[: WIDEST - 1] + "…"
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     match value:
         case None:
             return "NULL"
@@ -93,10 +98,10 @@ def _text(value: Any) -> str:
             return f"X'{bytes(value[:WIDEST]).hex().upper()}'"
         case str() | int() | float() | Decimal() | date() | timedelta():
             return str(value)
-    return msgspec.json.encode(_plain(value)).decode()
+    return msgspec.json.encode(_json_value(value)).decode()
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """A value of Spark's as JSON has it."""
     match value:
         case None | bool() | str() | float():
@@ -108,21 +113,21 @@ def _plain(value: Any) -> Any:
         case datetime() | date():
             return value.isoformat()
         case dict():
-            return {key if isinstance(key, str) else _text(key): _plain(each) for key, each in value.items()}
+            return {key if isinstance(key, str) else _value_text(key): _json_value(each) for key, each in value.items()}
         case tuple() if hasattr(value, "__fields__"):
-            return dict(zip(_distinct(value.__fields__), map(_plain, value), strict=True))
+            return dict(zip(_distinct_names(value.__fields__), map(_json_value, value), strict=True))
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_json_value(each) for each in value]
     return str(value)
 
 
-def _field(value: Any) -> Any:
+def _csv_value(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     return msgspec.json.encode(value).decode() if isinstance(value, dict | list) else value
 
 
-def _distinct(names: Iterable[str]) -> Iterator[str]:
+def _distinct_names(names: Iterable[str]) -> Iterator[str]:
     taken: set[str] = set()
     for name in names:
         free, number = name, 2

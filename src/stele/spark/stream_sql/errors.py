@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from stele.errors import SteleError
 from stele.spark.data_audit.aggregation import JobFailed, cause, spark_failures
-from stele.spark.stream_sql.execute import query_of
-from stele.spark.stream_sql.tokens import Piece
+from stele.spark.stream_sql.execute import rewrite_for_spark
+from stele.spark.stream_sql.tokens import StatementText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,16 +28,16 @@ class StatementFailed(SteleError):
 
 
 @contextmanager
-def told(spark: SparkSession, piece: Piece) -> Iterator[None]:
+def translate_failures(spark: SparkSession, piece: StatementText) -> Iterator[None]:
     """Turn what Spark raises for a statement into `StatementFailed`; errors of this package stay as they are."""
     try:
         with spark_failures():
             yield
     except JobFailed as failed:
-        raise StatementFailed(_sentence(spark, piece, str(failed.__cause__ or failed))) from failed.__cause__
+        raise StatementFailed(_describe_failure(spark, piece, str(failed.__cause__ or failed))) from failed.__cause__
 
 
-def quiet(spark: SparkSession) -> None:
+def silence_spark(spark: SparkSession) -> None:
     """Keep Spark from writing errors to the terminal, too, which somebody is told anyway."""
     from pyspark.logger import PySparkLogger
 
@@ -46,10 +46,10 @@ def quiet(spark: SparkSession) -> None:
     spark.sparkContext.setLogLevel("OFF")
 
 
-def _sentence(spark: SparkSession, piece: Piece, text: str) -> str:
+def _describe_failure(spark: SparkSession, piece: StatementText, text: str) -> str:
     said = " ".join(_NOISE.sub("", cause(text)).split()).strip(" ;") or "Spark stopped without a word"
     for pattern, first in ((_POS, 0), (_POSITION, 1)):
         if found := pattern.search(text):
-            line, column = query_of(spark, piece).place_of(int(found[1]), int(found[2]) - first)
+            line, column = rewrite_for_spark(spark, piece).place_of(int(found[1]), int(found[2]) - first)
             return f"line {line}, column {column}: {said}"
     return said

@@ -1,4 +1,4 @@
-"""Rows of a query as records of a stream: the columns find their fields, take their types, and are written."""
+"""`INSERT INTO` a stream: match columns with fields, cast them, encode records, and write them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from stele.errors import Invalid
 from stele.spark.functions import to_registry, to_spark_types
-from stele.spark.stream_sql.projection import fits
-from stele.spark.stream_sql.stream import Stream
+from stele.spark.stream_sql.projection import can_cast_losslessly
+from stele.spark.stream_sql.stream import RegisteredStream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,25 +18,36 @@ _RECORD: Final = "$raw"
 _HEADERS: Final = "$headers"
 
 
-def insert(spark: SparkSession, stream: Stream, df: DataFrame, columns: Sequence[str] = ()) -> None:
-    """Add the rows of a batch DataFrame as records of the newest version, at the stream's place.
+def insert_rows(spark: SparkSession, stream: RegisteredStream, df: DataFrame, columns: Sequence[str] = ()) -> None:
+    """Append the rows of a batch DataFrame to a stream, encoded with the newest version.
 
-    columns  what the columns of the DataFrame are, in their order; none: all fields of the schema, in theirs. `_x` is
-             the column x of the source beside the record, unless the schema has a field of that name
-    Raises `Invalid` for columns that are not there or too few, `EncodeError` for types, and what `to_registry` raises.
+    Raises what `to_registry` raises, and:
+
+    Args:
+        spark: The session.
+        stream: The stream to write to.
+        df: The rows.
+        columns: The fields that the columns of the DataFrame fill, in order; empty means all fields of the schema in
+            their order. `_x` is the column x of the source beside the record, unless the schema has a field `_x`.
+
+    Raises:
+        Invalid: If a column does not exist, columns are missing, or the stream cannot be written.
+        EncodeError: If a type does not fit its field.
     """
-    how = stream.reading
+    how = stream.options
     if len(how.subjects) != 1 or how.reader != "latest":
-        raise Invalid("records are written by the newest version of one subject, and this stream is read otherwise")
+        raise Invalid("INSERT needs a stream of one subject, read by its newest version")
     if df.isStreaming:
-        raise Invalid("INSERT writes batches; give a stream to to_registry and writeStream")
-    fields = _fields(stream)
-    beside, complete = how.place.takes(spark)
-    targets = _targets(columns or list(fields), len(df.columns), fields, [f"_{name}" for name in beside], stream.name)
+        raise Invalid("INSERT writes batches: use to_registry and writeStream for a streaming query")
+    fields = _newest_columns(stream)
+    beside, complete = how.connector.writable_columns(spark)
+    targets = _match_targets(
+        columns or list(fields), len(df.columns), fields, [f"_{name}" for name in beside], stream.name
+    )
     if complete and (missing := [name for name in beside if f"_{name}" not in targets]):
-        raise Invalid(f"{how.place} have further columns: name _{', _'.join(missing)} in the list, too")
+        raise Invalid(f"{how.connector} have further columns: name _{', _'.join(missing)} in the list, too")
     written = to_registry(
-        _typed(df, targets, fields),
+        _cast_columns(df, targets, fields),
         subject=how.subjects[0],
         registry=stream.registry,
         columns=[name for name in targets if name in fields],
@@ -51,17 +62,17 @@ def insert(spark: SparkSession, stream: Stream, df: DataFrame, columns: Sequence
         patience=how.patience,
         recursion=how.recursion,
     )
-    names = {_RECORD: how.place.column, _HEADERS: how.place.headers or "headers"}
-    how.place.write(written.toDF(*(names.get(name, name[1:]) for name in written.columns)))
+    names = {_RECORD: how.connector.column, _HEADERS: how.connector.headers or "headers"}
+    how.connector.write(written.toDF(*(names.get(name, name[1:]) for name in written.columns)))
 
 
-def _fields(stream: Stream) -> dict[str, DataType]:
-    """The columns of the newest version."""
+def _newest_columns(stream: RegisteredStream) -> dict[str, DataType]:
+    """Return the columns of the newest version with their types."""
     from pyspark.sql.types import StructType
 
     from stele.spark.decode.planning import plan_read
 
-    how = stream.reading
+    how = stream.options
     plan = plan_read(
         stream.registry,
         how.subjects[0],
@@ -75,10 +86,10 @@ def _fields(stream: Stream) -> dict[str, DataType]:
     return {field.name: field.dataType for field in kind} if isinstance(kind, StructType) else {"value": kind}
 
 
-def _targets(
+def _match_targets(
     columns: Sequence[str], given: int, fields: dict[str, DataType], beside: Sequence[str], name: str
 ) -> list[str]:
-    """Each column's field, or the source's column with `_`."""
+    """Return the field, or the column of the source with `_`, that each column fills."""
     if len(columns) != given:
         raise Invalid(f"the query has {given} columns, and {len(columns)} are to be filled: {', '.join(columns)}")
     known = {each.lower(): each for each in (*beside, *fields)}
@@ -93,8 +104,8 @@ def _targets(
     return found
 
 
-def _typed(df: DataFrame, targets: Sequence[str], fields: dict[str, DataType]) -> DataFrame:
-    """The columns under their new names; numbers, and what fits, as the type of their field."""
+def _cast_columns(df: DataFrame, targets: Sequence[str], fields: dict[str, DataType]) -> DataFrame:
+    """Rename the columns; cast numbers, and types that fit without loss, to the type of their field."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import NumericType
 
@@ -104,7 +115,7 @@ def _typed(df: DataFrame, targets: Sequence[str], fields: dict[str, DataType]) -
         column, held = f.col(f"c{place}"), placed.schema[place].dataType
         wanted = fields.get(name)
         numbers = isinstance(held, NumericType) and isinstance(wanted, NumericType)
-        if wanted is not None and held != wanted and (numbers or fits(held, wanted)):
+        if wanted is not None and held != wanted and (numbers or can_cast_losslessly(held, wanted)):
             column = column.cast(wanted)
         made.append(column.alias(name))
     return placed.select(*made)

@@ -1,4 +1,4 @@
-"""What `WITH (…)` may say of a stream, and what the settings of the session say where it does not."""
+"""Options of a stream: those of `WITH (…)`, and defaults from the settings of the session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from stele.errors import Invalid
 from stele.spark.registry.clients import PATIENCE
-from stele.spark.stream_sql.connectors import Files, Kafka, Place, Source, Table
+from stele.spark.stream_sql.connectors import Connector, FilesConnector, KafkaConnector, SourceConnector, TableConnector
 
 if TYPE_CHECKING:
     from stele.spark.decode.rules import RulesLike
@@ -41,22 +41,22 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "format.thrift-package": (),
     "update-mode": (),
 }
-"""Names of options, and others by which they are known. Case does not count, and `_` is `-`."""
+"""Names of options with their aliases. Case does not count, and `_` equals `-`."""
 PASSED: Final = ("kafka.", "option.")
-"""Beginnings of options that are handed on: to Kafka's client, and to Spark's source."""
+"""Prefixes of options that are passed on: to Kafka's client, and to Spark's source."""
 SETTINGS: Final = ("stele.", "spark.stele.")
-"""Beginnings of the settings of a session that stand in for options. The second one `spark-submit --conf` takes."""
+"""Prefixes of session settings that are defaults of options. `spark-submit --conf` accepts only the second one."""
 
 MODES: Final = ("FAILFAST", "PERMISSIVE", "DEADLETTER")
 _DEFAULTS: Final = {"registry", "bootstrap", "wire", "mode", "rules", "engine", "patience", "extras"}
-"""Options that a setting may give for all streams."""
+"""Options that a setting may set for all streams."""
 _NAMES: Final = {other: name for name, others in OPTIONS.items() for other in (name, *others)}
 _SCOPED: Final = re.compile(r"([^/]+)/([^/]+)")
 _WAYS: Final = ("path", "source", "table", "topic")
 
 
 class OptionInvalid(Invalid):
-    """An option is wrong; `option` is its name as it was given."""
+    """An option is invalid; `option` is its name as it was written."""
 
     def __init__(self, why: str, option: str) -> None:
         super().__init__(why)
@@ -67,15 +67,18 @@ class OptionInvalid(Invalid):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How a stream is read: its place, and what `from_registry` wants to know.
+class StreamOptions:
+    """How a stream is read: its connector, and the arguments of `from_registry`.
 
-    subjects     one; several, which make a struct each; none, for records of any type
-    format_type  what the schema's language has to be, in capitals; '' for any
-    extras       whether columns of the source beside the records are columns of the stream
+    Attributes:
+        connector: Where the records are.
+        registry: Address of the registry; '' where none was set.
+        subjects: One subject; several, each of which becomes a struct; or none, for records of any type.
+        format_type: The required schema format in capitals; '' for any.
+        extras: Whether columns of the source beside the records are columns of the stream.
     """
 
-    place: Place
+    connector: Connector
     registry: str
     subjects: tuple[str, ...]
     topic: str
@@ -91,8 +94,8 @@ class Reading:
     format_type: str
 
 
-class _Said:
-    """Options by their first names, beside how they were written."""
+class _MergedOptions:
+    """Options by their canonical names, with the names as they were written."""
 
     def __init__(self, given: Mapping[str, str], settings: Mapping[str, str]) -> None:
         self.values: dict[str, str] = {}
@@ -105,14 +108,14 @@ class _Said:
             scoped = _SCOPED.fullmatch(pravega)
             if scoped is None:
                 raise self.wrong("pravega-stream", f"is 'scope/stream', not {pravega!r}")
-            self._fill(_pravega(scoped[1], scoped[2], settings))
+            self._fill(_pravega_settings(scoped[1], scoped[2], settings))
             self._fill({"wire": f"pravega:{pravega}", "subject": pravega})
-        self._fill(_defaults(settings))
+        self._fill(_setting_defaults(settings))
 
     def _add(self, written: str, value: str) -> None:
-        name, prefix, rest = _named(written)
+        name, prefix, rest = _canonical_name(written)
         if not isinstance(value, str):
-            raise OptionInvalid(f"the option {written!r} is a text, not {value!r}", written)
+            raise OptionInvalid(f"the option {written!r} must be a string, not {value!r}", written)
         if name:
             if name in self.values:
                 raise OptionInvalid(f"{written!r} says again what {self.written[name]!r} says", written)
@@ -124,10 +127,10 @@ class _Said:
             raise OptionInvalid(f"there is no option {written!r}; there are {known}", written)
 
     def _fill(self, more: Mapping[str, str]) -> None:
-        """Take what nobody said before."""
+        """Set options that are not set yet."""
         placed = any(way in self.values for way in _WAYS)
         for written, value in more.items():
-            name, prefix, rest = _named(written)
+            name, prefix, rest = _canonical_name(written)
             if name in _WAYS and placed:
                 continue
             if name and name not in self.values:
@@ -136,45 +139,50 @@ class _Said:
                 self.passed[prefix].setdefault(rest, value)
 
     def get(self, name: str, otherwise: str = "") -> str:
-        """The value of an option."""
+        """Return the value of an option."""
         return self.values.get(name, otherwise)
 
     def wrong(self, name: str, why: str) -> OptionInvalid:
-        """An error about an option."""
+        """Return an error about an option."""
         written = self.written.get(name, name)
         return OptionInvalid(f"the option {written!r} {why}", written)
 
 
-def reading(name: str, given: Mapping[str, str], settings: Mapping[str, str]) -> Reading:
-    """How the stream of a name is read.
+def resolve_options(name: str, given: Mapping[str, str], settings: Mapping[str, str]) -> StreamOptions:
+    """Return the options of a stream.
 
-    given     options as they were written
-    settings  of the session; those that begin with `SETTINGS` count
-    Raises `OptionInvalid`, `Invalid` when nothing says where the records or the registry are.
+    Args:
+        name: Name of the stream.
+        given: Options as they were written.
+        settings: Settings of the session; those with a prefix of `SETTINGS` count.
+
+    Raises:
+        OptionInvalid: If an option is unknown or has a wrong value.
+        Invalid: If no option says where the records are.
     """
-    said = _Said(given, settings)
+    said = _MergedOptions(given, settings)
     _check_words(said)
     wire = said.get("wire", "confluent")
-    return Reading(
-        place=_place(name, said, wire),
+    return StreamOptions(
+        connector=_make_connector(name, said, wire),
         registry=said.get("registry"),
-        subjects=_subjects(name, said),
+        subjects=_parse_subjects(name, said),
         topic=said.get("topic"),
         reader=said.get("reader", "latest"),
         wire=wire,
         mode=said.get("mode", "FAILFAST").upper(),
-        message=_message(said),
+        message=_message_name(said),
         rules=cast("RulesLike", said.get("rules", "refuse").lower()),
         engine=said.get("engine", "auto"),
         extras=said.get("extras", "true").lower() == "true",
-        patience=_seconds(said),
-        recursion=_depth(said),
+        patience=_parse_patience(said),
+        recursion=_parse_recursion(said),
         format_type=said.get("format.type").upper(),
     )
 
 
-def _named(written: str) -> tuple[str, str, str]:
-    """The first name of an option; or the beginning of one that is handed on, and the rest of it."""
+def _canonical_name(written: str) -> tuple[str, str, str]:
+    """Return the canonical name of an option, or the prefix of one that is passed on and the rest of its name."""
     name = written.strip().lower().replace("_", "-")
     if name in _NAMES:
         return _NAMES[name], "", ""
@@ -184,13 +192,13 @@ def _named(written: str) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def _defaults(settings: Mapping[str, str]) -> dict[str, str]:
-    own = _settings(settings)
+def _setting_defaults(settings: Mapping[str, str]) -> dict[str, str]:
+    own = _own_settings(settings)
     return {name: value for name, value in own.items() if name in _DEFAULTS or name.startswith("kafka.")}
 
 
-def _settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
-    """Settings of the session by what stands behind their beginning; `stele.x` wins over `spark.stele.x`."""
+def _own_settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
+    """Return the settings with our prefixes, without them; `stele.x` wins over `spark.stele.x`."""
     found: dict[str, str] = {}
     for prefix in reversed(SETTINGS):
         begin = prefix + inner
@@ -198,14 +206,14 @@ def _settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
     return found
 
 
-def _pravega(scope: str, stream: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """What the session says of all of Pravega's streams, with the names of this one put in."""
-    own = _settings(settings, "pravega.")
+def _pravega_settings(scope: str, stream: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the session's settings for Pravega streams with the names of this stream filled in."""
+    own = _own_settings(settings, "pravega.")
     return {name: value.replace("{scope}", scope).replace("{stream}", stream) for name, value in own.items()}
 
 
-def _check_words(said: _Said) -> None:
-    """Raise for words that are none of those there are."""
+def _check_words(said: _MergedOptions) -> None:
+    """Raise `OptionInvalid` for a value that is not one of the allowed words."""
     words = {
         "mode": MODES,
         "extras": ("true", "false"),
@@ -221,7 +229,7 @@ def _check_words(said: _Said) -> None:
         raise said.wrong("reader", f"is latest or the number of a version, not {reader!r}")
 
 
-def _seconds(said: _Said) -> float:
+def _parse_patience(said: _MergedOptions) -> float:
     text = said.get("patience", str(PATIENCE))
     try:
         seconds = float(text)
@@ -232,22 +240,22 @@ def _seconds(said: _Said) -> float:
     return seconds
 
 
-def _depth(said: _Said) -> int:
+def _parse_recursion(said: _MergedOptions) -> int:
     text = said.get("recursion", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 4):
         raise said.wrong("recursion", f"is how often a type may stand inside itself, not {text!r}")
     return int(text)
 
 
-def _message(said: _Said) -> str:
-    """The message to read; of a class of Java its own name."""
+def _message_name(said: _MergedOptions) -> str:
+    """Return the message to read. Of a Java class that is its name without the package."""
     message = said.get("message")
     written = said.written.get("message", "")
     return message if written.lower() == "message" else message.rpartition(".")[2]
 
 
-def _subjects(name: str, said: _Said) -> tuple[str, ...]:
-    """What was said, the group of Pravega's stream, or the subject of the topic's values."""
+def _parse_subjects(name: str, said: _MergedOptions) -> tuple[str, ...]:
+    """Return the subjects that were set, or the subject of the topic's values."""
     subject = said.values.get("subject")
     if subject is None:
         return (f"{said.get('topic') or name}-value",)
@@ -259,8 +267,8 @@ def _subjects(name: str, said: _Said) -> tuple[str, ...]:
     return found
 
 
-def _place(name: str, said: _Said, wire: str) -> Place:
-    """Where the records are. Raises `Invalid` when nobody says so."""
+def _make_connector(name: str, said: _MergedOptions, wire: str) -> Connector:
+    """Return the connector for the records. Raises `Invalid` when no option names a place."""
     from stele.spark.wires import get_wire
 
     passed = said.passed["option."]
@@ -270,14 +278,14 @@ def _place(name: str, said: _Said, wire: str) -> Place:
         if one in said.values and other in said.values:
             raise said.wrong(other, f"does not go with {said.written[one]!r}")
     if "table" in said.values:
-        return Table(said.get("table"), passed, column, headers, starting)
+        return TableConnector(said.get("table"), passed, column, headers, starting)
     if "source" in said.values:
         more = {"path": said.get("path")} if "path" in said.values else {}
-        return Source(said.get("source"), {**more, **passed}, column, headers, starting)
+        return SourceConnector(said.get("source"), {**more, **passed}, column, headers, starting)
     if "path" in said.values:
         shape = said.get("format", "parquet")
         column = said.get("column", "content" if shape.lower() == "binaryfile" else "value")
-        return Files(said.get("path"), shape, passed, column, headers, starting)
+        return FilesConnector(said.get("path"), shape, passed, column, headers, starting)
     if said.get("pravega-stream") and "topic" not in said.values:
         raise Invalid(
             f"nothing says where the events of {said.get('pravega-stream')!r} are: Spark 4 has no connector for "
@@ -289,7 +297,7 @@ def _place(name: str, said: _Said, wire: str) -> Place:
     if not said.get("bootstrap"):
         raise said.wrong("topic", "needs a broker: give the option bootstrap or set stele.bootstrap = 'host:9092'")
     with_headers = bool(headers) or get_wire(wire).needs_headers
-    return Kafka(
+    return KafkaConnector(
         said.get("topic"),
         said.get("bootstrap"),
         {**{f"kafka.{each}": value for each, value in said.passed["kafka."].items()}, **passed},

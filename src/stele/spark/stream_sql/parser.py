@@ -1,4 +1,4 @@
-"""From tokens to statements. What is not about streams is left to Spark as it is."""
+"""Parse statements about streams from tokens. All other statements are left to Spark unchanged."""
 
 from __future__ import annotations
 
@@ -6,161 +6,171 @@ from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 from stele.spark.stream_sql.statements import (
-    ColumnWanted,
     CreateStream,
     DescribeStream,
     DropStream,
     InsertInto,
-    Option,
+    OptionSetting,
+    RequestedColumn,
     ShowStreams,
     SparkStatement,
     Statement,
 )
-from stele.spark.stream_sql.tokens import Kind, Piece, StatementInvalid, Token, pieces, place, unquoted
+from stele.spark.stream_sql.tokens import (
+    SqlToken,
+    SqlTokenKind,
+    StatementInvalid,
+    StatementText,
+    line_and_column,
+    parse_string,
+    split_statements,
+)
 
-_END: Final = Token(Kind.MARK, "", 0, 0)
+_END: Final = SqlToken(SqlTokenKind.MARK, "", 0, 0)
 _QUERIES: Final = {"SELECT", "FROM", "WITH", "VALUES", "TABLE", "BY"}
 _CLOSED_BY: Final = {"(": ")", "<": ">"}
 
 
-def parsed(piece: Piece) -> Statement:
-    """The statement a piece of text is. Raises `StatementInvalid`."""
+def parse_statement(piece: StatementText) -> Statement:
+    """Parse the text of one statement. Raises `StatementInvalid`."""
     parser = _Parser(piece)
-    first = parser.peek().word
-    read = _FIRST.get("DESCRIBE" if first == "DESC" else first)
+    first = parser.peek_token().word
+    read = _PARSERS_BY_FIRST_WORD.get("DESCRIBE" if first == "DESC" else first)
     return (read(parser) if read else None) or SparkStatement(piece.source)
 
 
-def parse(text: str) -> Statement:
-    """The one statement of a text. Raises `StatementInvalid`, also for none and for several."""
-    found = pieces(text)
+def parse_text(text: str) -> Statement:
+    """Parse a text that holds exactly one statement. Raises `StatementInvalid`."""
+    found = split_statements(text)
     if len(found) != 1:
         at = found[1].tokens[0].start if found else len(text)
-        raise StatementInvalid("one statement was expected" if found else "there is no statement", *place(text, at))
-    return parsed(found[0])
+        raise StatementInvalid(
+            "one statement was expected" if found else "there is no statement", *line_and_column(text, at)
+        )
+    return parse_statement(found[0])
 
 
 class _Parser:
-    """A reader of one piece's tokens."""
+    """Reads the tokens of one statement."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: StatementText) -> None:
         self.text = piece.text
-        self.tokens: Sequence[Token] = piece.tokens
+        self.tokens: Sequence[SqlToken] = piece.tokens
         self.next = 0
 
-    def peek(self, ahead: int = 0) -> Token:
-        """A token to come; an empty mark behind the last one."""
+    def peek_token(self, ahead: int = 0) -> SqlToken:
+        """Return a token ahead; an empty mark after the last one."""
         at = self.next + ahead
         return self.tokens[at] if at < len(self.tokens) else _END
 
-    def take(self) -> Token:
-        """The next token."""
-        token = self.peek()
+    def take_token(self) -> SqlToken:
+        """Return the next token and go past it."""
+        token = self.peek_token()
         self.next += 1
         return token
 
-    def has(self, *words: str) -> bool:
-        """Take these words if they come next."""
-        if any(self.peek(n).word != word for n, word in enumerate(words)):
+    def take_words(self, *words: str) -> bool:
+        """Go past these words if they come next. Returns whether they do."""
+        if any(self.peek_token(n).word != word for n, word in enumerate(words)):
             return False
         self.next += len(words)
         return True
 
-    def need(self, word: str, what: str = "") -> None:
-        """Take a word or mark, or fail."""
-        if not self.has(word):
+    def require_word(self, word: str, what: str = "") -> None:
+        """Go past a word or mark. Raises `StatementInvalid` if it does not come next."""
+        if not self.take_words(word):
             self.fail(f"{what or word} was expected")
 
-    def fail(self, why: str, token: Token | None = None) -> NoReturn:
-        """Raise with the place of a token, of the next one unless said."""
-        token = token or self.peek()
+    def fail(self, why: str, token: SqlToken | None = None) -> NoReturn:
+        """Raise `StatementInvalid` with the position of a token, by default the next one."""
+        token = token or self.peek_token()
         at = self.tokens[-1].end if token is _END else token.start
         found = f", not {token.text[:40]}" if token is not _END else ""
-        raise StatementInvalid(f"{why}{found}", *place(self.text, at))
+        raise StatementInvalid(f"{why}{found}", *line_and_column(self.text, at))
 
-    def name(self, what: str) -> str:
-        """A name of one part."""
-        found = self.peek().name
+    def take_name(self, what: str) -> str:
+        """Return a name of one part and go past it."""
+        found = self.peek_token().name
         if not found:
             self.fail(f"{what} was expected")
         self.next += 1
-        if self.peek().word == ".":
-            self.fail(f"{what} has one part: put it in backquotes if there is a dot in it")
+        if self.peek_token().word == ".":
+            self.fail(f"{what} has one part: put a name with a dot in backquotes")
         return found
 
-    def end(self) -> None:
-        """Fail unless everything is read."""
-        if self.peek() is not _END:
+    def require_end(self) -> None:
+        """Raise `StatementInvalid` unless all tokens are read."""
+        if self.peek_token() is not _END:
             self.fail("the end of the statement was expected")
 
-    def listed(self, read: Callable[[], None], what: str) -> None:
-        """Items in parentheses, parted by commas; one behind the last is allowed."""
-        self.need("(", f"( and {what}")
-        while not self.has(")"):
+    def read_list(self, read: Callable[[], None], what: str) -> None:
+        """Read items in parentheses, separated by commas; a comma after the last one is allowed."""
+        self.require_word("(", f"( and {what}")
+        while not self.take_words(")"):
             read()
-            if not self.has(",") and self.peek().word != ")":
-                self.fail(f", or ) was expected behind {what}")
+            if not self.take_words(",") and self.peek_token().word != ")":
+                self.fail(f", or ) was expected after {what}")
 
 
-def _create(parser: _Parser) -> Statement | None:
-    parser.take()
-    replace = parser.has("OR", "REPLACE")
-    sure = parser.has("STREAM")
-    if not sure and (not parser.has("TABLE") or not _has_with(parser)):
+def _parse_create(parser: _Parser) -> Statement | None:
+    parser.take_token()
+    replace = parser.take_words("OR", "REPLACE")
+    sure = parser.take_words("STREAM")
+    if not sure and (not parser.take_words("TABLE") or not _is_create_with_options(parser)):
         return None
-    if_not_exists = parser.has("IF", "NOT", "EXISTS")
+    if_not_exists = parser.take_words("IF", "NOT", "EXISTS")
     if replace and if_not_exists:
         parser.fail("OR REPLACE and IF NOT EXISTS contradict each other")
-    name = parser.name("the name of the stream")
-    columns: list[ColumnWanted] = []
-    if parser.peek().word == "(":
-        parser.listed(lambda: columns.append(_column(parser)), "a column with its type")
-    parser.need("WITH", "WITH and options")
-    options: list[Option] = []
-    parser.listed(lambda: options.append(_option(parser)), "an option")
-    if parser.has("AS"):
+    name = parser.take_name("the name of the stream")
+    columns: list[RequestedColumn] = []
+    if parser.peek_token().word == "(":
+        parser.read_list(lambda: columns.append(_parse_column(parser)), "a column with its type")
+    parser.require_word("WITH", "WITH and options")
+    options: list[OptionSetting] = []
+    parser.read_list(lambda: options.append(_parse_option(parser)), "an option")
+    if parser.take_words("AS"):
         parser.fail("a stream is created without a query: create it, then INSERT INTO it")
-    parser.end()
+    parser.require_end()
     return CreateStream(name, tuple(columns), tuple(options), replace, if_not_exists)
 
 
-def _has_with(parser: _Parser) -> bool:
-    """Whether CREATE TABLE is followed by `name [(…)] WITH (`, which no statement of Spark is."""
-    at = 3 if [parser.peek(n).word for n in range(3)] == ["IF", "NOT", "EXISTS"] else 0
+def _is_create_with_options(parser: _Parser) -> bool:
+    """Return whether `name [(…)] WITH (` follows CREATE TABLE, which no Spark statement has."""
+    at = 3 if [parser.peek_token(n).word for n in range(3)] == ["IF", "NOT", "EXISTS"] else 0
     at += 1
-    while parser.peek(at).word == ".":
+    while parser.peek_token(at).word == ".":
         at += 2
-    if parser.peek(at).word == "(":
+    if parser.peek_token(at).word == "(":
         depth = 0
         while True:
-            word = parser.peek(at).word
+            word = parser.peek_token(at).word
             depth += (word == "(") - (word == ")")
             at += 1
-            if not depth or parser.peek(at) is _END:
+            if not depth or parser.peek_token(at) is _END:
                 break
-    return parser.peek(at).word == "WITH" and parser.peek(at + 1).word == "("
+    return parser.peek_token(at).word == "WITH" and parser.peek_token(at + 1).word == "("
 
 
-def _column(parser: _Parser) -> ColumnWanted:
-    at = parser.peek().start
-    name = parser.name("the name of a column")
-    kind = _type(parser, name)
-    if parser.peek().word == "NOT":
-        parser.fail("whether a column may be null is for the schema to say")
+def _parse_column(parser: _Parser) -> RequestedColumn:
+    at = parser.peek_token().start
+    name = parser.take_name("the name of a column")
+    kind = _parse_type(parser, name)
+    if parser.peek_token().word == "NOT":
+        parser.fail("NOT NULL is not allowed: the schema decides whether a column may be null")
     comment = None
-    if parser.has("COMMENT"):
-        if parser.peek().kind is not Kind.STRING:
-            parser.fail("a string was expected behind COMMENT")
-        comment = unquoted(parser.take().text)
-    return ColumnWanted(name, kind, comment, at)
+    if parser.take_words("COMMENT"):
+        if parser.peek_token().kind is not SqlTokenKind.STRING:
+            parser.fail("a string was expected after COMMENT")
+        comment = parse_string(parser.take_token().text)
+    return RequestedColumn(name, kind, comment, at)
 
 
-def _type(parser: _Parser, column: str) -> str:
-    """The tokens of a type up to what ends it, written without needless spaces."""
+def _parse_type(parser: _Parser, column: str) -> str:
+    """Return the text of a type, without needless spaces."""
     open_: list[str] = []
     written = ""
-    before: Token | None = None
-    while (token := parser.peek()) is not _END:
+    before: SqlToken | None = None
+    while (token := parser.peek_token()) is not _END:
         word = token.word
         if not open_ and word in {",", ")", "COMMENT", "NOT"}:
             break
@@ -168,9 +178,9 @@ def _type(parser: _Parser, column: str) -> str:
             open_.append(_CLOSED_BY[word])
         elif open_ and word == open_[-1]:
             open_.pop()
-        parted = before is not None and before.kind is not Kind.MARK and token.kind is not Kind.MARK
+        parted = before is not None and before.kind is not SqlTokenKind.MARK and token.kind is not SqlTokenKind.MARK
         written += " " * parted + token.text
-        before = parser.take()
+        before = parser.take_token()
     if not written:
         parser.fail(f"the type of column {column} was expected")
     if open_:
@@ -178,106 +188,110 @@ def _type(parser: _Parser, column: str) -> str:
     return written
 
 
-def _option(parser: _Parser) -> Option:
-    first = parser.peek()
-    name = _option_name(parser)
-    parser.need("=", f"= behind the option {name}")
-    token = parser.peek()
-    if token.kind is Kind.STRING:
-        return Option(name, unquoted(parser.take().text), first.start)
-    if token.kind is not Kind.WORD:
+def _parse_option(parser: _Parser) -> OptionSetting:
+    first = parser.peek_token()
+    name = _parse_option_name(parser)
+    parser.require_word("=", f"= after the option {name}")
+    token = parser.peek_token()
+    if token.kind is SqlTokenKind.STRING:
+        return OptionSetting(name, parse_string(parser.take_token().text), first.start)
+    if token.kind is not SqlTokenKind.WORD:
         parser.fail(f"a value for the option {name} was expected, in quotes")
-    return Option(name, _run(parser), first.start)
+    return OptionSetting(name, _parse_dotted_word(parser), first.start)
 
 
-def _option_name(parser: _Parser) -> str:
-    token = parser.peek()
-    if token.kind is Kind.STRING:
-        return unquoted(parser.take().text)
-    if token.kind is Kind.QUOTED:
-        return parser.take().name or ""
-    if token.kind is not Kind.WORD:
+def _parse_option_name(parser: _Parser) -> str:
+    token = parser.peek_token()
+    if token.kind is SqlTokenKind.STRING:
+        return parse_string(parser.take_token().text)
+    if token.kind is SqlTokenKind.QUOTED:
+        return parser.take_token().name or ""
+    if token.kind is not SqlTokenKind.WORD:
         parser.fail("the name of an option was expected")
-    return _run(parser)
+    return _parse_dotted_word(parser)
 
 
-def _run(parser: _Parser) -> str:
-    """A word that may hold dots and dashes, up to the first space: PRAVEGA-STREAM, kafka.bootstrap.servers."""
-    token = parser.take()
+def _parse_dotted_word(parser: _Parser) -> str:
+    """Return a word with dots and dashes up to the first space: PRAVEGA-STREAM, kafka.bootstrap.servers."""
+    token = parser.take_token()
     written = token.text
-    while (token_after := parser.peek()).start == token.end and (
-        token_after.word in {"-", "."} or token_after.kind is Kind.WORD
+    while (token_after := parser.peek_token()).start == token.end and (
+        token_after.word in {"-", "."} or token_after.kind is SqlTokenKind.WORD
     ):
-        token = parser.take()
+        token = parser.take_token()
         written += token.text
     return written
 
 
-def _drop(parser: _Parser) -> Statement | None:
-    parser.take()
-    sure = parser.has("STREAM")
-    if not sure and not parser.has("TABLE") and not parser.has("VIEW"):
+def _parse_drop(parser: _Parser) -> Statement | None:
+    parser.take_token()
+    sure = parser.take_words("STREAM")
+    if not sure and not parser.take_words("TABLE") and not parser.take_words("VIEW"):
         return None
-    if_exists = parser.has("IF", "EXISTS")
-    if not sure and not _one_name_left(parser):
+    if_exists = parser.take_words("IF", "EXISTS")
+    if not sure and not _is_one_name_left(parser):
         return None
-    name = parser.name("the name of the stream")
-    parser.end()
+    name = parser.take_name("the name of the stream")
+    parser.require_end()
     return DropStream(name, if_exists, sure)
 
 
-def _show(parser: _Parser) -> Statement | None:
-    parser.take()
-    if not parser.has("STREAMS"):
+def _parse_show(parser: _Parser) -> Statement | None:
+    parser.take_token()
+    if not parser.take_words("STREAMS"):
         return None
-    parser.end()
+    parser.require_end()
     return ShowStreams()
 
 
-def _describe(parser: _Parser) -> Statement | None:
-    parser.take()
-    sure = parser.peek().word == "STREAM" and parser.peek(1) is not _END
+def _parse_describe(parser: _Parser) -> Statement | None:
+    parser.take_token()
+    sure = parser.peek_token().word == "STREAM" and parser.peek_token(1) is not _END
     parser.next += sure
     if not sure:
-        parser.has("TABLE")
-        parser.has("EXTENDED")
-        if not _one_name_left(parser):
+        parser.take_words("TABLE")
+        parser.take_words("EXTENDED")
+        if not _is_one_name_left(parser):
             return None
-    name = parser.name("the name of the stream")
-    parser.end()
+    name = parser.take_name("the name of the stream")
+    parser.require_end()
     return DescribeStream(name, sure)
 
 
-def _insert(parser: _Parser) -> Statement | None:
-    parser.take()
-    if not parser.has("INTO"):
+def _parse_insert(parser: _Parser) -> Statement | None:
+    parser.take_token()
+    if not parser.take_words("INTO"):
         return None
-    sure = parser.peek().word == "STREAM" and parser.peek(1).name is not None and parser.peek(1).word not in _QUERIES
+    sure = (
+        parser.peek_token().word == "STREAM"
+        and parser.peek_token(1).name is not None
+        and parser.peek_token(1).word not in _QUERIES
+    )
     parser.next += sure
     if not sure:
-        parser.has("TABLE")
-        if not parser.peek().name or parser.peek(1).word == ".":
+        parser.take_words("TABLE")
+        if not parser.peek_token().name or parser.peek_token(1).word == ".":
             return None
-    name = parser.name("the name of the stream")
-    by_name = parser.has("BY", "NAME")
+    name = parser.take_name("the name of the stream")
+    by_name = parser.take_words("BY", "NAME")
     columns: list[str] = []
-    if not by_name and parser.peek().word == "(" and parser.peek(1).word not in _QUERIES:
-        parser.listed(lambda: columns.append(parser.name("the name of a column")), "a column")
-    first = parser.peek()
+    if not by_name and parser.peek_token().word == "(" and parser.peek_token(1).word not in _QUERIES:
+        parser.read_list(lambda: columns.append(parser.take_name("the name of a column")), "a column")
+    first = parser.peek_token()
     if first is _END:
         parser.fail("a query was expected")
     query = parser.text[first.start : parser.tokens[-1].end]
     return InsertInto(name, tuple(columns), query, by_name, sure, first.start)
 
 
-def _one_name_left(parser: _Parser) -> bool:
-    return parser.peek().name is not None and parser.peek(1) is _END
+def _is_one_name_left(parser: _Parser) -> bool:
+    return parser.peek_token().name is not None and parser.peek_token(1) is _END
 
 
-_FIRST: Final[dict[str, Callable[[_Parser], Statement | None]]] = {
-    "CREATE": _create,
-    "DROP": _drop,
-    "SHOW": _show,
-    "DESCRIBE": _describe,
-    "INSERT": _insert,
+_PARSERS_BY_FIRST_WORD: Final[dict[str, Callable[[_Parser], Statement | None]]] = {
+    "CREATE": _parse_create,
+    "DROP": _parse_drop,
+    "SHOW": _parse_show,
+    "DESCRIBE": _parse_describe,
+    "INSERT": _parse_insert,
 }

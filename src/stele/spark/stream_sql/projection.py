@@ -1,4 +1,4 @@
-"""Columns a statement asks for, against those the registered schema has: found, and cast where no value can be lost."""
+"""Select the columns that a statement lists from those of the registered schema, with casts that lose no value."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import Invalid
-from stele.spark.stream_sql.statements import ColumnWanted
-from stele.spark.stream_sql.tokens import quote
+from stele.spark.stream_sql.statements import RequestedColumn
+from stele.spark.stream_sql.tokens import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 _TEXT: Final = re.compile(r"\b(?:VAR)?CHAR\b(?:\(\d+\))?", re.IGNORECASE)
 _DIGITS: Final = {"ByteType": 3, "ShortType": 5, "IntegerType": 10, "LongType": 19}
-"""Whole numbers, narrow ones first, by the digits they may have."""
+"""Integer types, narrow ones first, with their greatest number of decimal digits."""
 _EXACT: Final = {"FloatType": {"ByteType", "ShortType"}, "DoubleType": {"ByteType", "ShortType", "IntegerType"}}
-"""Whole numbers of which every one is a float or a double."""
+"""Integer types whose every value a float or a double represents exactly."""
 _AS_TEXT: Final = {"BooleanType", "DateType", "TimestampType", "TimestampNTZType", "FloatType", "DoubleType", *_DIGITS}
 
 
 class ColumnInvalid(Invalid):
-    """A column of a column list is wrong; `column` is its name."""
+    """A column of a column list is invalid; `column` is its name."""
 
     def __init__(self, why: str, column: str) -> None:
         super().__init__(why)
@@ -33,12 +33,17 @@ class ColumnInvalid(Invalid):
         return ColumnInvalid, (str(self), self.column)
 
 
-def chosen(df: DataFrame, wanted: Sequence[ColumnWanted], free: Sequence[str], what: str) -> list[Column]:
-    """The columns that are wanted, in their order, of a DataFrame that has them under the same names.
+def select_columns(df: DataFrame, wanted: Sequence[RequestedColumn], free: Sequence[str], what: str) -> list[Column]:
+    """Return the requested columns of a DataFrame, in the requested order.
 
-    free  columns of which bytes may be read as text, since no schema says what they are
-    what  whose columns they are, for errors
-    Raises `ColumnInvalid`.
+    Args:
+        df: Has the columns under the same names; case does not count.
+        wanted: The requested columns.
+        free: Columns without a schema, whose bytes may be read as text.
+        what: The owner of the columns, for error messages.
+
+    Raises:
+        ColumnInvalid: If a column is missing, listed twice, or cannot be cast without loss.
     """
     from pyspark.sql import functions as f
 
@@ -54,48 +59,50 @@ def chosen(df: DataFrame, wanted: Sequence[ColumnWanted], free: Sequence[str], w
             raise ColumnInvalid(
                 f"{what} has no column {column.name!r}: its columns are {', '.join(df.columns)}", column.name
             )
-        kind = _parsed(column)
-        text = field.name in free and (_name(field.dataType), _name(kind)) == ("BinaryType", "StringType")
-        if not text and not fits(field.dataType, kind):
+        kind = _parse_column_type(column)
+        text = field.name in free and (_class_name(field.dataType), _class_name(kind)) == ("BinaryType", "StringType")
+        if not text and not can_cast_losslessly(field.dataType, kind):
             raise ColumnInvalid(
-                f"the column {column.name!r} of {what} is {field.dataType.simpleString()}, of which not every value is "
-                f"{kind.simpleString()}: declare what it is, and cast in the query",
+                f"the column {column.name!r} of {what} is {field.dataType.simpleString()}, which cannot become "
+                f"{kind.simpleString()} without loss: declare it as it is, and cast in the query",
                 column.name,
             )
         metadata = {"comment": column.comment} if column.comment is not None else {}
-        made.append(f.col(quote(field.name)).cast(kind).alias(column.name, metadata=metadata))
+        made.append(f.col(quote_name(field.name)).cast(kind).alias(column.name, metadata=metadata))
     return made
 
 
-def _parsed(column: ColumnWanted) -> DataType:
-    """The type as Spark reads it; texts have no greatest length."""
+def _parse_column_type(column: RequestedColumn) -> DataType:
+    """Return the type as Spark parses it. CHAR and VARCHAR become STRING."""
     from pyspark.errors import PySparkException
     from pyspark.sql.types import DataType
 
     try:
         return DataType.fromDDL(_TEXT.sub("STRING", column.type))
     except PySparkException:
-        raise ColumnInvalid(f"{column.type} is no type of Spark's", column.name) from None
+        raise ColumnInvalid(f"{column.type} is not a Spark type", column.name) from None
 
 
-def fits(held: DataType, wanted: DataType) -> bool:
-    """Whether every value of one type is one of the other, without loss."""
+def can_cast_losslessly(held: DataType, wanted: DataType) -> bool:
+    """Return whether every value of one type can be cast to the other without loss."""
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
 
-    mine, theirs = _name(held), _name(wanted)
+    mine, theirs = _class_name(held), _class_name(wanted)
     match held, wanted:
         case ArrayType(), ArrayType():
-            return fits(held.elementType, wanted.elementType)
+            return can_cast_losslessly(held.elementType, wanted.elementType)
         case MapType(), MapType():
-            return fits(held.keyType, wanted.keyType) and fits(held.valueType, wanted.valueType)
+            return can_cast_losslessly(held.keyType, wanted.keyType) and can_cast_losslessly(
+                held.valueType, wanted.valueType
+            )
         case StructType(), StructType():
             return [field.name.lower() for field in held] == [field.name.lower() for field in wanted] and all(
-                fits(one.dataType, other.dataType) for one, other in zip(held, wanted, strict=True)
+                can_cast_losslessly(one.dataType, other.dataType) for one, other in zip(held, wanted, strict=True)
             )
         case DecimalType(), DecimalType():
-            return _decimal(held.precision - held.scale, held.scale, wanted)
+            return _fits_decimal(held.precision - held.scale, held.scale, wanted)
         case _, DecimalType() if mine in _DIGITS:
-            return _decimal(_DIGITS[mine], 0, wanted)
+            return _fits_decimal(_DIGITS[mine], 0, wanted)
         case DecimalType(), _:
             return theirs == "StringType"
     if mine == theirs or mine in {"NullType", "VoidType"}:
@@ -111,9 +118,9 @@ def fits(held: DataType, wanted: DataType) -> bool:
     }
 
 
-def _decimal(whole: int, scale: int, wanted: DecimalType) -> bool:
+def _fits_decimal(whole: int, scale: int, wanted: DecimalType) -> bool:
     return wanted.scale >= scale and wanted.precision - wanted.scale >= whole
 
 
-def _name(kind: Any) -> str:
+def _class_name(kind: Any) -> str:
     return type(kind).__name__

@@ -15,51 +15,53 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from stele.spark.stream_sql.tokens import Kind, Piece, Token, place, quote
+from stele.spark.stream_sql.tokens import SqlToken, SqlTokenKind, StatementText, line_and_column, quote_name
 
 STREAMING: Final = "$stream"
 """Behind the name of a view: the same as it grows."""
 
-_END: Final = Token(Kind.MARK, "", 0, 0)
+_END: Final = SqlToken(SqlTokenKind.MARK, "", 0, 0)
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_FROM_ENDS: Final = _words(
+_FROM_ENDS: Final = _word_set(
     "CLUSTER DISTRIBUTE EXCEPT GROUP HAVING INTERSECT LIMIT MINUS OFFSET ORDER QUALIFY SELECT SORT UNION WHERE WINDOW"
 )
-_NO_ALIAS: Final = _FROM_ENDS | _words(
+_NO_ALIAS: Final = _FROM_ENDS | _word_set(
     "ANTI CROSS FROM FULL INNER INSERT JOIN LATERAL LEFT NATURAL ON OUTER PIVOT RIGHT SEMI UNPIVOT USING WHEN"
 )
-_BEHIND_COLUMN: Final = _words("AND AS BETWEEN COLLATE DIV FROM ILIKE IN IS LIKE NOT OR RLIKE UNION EXCEPT INTERSECT")
+_BEHIND_COLUMN: Final = _word_set(
+    "AND AS BETWEEN COLLATE DIV FROM ILIKE IN IS LIKE NOT OR RLIKE UNION EXCEPT INTERSECT"
+)
 
 
-class Reference(NamedTuple):
+class StreamReference(NamedTuple):
     """A stream in a FROM clause: the tokens, from the first (a STREAM, perhaps) to behind the last."""
 
     name: str
     first: int
-    behind: int
+    end: int
     streaming: bool
 
 
-class _Change(NamedTuple):
+class _TextEdit(NamedTuple):
     start: int
     end: int
     text: str
 
 
 @dataclass(frozen=True)
-class Query:
+class RewrittenQuery:
     """A query for Spark, the streams it reads, and the way back to the text it was made of."""
 
     text: str
     batch: frozenset[str]
     streaming: frozenset[str]
-    piece: Piece
-    changes: Sequence[_Change] = field(repr=False)
+    piece: StatementText
+    changes: Sequence[_TextEdit] = field(repr=False)
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column in the original of an offset into the query for Spark."""
@@ -69,9 +71,9 @@ class Query:
             if offset < here:
                 break
             if offset < here + len(text):
-                return place(self.piece.text, start)
+                return line_and_column(self.piece.text, start)
             shift += end - start - len(text)
-        return place(self.piece.text, min(offset + shift, len(self.piece.text)))
+        return line_and_column(self.piece.text, min(offset + shift, len(self.piece.text)))
 
     def place_of(self, line: int, position: int) -> tuple[int, int]:
         """The same of a line, from 1, and a position in it, from 0, as Spark says them."""
@@ -79,33 +81,33 @@ class Query:
         return self.place(sum(len(each) + 1 for each in before) + position)
 
 
-def rewritten(piece: Piece, known: Collection[str]) -> Query:
+def rewrite_query(piece: StatementText, known: Collection[str]) -> RewrittenQuery:
     """A query of Spark's for a piece of text. known are the names of streams, in lower case."""
     tokens = piece.tokens
-    everywhere = [at for at in range(len(tokens)) if _selects_stream(tokens, at)]
-    hidden = set(_expressions(tokens))
-    relations = list(references(tokens, frozenset(known) - hidden)) if known else []
-    changes = [_Change(tokens[at].start, tokens[at].end, "") for at in everywhere]
+    everywhere = [at for at in range(len(tokens)) if _is_select_stream(tokens, at)]
+    hidden = set(_table_expression_names(tokens))
+    relations = list(find_stream_references(tokens, frozenset(known) - hidden)) if known else []
+    changes = [_TextEdit(tokens[at].start, tokens[at].end, "") for at in everywhere]
     streaming: set[str] = set()
     taken: set[int] = set()
     for each in relations:
         if each.streaming or everywhere:
             streaming.add(each.name.lower())
-            taken.update(range(each.first, each.behind))
-            changes.append(_streamed(tokens, each))
+            taken.update(range(each.first, each.end))
+            changes.append(_edit_to_streaming_view(tokens, each))
     batch: set[str] = set()
     for at, token in enumerate(tokens):
         name = token.name
         if at in taken or name is None or name.lower() not in known or name.lower() in hidden:
             continue
         batch.add(name.lower())
-        if "$" in token.text and token.kind is Kind.WORD:
-            changes.append(_Change(token.start, token.end, quote(name)))
+        if "$" in token.text and token.kind is SqlTokenKind.WORD:
+            changes.append(_TextEdit(token.start, token.end, quote_name(name)))
     changes.sort()
-    return Query(_changed(piece, changes), frozenset(batch), frozenset(streaming), piece, changes)
+    return RewrittenQuery(_apply_edits(piece, changes), frozenset(batch), frozenset(streaming), piece, changes)
 
 
-def _changed(piece: Piece, changes: Sequence[_Change]) -> str:
+def _apply_edits(piece: StatementText, changes: Sequence[_TextEdit]) -> str:
     at, end = piece.tokens[0].start, piece.tokens[-1].end
     parts = []
     for change in changes:
@@ -114,16 +116,16 @@ def _changed(piece: Piece, changes: Sequence[_Change]) -> str:
     return "".join([*parts, piece.text[at:end]])
 
 
-def _streamed(tokens: Sequence[Token], found: Reference) -> _Change:
+def _edit_to_streaming_view(tokens: Sequence[SqlToken], found: StreamReference) -> _TextEdit:
     """The streaming view, under the stream's own name unless the query gives another."""
-    after = tokens[found.behind] if found.behind < len(tokens) else _END
-    named = after.kind is Kind.QUOTED or (after.kind is Kind.WORD and after.word not in _NO_ALIAS)
-    alias = "" if named else f" AS {quote(found.name)}"
-    view = quote(found.name + STREAMING)
-    return _Change(tokens[found.first].start, tokens[found.behind - 1].end, view + alias)
+    after = tokens[found.end] if found.end < len(tokens) else _END
+    named = after.kind is SqlTokenKind.QUOTED or (after.kind is SqlTokenKind.WORD and after.word not in _NO_ALIAS)
+    alias = "" if named else f" AS {quote_name(found.name)}"
+    view = quote_name(found.name + STREAMING)
+    return _TextEdit(tokens[found.first].start, tokens[found.end - 1].end, view + alias)
 
 
-def _selects_stream(tokens: Sequence[Token], at: int) -> bool:
+def _is_select_stream(tokens: Sequence[SqlToken], at: int) -> bool:
     """Whether this is the STREAM of `SELECT STREAM`, not a column of that name."""
     if tokens[at].word != "STREAM" or not at or tokens[at - 1].word != "SELECT" or at + 1 == len(tokens):
         return False
@@ -131,12 +133,12 @@ def _selects_stream(tokens: Sequence[Token], at: int) -> bool:
     if after.word == "*":
         behind = tokens[at + 2].word if at + 2 < len(tokens) else ""
         return behind in {"FROM", ",", "EXCEPT", ""}
-    if after.kind is Kind.MARK:
+    if after.kind is SqlTokenKind.MARK:
         return after.word == "("
     return after.word not in _BEHIND_COLUMN
 
 
-def _expressions(tokens: Sequence[Token]) -> Iterator[str]:
+def _table_expression_names(tokens: Sequence[SqlToken]) -> Iterator[str]:
     """Names of common table expressions, in lower case."""
     for at, token in enumerate(tokens):
         if not at or tokens[at - 1].word not in {"WITH", "RECURSIVE", ","} or token.name is None:
@@ -152,7 +154,7 @@ def _expressions(tokens: Sequence[Token]) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class _Level:
+class _ParenthesisLevel:
     """What is known within one pair of parentheses."""
 
     fresh: bool = True
@@ -161,29 +163,29 @@ class _Level:
     expecting: bool = False
 
 
-def references(tokens: Sequence[Token], known: Collection[str]) -> Iterator[Reference]:
+def find_stream_references(tokens: Sequence[SqlToken], known: Collection[str]) -> Iterator[StreamReference]:
     """The streams a query reads from: names of known ones where a relation stands."""
-    levels = [_Level()]
+    levels = [_ParenthesisLevel()]
     merging = bool(tokens) and tokens[0].word == "MERGE"
     at = 0
     while at < len(tokens):
         level = levels[-1]
         if level.expecting:
-            found = _reference(tokens, at, known)
+            found = _reference_at(tokens, at, known)
             if found is not None:
                 yield found
-                level.expecting, at = False, found.behind
+                level.expecting, at = False, found.end
                 continue
-        _step(levels, tokens, at, merging=merging)
+        _track_token(levels, tokens, at, merging=merging)
         level.fresh = False
         at += 1
 
 
-def _step(levels: list[_Level], tokens: Sequence[Token], at: int, *, merging: bool) -> None:
+def _track_token(levels: list[_ParenthesisLevel], tokens: Sequence[SqlToken], at: int, *, merging: bool) -> None:
     """What one token changes."""
     level, word = levels[-1], tokens[at].word
     if word == "(":
-        levels.append(_Level(listing=level.expecting, expecting=level.expecting))
+        levels.append(_ParenthesisLevel(listing=level.expecting, expecting=level.expecting))
         level.expecting = False
     elif word == ")":
         if len(levels) > 1:
@@ -204,7 +206,7 @@ def _step(levels: list[_Level], tokens: Sequence[Token], at: int, *, merging: bo
         level.expecting = False
 
 
-def _reference(tokens: Sequence[Token], at: int, known: Collection[str]) -> Reference | None:
+def _reference_at(tokens: Sequence[SqlToken], at: int, known: Collection[str]) -> StreamReference | None:
     """The stream that is named here, behind STREAM or STREAM( perhaps."""
 
     def named(place: int) -> str | None:
@@ -214,9 +216,9 @@ def _reference(tokens: Sequence[Token], at: int, known: Collection[str]) -> Refe
 
     if tokens[at].word == "STREAM" and at + 1 < len(tokens):
         if (name := named(at + 1)) is not None:
-            return Reference(name, at, at + 2, streaming=True)
+            return StreamReference(name, at, at + 2, streaming=True)
         closed = at + 3 < len(tokens) and tokens[at + 1].word == "(" and tokens[at + 3].word == ")"
         if closed and (name := named(at + 2)) is not None:
-            return Reference(name, at, at + 4, streaming=True)
+            return StreamReference(name, at, at + 4, streaming=True)
     name = named(at)
-    return None if name is None else Reference(name, at, at + 1, streaming=False)
+    return None if name is None else StreamReference(name, at, at + 1, streaming=False)

@@ -54,14 +54,18 @@ def register_sql_functions(
     engine: str = "auto",
     patience: float = PATIENCE,
 ) -> list[str]:
-    """Register the functions for SQL, and say their names.
+    """Register the functions for SQL and return their names.
 
-    readers   subjects by name of the function that reads their records; a bad record is null, and the function with
-              `_error` behind its name says why
-    writers   subjects by name of the function that makes records of a struct of columns, by the newest version
-    The rest is as for `from_registry`. Wires with ids in headers are for `from_registry` of DataFrames.
+    The other arguments are those of `from_registry`. Wires with ids in headers work with `from_registry` of DataFrames
+    only. Raises what `from_registry` and `to_registry` raise, and `NotInstalled` before Spark 4.1.
 
-    Raises like `from_registry` and `to_registry`; `NotInstalled` before Spark 4.1, which has no such functions.
+    Args:
+        spark: The session in which the functions are registered.
+        registry: As for `from_registry`.
+        readers: Subjects by the name of the function that decodes their records. A bad record is null; the function
+            with `_error` after its name returns the reason.
+        writers: Subjects by the name of the function that encodes a struct of columns by the newest version.
+        wire, message, rules, engine, patience: As for `from_registry`.
     """
     require_spark()
     from stele.spark.decode.planning import plan_read, plan_write
@@ -71,7 +75,7 @@ def register_sql_functions(
 
     def reading(subject: Subjects) -> ReadPlan:
         found = plan_read(
-            registry, subject, message=message, wire=wire, rules=rules, engine=_arrow(engine), patience=patience
+            registry, subject, message=message, wire=wire, rules=rules, engine=_arrow_engine(engine), patience=patience
         )
         if found.wire.needs_headers:
             raise Invalid(f"the wire {found.wire.name!r} has ids in headers, which a function of one column cannot see")
@@ -79,26 +83,26 @@ def register_sql_functions(
 
     for name, subject in (readers or {}).items():
         found = reading(subject)
-        made[name] = _values(found), found.type
-        made[f"{name}_error"] = _errors(found), _error_type(found)
+        made[name] = _decode_function(found), found.type
+        made[f"{name}_error"] = _error_function(found), _error_type(found)
     for name, subject in (writers or {}).items():
         writer = pin_schemas(registry, subject, patience=patience).reader
-        writing = plan_write(writer, registry, wire=wire, message=message, rules=rules, engine=_arrow(engine))
-        made[name] = _records(writing), None
+        writing = plan_write(writer, registry, wire=wire, message=message, rules=rules, engine=_arrow_engine(engine))
+        made[name] = _encode_function(writing), None
     anything = reading(None)
-    made[GENERIC] = _values(anything), anything.type
+    made[GENERIC] = _decode_function(anything), anything.type
     for name, (function, type_) in made.items():
         _register_scalar(spark, name, function, type_)
     from pyspark.sql.functions import udtf
 
-    table: Any = udtf(_table_function(anything))
+    table: Any = udtf(_make_table_function(anything))
     spark.udtf.register(TABLE, table)
     add_source(spark)
     return [*made, TABLE]
 
 
-def _arrow(engine: str) -> str:
-    """The engine of functions over Arrow arrays."""
+def _arrow_engine(engine: str) -> str:
+    """Return an engine that works on Arrow arrays."""
     return "auto" if engine == "jvm" else engine
 
 
@@ -108,7 +112,7 @@ def _error_type(reading: ReadPlan) -> Any:
     return error_type(reading.wire.id_type)
 
 
-def _values(reading: ReadPlan) -> Callable[[Any], Any]:
+def _decode_function(reading: ReadPlan) -> Callable[[Any], Any]:
     kept: list[Any] = []
 
     def values(records: Any) -> Any:
@@ -119,7 +123,7 @@ def _values(reading: ReadPlan) -> Callable[[Any], Any]:
     return values
 
 
-def _errors(reading: ReadPlan) -> Callable[[Any], Any]:
+def _error_function(reading: ReadPlan) -> Callable[[Any], Any]:
     kept: list[Any] = []
 
     def faults(records: Any) -> Any:
@@ -132,7 +136,7 @@ def _errors(reading: ReadPlan) -> Callable[[Any], Any]:
     return faults
 
 
-def _records(writing: WritePlan) -> Callable[[Any], Any]:
+def _encode_function(writing: WritePlan) -> Callable[[Any], Any]:
     kept: list[Any] = []
 
     def records(values: Any) -> Any:
@@ -154,11 +158,11 @@ def _register_scalar(spark: SparkSession, name: str, function: Callable[[Any], A
         raise NotInstalled("Spark 4.1 (functions over Arrow arrays)", "spark")
     returned = BinaryType() if type_ is None else to_spark_types([type_])[0]
     function.__name__ = name
-    spark.udf.register(name, make(_annotated(function), returned))
+    spark.udf.register(name, make(_annotate_arrow(function), returned))
 
 
-def _annotated(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Spark tells by the annotations that arrays come and go, and looks them up by name."""
+def _annotate_arrow(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Annotate a function as Spark expects it of one that takes and returns Arrow arrays."""
     import pyarrow as pa
 
     function.__annotations__ = {next(iter(function.__annotations__)): pa.Array, "return": pa.Array}
@@ -168,11 +172,11 @@ def _annotated(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 # --- the table function ---------------------------------------------------------------------------------------------
 
 
-def _table_function(like: ReadPlan) -> type:
-    """The handler of `from_registry` in SQL. It reads as another reading does, but a subject the query gives."""
+def _make_table_function(like: ReadPlan) -> type:
+    """Return the handler of `from_registry` in SQL: it reads like another plan, but the subject that a query names."""
 
     class FromRegistry:
-        """Rows with a column of records to the same rows with the values."""
+        """Turns rows with a column of records into the same rows with decoded values."""
 
         def __init__(self) -> None:
             self._rows: list[Any] = []
@@ -181,50 +185,50 @@ def _table_function(like: ReadPlan) -> type:
 
         @staticmethod
         def analyze(rows: Any, subject: Any, column: Any = None) -> Any:
-            """The columns: those there are but the records, then value, schema_id and error."""
+            """Return the columns: those of the table without the records, then value, schema_id and error."""
             from pyspark.sql.types import StructField, StructType
             from pyspark.sql.udtf import AnalyzeResult
 
-            reading = _read_as(like, subject.value)
+            reading = _plan_like(like, subject.value)
             raw = "value" if column is None else column.value
             if not rows.isTable or raw not in rows.dataType.names:
-                raise Invalid(f"the first argument is a table with the column {raw!r}: from_registry(TABLE(t), …)")
+                raise Invalid(f"the first argument must be a table with the column {raw!r}: from_registry(TABLE(t), …)")
             kept = [field for field in rows.dataType.fields if field.name != raw]
             types = to_spark_types([reading.type, reading.wire.id_type, _error_type(reading)])
             added = [StructField(name, type_) for name, type_ in zip(_ADDED, types, strict=True)]
             return AnalyzeResult(schema=StructType([*kept, *added]))
 
         def eval(self, rows: Any, subject: str, column: str = "value") -> Iterator[Any]:
-            """Take a row; give rows once there are enough."""
+            """Collect a row; return decoded rows once there are enough."""
             if self._decoder is None:
-                self._decoder, self._column = _read_as(like, subject).decoder(), column
+                self._decoder, self._column = _plan_like(like, subject).decoder(), column
             self._rows.append(rows)
             if len(self._rows) >= _ROWS:
                 yield from self._flush()
 
         def terminate(self) -> Iterator[Any]:
-            """Give the rest."""
+            """Return the remaining rows."""
             if self._rows:
                 yield from self._flush()
 
         def _flush(self) -> Iterator[Any]:
             rows, self._rows = self._rows, []
-            return _decoded(self._decoder, rows, self._column)
+            return _decode_rows(self._decoder, rows, self._column)
 
     return FromRegistry
 
 
-def _read_as(like: ReadPlan, subject: Any) -> ReadPlan:
+def _plan_like(like: ReadPlan, subject: Any) -> ReadPlan:
     from stele.spark.decode.planning import plan_read
 
     if not isinstance(subject, str):
-        raise Invalid("the subject is a text that is known when the query is planned")
+        raise Invalid("the subject must be a constant string")
     return plan_read(
         like.registry, subject, wire=like.wire, rules=like.rules, engine=like.engine, patience=like.patience
     )
 
 
-def _decoded(decoder: RecordDecoder, rows: list[Row], column: str) -> Iterator[tuple[Any, ...]]:
+def _decode_rows(decoder: RecordDecoder, rows: list[Row], column: str) -> Iterator[tuple[Any, ...]]:
     import pyarrow as pa
 
     from stele.spark.decode.errors import error_structs

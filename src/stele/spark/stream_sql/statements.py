@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from stele.spark.stream_sql.tokens import literal, shown
+from stele.spark.stream_sql.tokens import quote_string, short_name
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnWanted:
+class RequestedColumn:
     """A column of a column list: its type in Spark's words, and where it stands in the text."""
 
     name: str
@@ -18,12 +18,12 @@ class ColumnWanted:
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        comment = "" if self.comment is None else f" COMMENT {literal(self.comment)}"
-        return f"{shown(self.name)} {self.type}{comment}"
+        comment = "" if self.comment is None else f" COMMENT {quote_string(self.comment)}"
+        return f"{short_name(self.name)} {self.type}{comment}"
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class OptionSetting:
     """An option of `WITH`, as it is written, and where."""
 
     name: str
@@ -31,7 +31,7 @@ class Option:
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        return f"{literal(self.name)} = {literal(self.value)}"
+        return f"{quote_string(self.name)} = {quote_string(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class CreateStream:
     """`CREATE [OR REPLACE] STREAM [IF NOT EXISTS] name [(columns)] WITH (options)`; TABLE for STREAM is the same."""
 
     name: str
-    columns: tuple[ColumnWanted, ...]
-    options: tuple[Option, ...]
+    columns: tuple[RequestedColumn, ...]
+    options: tuple[OptionSetting, ...]
     replace: bool = False
     if_not_exists: bool = False
 
@@ -48,7 +48,7 @@ class CreateStream:
         columns = f" ({', '.join(map(str, self.columns))})" if self.columns else ""
         return (
             f"CREATE {'OR REPLACE ' * self.replace}STREAM {'IF NOT EXISTS ' * self.if_not_exists}"
-            f"{shown(self.name)}{columns} WITH ({', '.join(map(str, self.options))})"
+            f"{short_name(self.name)}{columns} WITH ({', '.join(map(str, self.options))})"
         )
 
 
@@ -58,10 +58,12 @@ class DropStream:
 
     name: str
     if_exists: bool = False
-    sure: bool = True
+    says_stream: bool = True
 
     def __str__(self) -> str:
-        return f"DROP {'STREAM' if self.sure else 'TABLE'} {'IF EXISTS ' * self.if_exists}{shown(self.name)}"
+        return (
+            f"DROP {'STREAM' if self.says_stream else 'TABLE'} {'IF EXISTS ' * self.if_exists}{short_name(self.name)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,10 @@ class DescribeStream:
     """`DESCRIBE [STREAM] name`. sure: see `DropStream`."""
 
     name: str
-    sure: bool = True
+    says_stream: bool = True
 
     def __str__(self) -> str:
-        return f"DESCRIBE {'STREAM ' * self.sure}{shown(self.name)}"
+        return f"DESCRIBE {'STREAM ' * self.says_stream}{short_name(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +93,14 @@ class InsertInto:
     columns: tuple[str, ...]
     query: str
     by_name: bool = False
-    sure: bool = True
+    says_stream: bool = True
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        columns = " BY NAME" if self.by_name else f" ({', '.join(map(shown, self.columns))})" if self.columns else ""
-        return f"INSERT INTO {'STREAM ' * self.sure}{shown(self.name)}{columns} {self.query}"
+        columns = (
+            " BY NAME" if self.by_name else f" ({', '.join(map(short_name, self.columns))})" if self.columns else ""
+        )
+        return f"INSERT INTO {'STREAM ' * self.says_stream}{short_name(self.name)}{columns} {self.query}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from stele.errors import Invalid
 from stele.spark.functions import DecodedSplit, from_registry
 from stele.spark.registry.clients import RegistryLike, as_picklable
 from stele.spark.registry.snapshot import pin_schemas
-from stele.spark.stream_sql.options import Reading, reading
-from stele.spark.stream_sql.projection import chosen
-from stele.spark.stream_sql.statements import ColumnWanted
-from stele.spark.stream_sql.tokens import quote
+from stele.spark.stream_sql.options import StreamOptions, resolve_options
+from stele.spark.stream_sql.projection import select_columns
+from stele.spark.stream_sql.statements import RequestedColumn
+from stele.spark.stream_sql.tokens import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,7 +31,7 @@ _VALUE, _ID, _RAW = "$value", "$id", "$raw"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class StreamTables:
     """The tables of a stream, as the registry has it now.
 
     table   one row for each record
@@ -45,38 +45,38 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Stream:
-    """A stream under its name. columns are those to have; none: all there are. Made by `stream_of`."""
+class RegisteredStream:
+    """A stream under its name. columns are those to have; none: all there are. Made by `make_stream`."""
 
     name: str
-    reading: Reading
+    options: StreamOptions
     registry: RegistryLike
-    columns: tuple[ColumnWanted, ...] = ()
+    columns: tuple[RequestedColumn, ...] = ()
 
     @property
     def subjects(self) -> str:
         """The subjects it is read by, for people."""
-        return ", ".join(self.reading.subjects) or "*"
+        return ", ".join(self.options.subjects) or "*"
 
-    def made(self, spark: SparkSession, *, streaming: bool = False) -> Made:
+    def make_tables(self, spark: SparkSession, *, streaming: bool = False) -> StreamTables:
         """Its tables, with the columns of the version that is newest now.
 
         Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `DataError`, `RulesRefused`, `Invalid`,
         `NotFound`, `NotInstalled`, and what Spark raises for a place it cannot read.
         """
-        how = self.reading
-        raw = self._raw(how.place.read(spark, streaming=streaming))
-        reader = self._reader()
+        how = self.options
+        raw = self._rename_columns(how.connector.read(spark, streaming=streaming))
+        reader = self._resolve_reader()
         several = len(how.subjects) != 1
         decoded = from_registry(
             raw,
             _RAW,
-            subject=self._subject(),
+            subject=self._subject_argument(),
             registry=self.registry,
             reader=reader or "latest",
             mode=cast("Any", how.mode),
             wire=how.wire,
-            headers=f"_{how.place.headers}" if how.place.headers else None,
+            headers=f"_{how.connector.headers}" if how.connector.headers else None,
             message=how.message,
             rules=how.rules,
             topic=how.topic,
@@ -87,39 +87,40 @@ class Stream:
             recursion=how.recursion,
         )
         split = decoded if isinstance(decoded, DecodedSplit) else None
-        table = self._table(split.good if split else decoded, reader)
-        dead = _dead(split.dead, how.place.column) if split else None
-        return Made(table, dead, None if several else reader)
+        table = self._select_table(split.good if split else decoded, reader)
+        dead = _select_dead(split.dead, how.connector.column) if split else None
+        return StreamTables(table, dead, None if several else reader)
 
-    def _raw(self, df: DataFrame) -> DataFrame:
+    def _rename_columns(self, df: DataFrame) -> DataFrame:
         """The source's columns with `_` before their names, the records apart."""
-        column = self.reading.place.column
+        column = self.options.connector.column
         if column not in df.columns:
             raise Invalid(
-                f"{self.reading.place} have no column {column!r}: the option column is one of {', '.join(df.columns)}"
+                f"{self.options.connector} have no column {column!r}: "
+                f"set the option column to one of {', '.join(df.columns)}"
             )
         return df.toDF(*(_RAW if name == column else f"_{name}" for name in df.columns))
 
-    def _subject(self) -> Subjects:
-        names = self.reading.subjects
+    def _subject_argument(self) -> Subjects:
+        names = self.options.subjects
         return names[0] if len(names) == 1 else list(names) or None
 
-    def _reader(self) -> ResolvedSchema | None:
+    def _resolve_reader(self) -> ResolvedSchema | None:
         """The one version that columns are of, checked against `format.type`."""
-        how = self.reading
+        how = self.options
         if len(how.subjects) != 1:
             if how.reader != "latest" or how.format_type:
                 raise Invalid("several subjects are read by their newest versions: reader and format.type are for one")
             return None
         found = pin_schemas(self.registry, how.subjects[0], how.reader, patience=how.patience).reader
-        if how.format_type and _language(how.format_type) != found.schema_type:
+        if how.format_type and _format_name(how.format_type) != found.schema_type:
             raise Invalid(
                 f"format.type is {how.format_type}, and version {found.version} of {how.subjects[0]!r} is "
                 f"{found.schema_type}"
             )
         return found
 
-    def _table(self, df: DataFrame, reader: ResolvedSchema | None) -> DataFrame:
+    def _select_table(self, df: DataFrame, reader: ResolvedSchema | None) -> DataFrame:
         """The record's fields as columns, then what stands beside the record under names that are free."""
         from pyspark.sql import functions as f
         from pyspark.sql.types import StructType
@@ -129,46 +130,46 @@ class Stream:
         names: list[str] = []
         if isinstance(kind, StructType):
             names = kind.names
-            columns = [f.col(f"{quote(_VALUE)}.{quote(name)}").alias(name) for name in names]
+            columns = [f.col(f"{quote_name(_VALUE)}.{quote_name(name)}").alias(name) for name in names]
         else:
-            names, columns = ["value"], [f.col(quote(_VALUE)).alias("value")]
+            names, columns = ["value"], [f.col(quote_name(_VALUE)).alias("value")]
         taken = {name.lower() for name in names}
         beside = {ID: _ID, ERROR: f"{_VALUE}_error"} | {name: name for name in df.columns if name.startswith("_")}
         for name, held in beside.items():
             if held in df.columns and name.lower() not in taken:
                 taken.add(name.lower())
-                made[name] = f.col(quote(held)).alias(name)
+                made[name] = f.col(quote_name(held)).alias(name)
         wide = df.select(*columns, *made.values())
         if self.columns:
             version = f", version {reader.version}," if reader else ""
-            return wide.select(*chosen(wide, self.columns, list(made), f"{self.subjects!r}{version}"))
-        return wide if self.reading.extras else wide.select(*map(quote, [*names, *({ERROR} & made.keys())]))
+            return wide.select(*select_columns(wide, self.columns, list(made), f"{self.subjects!r}{version}"))
+        return wide if self.options.extras else wide.select(*map(quote_name, [*names, *({ERROR} & made.keys())]))
 
 
-def _dead(df: DataFrame, column: str) -> DataFrame:
+def _select_dead(df: DataFrame, column: str) -> DataFrame:
     """The records that could not be read: what was wrong, the bytes, and what stands beside them."""
     from pyspark.sql import functions as f
 
     held = {ERROR: f"{_VALUE}_error", f"_{column}": _RAW}
     held |= {name: name for name in df.columns if name.startswith("_") and name not in held}
-    return df.select(*(f.col(quote(own)).alias(name) for name, own in held.items()))
+    return df.select(*(f.col(quote_name(own)).alias(name) for name, own in held.items()))
 
 
-def stream_of(
+def make_stream(
     name: str,
     given: Mapping[str, str],
     settings: Mapping[str, str],
-    columns: Sequence[ColumnWanted] = (),
+    columns: Sequence[RequestedColumn] = (),
     registry: RegistryLike | None = None,
-) -> Stream:
+) -> RegisteredStream:
     """The stream of a name; see `options.reading`. registry goes before the option."""
-    how = reading(name, given, settings)
+    how = resolve_options(name, given, settings)
     if registry is None and not how.registry:
         raise Invalid("nothing says where the registry is: give the option registry or set stele.registry = 'http://…'")
-    return Stream(name, how, as_picklable(registry if registry is not None else how.registry), tuple(columns))
+    return RegisteredStream(name, how, as_picklable(registry if registry is not None else how.registry), tuple(columns))
 
 
-def _language(word: str) -> str:
+def _format_name(word: str) -> str:
     """The registry's word for what another system calls a format."""
     plain = word.partition("-")[0].removesuffix("_SR")
     return {"PROTO": "PROTOBUF", "JSONSCHEMA": "JSON"}.get(plain, plain)

@@ -11,14 +11,14 @@ from stele.errors import AlreadyExists, NotFound
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.session import require_spark
 from stele.spark.stream_sql.query_rewrite import STREAMING
-from stele.spark.stream_sql.statements import ColumnWanted
-from stele.spark.stream_sql.stream import DEAD, Made, Stream, stream_of
-from stele.spark.stream_sql.tokens import quote
+from stele.spark.stream_sql.statements import RequestedColumn
+from stele.spark.stream_sql.stream import DEAD, RegisteredStream, StreamTables, make_stream
+from stele.spark.stream_sql.tokens import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_STREAMS: Final[WeakKeyDictionary[Any, dict[str, Stream]]] = WeakKeyDictionary()
+_STREAMS: Final[WeakKeyDictionary[Any, dict[str, RegisteredStream]]] = WeakKeyDictionary()
 
 
 class StreamNotFound(NotFound):
@@ -41,7 +41,7 @@ class DescribedColumn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class StreamDescription:
     """A stream as it is now.
 
     version, schema_id, language  of the schema that columns are of; None with several subjects, or none
@@ -62,12 +62,12 @@ def create_stream(
     name: str,
     options: Mapping[str, str] | None = None,
     *,
-    columns: Sequence[ColumnWanted | tuple[str, str]] = (),
+    columns: Sequence[RequestedColumn | tuple[str, str]] = (),
     registry: RegistryLike | None = None,
     replace: bool = False,
     if_not_exists: bool = False,
     **more: str,
-) -> Stream:
+) -> RegisteredStream:
     """Create a stream and the views of its name: what `CREATE STREAM name (columns) WITH (options)` does.
 
     options, more   see `stele.spark.stream_sql.options.OPTIONS`; `_` is `-`, so pravega_stream="scope/stream" will do
@@ -83,15 +83,15 @@ def create_stream(
     held = known.get(name.lower())
     if held is not None and if_not_exists:
         return held
-    if not replace and (held is not None or spark.catalog.tableExists(quote(name))):
+    if not replace and (held is not None or spark.catalog.tableExists(quote_name(name))):
         kind = "stream" if held is not None else "table or view"
         raise AlreadyExists(f"there is a {kind} {name!r} already: CREATE OR REPLACE STREAM takes its place")
-    wanted = [each if isinstance(each, ColumnWanted) else ColumnWanted(*each) for each in columns]
-    stream = stream_of(name, {**(options or {}), **more}, spark.conf.getAll, wanted, registry)
-    made = stream.made(spark)
+    wanted = [each if isinstance(each, RequestedColumn) else RequestedColumn(*each) for each in columns]
+    stream = make_stream(name, {**(options or {}), **more}, spark.conf.getAll, wanted, registry)
+    made = stream.make_tables(spark)
     if held is not None:
         _drop_views(spark, held)
-    _view(spark, name, made)
+    _create_views(spark, name, made)
     known[name.lower()] = stream
     return stream
 
@@ -106,12 +106,12 @@ def drop_stream(spark: SparkSession, name: str, *, if_exists: bool = False) -> b
     return stream is not None
 
 
-def list_streams(spark: SparkSession) -> list[Stream]:
+def list_streams(spark: SparkSession) -> list[RegisteredStream]:
     """The streams of a session by name."""
     return [stream for _, stream in sorted(_STREAMS.get(spark, {}).items())]
 
 
-def stream_named(spark: SparkSession, name: str) -> Stream:
+def get_stream(spark: SparkSession, name: str) -> RegisteredStream:
     """The stream of a name; case does not count. Raises `StreamNotFound`."""
     found = _STREAMS.get(spark, {}).get(name.lower())
     if found is None:
@@ -124,66 +124,68 @@ def read_stream(spark: SparkSession, name: str, *, streaming: bool = True) -> Da
 
     `name$dead` are the records that could not be read. Raises `StreamNotFound`, and what `Stream.made` raises.
     """
-    plain, dead = _plain(name)
-    stream = stream_named(spark, plain)
-    made = stream.made(spark, streaming=streaming)
+    plain, dead = _split_dead_suffix(name)
+    stream = get_stream(spark, plain)
+    made = stream.make_tables(spark, streaming=streaming)
     table = made.dead if dead else made.table
     if table is None:
         raise StreamNotFound(name)
     return table
 
 
-def describe_stream(spark: SparkSession, name: str) -> Description:
+def describe_stream(spark: SparkSession, name: str) -> StreamDescription:
     """What a stream is now. Raises `StreamNotFound`, and what `Stream.made` raises."""
-    stream = stream_named(spark, name)
-    made = stream.made(spark)
+    stream = get_stream(spark, name)
+    made = stream.make_tables(spark)
     columns = [
         DescribedColumn(field.name, field.dataType.simpleString(), field.metadata.get("comment", ""))
         for field in made.table.schema.fields
     ]
     reader = made.reader
-    return Description(
+    return StreamDescription(
         stream.name,
         tuple(columns),
         stream.subjects,
         reader.version if reader else None,
         reader.id if reader else None,
         reader.schema_type if reader else None,
-        str(stream.reading.place),
-        stream.reading.mode,
+        str(stream.options.connector),
+        stream.options.mode,
     )
 
 
 def view_names(spark: SparkSession) -> frozenset[str]:
     """Names of streams and of their dead letters, in lower case."""
     known = _STREAMS.get(spark, {})
-    return frozenset(known) | {name + DEAD for name, stream in known.items() if stream.reading.mode == "DEADLETTER"}
+    return frozenset(known) | {name + DEAD for name, stream in known.items() if stream.options.mode == "DEADLETTER"}
 
 
-def refresh(spark: SparkSession, batch: Iterable[str], streaming: Iterable[str] = ()) -> None:
+def refresh_views(spark: SparkSession, batch: Iterable[str], streaming: Iterable[str] = ()) -> None:
     """Make the views of these names anew, so that queries see the newest version and what has come since.
 
     streaming  names of which the streaming view is wanted. Raises what `Stream.made` raises.
     """
     for names, as_stream in ((batch, False), (streaming, True)):
-        for plain in sorted({_plain(name)[0].lower() for name in names}):
-            stream = stream_named(spark, plain)
-            _view(spark, stream.name, stream.made(spark, streaming=as_stream), STREAMING if as_stream else "")
+        for plain in sorted({_split_dead_suffix(name)[0].lower() for name in names}):
+            stream = get_stream(spark, plain)
+            _create_views(
+                spark, stream.name, stream.make_tables(spark, streaming=as_stream), STREAMING if as_stream else ""
+            )
 
 
-def _plain(name: str) -> tuple[str, bool]:
+def _split_dead_suffix(name: str) -> tuple[str, bool]:
     """The stream a name is of, and whether it is that of its dead letters."""
     plain = name[: -len(DEAD)] if name.lower().endswith(DEAD) else name
     return plain, plain != name
 
 
-def _view(spark: SparkSession, name: str, made: Made, suffix: str = "") -> None:
+def _create_views(spark: SparkSession, name: str, made: StreamTables, suffix: str = "") -> None:
     del spark  # the DataFrames know it
-    made.table.createOrReplaceTempView(quote(name + suffix))
+    made.table.createOrReplaceTempView(quote_name(name + suffix))
     if made.dead is not None:
-        made.dead.createOrReplaceTempView(quote(name + DEAD + suffix))
+        made.dead.createOrReplaceTempView(quote_name(name + DEAD + suffix))
 
 
-def _drop_views(spark: SparkSession, stream: Stream) -> None:
+def _drop_views(spark: SparkSession, stream: RegisteredStream) -> None:
     for suffix in ("", STREAMING, DEAD, DEAD + STREAMING):
-        spark.sql(f"DROP VIEW IF EXISTS {quote(stream.name + suffix)}")
+        spark.sql(f"DROP VIEW IF EXISTS {quote_name(stream.name + suffix)}")

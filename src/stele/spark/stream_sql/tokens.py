@@ -28,11 +28,11 @@ class StatementInvalid(Invalid):
         return StatementInvalid, (self.why, self.line, self.column)
 
 
-class Unfinished(StatementInvalid):
+class UnfinishedText(StatementInvalid):
     """The text ends inside a string, a quoted name or a comment; more of it may mend that."""
 
 
-class Kind(Enum):
+class SqlTokenKind(Enum):
     """What a token is."""
 
     WORD = auto()
@@ -41,10 +41,10 @@ class Kind(Enum):
     MARK = auto()
 
 
-class Token(NamedTuple):
+class SqlToken(NamedTuple):
     """A token as it is written, and where: offsets into the text."""
 
-    kind: Kind
+    kind: SqlTokenKind
     text: str
     start: int
     end: int
@@ -52,14 +52,16 @@ class Token(NamedTuple):
     @property
     def word(self) -> str:
         """The word in upper case, the mark as it is; '' for what is quoted."""
-        return self.text.upper() if self.kind is Kind.WORD else self.text if self.kind is Kind.MARK else ""
+        return (
+            self.text.upper() if self.kind is SqlTokenKind.WORD else self.text if self.kind is SqlTokenKind.MARK else ""
+        )
 
     @property
     def name(self) -> str | None:
         """The name it is, None where it cannot be one."""
-        if self.kind is Kind.QUOTED:
+        if self.kind is SqlTokenKind.QUOTED:
             return self.text[1:-1].replace("``", "`")
-        return self.text if self.kind is Kind.WORD and not self.text[0].isdigit() else None
+        return self.text if self.kind is SqlTokenKind.WORD and not self.text[0].isdigit() else None
 
 
 _TOKEN: Final = re.compile(
@@ -83,7 +85,7 @@ _SPECIAL: Final = frozenset(
 """Words that mean something where a name may stand."""
 
 
-def tokens(text: str) -> Iterator[Token]:
+def iterate_tokens(text: str) -> Iterator[SqlToken]:
     """The tokens of a text. Raises `Unfinished`."""
     at = 0
     while at < len(text):
@@ -91,46 +93,46 @@ def tokens(text: str) -> Iterator[Token]:
         assert found is not None
         match found.lastgroup:
             case "comment":
-                at = _comment_end(text, at)
+                at = _find_comment_end(text, at)
                 continue
             case "open":
-                raise Unfinished(f"{_OPENERS[found[0]]} that begins here has no end", *place(text, at))
+                raise UnfinishedText(f"{_OPENERS[found[0]]} that begins here has no end", *line_and_column(text, at))
             case "word" | "quoted" | "string" | "mark" as kind:
-                yield Token(Kind[kind.upper()], found[0], at, found.end())
+                yield SqlToken(SqlTokenKind[kind.upper()], found[0], at, found.end())
         at = found.end()
 
 
-def _comment_end(text: str, start: int) -> int:
+def _find_comment_end(text: str, start: int) -> int:
     depth = 0
     for mark in _COMMENT.finditer(text, start):
         depth += 1 if mark[0] == "/*" else -1
         if not depth:
             return mark.end()
-    raise Unfinished("the comment that begins here has no end", *place(text, start))
+    raise UnfinishedText("the comment that begins here has no end", *line_and_column(text, start))
 
 
-def place(text: str, offset: int) -> tuple[int, int]:
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line and column of an offset, from 1."""
     before = text[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
 
-def quote(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name in backquotes, as Spark reads every one."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def shown(name: str) -> str:
+def short_name(name: str) -> str:
     """A name as short as it can be written: a word, or in backquotes."""
-    return name if _PLAIN.fullmatch(name) and name.upper() not in _SPECIAL else quote(name)
+    return name if _PLAIN.fullmatch(name) and name.upper() not in _SPECIAL else quote_name(name)
 
 
-def literal(value: str) -> str:
+def quote_string(value: str) -> str:
     """A string as SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def unquoted(token: str) -> str:
+def parse_string(token: str) -> str:
     """What a string token says."""
     if token[0] in "rR":
         return token[2:-1]
@@ -139,19 +141,19 @@ def unquoted(token: str) -> str:
         return inside.replace(mark * 2, mark)
     parts = re.split(r"(\\u[0-9A-Fa-f]{4}|\\.)", inside, flags=re.DOTALL)
     return "".join(
-        _ESCAPE.sub(_unescaped, part) if part.startswith("\\") else part.replace(mark * 2, mark) for part in parts
+        _ESCAPE.sub(_unescape_match, part) if part.startswith("\\") else part.replace(mark * 2, mark) for part in parts
     )
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape_match(found: re.Match[str]) -> str:
     return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])
 
 
-class Piece(NamedTuple):
+class StatementText(NamedTuple):
     """One statement of a text: its tokens, and the text they count in."""
 
     text: str
-    tokens: Sequence[Token]
+    tokens: Sequence[SqlToken]
 
     @property
     def source(self) -> str:
@@ -159,32 +161,32 @@ class Piece(NamedTuple):
         return self.text[self.tokens[0].start : self.tokens[-1].end]
 
 
-def pieces(text: str) -> list[Piece]:
+def split_statements(text: str) -> list[StatementText]:
     """The statements of a text, parted by `;`; a script of Spark, `BEGIN … END`, is one. Raises `Unfinished`."""
-    found, rest = parted(text)
+    found, rest = split_finished(text)
     return [*found, rest] if rest.tokens else found
 
 
-def parted(text: str) -> tuple[list[Piece], Piece]:
+def split_finished(text: str) -> tuple[list[StatementText], StatementText]:
     """The statements that end in `;`, and the tokens behind the last one. Raises `Unfinished`."""
-    found: list[Piece] = []
-    current: list[Token] = []
+    found: list[StatementText] = []
+    current: list[SqlToken] = []
     depth = 0
-    for token in tokens(text):
+    for token in iterate_tokens(text):
         if token.word == ";" and not depth:
             if current:
-                found.append(Piece(text, current))
+                found.append(StatementText(text, current))
             current = []
             continue
-        depth += _deeper(token, current)
+        depth += _depth_change(token, current)
         current.append(token)
-    return found, Piece(text, current)
+    return found, StatementText(text, current)
 
 
 _BLOCKS: Final = {"IF", "WHILE", "LOOP", "REPEAT", "FOR"}
 
 
-def _deeper(token: Token, before: Sequence[Token]) -> int:
+def _depth_change(token: SqlToken, before: Sequence[SqlToken]) -> int:
     """How a token changes the depth within a script of Spark: BEGIN and CASE go in, their END out."""
     first = [each.word for each in before[:3]]
     if first[:1] != ["BEGIN"] and first[1:] != [":", "BEGIN"]:

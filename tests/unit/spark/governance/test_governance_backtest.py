@@ -11,17 +11,17 @@ from tests.support.examples import scale_examples
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.formats import rulesets
 from stele.formats.registry import get_format
-from stele.spark.data_audit.audit_scope import Known, known
-from stele.spark.data_audit.backtest import judged
-from stele.spark.data_audit.backtest_tasks import Example, Trial
-from stele.spark.data_audit.census import counted_up
-from stele.spark.data_audit.schema_stats import NO_ID, Sighting
+from stele.spark.data_audit.audit_scope import AuditScope, load_scope
+from stele.spark.data_audit.backtest import make_backtest
+from stele.spark.data_audit.backtest_tasks import BacktestCounts, FailingRecord
+from stele.spark.data_audit.census import make_census
+from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats
 
 LONG = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
 INT = LONG.replace("long", "int")
 EXAMPLES = st.lists(
     st.builds(
-        Example,
+        FailingRecord,
         st.just("1"),
         st.integers(0, 30).map(lambda n: json.dumps({"p": n})),
         st.just(1),
@@ -31,7 +31,7 @@ EXAMPLES = st.lists(
     max_size=4,
 )
 TRIALS = st.builds(
-    Trial,
+    BacktestCounts,
     st.integers(0, 9),
     st.integers(0, 9),
     st.dictionaries(st.sampled_from("ab"), st.integers(1, 9)),
@@ -42,21 +42,21 @@ TRIALS = st.builds(
 )
 
 
-def asked() -> Known:
+def asked() -> AuditScope:
     """A subject with version 1 (int) and 2 (long), ids 10 and 20."""
     schemas = (
         ResolvedSchema(INT, id=10, subject="s", version=1),
         ResolvedSchema(LONG, id=20, subject="s", version=2),
     )
-    return known(SchemaSnapshot(schemas), "s", engine="python")
+    return load_scope(SchemaSnapshot(schemas), "s", engine="python")
 
 
 @settings(max_examples=scale_examples(40), deadline=None)
 @given(TRIALS, TRIALS, TRIALS)
-def test_trials_merge_in_any_grouping(a: Trial, b: Trial, c: Trial) -> None:
+def test_trials_merge_in_any_grouping(a: BacktestCounts, b: BacktestCounts, c: BacktestCounts) -> None:
     """Which task meets which record first makes no difference, and the first examples stay."""
-    whole = a.merged(b).merged(c)
-    assert whole == a.merged(b.merged(c)) == c.merged(b).merged(a)
+    whole = a.merge_with(b).merge_with(c)
+    assert whole == a.merge_with(b.merge_with(c)) == c.merge_with(b).merge_with(a)
     offsets = [json.loads(it.position)["p"] for it in whole.examples]
     every = [json.loads(it.position)["p"] for trial in (a, b, c) for it in trial.examples]
     assert offsets == sorted(every)[:4], "numbers are ordered as numbers"
@@ -64,33 +64,33 @@ def test_trials_merge_in_any_grouping(a: Trial, b: Trial, c: Trial) -> None:
 
 def test_rules_and_records_both_have_a_say() -> None:
     """Either is enough to fail; damage is excused only on demand; an unknown id is no verdict of the rules."""
-    good = {"10": Trial(5, 5), "20": Trial(5, 5)}
+    good = {"10": BacktestCounts(5, 5), "20": BacktestCounts(5, 5)}
     proposed = ResolvedSchema(LONG)
-    found = judged(good, asked(), proposed, "")
-    assert found.passed()
+    found = make_backtest(good, asked(), proposed, "")
+    assert found.has_passed()
     assert [it.verdict for it in found.comparisons] == ["compatible", "compatible"]
     rules = rulesets.default_ruleset(get_format("avro"))
-    by_rule = judged(good, asked(), ResolvedSchema(INT), rules)
-    assert (by_rule.incompatible, by_rule.passed()) == (["20"], False)
-    broken = judged({"10": Trial(5, 5, broken={"why": 2})}, asked(), proposed, "")
-    assert (broken.broken, broken.passed(allow_damaged=True)) == (2, False)
-    damaged = judged({NO_ID: Trial(1, 1, damaged={"why": 1}, nulls=4)}, asked(), proposed, "")
-    assert (damaged.passed(), damaged.passed(allow_damaged=True), damaged.tombstones) == (False, True, 4)
-    unknown = judged({"77": Trial(1, 0)}, asked(), proposed, "")
+    by_rule = make_backtest(good, asked(), ResolvedSchema(INT), rules)
+    assert (by_rule.incompatible_ids, by_rule.has_passed()) == (["20"], False)
+    broken = make_backtest({"10": BacktestCounts(5, 5, broken={"why": 2})}, asked(), proposed, "")
+    assert (broken.broken_records, broken.has_passed(allow_damaged=True)) == (2, False)
+    damaged = make_backtest({NO_ID: BacktestCounts(1, 1, damaged={"why": 1}, nulls=4)}, asked(), proposed, "")
+    assert (damaged.has_passed(), damaged.has_passed(allow_damaged=True), damaged.tombstones) == (False, True, 4)
+    unknown = make_backtest({"77": BacktestCounts(1, 0)}, asked(), proposed, "")
     assert unknown.comparisons[0].verdict == "unknown"
     assert "unknown schema id 77" in unknown.comparisons[0].note
 
 
 def test_another_format_is_refused() -> None:
     """Records of one language are not read by a schema of another, whatever the rules."""
-    found = judged({"10": Trial(1, 0)}, asked(), ResolvedSchema("{}", "JSON"), "")
-    assert found.incompatible == ["10"]
+    found = make_backtest({"10": BacktestCounts(1, 0)}, asked(), ResolvedSchema("{}", "JSON"), "")
+    assert found.incompatible_ids == ["10"]
     assert "it is AVRO, the proposed schema is JSON" in found.comparisons[0].note
 
 
 def test_census_verdicts() -> None:
     """A version with records is kept with the date it was last seen; the newest without records is safe with a word."""
-    census = counted_up({"10": Sighting(records=1, bytes=9, first=0, last=86_400_000_000, days={0: 1})}, asked())
+    census = make_census({"10": SchemaStats(records=1, bytes=9, first=0, last=86_400_000_000, days={0: 1})}, asked())
     assert [(it.safe, it.why) for it in census.versions] == [
         (False, "not safe: 1 record, last seen 1970-01-02T00:00:00Z"),
         (
@@ -101,5 +101,5 @@ def test_census_verdicts() -> None:
             ),
         ),
     ]
-    assert census.clean
+    assert census.is_clean
     assert census.days == {"1970-01-01": {"10": 1}}

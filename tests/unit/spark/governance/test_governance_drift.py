@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from stele.client import ResolvedSchema, SchemaSnapshot
-from stele.spark.data_audit.audit_scope import known
-from stele.spark.data_audit.drift import compared, drifts_of, enumerations
+from stele.spark.data_audit.audit_scope import load_scope
+from stele.spark.data_audit.drift import collect_enumerations, find_drifts, make_drift_report
 from stele.spark.data_audit.field_stats import FieldStats
-from stele.spark.data_audit.schema_stats import NO_ID, Sighting
+from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats
 
 
 def kinds(symbols: tuple[str, ...] = (), path: str = "a", **figures: Any) -> list[str]:
     """Kinds of findings for a field with these figures."""
     figures = {"type": "string", "slots": 100, "present": 100, "values": None, **figures}
-    return [it.kind for it in drifts_of(path, FieldStats(**figures), symbols, ("1",))]
+    return [it.kind for it in find_drifts(path, FieldStats(**figures), symbols, ("1",))]
 
 
 @pytest.mark.parametrize(
@@ -60,22 +60,22 @@ def test_enumerations_are_found_wherever_they_are() -> None:
         {"name": "next", "type": ["null", "Node"]},
     ]
     text = json.dumps({"type": "record", "name": "Node", "fields": fields})
-    found = enumerations(ResolvedSchema(text))
+    found = collect_enumerations(ResolvedSchema(text))
     assert found == dict.fromkeys(("one", "many[]", "by{}"), ("RED", "BLUE"))
-    assert enumerations(ResolvedSchema("nonsense")) == {}
+    assert collect_enumerations(ResolvedSchema("nonsense")) == {}
 
 
 def test_versions_that_differ_are_told_apart() -> None:
     """What is so for all records is told once; what is so for one id only is told of that one."""
     text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "string"]}]})
     schemas = [ResolvedSchema(text, id=n, subject="s", version=n) for n in (1, 2)]
-    asked = known(SchemaSnapshot(tuple(schemas)), "s", engine="python")
+    asked = load_scope(SchemaSnapshot(tuple(schemas)), "s", engine="python")
     never, often = FieldStats("string", slots=50), FieldStats("string", slots=50, present=50, values=None)
-    found = compared(
+    found = make_drift_report(
         {
-            "1": Sighting(records=50, fields={"a": never}),
-            "2": Sighting(records=51, fields={"a": often}, reasons={"bad": 1}),
-            NO_ID: Sighting(records=3, nulls=9),
+            "1": SchemaStats(records=50, fields={"a": never}),
+            "2": SchemaStats(records=51, fields={"a": often}, reasons={"bad": 1}),
+            NO_ID: SchemaStats(records=3, nulls=9),
         },
         asked,
     )

@@ -17,11 +17,11 @@ from stele.formats.avro import AVRO
 from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Enumeration, Map, RecordType, TypeReference
-from stele.spark.data_audit.infer.columns import of_rows
-from stele.spark.data_audit.infer.documents import of_documents
-from stele.spark.data_audit.infer.evidence import Evidence, weighed
+from stele.spark.data_audit.infer.columns import evidence_of_rows
+from stele.spark.data_audit.infer.documents import evidence_of_documents
+from stele.spark.data_audit.infer.evidence import Evidence, check_size
 from stele.spark.data_audit.infer.infer import Inference, register_inferred
-from stele.spark.data_audit.infer.proposal import Proposed, model_from, refined, told, with_notes
+from stele.spark.data_audit.infer.proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
 from stele.spark.types import from_spark
 
 MOST = 32
@@ -29,24 +29,24 @@ MOST = 32
 
 def of(*values: Any) -> Evidence:
     """The evidence of values, as documents."""
-    return of_documents([json.dumps(value) for value in values], MOST)[0]
+    return evidence_of_documents([json.dumps(value) for value in values], MOST)[0]
 
 
-def proposed(evidence: Evidence, **options: Any) -> dict[str, Proposed]:
+def proposed(evidence: Evidence, **options: Any) -> dict[str, ProposedField]:
     """What is said of every place."""
-    return {it.path: it for it in told(evidence, model_from(evidence, "R", InferOptions(**options)))}
+    return {it.path: it for it in propose_fields(evidence, make_model(evidence, "R", InferOptions(**options)))}
 
 
 def test_what_is_no_document_is_told_by_reason() -> None:
     """Broken, deep and undecodable documents are counted, and nothing of them is seen."""
     deep = "[" * 60 + "]" * 60
     documents: list[bytes | str] = ['{"a": 1}', "{", b"\xff", deep, "[" * 100_000, '{"a": "\\ud800"}']
-    evidence, reasons = of_documents(documents, MOST)
+    evidence, reasons = evidence_of_documents(documents, MOST)
     assert evidence == of({"a": 1})
     assert sum(reasons.values()) == 5
     assert reasons["it is nested deeper than 50 levels"] == 2
     flat = json.dumps([[]] * 200)
-    assert of_documents([flat], MOST)[1] == {}, "many brackets side by side are not deep"
+    assert evidence_of_documents([flat], MOST)[1] == {}, "many brackets side by side are not deep"
 
 
 def test_notes_say_what_was_seen() -> None:
@@ -82,17 +82,17 @@ def test_enumerations_are_as_sure_as_their_rare_values() -> None:
 def test_names_that_are_keys_become_a_map() -> None:
     """Objects with too many names are a map in any order of merging, and their places are bounded."""
     halves = [of({f"k{n}": n for n in range(start, start + 700)}) for start in (0, 700)]
-    merged = halves[0].merged(halves[1], MOST)
-    assert merged == halves[1].merged(halves[0], MOST)
+    merged = halves[0].merge_with(halves[1], MOST)
+    assert merged == halves[1].merge_with(halves[0], MOST)
     assert merged.members is None
-    model = model_from(merged, "R", InferOptions())
+    model = make_model(merged, "R", InferOptions())
     assert isinstance(model.root, Map)
     nested = of(*({"home": {f"k{n}-{m}": "x" for m in range(40)}} for n in range(40)))
-    found = told(nested, model_from(nested, "R", InferOptions()))
+    found = propose_fields(nested, make_model(nested, "R", InferOptions()))
     assert [(it.path, it.type) for it in found] == [("home", "map"), ("home{}", "text")]
     wide = of([{f"a{n}": {f"b{m}": 1 for m in range(200)} for n in range(600)}])
     with pytest.raises(TooLarge):
-        weighed(wide)
+        check_size(wide)
 
 
 def test_texts_of_csv_are_what_they_look_like() -> None:
@@ -105,8 +105,8 @@ def test_texts_of_csv_are_what_they_look_like() -> None:
         "day": ["2024-01-01", "2024-01-02", ""],
         "big": ["123456789012345678901", "1", "2"],
     }
-    evidence = of_rows(pa.record_batch(table), most=MOST, parse=True)
-    model = model_from(evidence, "R", InferOptions(), parsed=True)
+    evidence = evidence_of_rows(pa.record_batch(table), most=MOST, parse=True)
+    model = make_model(evidence, "R", InferOptions(), parsed=True)
     text = write_model(model, AVRO).text.decode()
     types = {field["name"]: field["type"] for field in json.loads(text)["fields"]}
     assert types == {
@@ -117,7 +117,7 @@ def test_texts_of_csv_are_what_they_look_like() -> None:
         "day": ["null", {"type": "int", "logicalType": "date"}],
         "big": "double",
     }
-    notes = {it.path: it.note for it in told(evidence, model, parsed=True)}
+    notes = {it.path: it.note for it in propose_fields(evidence, model, parsed=True)}
     assert "integer in 50.00 %, text in 1: all are texts" in notes["zip"]
 
 
@@ -140,8 +140,8 @@ def test_typed_columns_keep_their_types() -> None:
     schema = pa.schema(
         {"id": pa.int32(), "place": place, "tags": pa.list_(pa.string()), "more": pa.map_(pa.string(), pa.int64())}
     )
-    evidence = of_rows(pa.RecordBatch.from_pylist(rows, schema), most=MOST, parse=False)
-    model = refined(from_spark(struct, name="R")[0], evidence, 3)
+    evidence = evidence_of_rows(pa.RecordBatch.from_pylist(rows, schema), most=MOST, parse=False)
+    model = refine_model(from_spark(struct, name="R")[0], evidence, 3)
     record = model.types["R"]
     assert isinstance(record, RecordType)
     shown = {field.name: field for field in record.fields}
@@ -150,7 +150,7 @@ def test_typed_columns_keep_their_types() -> None:
     assert shown["more"].type.nullable  # type: ignore[union-attr]  # likewise a map
     names = [kind.name for kind in model.types.values() if isinstance(kind, Enumeration)]
     assert len(names) == 2
-    noted = with_notes(model, {it.path: it.note for it in told(evidence, model)})
+    noted = with_notes(model, {it.path: it.note for it in propose_fields(evidence, model)})
     text = write_model(noted, AVRO).text.decode()
     assert '"type": "int",\n      "doc": "always there, in 30 records; whole numbers 0 to 29"' in text
     assert "always null" in text
@@ -171,8 +171,8 @@ def client() -> Iterator[SchemaRegistryClient]:
 def inference(*rows: Any) -> Inference:
     """An inference over documents, without Spark."""
     evidence = of(*rows)
-    model = model_from(evidence, "R", InferOptions())
-    fields = told(evidence, model)
+    model = make_model(evidence, "R", InferOptions())
+    fields = propose_fields(evidence, model)
     text = write_model(with_notes(model, {it.path: it.note for it in fields}), AVRO).text.decode()
     return Inference("avro", text, len(rows), 0, {}, 1.0, (), fields)
 
@@ -198,7 +198,7 @@ def test_what_the_policy_refuses_is_told_and_not_registered(client: SchemaRegist
     client.set_config(ConfigUpdateRequest(compatibility="FULL"), "s")
     found = register_inferred(inference({"a": 1}), "s", lambda: client)
     assert found.offer is not None
-    assert not found.offer.taken
+    assert not found.offer.is_registered
     assert any("TYPE_MISMATCH" in why for why in found.offer.against)
     assert client.versions("s") == [1]
     report = found.report()

@@ -12,10 +12,10 @@ from stele.cli.offline import StoreTransport
 from stele.client import ResolvedSchema, Schema, SchemaReference, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import Invalid, SubjectNotFound
 from stele.spark.data_audit.aggregation import RAW, TIME
-from stele.spark.data_audit.audit_scope import Known, known
-from stele.spark.data_audit.backtest_tasks import Trial, Trials
-from stele.spark.data_audit.census import counted_up
-from stele.spark.data_audit.schema_stats import NO_ID, Sighting, Sightings
+from stele.spark.data_audit.audit_scope import AuditScope, load_scope
+from stele.spark.data_audit.backtest_tasks import BacktestAggregator, BacktestCounts
+from stele.spark.data_audit.census import make_census
+from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 
 
 def text(kind: str) -> str:
@@ -38,32 +38,32 @@ def test_hidden_versions_and_references_count(client: SchemaRegistryClient) -> N
     client.delete_version("s", 1)
     outer = json.dumps({"type": "record", "name": "O", "fields": [{"name": "r", "type": "R"}]})
     by = client.register("o", Schema(outer, references=(SchemaReference("R", "s", 2),))).id
-    asked = known(lambda: client, "s", engine="python")
+    asked = load_scope(lambda: client, "s", engine="python")
     assert [(it.version, it.hidden, it.newest, it.referred_by) for it in asked.versions] == [
         (1, True, False, ()),
         (2, False, False, (by,)),
         (3, False, True, ()),
     ]
-    found = counted_up({str(ids[2]): Sighting(records=2), str(by): Sighting(records=1)}, asked)
+    found = make_census({str(ids[2]): SchemaStats(records=2), str(by): SchemaStats(records=1)}, asked)
     assert [it.why.partition(":")[0] for it in found.versions] == ["safe to purge", "not safe", "not safe"]
     assert found.versions[1].why == f"not safe: needed by schema {by}"
     assert found.ids[1].places == ("o v1",), "an id of another subject is told with where it is"
     with pytest.raises(SubjectNotFound):
-        known(lambda: client, "nobody")
+        load_scope(lambda: client, "nobody")
 
 
 def test_questions_that_make_no_sense() -> None:
     """Subjects of two contexts and engines that tasks do not have are refused."""
     with pytest.raises(Invalid, match="several contexts"):
-        known("http://nowhere", [":.a:s", "s"])
+        load_scope("http://nowhere", [":.a:s", "s"])
     with pytest.raises(Invalid, match="engine"):
-        known("http://nowhere", "s", engine="fast")
+        load_scope("http://nowhere", "s", engine="fast")
 
 
-def of(schema_text: str, schema_type: str = "AVRO") -> Known:
+def of(schema_text: str, schema_type: str = "AVRO") -> AuditScope:
     """A registry with one schema, of id 1."""
     schema = ResolvedSchema(schema_text, schema_type, id=1, subject="s", version=1)
-    return known(SchemaSnapshot((schema,)), "s", engine="python")
+    return load_scope(SchemaSnapshot((schema,)), "s", engine="python")
 
 
 def batch(*records: bytes | None) -> pa.RecordBatch:
@@ -76,7 +76,7 @@ def test_protobuf_records_are_seen() -> None:
     """Fields with presence that are not set are not present; damage is counted by reason."""
     proto = 'syntax = "proto3"; message M { int32 a = 1; optional string b = 2; }'
     begin = b"\0\0\0\0\1\0"
-    answer = Sightings(of(proto, "PROTOBUF").frame).begin()
+    answer = SchemaStatsAggregator(of(proto, "PROTOBUF").context).start_task()
     seen = answer(batch(begin + b"\x08\x01", begin + b"\x08\x02", begin + b"\x12\xff", None, b"x"))
     assert {path: (it.present, it.slots) for path, it in seen["1"].fields.items()} == {"a": (2, 2), "b": (0, 2)}
     assert (seen["1"].records, sum(seen["1"].reasons.values())) == (3, 1)
@@ -88,7 +88,7 @@ def test_protobuf_records_are_seen() -> None:
 def test_schemas_without_columns_are_counted_all_the_same() -> None:
     """Records of a type inside itself cannot be looked into, which is said, and counts are right."""
     node = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
-    seen = Sightings(of(json.dumps(node)).frame).begin()(batch(b"\0\0\0\0\1\0"))
+    seen = SchemaStatsAggregator(of(json.dumps(node)).context).start_task()(batch(b"\0\0\0\0\1\0"))
     assert seen["1"].records == 1
     assert seen["1"].fields == {}
     assert seen["1"].note.startswith("schema id 1 cannot be read:")
@@ -97,8 +97,10 @@ def test_schemas_without_columns_are_counted_all_the_same() -> None:
 def test_trials_without_a_wire_frame() -> None:
     """Bare records of a named id are tried like framed ones."""
     schema = ResolvedSchema(text("string"), id=1, subject="s", version=1)
-    asked = known(SchemaSnapshot((schema,)), "s", wire="unframed:1", engine="python")
-    tried = Trials(asked.frame, ResolvedSchema(text("bytes"))).begin()(batch(b"\x02a", b"\x09", None))
+    asked = load_scope(SchemaSnapshot((schema,)), "s", wire="unframed:1", engine="python")
+    tried = BacktestAggregator(asked.context, ResolvedSchema(text("bytes"))).start_task()(
+        batch(b"\x02a", b"\x09", None)
+    )
     assert (tried["1"].records, tried["1"].damaged) == (2, {"a length is negative or reaches beyond the record": 1})
     assert tried["1"].broken == {}
-    assert tried[NO_ID] == Trial(nulls=1, most=10)
+    assert tried[NO_ID] == BacktestCounts(nulls=1, most=10)

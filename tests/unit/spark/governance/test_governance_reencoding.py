@@ -17,9 +17,9 @@ from stele.errors import CannotConvert
 from stele.formats.avro import AVRO
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
-from stele.spark.data_audit.reencode.field_mapping import by_name
-from stele.spark.data_audit.reencode.headers import Merging
-from stele.spark.data_audit.reencode.transcoders import transcoder
+from stele.spark.data_audit.reencode.field_mapping import map_by_name
+from stele.spark.data_audit.reencode.headers import HeaderMerger
+from stele.spark.data_audit.reencode.transcoders import make_transcoder
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.wires import CloudEvents, HeaderGuid, Prefix
 from stele.wire.confluent import HEADER_NAMES
@@ -104,7 +104,7 @@ def moved(client: SchemaRegistryClient, records: list[bytes | None], old: str, n
     made = plan_read(lambda: client, old, message=more.pop("message", ""), engine="python")
     to_message = more.pop("to_message", "")
     writing = plan_write(client.resolve_version(new), lambda: client, message=to_message, engine="python")
-    found = transcoder(made, writing).transcode(pa.array(records, pa.binary()), None)
+    found = make_transcoder(made, writing).transcode(pa.array(records, pa.binary()), None)
     assert found.headers is None
     return found.records.to_pylist(), found.reasons.to_pylist(), found.ids.to_pylist()
 
@@ -185,7 +185,7 @@ def models(old: Any, new: Any) -> tuple[Any, Any]:
 
 def test_losses_are_named() -> None:
     """Fields without a place, fields nothing fills and symbols the target lacks are told beforehand."""
-    _, losses = by_name(*models(ORDER, JSON.replace('"PAID"', '"LOST"')))
+    _, losses = map_by_name(*models(ORDER, JSON.replace('"PAID"', '"LOST"')))
     told = {(loss.path, loss.what): loss.data for loss in losses}
     assert told["tags", "FIELD"] is True
     assert told["raw", "FIELD"] is True
@@ -206,7 +206,7 @@ def test_what_no_value_can_become_is_refused(field: Any, why: str) -> None:
     """A way no value could go is an error before the first record."""
     other = {**ORDER, "fields": [field]}
     with pytest.raises(CannotConvert, match=why):
-        by_name(*models(ORDER, other))
+        map_by_name(*models(ORDER, other))
 
 
 def test_records_inside_themselves_are_entered_once() -> None:
@@ -217,7 +217,7 @@ def test_records_inside_themselves_are_entered_once() -> None:
         "fields": [{"name": "v", "type": "long"}, {"name": "next", "type": ["null", "L"]}],
     }
     new = json.loads(json.dumps(old).replace('"long"', '"int"'))
-    adapt, losses = by_name(*models(old, new))
+    adapt, losses = map_by_name(*models(old, new))
     value = {"v": 1, "next": {"v": 2, "next": {"v": 3, "next": None}}}
     assert adapt(value) == value
     assert [(loss.path, loss.what) for loss in losses] == [("v", "RANGE")]
@@ -236,9 +236,9 @@ def test_headers_of_the_old_wire_go(client: SchemaRegistryClient) -> None:
     def names(column: Any) -> list[Any]:
         return [row and [entry["key"] for entry in row] for row in column.to_pylist()]
 
-    assert names(Merging(HeaderGuid()).merged(old, None, 2)) == [["trace", "ce_id"], None]
-    assert names(Merging(CloudEvents()).merged(old, None, 2)) == [["trace", name], None]
-    made = Merging(Prefix()).merged(old, new, 2)
+    assert names(HeaderMerger(HeaderGuid()).merge_headers(old, None, 2)) == [["trace", "ce_id"], None]
+    assert names(HeaderMerger(CloudEvents()).merge_headers(old, None, 2)) == [["trace", name], None]
+    made = HeaderMerger(Prefix()).merge_headers(old, new, 2)
     assert names(made) == [["trace", "ce_id", name], [name]]
     assert made.to_pylist()[0][-1]["value"] == b"new"
-    assert Merging(Prefix()).merged(None, None, 2).to_pylist() == [None, None]
+    assert HeaderMerger(Prefix()).merge_headers(None, None, 2).to_pylist() == [None, None]

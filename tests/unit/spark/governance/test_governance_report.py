@@ -9,20 +9,20 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from stele.spark.data_audit.aggregation import added, bounded, cause
+from stele.spark.data_audit.aggregation import add_counts, cause, limit_kinds
 from stele.spark.data_audit.charts import MOST_BARS, Stack, draw_chart, layout_bars, layout_columns
 from stele.spark.data_audit.report import (
     MOST_ROWS,
+    AuditReport,
     Bars,
     Fact,
-    Report,
     Section,
-    moment,
-    several,
-    shown,
-    spread,
+    bucket_days,
+    format_micros,
+    pluralize,
     to_html,
     to_json,
+    to_text,
 )
 
 EVIL = "<script>alert(1)</script> & [b]\"'"
@@ -34,11 +34,13 @@ class Answer(msgspec.Struct, frozen=True):
     name: str = EVIL
     rows: int = 1
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """Its report."""
         table = Section("T", ("name", "n"), tuple((self.name, n) for n in range(self.rows)), note="N")
-        chart = Section("C", bars=Bars("b", {self.name: 3}), chart=spread({"2026-01-01": {self.name: 3}}, [self.name]))
-        return Report(self.name, "fine", True, (Fact("f", 12345),), (table, chart, Section("empty")))
+        chart = Section(
+            "C", bars=Bars("b", {self.name: 3}), chart=bucket_days({"2026-01-01": {self.name: 3}}, [self.name])
+        )
+        return AuditReport(self.name, "fine", True, (Fact("f", 12345),), (table, chart, Section("empty")))
 
 
 class Names(HTMLParser):
@@ -67,7 +69,7 @@ def test_a_page_stands_alone_and_escapes() -> None:
 
 def test_text_shows_names_as_they_are() -> None:
     """What looks like markup of the terminal library is shown."""
-    text = shown(Answer())
+    text = to_text(Answer())
     assert EVIL in text
     assert "fine" in text
 
@@ -81,7 +83,7 @@ def test_long_tables_say_what_they_leave_out() -> None:
     """More rows than a page takes are counted."""
     answer = Answer("x", MOST_ROWS + 7)
     assert "7 more rows are in the JSON output" in to_html(answer)
-    assert "7 more rows are in the JSON output" in shown(answer)
+    assert "7 more rows are in the JSON output" in to_text(answer)
 
 
 def test_plots_are_well_formed_whatever_the_names() -> None:
@@ -97,12 +99,12 @@ def test_plots_are_well_formed_whatever_the_names() -> None:
 
 def test_days_become_few_columns() -> None:
     """A long time has wider columns, no record is lost, and empty days keep their room."""
-    stack = spread({"2020-01-01": {"1": 5}, "2022-12-31": {"1": 2, "2": 3}}, ["1", "2"])
+    stack = bucket_days({"2020-01-01": {"1": 5}, "2022-12-31": {"1": 2, "2": 3}}, ["1", "2"])
     assert len(stack.buckets) <= 60
     assert sum(sum(counts.values()) for _, counts in stack.buckets) == 10
     assert stack.buckets[0][0] == "2020-01-01"
-    assert len(spread({"2026-01-01": {"1": 1}, "2026-01-04": {"1": 1}}, ["1"]).buckets) == 4
-    assert spread({}, []).buckets == ()
+    assert len(bucket_days({"2026-01-01": {"1": 1}, "2026-01-04": {"1": 1}}, ["1"]).buckets) == 4
+    assert bucket_days({}, []).buckets == ()
 
 
 @pytest.mark.parametrize(
@@ -111,15 +113,15 @@ def test_days_become_few_columns() -> None:
 )
 def test_moments(micros: int | None, text: str) -> None:
     """Times before 1970 and those no calendar has do not fail."""
-    assert moment(micros) == text
+    assert format_micros(micros) == text
 
 
 def test_words_and_counts() -> None:
     """One record is singular; of many kinds the frequent stay and nothing is lost."""
-    assert (several(1, "record"), several(1200, "record")) == ("1 record", "1,200 records")
-    assert bounded({"a": 1, "b": 5, "c": 2}, 2) == {"b": 5, "other": 3}
-    assert added({"a": 1}, {"a": 1, "b": 1}) == {"a": 2, "b": 1}
-    assert sum(bounded({"other": 4, **{str(n): n for n in range(9)}}, 3).values()) == 40
+    assert (pluralize(1, "record"), pluralize(1200, "record")) == ("1 record", "1,200 records")
+    assert limit_kinds({"a": 1, "b": 5, "c": 2}, 2) == {"b": 5, "other": 3}
+    assert add_counts({"a": 1}, {"a": 1, "b": 1}) == {"a": 2, "b": 1}
+    assert sum(limit_kinds({"other": 4, **{str(n): n for n in range(9)}}, 3).values()) == 40
 
 
 def test_the_cause_of_a_failed_job() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
-from stele.spark.data_audit.field_stats import MOST_VALUES, Fields, merge, observed
-from stele.spark.data_audit.schema_stats import Sighting
+from stele.spark.data_audit.field_stats import MOST_VALUES, Fields, merge_fields, observe_values
+from stele.spark.data_audit.schema_stats import SchemaStats
 
 TYPE = pa.struct(
     [
@@ -38,7 +38,7 @@ RECORD = st.fixed_dictionaries(
 
 def look(records: list[Any]) -> Fields:
     """Stats of records of `TYPE`."""
-    return observed(pa.array(records, TYPE), deep=True)
+    return observe_values(pa.array(records, TYPE), deep=True)
 
 
 @settings(max_examples=scale_examples(60), deadline=None)
@@ -46,15 +46,15 @@ def look(records: list[Any]) -> Fields:
 def test_parts_add_up_to_the_whole(records: list[Any], cut: int) -> None:
     """Stats of two parts merged, in either order, are those of all records."""
     one, other = look(records[:cut]), look(records[cut:])
-    assert merge(one, other) == merge(other, one) == look(records)
+    assert merge_fields(one, other) == merge_fields(other, one) == look(records)
 
 
 @settings(max_examples=scale_examples(30), deadline=None)
-@given(*[st.builds(Sighting, st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(0, 9))] * 3)
-def test_sightings_merge_in_any_grouping(a: Sighting, b: Sighting, c: Sighting) -> None:
+@given(*[st.builds(SchemaStats, st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(0, 9))] * 3)
+def test_sightings_merge_in_any_grouping(a: SchemaStats, b: SchemaStats, c: SchemaStats) -> None:
     """Which task meets which record first makes no difference."""
-    assert a.merged(b).merged(c) == a.merged(b.merged(c)) == c.merged(a).merged(b)
-    assert a.merged(Sighting()) == a
+    assert a.merge_with(b).merge_with(c) == a.merge_with(b.merge_with(c)) == c.merge_with(a).merge_with(b)
+    assert a.merge_with(SchemaStats()) == a
 
 
 def test_presence_counts_only_where_there_is_room() -> None:
@@ -69,7 +69,7 @@ def test_presence_counts_only_where_there_is_room() -> None:
 def test_slices_are_read_where_they_are() -> None:
     """A slice of a longer column counts its own rows."""
     whole = pa.array([{"m": [("a", "x")], "l": [1]}, {"m": [("b", "y")], "l": [2, 3]}], TYPE)
-    found = observed(whole.slice(1), deep=True)
+    found = observe_values(whole.slice(1), deep=True)
     assert found["m"].values == {"b": 1}
     assert (found["l[]"].low, found["l[]"].high, found["l[]"].slots) == (2, 3, 2)
 
@@ -101,7 +101,7 @@ def test_many_values_are_not_kept() -> None:
     half = MOST_VALUES // 2 + 1
     one, other = look([{"n": n} for n in range(half)]), look([{"n": -n - 1} for n in range(half)])
     assert len(one["n"].values or {}) == half
-    assert merge(one, other)["n"].values is None
+    assert merge_fields(one, other)["n"].values is None
     assert look([{"s": "x" * 500}])["s"].values is None
 
 
@@ -113,6 +113,6 @@ def test_numbers_that_are_none() -> None:
 
 def test_a_datum_that_is_no_record() -> None:
     """The field of a bare value has the empty path; the two parts of a variant are no fields."""
-    assert observed(pa.array(["a", None]), deep=True)[""].present == 1
+    assert observe_values(pa.array(["a", None]), deep=True)[""].present == 1
     variant = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
-    assert list(observed(pa.array([{"value": b"", "metadata": b""}], variant), deep=True)) == [""]
+    assert list(observe_values(pa.array([{"value": b"", "metadata": b""}], variant), deep=True)) == [""]

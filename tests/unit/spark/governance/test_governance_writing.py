@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stele.errors import InvalidRequest
-from stele.spark.data_audit.reencode.output import Target, check_apart, settled
-from stele.spark.data_audit.reencode.result import Migration, Verified
+from stele.spark.data_audit.reencode.output import OutputTarget, check_separate, with_verification
+from stele.spark.data_audit.reencode.result import Migration, Verification
 
 
 @pytest.mark.parametrize(
@@ -31,16 +31,16 @@ def test_places_must_be_apart(
     """The same place by another spelling, one inside the other, and two things at one place are refused."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidRequest, match="name places apart"):
-        check_apart(source, Target(target), Target(dead), "parquet")
+        check_separate(source, OutputTarget(target), OutputTarget(dead), "parquet")
 
 
 def test_places_apart_are_taken() -> None:
     """Neighbours whose names begin alike, and tables with the names of paths, are apart."""
-    check_apart("orders", Target("orders-new"), Target("orders-new-dead"), "parquet")
-    check_apart("s3://lake/a", Target("s3://lake/ab"), Target("s3://lake/ab-dead"), "parquet")
-    check_apart("orders", Target("orders"), Target("dead"), "table")
+    check_separate("orders", OutputTarget("orders-new"), OutputTarget("orders-new-dead"), "parquet")
+    check_separate("s3://lake/a", OutputTarget("s3://lake/ab"), OutputTarget("s3://lake/ab-dead"), "parquet")
+    check_separate("orders", OutputTarget("orders"), OutputTarget("dead"), "table")
     with pytest.raises(InvalidRequest):
-        check_apart("orders", Target("orders", "table"), Target("dead"), "table")
+        check_separate("orders", OutputTarget("orders", "table"), OutputTarget("dead"), "table")
 
 
 def migration(**more: Any) -> Migration:
@@ -54,17 +54,17 @@ def migration(**more: Any) -> Migration:
     [
         (0, None, True, True),
         (2, None, True, False),
-        (0, Verified(11, 11), True, True),
-        (2, Verified(9, 9), True, False),
-        (0, Verified(10, 10), False, False),
-        (0, Verified(11, 10), False, False),
-        (0, Verified(31, 31, there_before=20), True, True),
-        (0, Verified(11, 11, values=False), False, False),
-        (0, Verified(11, 11, values=True), True, True),
+        (0, Verification(11, 11), True, True),
+        (2, Verification(9, 9), True, False),
+        (0, Verification(10, 10), False, False),
+        (0, Verification(11, 10), False, False),
+        (0, Verification(31, 31, there_before=20), True, True),
+        (0, Verification(11, 11, values=False), False, False),
+        (0, Verification(11, 11, values=True), True, True),
     ],
 )
-def test_what_was_written_must_be_there(dead: int, seen: Verified | None, sound: bool, good: bool) -> None:
+def test_what_was_written_must_be_there(dead: int, seen: Verification | None, sound: bool, good: bool) -> None:
     """Tombstones count, dead letters do not, older records are set apart; a record too few is no success."""
-    found = settled(migration(dead=dead), seen)
-    assert (found.sound, found.good, found.report().good) == (sound, good, good)
+    found = with_verification(migration(dead=dead), seen)
+    assert (found.is_sound, found.is_complete, found.report().good) == (sound, good, good)
     assert found.written

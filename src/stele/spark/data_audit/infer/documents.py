@@ -9,29 +9,29 @@ import msgspec
 import pyarrow as pa
 
 from stele.formats.conversion.sample_shape import MAX_DEPTH
-from stele.spark.data_audit.infer.columns import of_floats, of_integers, of_texts
-from stele.spark.data_audit.infer.evidence import INT64, Evidence, common, folded
+from stele.spark.data_audit.infer.columns import add_floats, add_integers, add_texts
+from stele.spark.data_audit.infer.evidence import INT64, Evidence, limit_members, merge_members
 
 _DEEP: Final = f"it is nested deeper than {MAX_DEPTH} levels"
 
 
-def of_documents(documents: Sequence[bytes | str], most: int) -> tuple[Evidence, dict[str, int]]:
+def evidence_of_documents(documents: Sequence[bytes | str], most: int) -> tuple[Evidence, dict[str, int]]:
     """The evidence of documents, and how many are none, by reason; most is how many texts are told apart."""
-    place = _Place()
+    place = _DocumentPlace()
     reasons: dict[str, int] = {}
     for document in documents:
         try:
-            value = _decoded(document)
+            value = _decode_document(document)
         except ValueError as error:
             why = str(error)
             reasons[why] = reasons.get(why, 0) + 1
         else:
             place.there += 1
-            place.add(value)
-    return place.evidence(place.there, most), reasons
+            place.add_value(value)
+    return place.make_evidence(place.there, most), reasons
 
 
-def _decoded(document: bytes | str) -> Any:
+def _decode_document(document: bytes | str) -> Any:
     """The value of a document. Raises ValueError with a reason that many documents share."""
     try:
         value = msgspec.json.decode(document)
@@ -41,12 +41,12 @@ def _decoded(document: bytes | str) -> Any:
         raise ValueError("it is not UTF-8") from None
     except msgspec.MsgspecError as error:
         raise ValueError(f"it is not JSON: {str(error).partition(' (byte')[0]}") from None
-    if _brackets(document) > MAX_DEPTH and _is_deep(value):
+    if _count_brackets(document) > MAX_DEPTH and _is_deep(value):
         raise ValueError(_DEEP)
     return value
 
 
-def _brackets(document: bytes | str) -> int:
+def _count_brackets(document: bytes | str) -> int:
     """At least as many as levels, and cheap to count."""
     if isinstance(document, str):
         return document.count("{") + document.count("[")
@@ -67,7 +67,7 @@ def _is_deep(value: Any) -> bool:
     return bool(level)
 
 
-class _Place:
+class _DocumentPlace:
     """The values at one place of a batch."""
 
     __slots__ = (
@@ -89,10 +89,10 @@ class _Place:
         self.integers: list[int] = []
         self.floats: list[float] = []
         self.texts: list[str] = []
-        self.members: dict[str, _Place] = {}
-        self.items: _Place | None = None
+        self.members: dict[str, _DocumentPlace] = {}
+        self.items: _DocumentPlace | None = None
 
-    def add(self, value: Any) -> None:
+    def add_value(self, value: Any) -> None:
         """One more value; whoever calls counts that it is there."""
         kind = type(value)
         if kind is str:
@@ -103,10 +103,10 @@ class _Place:
             for at, (name, item) in enumerate(value.items()):
                 member = members.get(name)
                 if member is None:
-                    member = members[name] = _Place()
+                    member = members[name] = _DocumentPlace()
                 member.there += 1
                 member.order += at
-                member.add(item)
+                member.add_value(item)
         elif kind is int:
             self.integers.append(value)
         elif kind is float:
@@ -117,29 +117,29 @@ class _Place:
             self.booleans += 1
         else:
             self.lists += 1
-            items = self.items = self.items or _Place()
+            items = self.items = self.items or _DocumentPlace()
             items.there += len(value)
             for item in value:
-                items.add(item)
+                items.add_value(item)
 
-    def evidence(self, slots: int, most: int) -> Evidence:
+    def make_evidence(self, slots: int, most: int) -> Evidence:
         """What they show; slots is how often what the place is in was there."""
         counts = {"boolean": self.booleans, "object": self.objects, "list": self.lists}
         kinds = {name: count for name, count in counts.items() if count}
         seen = Evidence(slots=slots, there=self.there, nulls=self.nulls, kinds=kinds, order=self.order)
         if self.integers:
             narrow = [max(INT64[0], min(number, INT64[-1])) for number in self.integers]
-            seen = of_integers(seen, pa.array(narrow, pa.int64()))
+            seen = add_integers(seen, pa.array(narrow, pa.int64()))
             seen = msgspec.structs.replace(seen, wide=narrow != self.integers)
         if self.floats:
-            seen = of_floats(seen, pa.array(self.floats, pa.float64()))
+            seen = add_floats(seen, pa.array(self.floats, pa.float64()))
         if self.texts:
-            seen = of_texts(seen, pa.array(self.texts, pa.string()), most)
-        members = {name: member.evidence(self.objects, most) for name, member in self.members.items()}
-        kept = folded(members)
+            seen = add_texts(seen, pa.array(self.texts, pa.string()), most)
+        members = {name: member.make_evidence(self.objects, most) for name, member in self.members.items()}
+        kept = limit_members(members)
         return msgspec.structs.replace(
             seen,
             members=kept,
-            keyed=common(members, most) if kept is None else None,
-            parts=None if self.items is None else self.items.evidence(self.items.there, most),
+            keyed=merge_members(members, most) if kept is None else None,
+            parts=None if self.items is None else self.items.make_evidence(self.items.there, most),
         )

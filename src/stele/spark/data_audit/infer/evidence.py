@@ -13,7 +13,7 @@ import msgspec
 
 from stele.errors import TooLarge
 from stele.formats.conversion.sample_shape import MAX_MEMBERS, MAX_PLACES
-from stele.spark.data_audit.aggregation import added, later, sooner
+from stele.spark.data_audit.aggregation import add_counts, greatest_known, least_known
 
 INT64: Final = range(-(1 << 63), 1 << 63)
 EXACT: Final = range(-(1 << 53), (1 << 53) + 1)
@@ -65,72 +65,72 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
         """How often it was there and not null."""
         return self.there - self.nulls
 
-    def merged(self, other: Evidence, most: int) -> Evidence:
+    def merge_with(self, other: Evidence, most: int) -> Evidence:
         """What both saw; most is how many different texts are told apart."""
-        members = _members(self, other, most)
-        keyed = _either(self.keyed, other.keyed, most)
+        members = _merge_by_name(self, other, most)
+        keyed = _merge_optional(self.keyed, other.keyed, most)
         if members is None:
             for known in (self.members, other.members):
-                keyed = _either(keyed, common(known or {}, most), most)
+                keyed = _merge_optional(keyed, merge_members(known or {}, most), most)
         return Evidence(
             slots=self.slots + other.slots,
             there=self.there + other.there,
             nulls=self.nulls + other.nulls,
-            kinds=added(self.kinds, other.kinds),
-            low=sooner(self.low, other.low),
-            high=later(self.high, other.high),
+            kinds=add_counts(self.kinds, other.kinds),
+            low=least_known(self.low, other.low),
+            high=greatest_known(self.high, other.high),
             wide=self.wide or other.wide,
-            least=sooner(self.least, other.least),
-            most=later(self.most, other.most),
-            notations=added(self.notations, other.notations),
+            least=least_known(self.least, other.least),
+            most=greatest_known(self.most, other.most),
+            notations=add_counts(self.notations, other.notations),
             digits=max(self.digits, other.digits),
-            values=_values(self.values, other.values, most),
-            shortest=sooner(self.shortest, other.shortest),
-            longest=later(self.longest, other.longest),
+            values=_merge_values(self.values, other.values, most),
+            shortest=least_known(self.shortest, other.shortest),
+            longest=greatest_known(self.longest, other.longest),
             order=self.order + other.order,
             members=members,
-            parts=_either(self.parts, other.parts, most),
+            parts=_merge_optional(self.parts, other.parts, most),
             keyed=keyed,
         )
 
-    def below(self, path: str = "") -> Iterator[tuple[str, Evidence]]:
+    def iterate_places(self, path: str = "") -> Iterator[tuple[str, Evidence]]:
         """It and all places in it, by path: `place.city`, `tags[]`, `homes{}`; members in the order of the data."""
         yield path, self
         if self.parts is not None:
-            yield from self.parts.below(f"{path}{'{}' if 'map' in self.kinds else '[]'}")
+            yield from self.parts.iterate_places(f"{path}{'{}' if 'map' in self.kinds else '[]'}")
         if self.keyed is not None:
-            yield from self.keyed.below(f"{path}{{}}")
-        for name, member in sorted((self.members or {}).items(), key=lambda item: (item[1].rank, item[0])):
-            yield from member.below(f"{path}.{name}" if path else name)
+            yield from self.keyed.iterate_places(f"{path}{{}}")
+        for name, member in sorted((self.members or {}).items(), key=lambda item: (item[1].mean_position, item[0])):
+            yield from member.iterate_places(f"{path}.{name}" if path else name)
 
     @property
-    def rank(self) -> float:
+    def mean_position(self) -> float:
         """Its mean position."""
         return self.order / self.there if self.there else 0.0
 
 
-def common(members: Mapping[str, Evidence], most: int) -> Evidence | None:
+def merge_members(members: Mapping[str, Evidence], most: int) -> Evidence | None:
     """What the members of objects have in common, as values of a map."""
     found: Evidence | None = None
     for member in members.values():
         mine = msgspec.structs.replace(member, slots=member.there, order=0)
-        found = mine if found is None else found.merged(mine, most)
+        found = mine if found is None else found.merge_with(mine, most)
     return found
 
 
-def weighed(evidence: Evidence) -> Evidence:
+def check_size(evidence: Evidence) -> Evidence:
     """The same. Raises `TooLarge` when there are more places than a schema should have."""
-    if sum(1 for _ in evidence.below()) > MAX_PLACES:
+    if sum(1 for _ in evidence.iterate_places()) > MAX_PLACES:
         raise TooLarge(f"the records have more than {MAX_PLACES} different places")
     return evidence
 
 
-def folded(members: dict[str, Evidence]) -> dict[str, Evidence] | None:
+def limit_members(members: dict[str, Evidence]) -> dict[str, Evidence] | None:
     """The members, or None of so many that they are keys."""
     return members if len(members) <= MAX_MEMBERS else None
 
 
-def _members(one: Evidence, other: Evidence, most: int) -> dict[str, Evidence] | None:
+def _merge_by_name(one: Evidence, other: Evidence, most: int) -> dict[str, Evidence] | None:
     """Members of both; those one of them never had were not there as often as it had objects."""
     if one.members is None or other.members is None:
         return None
@@ -139,18 +139,18 @@ def _members(one: Evidence, other: Evidence, most: int) -> dict[str, Evidence] |
     for name in [*one.members, *(name for name in other.members if name not in one.members)]:
         left = one.members.get(name) or Evidence(slots=mine)
         right = other.members.get(name) or Evidence(slots=theirs)
-        found[name] = left.merged(right, most)
-    return folded(found)
+        found[name] = left.merge_with(right, most)
+    return limit_members(found)
 
 
-def _either(one: Evidence | None, other: Evidence | None, most: int) -> Evidence | None:
+def _merge_optional(one: Evidence | None, other: Evidence | None, most: int) -> Evidence | None:
     if one is None or other is None:
         return one if other is None else other
-    return one.merged(other, most)
+    return one.merge_with(other, most)
 
 
-def _values(one: dict[str, int] | None, other: dict[str, int] | None, most: int) -> dict[str, int] | None:
+def _merge_values(one: dict[str, int] | None, other: dict[str, int] | None, most: int) -> dict[str, int] | None:
     if one is None or other is None:
         return None
-    both = added(one, other)
+    both = add_counts(one, other)
     return both if len(both) <= most else None

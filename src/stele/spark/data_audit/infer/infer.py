@@ -17,12 +17,12 @@ from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Loss
 from stele.formats.registry import get_format
-from stele.spark.data_audit.aggregation import asked_of, spark_failures
+from stele.spark.data_audit.aggregation import aggregate_rows, spark_failures
 from stele.spark.data_audit.field_stats import MOST_VALUES
-from stele.spark.data_audit.infer.proposal import Proposed, model_from, refined, told, with_notes
-from stele.spark.data_audit.infer.questions import ALL, Documents, Gathered, Rows
-from stele.spark.data_audit.infer.registration import Offer, notes_of, offered
-from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
+from stele.spark.data_audit.infer.proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
+from stele.spark.data_audit.infer.questions import ALL, CollectedEvidence, DocumentAggregator, RowAggregator
+from stele.spark.data_audit.infer.registration import SchemaOffer, make_notes, offer_schema
+from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.session import require_spark
 from stele.spark.types import from_spark
@@ -53,8 +53,8 @@ class Inference(msgspec.Struct, frozen=True):
     unreadable: dict[str, int]
     sample: float
     losses: tuple[Loss, ...]
-    fields: tuple[Proposed, ...]
-    offer: Offer | None = None
+    fields: tuple[ProposedField, ...]
+    offer: SchemaOffer | None = None
 
     @property
     def confidence(self) -> float:
@@ -67,13 +67,13 @@ class Inference(msgspec.Struct, frozen=True):
         return not any(loss.data for loss in self.losses)
 
     @property
-    def resolved(self) -> ResolvedSchema:
+    def resolved_schema(self) -> ResolvedSchema:
         """The schema as functions of `stele.spark` take it."""
         return ResolvedSchema(self.schema, self.format.upper())
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """The answer for people."""
-        return _report(self)
+        return _make_report(self)
 
 
 def infer(
@@ -113,16 +113,16 @@ def infer(
     if not 0 <= enumerations <= MOST_SYMBOLS:
         raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MOST_SYMBOLS}")
     chosen = df if sample == 1 else df.sample(fraction=sample, seed=seed)
-    seen = _gathered(chosen, column, max(MOST_VALUES, enumerations), parse=parse)
+    seen = _collect_evidence(chosen, column, max(MOST_VALUES, enumerations), parse=parse)
     losses: list[Loss] = []
     if column is not None or parse:
         options = InferOptions(notations=notations, enumerations=enumerations)
-        model = model_from(seen.evidence, name, options, parsed=parse)
+        model = make_model(seen.evidence, name, options, parsed=parse)
     else:
         typed, losses = from_spark(chosen.schema, name=name)
-        model = refined(typed, seen.evidence, enumerations)
-    fields = told(seen.evidence, model, parsed=parse)
-    written = write_model(with_notes(model, _docs(fields)) if notes else model, target)
+        model = refine_model(typed, seen.evidence, enumerations)
+    fields = propose_fields(seen.evidence, model, parsed=parse)
+    written = write_model(with_notes(model, _field_docs(fields)) if notes else model, target)
     return Inference(
         format=target.name,
         schema=written.text.decode(),
@@ -144,20 +144,24 @@ def register_inferred(
     properties of its metadata. A newest version that differs only in documentation stays the newest.
     Raises `Invalid` for a snapshot, `ReadOnly`, `RegistryUnreachable`.
     """
-    notes = notes_of(found.fields, found.records, found.confidence)
-    offer = offered(registry, subject, found.resolved, notes, patience=patience)
+    notes = make_notes(found.fields, found.records, found.confidence)
+    offer = offer_schema(registry, subject, found.resolved_schema, notes, patience=patience)
     return msgspec.structs.replace(found, offer=offer)
 
 
-def _gathered(df: DataFrame, column: str | None, most: int, *, parse: bool) -> Gathered:
+def _collect_evidence(df: DataFrame, column: str | None, most: int, *, parse: bool) -> CollectedEvidence:
     """The evidence. Raises `InvalidRequest` without any."""
-    seen = asked_of(df, Rows(most, parse)).get(ALL, Gathered()) if column is None else _documents(df, column, most)
+    seen = (
+        aggregate_rows(df, RowAggregator(most, parse)).get(ALL, CollectedEvidence())
+        if column is None
+        else _collect_from_documents(df, column, most)
+    )
     if not seen.records - sum(seen.reasons.values()):
         raise InvalidRequest("there are no records to infer a schema from")
     return seen
 
 
-def _documents(df: DataFrame, column: str, most: int) -> Gathered:
+def _collect_from_documents(df: DataFrame, column: str, most: int) -> CollectedEvidence:
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
@@ -169,26 +173,26 @@ def _documents(df: DataFrame, column: str, most: int) -> Gathered:
         raise Invalid(f"JSON documents are texts or bytes, {column!r} is {kind.simpleString()}")
     with spark_failures():
         one = df.toDF(*(f"c{n}" for n in range(len(df.columns)))).select(f.col(f"c{place}"))
-    return asked_of(one, Documents(most)).get(ALL, Gathered())
+    return aggregate_rows(one, DocumentAggregator(most)).get(ALL, CollectedEvidence())
 
 
-def _docs(fields: tuple[Proposed, ...]) -> Mapping[str, str]:
+def _field_docs(fields: tuple[ProposedField, ...]) -> Mapping[str, str]:
     return {field.path: f"{field.note[:1].upper()}{field.note[1:]}." for field in fields if field.note}
 
 
-def _report(found: Inference) -> Report:
+def _make_report(found: Inference) -> AuditReport:
     unread = sum(found.unreadable.values())
-    verdict = f"a schema in {found.format} for {several(found.records - unread, 'record')}"
+    verdict = f"a schema in {found.format} for {pluralize(found.records - unread, 'record')}"
     if unread:
-        verdict += f"; {several(unread, 'record')} could not be read"
+        verdict += f"; {pluralize(unread, 'record')} could not be read"
     if not found.keeps_data:
         verdict += "; it does not hold all of the data"
     if found.offer is not None:
-        verdict += f"; {_outcome(found.offer)}"
-    return Report(
+        verdict += f"; {_describe_offer(found.offer)}"
+    return AuditReport(
         title="Inference",
         verdict=verdict,
-        good=not unread and found.keeps_data and (found.offer is None or found.offer.taken),
+        good=not unread and found.keeps_data and (found.offer is None or found.offer.is_registered),
         facts=(
             Fact("records", found.records),
             Fact("not read", unread),
@@ -200,11 +204,13 @@ def _report(found: Inference) -> Report:
             Section(
                 "Fields",
                 ("field", "type", "required", "nullable", "confidence", "why"),
-                tuple(_row(field) for field in found.fields),
+                tuple(_field_row(field) for field in found.fields),
                 note="Confidence: at least that part of further records fits, with 95 % certainty.",
             ),
             Section(
-                "Why the subject refuses it", ("reason",), tuple((why,) for why in (found.offer or Offer("")).against)
+                "Why the subject refuses it",
+                ("reason",),
+                tuple((why,) for why in (found.offer or SchemaOffer("")).against),
             ),
             Section(
                 "What the schema does not say",
@@ -222,13 +228,13 @@ def _report(found: Inference) -> Report:
     )
 
 
-def _outcome(offer: Offer) -> str:
-    if not offer.taken:
+def _describe_offer(offer: SchemaOffer) -> str:
+    if not offer.is_registered:
         return f"{offer.subject} refuses it"
     at = f"{offer.subject} v{offer.version}, id {offer.id}"
     return f"{at} says the same already" if offer.there else f"registered as {at}"
 
 
-def _row(field: Proposed) -> tuple[Any, ...]:
+def _field_row(field: ProposedField) -> tuple[Any, ...]:
     required, nullable = ("yes" if flag else "no" for flag in (field.required, field.nullable))
     return field.path, field.type, required, nullable, field.confidence, field.note

@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from stele.spark.data_audit.aggregation import added, bounded
-from stele.spark.data_audit.infer.columns import of_rows
-from stele.spark.data_audit.infer.documents import of_documents
-from stele.spark.data_audit.infer.evidence import Evidence, weighed
+from stele.spark.data_audit.aggregation import add_counts, limit_kinds
+from stele.spark.data_audit.infer.columns import evidence_of_rows
+from stele.spark.data_audit.infer.documents import evidence_of_documents
+from stele.spark.data_audit.infer.evidence import Evidence, check_size
 from stele.spark.engines.arrow import Column
 
 MOST_REASONS: Final = 50
@@ -21,7 +21,7 @@ ALL: Final = "all"
 """The one name under which answers are."""
 
 
-class Gathered(msgspec.Struct, frozen=True, omit_defaults=True):
+class CollectedEvidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """What some records showed.
 
     records   all but null ones
@@ -36,49 +36,49 @@ class Gathered(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: Evidence = Evidence()
     most: int = 0
 
-    def merged(self, other: Gathered) -> Gathered:
+    def merge_with(self, other: CollectedEvidence) -> CollectedEvidence:
         """See `Answer`. Raises `TooLarge` for more places than a schema should have."""
         most = max(self.most, other.most)
-        return Gathered(
+        return CollectedEvidence(
             records=self.records + other.records,
             nulls=self.nulls + other.nulls,
-            reasons=added(self.reasons, other.reasons, MOST_REASONS),
-            evidence=weighed(self.evidence.merged(other.evidence, most)),
+            reasons=add_counts(self.reasons, other.reasons, MOST_REASONS),
+            evidence=check_size(self.evidence.merge_with(other.evidence, most)),
             most=most,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
+class DocumentAggregator:
     """The rows' one column holds JSON documents, as texts or bytes in UTF-8."""
 
     most: int
-    answers = Gathered
+    result_type = CollectedEvidence
 
-    def begin(self) -> Callable[[pa.RecordBatch], Mapping[str, Gathered]]:
+    def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, CollectedEvidence]]:
         """See `Asking`."""
-        return self._answer
+        return self._aggregate_batch
 
-    def _answer(self, batch: pa.RecordBatch) -> Mapping[str, Gathered]:
+    def _aggregate_batch(self, batch: pa.RecordBatch) -> Mapping[str, CollectedEvidence]:
         column: Column = batch.column(0)
         documents = column.drop_null().to_pylist()
-        evidence, reasons = of_documents(documents, self.most)
-        reasons = bounded(reasons, MOST_REASONS)
-        return {ALL: Gathered(len(documents), column.null_count, reasons, weighed(evidence), self.most)}
+        evidence, reasons = evidence_of_documents(documents, self.most)
+        reasons = limit_kinds(reasons, MOST_REASONS)
+        return {ALL: CollectedEvidence(len(documents), column.null_count, reasons, check_size(evidence), self.most)}
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowAggregator:
     """The rows themselves are the records; parse: see `columns.of_rows`."""
 
     most: int
     parse: bool = False
-    answers = Gathered
+    result_type = CollectedEvidence
 
-    def begin(self) -> Callable[[pa.RecordBatch], Mapping[str, Gathered]]:
+    def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, CollectedEvidence]]:
         """See `Asking`."""
-        return self._answer
+        return self._aggregate_batch
 
-    def _answer(self, batch: pa.RecordBatch) -> Mapping[str, Gathered]:
-        evidence = weighed(of_rows(batch, most=self.most, parse=self.parse))
-        return {ALL: Gathered(batch.num_rows, evidence=evidence, most=self.most)}
+    def _aggregate_batch(self, batch: pa.RecordBatch) -> Mapping[str, CollectedEvidence]:
+        evidence = check_size(evidence_of_rows(batch, most=self.most, parse=self.parse))
+        return {ALL: CollectedEvidence(batch.num_rows, evidence=evidence, most=self.most)}

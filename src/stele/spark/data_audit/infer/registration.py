@@ -11,7 +11,7 @@ from stele.client import Metadata, ResolvedSchema, Schema, SchemaRegistryClient,
 from stele.client.serdes.schemas import parse_schema
 from stele.errors import Incompatible, Invalid, NotFound
 from stele.formats.capabilities import ANNOTATIONS, HasOutline
-from stele.spark.data_audit.infer.proposal import Proposed
+from stele.spark.data_audit.infer.proposal import ProposedField
 from stele.spark.registry.clients import RegistryLike, as_picklable, get_client, retry_unavailable
 
 PREFIX: Final = "stele.inferred"
@@ -21,7 +21,7 @@ _LONGEST: Final = 300
 """Characters of a property."""
 
 
-class Offer(msgspec.Struct, frozen=True):
+class SchemaOffer(msgspec.Struct, frozen=True):
     """What became of it.
 
     version, id  of the version that has the schema; 0 where it was refused
@@ -36,12 +36,14 @@ class Offer(msgspec.Struct, frozen=True):
     against: tuple[str, ...] = ()
 
     @property
-    def taken(self) -> bool:
+    def is_registered(self) -> bool:
         """Whether the subject has the schema."""
         return self.version > 0
 
 
-def offered(registry: RegistryLike, subject: str, schema: ResolvedSchema, notes: Metadata, *, patience: float) -> Offer:
+def offer_schema(
+    registry: RegistryLike, subject: str, schema: ResolvedSchema, notes: Metadata, *, patience: float
+) -> SchemaOffer:
     """Register a schema with its notes, unless the newest version says the same or the policy refuses it.
 
     Raises `Invalid` for a snapshot, `MalformedSchema`, `ReadOnly`, `RegistryUnreachable`.
@@ -51,27 +53,32 @@ def offered(registry: RegistryLike, subject: str, schema: ResolvedSchema, notes:
     address = as_picklable(registry)
     assert not isinstance(address, SchemaSnapshot)
     client = cast("SchemaRegistryClient", get_client(address))
-    return retry_unavailable(lambda: _offered(client, subject, schema, notes), patience)
+    return retry_unavailable(lambda: _try_offer(client, subject, schema, notes), patience)
 
 
-def _offered(client: SchemaRegistryClient, subject: str, schema: ResolvedSchema, notes: Metadata) -> Offer:
+def _try_offer(client: SchemaRegistryClient, subject: str, schema: ResolvedSchema, notes: Metadata) -> SchemaOffer:
     with suppress(NotFound):
         newest = client.resolve_version(subject)
-        if newest.schema_type == schema.schema_type and _outline(newest) == _outline(schema) is not None:
-            return Offer(subject, newest.version, newest.id, there=True)
+        if (
+            newest.schema_type == schema.schema_type
+            and _comparable_outline(newest) == _comparable_outline(schema) is not None
+        ):
+            return SchemaOffer(subject, newest.version, newest.id, there=True)
     wanted = Schema(schema.text, schema.schema_type, metadata=notes)
     asked = client.check_compatibility(subject, wanted)
     if not asked.is_compatible:
-        return Offer(subject, against=tuple(asked.messages or ()) or ("it is not compatible with earlier versions",))
+        return SchemaOffer(
+            subject, against=tuple(asked.messages or ()) or ("it is not compatible with earlier versions",)
+        )
     try:
         made = client.register(subject, wanted)
     except Incompatible as refusal:  # somebody registered another version meanwhile
-        return Offer(subject, against=(str(refusal),))
+        return SchemaOffer(subject, against=(str(refusal),))
     number = made.version or client.lookup(subject, wanted).version
-    return Offer(subject, number, made.id)
+    return SchemaOffer(subject, number, made.id)
 
 
-def _outline(schema: ResolvedSchema) -> list[Any] | None:
+def _comparable_outline(schema: ResolvedSchema) -> list[Any] | None:
     """What a schema declares but for what only speaks to people; None for formats that cannot tell."""
     parsed = parse_schema(schema)
     if not isinstance(parsed.format, HasOutline):
@@ -82,7 +89,7 @@ def _outline(schema: ResolvedSchema) -> list[Any] | None:
     ]
 
 
-def notes_of(fields: tuple[Proposed, ...], records: int, confidence: float) -> Metadata:
+def make_notes(fields: tuple[ProposedField, ...], records: int, confidence: float) -> Metadata:
     """The notes as properties of a schema, of many fields the least sure ones."""
     properties = {f"{PREFIX}.records": str(records), f"{PREFIX}.confidence": str(confidence)}
     for field in sorted(fields, key=lambda it: it.confidence)[:MOST_NOTES]:

@@ -41,72 +41,76 @@ _MEETING: Final = ({"number", "decimal"}, {"decimal", "text"})
 """Families whose values go between one another."""
 
 
-def by_name(source: Model, target: Model) -> tuple[Adapt, list[Loss]]:
+def map_by_name(source: Model, target: Model) -> tuple[Adapt, list[Loss]]:
     """How data of source become data of target, and what they lose.
 
     A field takes the value of the one of its name, of one of its aliases, or of the only one whose name differs in case
     and underscores alone. A field nothing fills has its default, or null. Raises `CannotConvert` for one that has
     neither, and for types no value can go between.
     """
-    way = _Way(source, target)
-    return way.value(source.root, target.root, ""), way.losses
+    way = _TypeMapper(source, target)
+    return way.map_value(source.root, target.root, ""), way.losses
 
 
-class _Way:
+class _TypeMapper:
     """Goes along two models; a pair of records is entered once."""
 
     def __init__(self, source: Model, target: Model) -> None:
         self._source, self._target = source, target
-        self._known: dict[tuple[str, str], _Within] = {}
+        self._known: dict[tuple[str, str], _RecordMapping] = {}
         self.losses: list[Loss] = []
 
-    def value(self, have: Type, want: Type, path: str) -> Adapt:
+    def map_value(self, have: Type, want: Type, path: str) -> Adapt:
         """How a value that is not null goes from one type to another."""
-        have_named, want_named = self._declared(have, self._source), self._declared(want, self._target)
+        have_named, want_named = self._find_declared(have, self._source), self._find_declared(want, self._target)
         if isinstance(have_named, RecordType) and isinstance(want_named, RecordType):
-            return self._records(have_named, want_named, path)
+            return self._map_records(have_named, want_named, path)
         match have, want:
             case Array(), Array():
-                return _each(self._slot(have.items, want.items, f"{path}[]", (have.nullable, want.nullable)))
+                return _map_items(
+                    self._map_nullable(have.items, want.items, f"{path}[]", (have.nullable, want.nullable))
+                )
             case Map(), Map():
-                return _values(self._slot(have.values, want.values, f"{path}{{}}", (have.nullable, want.nullable)))
+                return _map_values(
+                    self._map_nullable(have.values, want.values, f"{path}{{}}", (have.nullable, want.nullable))
+                )
             case (Union(), _) | (_, Union()) | (_, Scalar(ScalarKind.ANY)):
-                return _same  # the target's model chooses the branch
+                return _keep_value  # the target's model chooses the branch
         if isinstance(have_named, Enumeration) and isinstance(want_named, Enumeration):
             known = {symbol.name for symbol in want_named.symbols}
             missing = [symbol.name for symbol in have_named.symbols if symbol.name not in known]
             if missing:
-                self._lose(path, "SYMBOL", f"The target has no symbol {', '.join(missing)}: such records are dead.")
-            return _same
-        return self._scalar(have_named or have, want_named or want, path)
+                self._add_loss(path, "SYMBOL", f"The target has no symbol {', '.join(missing)}: such records are dead.")
+            return _keep_value
+        return self._map_scalar(have_named or have, want_named or want, path)
 
-    def _records(self, have: RecordType, want: RecordType, path: str) -> Adapt:
+    def _map_records(self, have: RecordType, want: RecordType, path: str) -> Adapt:
         key = have.name, want.name
         if key in self._known:
             return self._known[key]
-        within = self._known[key] = _Within()
-        sources = _Names(have.fields)
-        moves: list[_Move] = []
+        within = self._known[key] = _RecordMapping()
+        sources = _FieldIndex(have.fields)
+        moves: list[_FieldMove] = []
         fills: list[tuple[str, Any]] = []
         used: set[str] = set()
         for field in want.fields:
             at = f"{path}.{field.name}" if path else field.name
-            found = sources.find(field)
+            found = sources.find_field(field)
             if found is None:
-                fills += self._filled(field, at)
+                fills += self._fill_field(field, at)
                 continue
             used.add(found.name)
             nullable = found.nullable or not found.required, field.nullable or not field.required
-            adapt = self._slot(found.type, field.type, at, nullable, field)
-            moves.append(_Move(found.name, field.name, adapt, left_out=not field.nullable and not field.required))
+            adapt = self._map_nullable(found.type, field.type, at, nullable, field)
+            moves.append(_FieldMove(found.name, field.name, adapt, left_out=not field.nullable and not field.required))
         for field in have.fields:
             if field.name not in used:
                 at = f"{path}.{field.name}" if path else field.name
-                self._lose(at, "FIELD", "The target has no field of that name: its values are dropped.")
+                self._add_loss(at, "FIELD", "The target has no field of that name: its values are dropped.")
         within.moves, within.fills = tuple(moves), tuple(fills)
         return within
 
-    def _filled(self, field: RecordField, path: str) -> list[tuple[str, Any]]:
+    def _fill_field(self, field: RecordField, path: str) -> list[tuple[str, Any]]:
         """What a field of the target has that nothing in the source fills."""
         if field.default is not ABSENT:
             why = "The source has no such field: it gets its default."
@@ -119,76 +123,80 @@ class _Way:
             return []
         return [(field.name, None if field.default is ABSENT else field.default)]
 
-    def _slot(
+    def _map_nullable(
         self, have: Type, want: Type, path: str, nullable: tuple[bool, bool], field: RecordField | None = None
     ) -> Adapt:
         """As `value`, for what may be null, in the source and in the target."""
-        inner = self.value(have, want, path)
+        inner = self.map_value(have, want, path)
         instead = None
         if nullable[0] and not nullable[1]:
             if field is not None and field.default is not ABSENT:
                 instead = field.default
-                self._lose(path, "NULL", "The target takes no null: its default stands for it.")
+                self._add_loss(path, "NULL", "The target takes no null: its default stands for it.")
             else:
-                self._lose(path, "NULL", "The target takes no null: records with one are dead.")
+                self._add_loss(path, "NULL", "The target takes no null: records with one are dead.")
         return lambda value: instead if value is None else inner(value)
 
-    def _scalar(self, have: Any, want: Any, path: str) -> Adapt:
+    def _map_scalar(self, have: Any, want: Any, path: str) -> Adapt:
         if have == want or have == Scalar(ScalarKind.ANY):
-            return _same
-        one, other = _family(have), _family(want)
+            return _keep_value
+        one, other = _value_family(have), _value_family(want)
         if one != other and {one, other} not in _MEETING:
-            raise CannotConvert(f"{path or 'the value'}: {_word(have)} does not become {_word(want)}")
-        self._narrower(have, want, path)
+            raise CannotConvert(f"{path or 'the value'}: {_type_word(have)} does not become {_type_word(want)}")
+        self._note_narrowing(have, want, path)
         if one == "decimal" and other == "number":
             whole = isinstance(want, Scalar) and want.kind in _WHOLE
-            return _whole if whole else float
+            return _to_whole_number if whole else float
         if one == "number" and other == "decimal":
             return str
-        return _same
+        return _keep_value
 
-    def _narrower(self, have: Any, want: Any, path: str) -> None:
+    def _note_narrowing(self, have: Any, want: Any, path: str) -> None:
         """Say where values may not fit."""
         if isinstance(have, Scalar) and isinstance(want, Scalar) and have.kind in _NUMBERS and want.kind in _WHOLE:
             least, greatest = INTEGERS.get(want.kind, (None, None))
             low, high = INTEGERS.get(have.kind, (None, None))
             fits = least is None or (low is not None and high is not None and least <= low and high <= (greatest or 0))
             if not fits or have.kind not in _WHOLE:
-                self._lose(path, "RANGE", f"What does not fit {want.kind.value} is dead.")
-        elif _word(have) != _word(want) and not (isinstance(want, Scalar) and want.kind is ScalarKind.STRING):
-            self._lose(path, "TYPE", f"{_word(have)} becomes {_word(want)}: values that are none are dead.")
-        elif _word(have) != _word(want):
-            self._lose(path, "TYPE", f"{_word(have)} becomes text, as the neutral notation has it.", data=False)
+                self._add_loss(path, "RANGE", f"What does not fit {want.kind.value} is dead.")
+        elif _type_word(have) != _type_word(want) and not (isinstance(want, Scalar) and want.kind is ScalarKind.STRING):
+            self._add_loss(
+                path, "TYPE", f"{_type_word(have)} becomes {_type_word(want)}: values that are none are dead."
+            )
+        elif _type_word(have) != _type_word(want):
+            self._add_loss(
+                path, "TYPE", f"{_type_word(have)} becomes text, as the neutral notation has it.", data=False
+            )
 
-    def _lose(self, path: str, what: str, why: str, *, data: bool = True) -> None:
+    def _add_loss(self, path: str, what: str, why: str, *, data: bool = True) -> None:
         self.losses.append(Loss(path, what, why, data))
 
-    def _declared(self, kind: Type, model: Model) -> Any:
+    def _find_declared(self, kind: Type, model: Model) -> Any:
         return model.types[kind.name] if isinstance(kind, TypeReference) else None
 
 
-class _Names:
+class _FieldIndex:
     """Fields by their names, and by what is left of these without case and underscores where that is one's own."""
 
     def __init__(self, fields: Iterable[RecordField]) -> None:
         self._exact = {field.name: field for field in fields}
         self._loose: dict[str, RecordField | None] = {}
         for field in self._exact.values():
-            word = _plain(field.name)
+            word = _loose_name(field.name)
             self._loose[word] = None if word in self._loose else field
 
-    def find(self, wanted: RecordField) -> RecordField | None:
+    def find_field(self, wanted: RecordField) -> RecordField | None:
         for name in (wanted.name, *wanted.aliases):
             if name in self._exact:
                 return self._exact[name]
-        return self._loose.get(_plain(wanted.name))
+        return self._loose.get(_loose_name(wanted.name))
 
 
-def _plain(name: str) -> str:
+def _loose_name(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _family(kind: Any) -> str:
+def _value_family(kind: Any) -> str:
     """What the neutral notation of a type is: text for nearly everything that is no number."""
     match kind:
         case Scalar(scalar) if scalar in _NUMBERS:
@@ -201,10 +209,10 @@ def _family(kind: Any) -> str:
             return "text"
         case Time() | Timestamp() | Duration() | Fixed() | Enumeration():
             return "text"
-    return _word(kind)
+    return _type_word(kind)
 
 
-def _word(kind: Any) -> str:
+def _type_word(kind: Any) -> str:
     match kind:
         case Scalar(scalar):
             return scalar.value
@@ -213,24 +221,24 @@ def _word(kind: Any) -> str:
     return type(kind).__name__.lower()
 
 
-def _same(value: Any) -> Any:
+def _keep_value(value: Any) -> Any:
     return value
 
 
-def _whole(value: Any) -> Any:
+def _to_whole_number(value: Any) -> Any:
     number = float(value)
     return int(number) if number == int(number) else number
 
 
-def _each(inner: Adapt) -> Adapt:
+def _map_items(inner: Adapt) -> Adapt:
     return lambda value: [inner(item) for item in value] if isinstance(value, list) else value
 
 
-def _values(inner: Adapt) -> Adapt:
+def _map_values(inner: Adapt) -> Adapt:
     return lambda value: {key: inner(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-class _Move(NamedTuple):
+class _FieldMove(NamedTuple):
     """A field's way; left_out is whether null means that the target has no such member."""
 
     old: str
@@ -239,11 +247,11 @@ class _Move(NamedTuple):
     left_out: bool
 
 
-class _Within:
+class _RecordMapping:
     """The way between two records, which may lead through itself."""
 
     def __init__(self) -> None:
-        self.moves: tuple[_Move, ...] = ()
+        self.moves: tuple[_FieldMove, ...] = ()
         self.fills: tuple[tuple[str, Any], ...] = ()
 
     def __call__(self, value: Any) -> Any:

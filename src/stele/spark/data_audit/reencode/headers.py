@@ -14,21 +14,21 @@ from stele.wire.cloudevents import PREFIXES
 from stele.wire.confluent import HEADER_NAMES
 
 
-class Merging:
+class HeaderMerger:
     """For records that were on a wire."""
 
     def __init__(self, wire: Wire) -> None:
-        self._stale = _stale(wire)
+        self._stale = _is_stale_header(wire)
 
-    def merged(self, old: Column | None, new: Column | None, rows: int) -> Column:
+    def merge_headers(self, old: Column | None, new: Column | None, rows: int) -> Column:
         """The headers records have: what is left of the old ones, then the new ones."""
         if old is None:
             return pa.nulls(rows, HEADERS) if new is None else new
         before = old.to_pylist()
         after: list[Any] = [None] * rows if new is None else new.to_pylist()
-        return pa.array([self._row(*pair) for pair in zip(before, after, strict=True)], HEADERS)
+        return pa.array([self._merge_row(*pair) for pair in zip(before, after, strict=True)], HEADERS)
 
-    def _row(self, old: Any, new: Any) -> Any:
+    def _merge_row(self, old: Any, new: Any) -> Any:
         if old is None:
             return new
         made = new or []
@@ -43,7 +43,7 @@ class Merging:
         return [*kept, *made]
 
 
-def _stale(wire: Wire) -> Callable[[str], bool]:
+def _is_stale_header(wire: Wire) -> Callable[[str], bool]:
     """Whether a header, by its name in lower case, said which schema a record had, or what the wire needs beside."""
     if isinstance(wire, HeaderGuid):
         name = HEADER_NAMES[wire.field]

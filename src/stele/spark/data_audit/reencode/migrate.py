@@ -16,9 +16,9 @@ from stele.errors import DecodeError, Invalid, SubjectNotFound
 from stele.formats import rulesets
 from stele.formats.conversion.convert import convert_schema
 from stele.formats.conversion.model import Loss
-from stele.spark.data_audit.aggregation import bounded, spark_failures
-from stele.spark.data_audit.reencode.headers import Merging
-from stele.spark.data_audit.reencode.result import Migration, MovedId
+from stele.spark.data_audit.aggregation import limit_kinds, spark_failures
+from stele.spark.data_audit.reencode.headers import HeaderMerger
+from stele.spark.data_audit.reencode.result import Migration, ReencodedId
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import ReadPlan, WritePlan
 from stele.spark.decode.rules import RulesLike
@@ -39,7 +39,7 @@ MOST_REASONS: Final = 200
 
 
 @dataclass(frozen=True)
-class Migrated:
+class MigratedRecords:
     """Old records in their new form. Each DataFrame decodes for itself: `every.persist()` first where both are used.
 
     good   all columns, the records in their new form
@@ -50,17 +50,17 @@ class Migrated:
     good: DataFrame
     dead: DataFrame
     every: DataFrame
-    plan: Plan
+    plan: MigrationPlan
     raw: str
     heads: str | None = None
 
-    def counted(self) -> Migration:
+    def count_records(self) -> Migration:
         """Count, by old id and reason. Runs one Spark job. Raises `JobFailed`."""
-        return _counted(self)
+        return _count_migration(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MigrationPlan:
     """What is done to records. It travels to tasks.
 
     reading  how they are decoded; within one language towards the new schema, else towards the old subject's own
@@ -104,7 +104,7 @@ def migrate(
     rules: RulesLike = "refuse",
     engine: str = "auto",
     patience: float = PATIENCE,
-) -> Migrated:
+) -> MigratedRecords:
     """Write records anew: decoded with the schemas they name, encoded with one version, framed for one wire.
 
     subject      of the old records
@@ -133,7 +133,7 @@ def migrate(
     registry = as_picklable(registry)
     writer = pin_schemas(registry, to_subject or subject, to_version, patience=patience).reader
     old = pin_schemas(registry, subject, patience=patience)
-    chosen = _unframed(registry, subject, schema, patience) if wire == "unframed" else get_wire(wire)
+    chosen = _make_bare_wire(registry, subject, schema, patience) if wire == "unframed" else get_wire(wire)
     target = wire if to_wire is None else to_wire
     same = old.reader.schema_type == writer.schema_type
     reading = plan_read(
@@ -155,12 +155,12 @@ def migrate(
         engine=engine,
     )
     losses = _losses_within(old.reader, writer) if same else _losses_between(old.reader, writer, message, to_message)
-    plan = Plan(reading, writing, to_subject or subject, losses, mode == "FAILFAST")
-    return _mapped(df, column, headers, headers_into, plan)
+    plan = MigrationPlan(reading, writing, to_subject or subject, losses, mode == "FAILFAST")
+    return _map_records(df, column, headers, headers_into, plan)
 
 
 @dataclass(frozen=True, slots=True)
-class Bare(Unframed):
+class BareRecords(Unframed):
     """Records without a frame, of a schema at hand."""
 
     schema: ResolvedSchema = ResolvedSchema("")  # noqa: RUF009 - it cannot change
@@ -171,9 +171,9 @@ class Bare(Unframed):
         return ResolvedId(self.schema, message="")
 
 
-def _unframed(registry: RegistryLike, subject: str, schema: ReaderLike | None, patience: float) -> Wire:
+def _make_bare_wire(registry: RegistryLike, subject: str, schema: ReaderLike | None, patience: float) -> Wire:
     found = pin_schemas(registry, subject, "latest" if schema is None else schema, patience=patience).reader
-    return Bare(found.id, schema=found)
+    return BareRecords(found.id, schema=found)
 
 
 def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]:
@@ -187,10 +187,10 @@ def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]
 
 def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_message: str) -> tuple[Loss, ...]:
     """What the new language cannot say of the old schema, and how fields go by name."""
-    from stele.spark.data_audit.reencode.field_mapping import by_name
-    from stele.spark.data_audit.reencode.transcoders import model_of
+    from stele.spark.data_audit.reencode.field_mapping import map_by_name
+    from stele.spark.data_audit.reencode.transcoders import make_neutral_model
 
-    _, losses = by_name(model_of(old, message), model_of(new, to_message))
+    _, losses = map_by_name(make_neutral_model(old, message), make_neutral_model(new, to_message))
     reader, writer = parse_schema(old), parse_schema(new)
     said = convert_schema(reader.format, reader.parsed, writer.format).losses if not message else []
     return (*losses, *(loss for loss in said if loss.data))
@@ -199,16 +199,18 @@ def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_m
 # --- the job --------------------------------------------------------------------------------------------------------
 
 
-def _mapped(df: DataFrame, column: str, headers: str | None, headers_into: str, plan: Plan) -> Migrated:
+def _map_records(
+    df: DataFrame, column: str, headers: str | None, headers_into: str, plan: MigrationPlan
+) -> MigratedRecords:
     """Columns go by place: c0, c1 … as they were; record, headers, id, reason and the lengths as they become."""
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
     names = df.columns
-    raw = _place(names, column)
+    raw = _column_index(names, column)
     if not isinstance(df.schema.fields[raw].dataType, t.BinaryType | t.NullType):
         raise Invalid(f"framed records are a binary column, {column!r} is {df.schema[column].dataType.simpleString()}")
-    heads = None if headers is None else _place(names, headers)
+    heads = None if headers is None else _column_index(names, headers)
     if heads is None and plan.reading.wire.needs_headers:
         raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
     headed = heads is not None or plan.writing.wire.needs_headers
@@ -220,7 +222,7 @@ def _mapped(df: DataFrame, column: str, headers: str | None, headers_into: str, 
     added = [t.StructField("record", t.BinaryType())]
     added += [t.StructField("headers", pairs)] if headed else []
     added += [t.StructField("id", t.StringType()), t.StructField("reason", t.StringType())]
-    mapped = every.mapInArrow(_Task(plan, raw, heads, headed=headed), t.StructType([*kept, *added]))
+    mapped = every.mapInArrow(_MigrationTask(plan, raw, heads, headed=headed), t.StructType([*kept, *added]))
     news = {raw: "record"} | ({heads: "headers"} if heads is not None else {})
     columns = [f.col(news.get(n, f"c{n}")).alias(name) for n, name in enumerate(names)]
     if headed and heads is None:
@@ -228,12 +230,12 @@ def _mapped(df: DataFrame, column: str, headers: str | None, headers_into: str, 
     good = mapped.where("reason IS NULL").select(*columns)
     error = f.struct(f.col("id").alias("schema_id"), f.col("reason"))
     dead = mapped.where("reason IS NOT NULL").select(*(f"c{n}" for n in range(len(names))), error)
-    return Migrated(
-        good, dead.toDF(*names, _free(names)), mapped, plan, f"c{raw}", None if heads is None else f"c{heads}"
+    return MigratedRecords(
+        good, dead.toDF(*names, _free_name(names)), mapped, plan, f"c{raw}", None if heads is None else f"c{heads}"
     )
 
 
-def _free(names: Sequence[str]) -> str:
+def _free_name(names: Sequence[str]) -> str:
     """A name for the error no column has."""
     name = ERROR
     while name in names:
@@ -241,39 +243,39 @@ def _free(names: Sequence[str]) -> str:
     return name
 
 
-def _place(names: Sequence[str], name: str) -> int:
+def _column_index(names: Sequence[str], name: str) -> int:
     if names.count(name) != 1:
         raise Invalid(f"there is no one column {name!r}: the DataFrame has {', '.join(names)}")
     return names.index(name)
 
 
-class _Task:
+class _MigrationTask:
     """The function Spark maps."""
 
-    def __init__(self, plan: Plan, raw: int, heads: int | None, *, headed: bool) -> None:
+    def __init__(self, plan: MigrationPlan, raw: int, heads: int | None, *, headed: bool) -> None:
         self._plan, self._raw, self._heads, self._headed = plan, raw, heads, headed
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        from stele.spark.data_audit.reencode.transcoders import transcoder
+        from stele.spark.data_audit.reencode.transcoders import make_transcoder
 
-        made = transcoder(self._plan.reading, self._plan.writing)
-        merging = Merging(self._plan.reading.wire)
+        made = make_transcoder(self._plan.reading, self._plan.writing)
+        merging = HeaderMerger(self._plan.reading.wire)
         for batch in batches:
             old = None if self._heads is None else batch.column(self._heads)
             found = made.transcode(batch.column(self._raw), old)
             if self._plan.fail_fast:
-                _fail(found.reasons)
+                _raise_first(found.reasons)
             columns = [*batch.columns, found.records]
             if self._headed:
-                columns.append(merging.merged(old, found.headers, batch.num_rows))
+                columns.append(merging.merge_headers(old, found.headers, batch.num_rows))
             columns += [found.ids.cast(pa.string()), found.reasons]
             names = [*batch.schema.names, "record", *(["headers"] if self._headed else []), "id", "reason"]
             yield pa.RecordBatch.from_arrays(columns, names)
 
 
-def _fail(reasons: Any) -> None:
+def _raise_first(reasons: Any) -> None:
     first = reasons.drop_null()
     if len(first):
         raise DecodeError(first[0].as_py())
@@ -282,7 +284,7 @@ def _fail(reasons: Any) -> None:
 # --- the answer -----------------------------------------------------------------------------------------------------
 
 
-def _counted(found: Migrated) -> Migration:
+def _count_migration(found: MigratedRecords) -> Migration:
     from pyspark.sql import functions as f
 
     plan = found.plan
@@ -315,7 +317,7 @@ def _counted(found: Migrated) -> Migration:
         dead=sum(reasons.values()),
         bytes=sum(row["old"] or 0 for row in rows),
         new_bytes=sum(row["new"] or 0 for row in rows),
-        ids=tuple(MovedId(name, *counts) for name, counts in sorted(ids.items()) if counts[0]),
-        reasons=bounded(reasons, MOST_REASONS),
+        ids=tuple(ReencodedId(name, *counts) for name, counts in sorted(ids.items()) if counts[0]),
+        reasons=limit_kinds(reasons, MOST_REASONS),
         losses=plan.losses,
     )

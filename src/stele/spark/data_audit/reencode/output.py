@@ -9,33 +9,33 @@ import msgspec
 
 from stele.errors import Invalid, InvalidRequest
 from stele.spark.data_audit.aggregation import spark_failures
-from stele.spark.data_audit.reencode.migrate import Migrated
-from stele.spark.data_audit.reencode.result import Migration, Verified
-from stele.spark.data_audit.stored_records import TABLE, TEXTS, load
+from stele.spark.data_audit.reencode.migrate import MigratedRecords
+from stele.spark.data_audit.reencode.result import Migration, Verification
+from stele.spark.data_audit.stored_records import TABLE, TEXTS, load_data
 from stele.spark.functions import from_registry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Existing = Literal["refuse", "append", "overwrite"]
+ExistingData = Literal["refuse", "append", "overwrite"]
 """What to do with records that are where new ones are to go."""
 _SPARK_MODE: Final = {"refuse": "errorifexists", "append": "append", "overwrite": "overwrite"}
 
 
-class Target(msgspec.Struct, frozen=True):
+class OutputTarget(msgspec.Struct, frozen=True):
     """Where records go: a path, or the name of a table where the format is `table`. existing: what may be there."""
 
     path: str
     format: str = "parquet"
-    existing: Existing = "refuse"
+    existing: ExistingData = "refuse"
 
 
-def check_apart(source: str, target: Target, dead: Target, source_format: str) -> None:
+def check_separate(source: str, target: OutputTarget, dead: OutputTarget, source_format: str) -> None:
     """Raise `InvalidRequest` where new records, or dead letters, would go over the old ones or one another."""
     places = {
-        "the old records": _place(source, source_format),
-        "new ones": _place(target.path, target.format),
-        "dead letters": _place(dead.path, dead.format),
+        "the old records": _absolute_location(source, source_format),
+        "new ones": _absolute_location(target.path, target.format),
+        "dead letters": _absolute_location(dead.path, dead.format),
     }
     names = list(places)
     for at, one in enumerate(names):
@@ -45,13 +45,13 @@ def check_apart(source: str, target: Target, dead: Target, source_format: str) -
                 raise InvalidRequest(f"{one} are at {first}, {other} would be at {second}: name places apart")
 
 
-def check_empty(spark: SparkSession, target: Target) -> None:
+def check_empty(spark: SparkSession, target: OutputTarget) -> None:
     """Raise `InvalidRequest` where there is something and nobody said what to do with it."""
-    if target.existing == "refuse" and _is_there(spark, target):
+    if target.existing == "refuse" and _has_data(spark, target):
         raise InvalidRequest(f"there is something at {target.path}: say whether to append to it or to overwrite it")
 
 
-def write(df: DataFrame, target: Target, column: str) -> None:
+def write_records(df: DataFrame, target: OutputTarget, column: str) -> None:
     """Write records; in formats of text their column is base64. Raises `JobFailed`."""
     from pyspark.sql import functions as f
 
@@ -67,24 +67,24 @@ def write(df: DataFrame, target: Target, column: str) -> None:
             writer.format(target.format).option("header", "true").save(target.path)
 
 
-def count(spark: SparkSession, target: Target) -> int:
+def count_records(spark: SparkSession, target: OutputTarget) -> int:
     """Records that are there, none where nothing is. Raises `JobFailed`."""
-    if not _is_there(spark, target):
+    if not _has_data(spark, target):
         return 0
     with spark_failures():
-        return int(load(spark, target.path, target.format).count())
+        return int(load_data(spark, target.path, target.format).count())
 
 
-def verified(
+def verify_records(
     spark: SparkSession,
-    target: Target,
+    target: OutputTarget,
     column: str,
     headers: str | None,
-    moved: Migrated,
+    moved: MigratedRecords,
     *,
     before: int = 0,
     values: bool = False,
-) -> Verified:
+) -> Verification:
     """Read what was written with its own schema, and compare.
 
     before  records that were there already
@@ -99,26 +99,26 @@ def verified(
     if values and (plan.languages[0] != plan.languages[1] or before):
         raise Invalid("values are compared within one schema language, of a target that was empty")
     with spark_failures():
-        there = load(spark, target.path, target.format)
+        there = load_data(spark, target.path, target.format)
         if target.format in TEXTS:
             there = there.withColumn(column, f.unbase64(f.col(_quoted(column))))
-        read = _read(there, column, headers, moved)
-        row = read.agg(f.count("*").alias("n"), f.count_if(f.isnull("value_error")).alias("good"), _digest()).collect()[
-            0
-        ]
+        read = _read_new(there, column, headers, moved)
+        row = read.agg(
+            f.count("*").alias("n"), f.count_if(f.isnull("value_error")).alias("good"), _digest_column()
+        ).collect()[0]
         same = None
         if values:
             old = moved.every.where("reason IS NULL").select(f.col(moved.raw).alias(column), *_old_headers(moved))
-            same = _read_old(old, column, moved).agg(_digest()).collect()[0]["digest"] == row["digest"]
-    return Verified(row["n"], row["good"], before, same)
+            same = _read_old(old, column, moved).agg(_digest_column()).collect()[0]["digest"] == row["digest"]
+    return Verification(row["n"], row["good"], before, same)
 
 
-def settled(migration: Migration, seen: Verified | None) -> Migration:
+def with_verification(migration: Migration, seen: Verification | None) -> Migration:
     """The answer once records are written."""
     return msgspec.structs.replace(migration, written=True, verified=seen)
 
 
-def _read(df: DataFrame, column: str, headers: str | None, moved: Migrated) -> DataFrame:
+def _read_new(df: DataFrame, column: str, headers: str | None, moved: MigratedRecords) -> DataFrame:
     writing = moved.plan.writing
     return from_registry(
         df,
@@ -136,7 +136,7 @@ def _read(df: DataFrame, column: str, headers: str | None, moved: Migrated) -> D
     )
 
 
-def _read_old(df: DataFrame, column: str, moved: Migrated) -> DataFrame:
+def _read_old(df: DataFrame, column: str, moved: MigratedRecords) -> DataFrame:
     reading = moved.plan.reading
     return from_registry(
         df,
@@ -154,13 +154,13 @@ def _read_old(df: DataFrame, column: str, moved: Migrated) -> DataFrame:
     )
 
 
-def _old_headers(moved: Migrated) -> list[Any]:
+def _old_headers(moved: MigratedRecords) -> list[Any]:
     from pyspark.sql import functions as f
 
     return [f.col(moved.heads).alias("headers")] if moved.heads is not None else []
 
 
-def _digest() -> Any:
+def _digest_column() -> Any:
     """A sum over all values, the same in any order."""
     from pyspark.sql import functions as f
 
@@ -168,7 +168,7 @@ def _digest() -> Any:
     return f.sum(f.xxhash64(text).cast("decimal(38, 0)")).alias("digest")
 
 
-def _is_there(spark: SparkSession, target: Target) -> bool:
+def _has_data(spark: SparkSession, target: OutputTarget) -> bool:
     if target.format == TABLE:
         return bool(spark.catalog.tableExists(target.path))
     path = Path(target.path)
@@ -177,14 +177,14 @@ def _is_there(spark: SparkSession, target: Target) -> bool:
         from pyspark.errors import AnalysisException
 
         try:
-            load(spark, target.path, target.format)
+            load_data(spark, target.path, target.format)
         except AnalysisException:
             return False
         return True
     return path.exists() and (path.is_file() or any(path.iterdir()))
 
 
-def _place(path: str, format_: str) -> str:
+def _absolute_location(path: str, format_: str) -> str:
     if format_ == TABLE:
         return f"table {path}"
     return path.rstrip("/") if "://" in path else str(Path(path).resolve())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from stele.formats.conversion.model import Loss
-from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
+from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
 
 
-class MovedId(msgspec.Struct, frozen=True):
+class ReencodedId(msgspec.Struct, frozen=True):
     """The records of one old id ('' without one)."""
 
     id: str
@@ -16,7 +16,7 @@ class MovedId(msgspec.Struct, frozen=True):
     dead: int
 
 
-class Verified(msgspec.Struct, frozen=True):
+class Verification(msgspec.Struct, frozen=True):
     """What reading the new records again showed.
 
     records  that are there; there_before were before
@@ -51,19 +51,19 @@ class Migration(msgspec.Struct, frozen=True):
     dead: int
     bytes: int
     new_bytes: int
-    ids: tuple[MovedId, ...]
+    ids: tuple[ReencodedId, ...]
     reasons: dict[str, int]
     losses: tuple[Loss, ...] = ()
     written: bool = False
-    verified: Verified | None = None
+    verified: Verification | None = None
 
     @property
-    def good(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every record was written, and read again where that was asked."""
-        return not self.dead and self.sound
+        return not self.dead and self.is_sound
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         """Whether what was written is there and can be read, as far as that was looked at."""
         found, alive = self.verified, self.records - self.dead + self.tombstones
         if found is None:
@@ -71,18 +71,18 @@ class Migration(msgspec.Struct, frozen=True):
         new = found.records - found.there_before
         return new == alive and found.read == found.records and found.values is not False
 
-    def report(self) -> Report:
+    def report(self) -> AuditReport:
         """The answer for people."""
-        return _report(self)
+        return _make_report(self)
 
 
-def _report(found: Migration) -> Report:
+def _make_report(found: Migration) -> AuditReport:
     alive = found.records - found.dead
     done = "written" if found.written else "would be written"
-    verdict = f"{several(alive, 'record')} {done} as {found.to_subject} v{found.version}"
+    verdict = f"{pluralize(alive, 'record')} {done} as {found.to_subject} v{found.version}"
     if found.dead:
-        verdict += f", {several(found.dead, 'dead letter')}"
-    if not found.sound:
+        verdict += f", {pluralize(found.dead, 'dead letter')}"
+    if not found.is_sound:
         verdict += "; what was written is not what it should be"
     elif found.verified is not None:
         verdict += "; read again"
@@ -100,10 +100,10 @@ def _report(found: Migration) -> Report:
         facts += [Fact("there", seen.records), Fact("readable", seen.read)]
     if seen is not None and seen.values is not None:
         facts.append(Fact("values", "the same" if seen.values else "different"))
-    return Report(
+    return AuditReport(
         title=f"Migration of {found.subject}",
         verdict=verdict,
-        good=found.good,
+        good=found.is_complete,
         facts=tuple(facts),
         sections=(
             Section(

@@ -14,7 +14,7 @@ from stele.errors import DataError, EncodeError, Invalid
 from stele.formats.conversion import json_values as neutral
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
-from stele.spark.data_audit.reencode.field_mapping import Adapt, by_name
+from stele.spark.data_audit.reencode.field_mapping import Adapt, map_by_name
 from stele.spark.decode.records import ReadPlan, RecordEncoder, WritePlan
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_messages import describe_errors
@@ -27,7 +27,7 @@ _HEAD: Final = 5
 NULL_DATUM: Final = "its datum is null, and the record would be a tombstone"
 
 
-class Transcoded(NamedTuple):
+class TranscodedBatch(NamedTuple):
     """New records, null where the old one is null or bad; their headers where the wire has such; ids and reasons."""
 
     records: Column
@@ -39,12 +39,12 @@ class Transcoded(NamedTuple):
 class Transcoder(Protocol):
     """For one task."""
 
-    def transcode(self, raw: Column, headers: Column | None) -> Transcoded:
+    def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
         """The new records. Raises `RegistryUnreachable`."""
         ...
 
 
-class ByColumns:
+class ColumnTranscoder:
     """Within one schema language: decoded towards the new schema, by the language's own resolution, and encoded."""
 
     def __init__(self, reading: ReadPlan, writing: WritePlan) -> None:
@@ -52,16 +52,18 @@ class ByColumns:
         self._encoder = RecordEncoder(writing)
         self._headed = writing.wire.needs_headers
 
-    def transcode(self, raw: Column, headers: Column | None) -> Transcoded:
+    def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
         """See `Transcoder`."""
         decoded = self._decoder.decode(raw, headers)
         lost = pc.and_(pc.and_(raw.is_valid(), decoded.values.is_null()), pc.invert(decoded.is_bad()))
         reasons = pc.if_else(lost, pa.scalar(NULL_DATUM), describe_errors(decoded))
-        records, made, more = _encoded(decoded.values, self._encoder.encode)
-        return Transcoded(records, made, decoded.schema_ids, pc.coalesce(reasons, more))
+        records, made, more = _encode_with_reasons(decoded.values, self._encoder.encode)
+        return TranscodedBatch(records, made, decoded.schema_ids, pc.coalesce(reasons, more))
 
 
-def _encoded(values: Column, encode: Callable[[Column], list[Column]]) -> tuple[Column, Column | None, Column]:
+def _encode_with_reasons(
+    values: Column, encode: Callable[[Column], list[Column]]
+) -> tuple[Column, Column | None, Column]:
     """Records, headers and reasons; a batch with bad values is halved until these are alone."""
     try:
         made = encode(values)
@@ -71,12 +73,15 @@ def _encoded(values: Column, encode: Callable[[Column], list[Column]]) -> tuple[
             empty = encode(pa.nulls(1, values.type))
             return empty[0], empty[1] if len(empty) > 1 else None, pa.array([str(error)], pa.string())
     middle = len(values) // 2
-    one, other = _encoded(values.slice(0, middle), encode), _encoded(values.slice(middle), encode)
+    one, other = (
+        _encode_with_reasons(values.slice(0, middle), encode),
+        _encode_with_reasons(values.slice(middle), encode),
+    )
     headers = None if one[1] is None or other[1] is None else pa.concat_arrays([one[1], other[1]])
     return pa.concat_arrays([one[0], other[0]]), headers, pa.concat_arrays([one[2], other[2]])
 
 
-class ByValues:
+class ValueTranscoder:
     """From one schema language to another: decoded by the old one's codec and resolution, mapped by name, encoded."""
 
     def __init__(self, reading: ReadPlan, writing: WritePlan) -> None:
@@ -86,10 +91,10 @@ class ByValues:
         self._framer = writing.framer or Prefix().framer(writing.writer, writing.message, writing.registry)
         self._message = target.message
         self._reader, writer = parse_schema(target.pinned.reader), parse_schema(writing.writer)
-        self._source = model_of(target.pinned.reader, target.message)
-        self._target = model_of(writing.writer, writing.message)
-        self._adapt: Adapt = by_name(self._source, self._target)[0]
-        self._encode = _codec(writer, None, writing.message).encode
+        self._source = make_neutral_model(target.pinned.reader, target.message)
+        self._target = make_neutral_model(writing.writer, writing.message)
+        self._adapt: Adapt = map_by_name(self._source, self._target)[0]
+        self._encode = _make_codec(writer, None, writing.message).encode
         self._is_json = writer.format.name == "json"  # whose data are the neutral notation
         self._indexes = b""
         if writer.format.name == "protobuf":
@@ -97,22 +102,22 @@ class ByValues:
             self._indexes = encode_indexes(indexes_of(writer.parsed, message))
         self._decoders: dict[tuple[int, str], Callable[[bytes], Any]] = {}
 
-    def transcode(self, raw: Column, headers: Column | None) -> Transcoded:
+    def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
         """See `Transcoder`."""
         frames = self._normalizer.normalize(raw, headers)
         payloads: list[bytes | None] = []
         reasons: list[str | None] = describe_errors(frames).to_pylist()
         for row, frame in enumerate(frames.frames.to_pylist()):
-            made, why = (None, None) if frame is None else self._row(frame, padded=frames.padded)
+            made, why = (None, None) if frame is None else self._transcode_record(frame, padded=frames.padded)
             payloads.append(made)
             reasons[row] = reasons[row] or why
         records, made_headers = self._framer(pa.array(payloads, pa.binary()), self._indexes)
-        return Transcoded(records, made_headers, frames.schema_ids, pa.array(reasons, pa.string()))
+        return TranscodedBatch(records, made_headers, frames.schema_ids, pa.array(reasons, pa.string()))
 
-    def _row(self, frame: bytes, *, padded: bool) -> tuple[bytes | None, str | None]:
+    def _transcode_record(self, frame: bytes, *, padded: bool) -> tuple[bytes | None, str | None]:
         number = int.from_bytes(frame[1:_HEAD], "big", signed=True)
         try:
-            value = neutral.to_json_value(self._source, self._datum(number, frame[_HEAD:], padded=padded))
+            value = neutral.to_json_value(self._source, self._decode_datum(number, frame[_HEAD:], padded=padded))
             if value is None:
                 return None, NULL_DATUM
             adapted = self._adapt(value)
@@ -120,7 +125,7 @@ class ByValues:
         except (DataError, Invalid, ValueError, ArithmeticError) as error:
             return None, str(error)
 
-    def _datum(self, number: int, data: bytes, *, padded: bool) -> Any:
+    def _decode_datum(self, number: int, data: bytes, *, padded: bool) -> Any:
         """The datum of a payload, towards the reader's schema. Raises `DataError`, `Invalid`."""
         schema = self._normalizer.find_schema(number)
         if schema is None:
@@ -133,7 +138,7 @@ class ByValues:
         if decode is None:
             if schema.schema_type != self._reader.schema.schema_type:
                 raise DataError(f"the schema is {schema.schema_type}, and not {self._reader.schema.schema_type}")
-            decode = self._decoders[number, name] = _codec(parse_schema(schema), self._reader, name).decode
+            decode = self._decoders[number, name] = _make_codec(parse_schema(schema), self._reader, name).decode
         try:
             return decode(data)
         except DataError:
@@ -143,7 +148,7 @@ class ByValues:
             return decode(data.rstrip(b"\0"))
 
 
-def model_of(schema: ResolvedSchema, message: str = "") -> Any:
+def make_neutral_model(schema: ResolvedSchema, message: str = "") -> Any:
     """The neutral model of a schema's data. Raises `CannotConvert` for a language that has none."""
     found = parse_schema(schema)
     to_model: Any = getattr(found.format, "to_model", None)
@@ -152,14 +157,14 @@ def model_of(schema: ResolvedSchema, message: str = "") -> Any:
     return (to_model(found.parsed, message) if message else to_model(found.parsed))[0]
 
 
-def _codec(writer: ParsedSchema, reader: ParsedSchema | None, message: str) -> Any:
+def _make_codec(writer: ParsedSchema, reader: ParsedSchema | None, message: str) -> Any:
     if writer.format.name == "protobuf":
         return ProtobufCodec(writer.parsed, None if reader is None else reader.parsed, message)
     return writer.format.codec(writer.parsed, None if reader is None else reader.parsed)
 
 
-def transcoder(reading: ReadPlan, writing: WritePlan) -> Transcoder:
+def make_transcoder(reading: ReadPlan, writing: WritePlan) -> Transcoder:
     """By columns where reader and writer speak one language, which is quicker; else by values."""
     if reading.targets[0].pinned.reader.schema_type == writing.writer.schema_type:
-        return ByColumns(reading, writing)
-    return ByValues(reading, writing)
+        return ColumnTranscoder(reading, writing)
+    return ValueTranscoder(reading, writing)

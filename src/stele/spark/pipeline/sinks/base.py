@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from stele.spark.pipeline.schema_evolution import Abilities, Change
+from stele.spark.pipeline.schema_evolution import ColumnChange, TableCapabilities
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,15 +21,15 @@ class Sink(Protocol):
         ...
 
     @property
-    def abilities(self) -> Abilities:
+    def capabilities(self) -> TableCapabilities:
         """Which changes it can take."""
         ...
 
-    def columns(self) -> StructType | None:
+    def load_columns(self) -> StructType | None:
         """Its columns now, None while there is no table."""
         ...
 
-    def change(self, changes: Sequence[Change], wanted: StructType) -> None:
+    def apply_changes(self, changes: Sequence[ColumnChange], wanted: StructType) -> None:
         """Apply planned changes (`create`, `add`, `widen`, `rename`), so that it holds what is wanted.
 
         Changes that another writer made meanwhile are no error. Columns that are created or added are nullable, at
@@ -37,7 +37,7 @@ class Sink(Protocol):
         """
         ...
 
-    def append(self, rows: DataFrame, application: str, batch: int) -> None:
+    def append_batch(self, rows: DataFrame, application: str, batch: int) -> None:
         """Add a batch's rows, all or none, and once: nothing happens when that batch is in the table already.
 
         rows have exactly the columns of the table (`columns()`), in its order. Batches of one application come in
@@ -45,6 +45,6 @@ class Sink(Protocol):
         """
         ...
 
-    def read(self) -> DataFrame:
+    def read_table(self) -> DataFrame:
         """The table. Raises `NotFound` while there is none."""
         ...

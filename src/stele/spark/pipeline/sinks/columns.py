@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from stele.spark.pipeline.schema_evolution import Change, Path, holds
+from stele.spark.pipeline.schema_evolution import ColumnChange, ColumnPath, can_hold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructField, StructType
 
 
-def type_at(schema: StructType, path: Path) -> DataType | None:
+def find_type(schema: StructType, path: ColumnPath) -> DataType | None:
     """The type of a column, None when there is no such column. Names must match to the letter."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -30,68 +30,69 @@ def type_at(schema: StructType, path: Path) -> DataType | None:
     return found
 
 
-def done(change: Change, has: StructType, wanted: StructType) -> bool:
+def is_applied(change: ColumnChange, has: StructType, wanted: StructType) -> bool:
     """Whether a table with these columns needs the change no more, whoever made it."""
-    found = type_at(has, change.path)
+    found = find_type(has, change.path)
     match change.kind:
         case "rename":
-            return found is None or type_at(has, (*change.path[:-1], change.to)) is not None
+            return found is None or find_type(has, (*change.path[:-1], change.to)) is not None
         case "add":
             return found is not None
         case "widen":
-            type_ = type_at(wanted, change.path)
-            return found is not None and type_ is not None and (found == type_ or holds(found, type_))
+            type_ = find_type(wanted, change.path)
+            return found is not None and type_ is not None and (found == type_ or can_hold(found, type_))
         case _:
             return True
 
 
-def nullable(type_: DataType) -> DataType:
+def make_nullable(type_: DataType) -> DataType:
     """The type with nulls allowed at every depth, except where keys of maps are, and without metadata."""
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
     match type_:
         case StructType():
-            return StructType([StructField(field.name, nullable(field.dataType)) for field in type_.fields])
+            return StructType([StructField(field.name, make_nullable(field.dataType)) for field in type_.fields])
         case ArrayType():
-            return ArrayType(nullable(type_.elementType))
+            return ArrayType(make_nullable(type_.elementType))
         case MapType():
-            return MapType(nullable(type_.keyType), nullable(type_.valueType))
+            return MapType(make_nullable(type_.keyType), make_nullable(type_.valueType))
         case _:
             return type_
 
 
-def quoted(parts: Sequence[str]) -> str:
+def quote_path(parts: Sequence[str]) -> str:
     """A path or a table's name for SQL."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
-def literal(text: str) -> str:
+def quote_string(text: str) -> str:
     """A string for SQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
-def sql_type(type_: DataType) -> str:
+def format_type(type_: DataType) -> str:
     """The type as SQL takes it, with any names of fields."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     match type_:
         case StructType():
-            return f"struct<{', '.join(f'{quoted([each.name])}: {sql_type(each.dataType)}' for each in type_.fields)}>"
+            fields = (f"{quote_path([each.name])}: {format_type(each.dataType)}" for each in type_.fields)
+            return f"struct<{', '.join(fields)}>"
         case ArrayType():
-            return f"array<{sql_type(type_.elementType)}>"
+            return f"array<{format_type(type_.elementType)}>"
         case MapType():
-            return f"map<{sql_type(type_.keyType)}, {sql_type(type_.valueType)}>"
+            return f"map<{format_type(type_.keyType)}, {format_type(type_.valueType)}>"
         case _:
             return type_.simpleString()
 
 
-def sql_columns(schema: StructType) -> str:
+def format_columns(schema: StructType) -> str:
     """What stands between the parentheses of CREATE TABLE."""
-    return ", ".join(f"{quoted([field.name])} {sql_type(field.dataType)}" for field in schema.fields)
+    return ", ".join(f"{quote_path([field.name])} {format_type(field.dataType)}" for field in schema.fields)
 
 
-def filled(rows: DataFrame, columns: StructType) -> DataFrame:
+def add_missing_columns(rows: DataFrame, columns: StructType) -> DataFrame:
     """The rows with nulls for columns at the top that the table has gained since they were made, in its order."""
     from pyspark.sql import functions as f
 
@@ -99,23 +100,23 @@ def filled(rows: DataFrame, columns: StructType) -> DataFrame:
         return rows
     there = set(rows.columns)
     chosen = [
-        f.col(quoted([field.name])) if field.name in there else f.lit(None).cast(field.dataType).alias(field.name)
+        f.col(quote_path([field.name])) if field.name in there else f.lit(None).cast(field.dataType).alias(field.name)
         for field in columns.fields
     ]
     return rows.select(*chosen)
 
 
-def applied(table: StructType, changes: Sequence[Change], wanted: StructType) -> StructType:
+def change_schema(table: StructType, changes: Sequence[ColumnChange], wanted: StructType) -> StructType:
     """The columns of a table after its changes, in plain words: what `Sink.change` comes to."""
     for change in changes:
-        type_ = type_at(wanted, change.path)
+        type_ = find_type(wanted, change.path)
         match change.kind:
             case "rename":
-                table = _edited(table, change.path[:-1], _renamed(change.path[-1], change.to))
+                table = _edit_type(table, change.path[:-1], _rename_edit(change.path[-1], change.to))
             case "add" if type_ is not None:
-                table = _edited(table, change.path[:-1], _added(change.path[-1], nullable(type_)))
+                table = _edit_type(table, change.path[:-1], _add_edit(change.path[-1], make_nullable(type_)))
             case "widen" if type_ is not None:
-                table = _edited(table, change.path, _replaced(type_))
+                table = _edit_type(table, change.path, _replace_edit(type_))
     return table
 
 
@@ -123,7 +124,7 @@ _T = TypeVar("_T", bound="DataType")
 _Edit: TypeAlias = "Callable[[DataType], DataType]"
 
 
-def _edited(type_: _T, path: Path, edit: _Edit) -> _T:
+def _edit_type(type_: _T, path: ColumnPath, edit: _Edit) -> _T:
     """The type with one of its parts edited."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -133,23 +134,23 @@ def _edited(type_: _T, path: Path, edit: _Edit) -> _T:
     made: DataType = type_
     match type_:
         case StructType():
-            made = StructType([_field(each, rest, edit) if each.name == part else each for each in type_.fields])
+            made = StructType([_edit_field(each, rest, edit) if each.name == part else each for each in type_.fields])
         case ArrayType():
-            made = ArrayType(_edited(type_.elementType, rest, edit), type_.containsNull)
+            made = ArrayType(_edit_type(type_.elementType, rest, edit), type_.containsNull)
         case MapType() if part == "key":
-            made = MapType(_edited(type_.keyType, rest, edit), type_.valueType, type_.valueContainsNull)
+            made = MapType(_edit_type(type_.keyType, rest, edit), type_.valueType, type_.valueContainsNull)
         case MapType():
-            made = MapType(type_.keyType, _edited(type_.valueType, rest, edit), type_.valueContainsNull)
+            made = MapType(type_.keyType, _edit_type(type_.valueType, rest, edit), type_.valueContainsNull)
     return cast("_T", made)
 
 
-def _field(field: StructField, path: Path, edit: _Edit) -> StructField:
+def _edit_field(field: StructField, path: ColumnPath, edit: _Edit) -> StructField:
     from pyspark.sql.types import StructField
 
-    return StructField(field.name, _edited(field.dataType, path, edit), field.nullable, field.metadata)
+    return StructField(field.name, _edit_type(field.dataType, path, edit), field.nullable, field.metadata)
 
 
-def _renamed(old: str, new: str) -> _Edit:
+def _rename_edit(old: str, new: str) -> _Edit:
     from pyspark.sql.types import StructField, StructType
 
     def edit(type_: DataType) -> DataType:
@@ -164,7 +165,7 @@ def _renamed(old: str, new: str) -> _Edit:
     return edit
 
 
-def _added(name: str, type_: DataType) -> _Edit:
+def _add_edit(name: str, type_: DataType) -> _Edit:
     from pyspark.sql.types import StructField, StructType
 
     def edit(struct: DataType) -> DataType:
@@ -174,5 +175,5 @@ def _added(name: str, type_: DataType) -> _Edit:
     return edit
 
 
-def _replaced(type_: DataType) -> _Edit:
+def _replace_edit(type_: DataType) -> _Edit:
     return lambda _: type_

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import TableConfig
-from stele.spark.pipeline.schema_evolution import Abilities
-from stele.spark.pipeline.schema_evolution import widens as iceberg_widens
-from stele.spark.pipeline.sinks.columns import filled, quoted
-from stele.spark.pipeline.sinks.jvm import java_session, jvm, need_class
-from stele.spark.pipeline.sinks.sql_table import SqlTable, first_line, properties, refusals
+from stele.spark.pipeline.schema_evolution import TableCapabilities
+from stele.spark.pipeline.schema_evolution import can_widen as iceberg_widens
+from stele.spark.pipeline.sinks.columns import add_missing_columns, quote_path
+from stele.spark.pipeline.sinks.jvm import get_java_session, get_jvm, require_class
+from stele.spark.pipeline.sinks.sql_table import SqlTable, first_line, format_properties, spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,7 @@ ADVICE: Final = (
 
 _PASSING: Final = ("[DELTA_METADATA_CHANGED", "[DELTA_PROTOCOL_CHANGED", "[DELTA_CONCURRENT_")
 """What Delta says when it refuses an append because another writer came first; PySpark does not know such errors."""
-TRIES: Final = 5
+MAX_ATTEMPTS: Final = 5
 """How often an append is tried then."""
 
 
@@ -44,48 +44,48 @@ class DeltaSink(SqlTable):
     """
 
     def __init__(self, spark: SparkSession, config: TableConfig, name: str) -> None:
-        need_class(spark, "io.delta.tables.DeltaTable", ADVICE)
+        require_class(spark, "io.delta.tables.DeltaTable", ADVICE)
         if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
             raise Invalid(ADVICE)
         self._folder = ""
         if config.warehouse:
             self._folder = f"{config.warehouse.rstrip('/')}/{'/'.join(name.split('.'))}"
-            super().__init__(spark, name, quoted(["delta", self._folder]))
+            super().__init__(spark, name, quote_path(["delta", self._folder]))
         else:
             parts = [config.catalog or spark.catalog.currentCatalog(), *name.split(".")]
-            super().__init__(spark, name, quoted(parts))
+            super().__init__(spark, name, quote_path(parts))
 
     @property
-    def abilities(self) -> Abilities:
+    def capabilities(self) -> TableCapabilities:
         """Nested columns always; names and types where the table's properties allow."""
         found = PROPERTIES
-        if self.columns() is not None:
-            found = dict(self._spark.sql(f"SHOW TBLPROPERTIES {self._place}").collect())
+        if self.load_columns() is not None:
+            found = dict(self._spark.sql(f"SHOW TBLPROPERTIES {self._sql_name}").collect())
         can_widen = found.get(WIDENING) == "true"
-        return Abilities(
-            nested=True, rename=found.get(MAPPING) in {"name", "id"}, widens=widens if can_widen else never
+        return TableCapabilities(
+            nested=True, rename=found.get(MAPPING) in {"name", "id"}, widens=can_widen_delta if can_widen else never
         )
 
-    def columns(self) -> StructType | None:
+    def load_columns(self) -> StructType | None:
         """Its columns now, None while there is no table."""
-        if not self._there():
+        if not self._table_exists():
             return None
-        return self._spark.table(self._place).schema
+        return self._spark.table(self._sql_name).schema
 
-    def append(self, rows: DataFrame, application: str, batch: int) -> None:
+    def append_batch(self, rows: DataFrame, application: str, batch: int) -> None:
         """Add the rows in one commit that carries the batch; see `Sink`."""
         if rows.isEmpty():
             return
-        for left in reversed(range(TRIES)):
-            writer = filled(rows, self._needed()).write.format("delta").mode("append")
+        for left in reversed(range(MAX_ATTEMPTS)):
+            writer = add_missing_columns(rows, self._require_columns()).write.format("delta").mode("append")
             writer = writer.option("txnAppId", application).option("txnVersion", batch)
             try:
                 if self._folder:
                     writer.save(self._folder)
                 else:
-                    writer.saveAsTable(self._place)
+                    writer.saveAsTable(self._sql_name)
                 return
-            except refusals() as error:
+            except spark_errors() as error:
                 if not any(word in str(error) for word in _PASSING):
                     raise
                 if not left:
@@ -93,21 +93,22 @@ class DeltaSink(SqlTable):
                         f"other writers keep changing the table {self._name}: {first_line(error)}"
                     ) from error
 
-    def _create(self, columns: str) -> None:
+    def _create_table(self, columns: str) -> None:
         if not self._folder:
-            self._sql(f"CREATE NAMESPACE IF NOT EXISTS {self._place.rpartition('.')[0]}")
-        self._sql(
-            f"CREATE TABLE IF NOT EXISTS {self._place} ({columns}) USING delta TBLPROPERTIES ({properties(PROPERTIES)})"
+            self._run_sql(f"CREATE NAMESPACE IF NOT EXISTS {self._sql_name.rpartition('.')[0]}")
+        self._run_sql(
+            f"CREATE TABLE IF NOT EXISTS {self._sql_name} ({columns}) USING delta "
+            f"TBLPROPERTIES ({format_properties(PROPERTIES)})"
         )
 
-    def _there(self) -> bool:
+    def _table_exists(self) -> bool:
         if not self._folder:
-            return self._spark.catalog.tableExists(self._place)
-        tables = jvm(self._spark).io.delta.tables.DeltaTable
-        return bool(tables.isDeltaTable(java_session(self._spark), self._folder))
+            return self._spark.catalog.tableExists(self._sql_name)
+        tables = get_jvm(self._spark).io.delta.tables.DeltaTable
+        return bool(tables.isDeltaTable(get_java_session(self._spark), self._folder))
 
 
-def widens(has: DataType, wanted: DataType) -> bool:
+def can_widen_delta(has: DataType, wanted: DataType) -> bool:
     """The widenings of Delta: those of Iceberg, whole numbers to double and decimal, decimals to a longer scale."""
     from pyspark.sql.types import DecimalType
 

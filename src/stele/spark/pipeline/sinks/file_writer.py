@@ -30,7 +30,7 @@ FILE_BYTES: Final = 512 << 20
 """A file that has become this long is followed by another."""
 
 
-class Target(NamedTuple):
+class FileTarget(NamedTuple):
     """What a task needs to write files of a table; travels to the executors.
 
     schema      the table's columns as Arrow, with Iceberg's field ids
@@ -45,17 +45,17 @@ class Target(NamedTuple):
     properties: dict[str, str]
 
 
-class WriteFiles:
+class PartitionWriter:
     """The function Spark maps over the partitions of a batch, whose columns are called by these names."""
 
-    def __init__(self, target: Target, names: Sequence[str]) -> None:
+    def __init__(self, target: FileTarget, names: Sequence[str]) -> None:
         self._target, self._names = target, list(names)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows; one answer per partition."""
         with FileWriter(self._target) as writer:
             for batch in batches:
-                writer.write(pa.RecordBatch.from_arrays(batch.columns, names=self._names))
+                writer.write_rows(pa.RecordBatch.from_arrays(batch.columns, names=self._names))
         columns: dict[str, Any] = {"path": list(writer.files), "rows": list(writer.files.values())}
         yield pa.RecordBatch.from_pydict(columns, RESULT)
 
@@ -66,7 +66,7 @@ class FileWriter:
     files  what was written: rows by path
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: FileTarget) -> None:
         self._target = target
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
@@ -81,13 +81,13 @@ class FileWriter:
 
     def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
         if failure is None:
-            self._flush()
-        self._close()
+            self._write_row_group()
+        self._close_file()
         if failure is not None:
             for path in self.files:
                 self._io.delete(path)
 
-    def write(self, rows: pa.RecordBatch) -> None:
+    def write_rows(self, rows: pa.RecordBatch) -> None:
         """Append rows. Raises `Invalid` for a null where the table allows none."""
         if not rows.num_rows:
             return
@@ -95,19 +95,19 @@ class FileWriter:
         self._rows += rows.num_rows
         self._bytes += rows.nbytes
         if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
-            self._flush()
+            self._write_row_group()
 
-    def _flush(self) -> None:
+    def _write_row_group(self) -> None:
         if not self._waiting:
             return
-        writer = self._writer or self._open()
+        writer = self._writer or self._open_file()
         writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=self._rows)
         self.files[self._path] += self._rows
         self._waiting, self._rows, self._bytes = [], 0, 0
         if self._stream.tell() >= FILE_BYTES:
-            self._close()
+            self._close_file()
 
-    def _open(self) -> pq.ParquetWriter:
+    def _open_file(self) -> pq.ParquetWriter:
         from pyiceberg.io import load_file_io
 
         self._path = f"{self._target.folder}/{self._target.prefix}{uuid4()}.parquet"
@@ -117,7 +117,7 @@ class FileWriter:
         self._writer = pq.ParquetWriter(self._stream, self._target.schema, compression="zstd")
         return self._writer
 
-    def _close(self) -> None:
+    def _close_file(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._stream.close()
@@ -129,32 +129,32 @@ def table_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field in schema:
         place = rows.schema.get_field_index(field.name)
-        found = pa.nulls(rows.num_rows, field.type) if place < 0 else conformed(rows.column(place), field.type)
+        found = pa.nulls(rows.num_rows, field.type) if place < 0 else conform_column(rows.column(place), field.type)
         if not field.nullable and found.null_count:
             raise Invalid(f"column {field.name} of the table must have a value in every row")
         columns.append(found)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def conformed(column: Column, type_: ArrowType) -> Column:
+def conform_column(column: Column, type_: ArrowType) -> Column:
     """A column in the table's type: wider numbers, and null for nested fields it does not have."""
     if pa.types.is_struct(type_):
         parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
         children = [
-            conformed(parts[field.name], field.type) if field.name in parts else pa.nulls(len(column), field.type)
+            conform_column(parts[field.name], field.type) if field.name in parts else pa.nulls(len(column), field.type)
             for field in type_
         ]
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=column.is_null())
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         make = pa.LargeListArray if pa.types.is_large_list(type_) else pa.ListArray
-        return make.from_arrays(_offsets(column), conformed(column.values, type_.value_type), type=type_)
+        return make.from_arrays(_null_offsets(column), conform_column(column.values, type_.value_type), type=type_)
     if pa.types.is_map(type_):
-        keys, items = conformed(column.keys, type_.key_type), conformed(column.items, type_.item_type)
-        return pa.MapArray.from_arrays(_offsets(column), keys, items, type=type_)  # type: ignore[call-overload]  # the stubs lag behind
+        keys, items = conform_column(column.keys, type_.key_type), conform_column(column.items, type_.item_type)
+        return pa.MapArray.from_arrays(_null_offsets(column), keys, items, type=type_)  # type: ignore[call-overload]  # the stubs lag behind
     return column if column.type == type_ else column.cast(type_)
 
 
-def _offsets(column: Column) -> Column:
+def _null_offsets(column: Column) -> Column:
     """Offsets of a list or map in which a null entry marks a null list, as `from_arrays` wants them."""
     if not column.null_count:
         return column.offsets

@@ -5,60 +5,60 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from stele.spark.pipeline.sinks.jvm import java_session, jvm
+from stele.spark.pipeline.sinks.jvm import get_java_session, get_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Folder:
+class HadoopFolder:
     """A folder, which need not exist; paths are below it."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self._jvm = jvm(spark)
+        self._jvm = get_jvm(spark)
         self.path = path.rstrip("/")
-        self._files: Any = self._full("").getFileSystem(java_session(spark).sessionState().newHadoopConf())
+        self._files: Any = self._java_path("").getFileSystem(get_java_session(spark).sessionState().newHadoopConf())
 
-    def full(self, path: str) -> str:
+    def full_path(self, path: str) -> str:
         """The whole path."""
         return f"{self.path}/{path}" if path else self.path
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder."""
-        return bool(self._files.exists(self._full(path)))
+        return bool(self._files.exists(self._java_path(path)))
 
-    def names(self, path: str, *, folders: bool = False) -> list[str]:
+    def list_names(self, path: str, *, folders: bool = False) -> list[str]:
         """The names of the files in a folder, or of the folders in it, sorted; none when there is no folder."""
         if not self.exists(path):
             return []
-        found = self._files.listStatus(self._full(path))
+        found = self._files.listStatus(self._java_path(path))
         return sorted(each.getPath().getName() for each in found if bool(each.isDirectory()) == folders)
 
-    def read(self, path: str) -> str:
+    def read_text(self, path: str) -> str:
         """A small file's text."""
-        stream = self._files.open(self._full(path))
+        stream = self._files.open(self._java_path(path))
         try:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:
             stream.close()
 
-    def write(self, path: str, text: str) -> None:
+    def write_text(self, path: str, text: str) -> None:
         """Write a small file that is not there yet; it appears whole or not at all."""
         folder, _, name = path.rpartition("/")
         draft = f"{folder}/.{name}.{uuid4()}".lstrip("/")
-        stream = self._files.create(self._full(draft), False)
+        stream = self._files.create(self._java_path(draft), False)
         stream.write(bytearray(text.encode()))
         stream.close()
-        self.move(draft, path)
+        self.move_file(draft, path)
 
-    def move(self, path: str, to: str) -> None:
+    def move_file(self, path: str, to: str) -> None:
         """Give a file another path, at which there is nothing yet. Raises `OSError` when that fails."""
-        if not self._files.rename(self._full(path), self._full(to)):
-            raise OSError(f"{self.full(path)} cannot be renamed to {self.full(to)}")
+        if not self._files.rename(self._java_path(path), self._java_path(to)):
+            raise OSError(f"{self.full_path(path)} cannot be renamed to {self.full_path(to)}")
 
-    def delete(self, path: str) -> None:
+    def delete_path(self, path: str) -> None:
         """Delete a file, or a folder with all that is in it, if it is there."""
-        self._files.delete(self._full(path), True)
+        self._files.delete(self._java_path(path), True)
 
-    def _full(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self.full(path))
+    def _java_path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self.full_path(path))

@@ -28,23 +28,25 @@ TOGETHER: Final = 50
 """Snapshots are dropped when so many may go, not one with every batch."""
 
 
-def sweep(table: Table, folder: str, keep: frozenset[str] = frozenset()) -> list[str]:
+def delete_unreferenced(table: Table, folder: str, keep: frozenset[str] = frozenset()) -> list[str]:
     """Delete the files of a folder that no snapshot of the table names, but those to keep; say which they were."""
-    strange = {path for path in _files(table, folder) if _tail(path) not in {_tail(each) for each in keep}}
+    strange = {
+        path for path in _list_files(table, folder) if _file_name(path) not in {_file_name(each) for each in keep}
+    }
     if strange:
-        named = {_tail(path) for path in _named(table)}
-        strange = {path for path in strange if _tail(path) not in named}
+        named = {_file_name(path) for path in _referenced_files(table)}
+        strange = {path for path in strange if _file_name(path) not in named}
     for path in strange:
         table.io.delete(path)
     return sorted(strange)
 
 
-def _tail(path: str) -> str:
+def _file_name(path: str) -> str:
     """A file's own name, which has a UUID in it: one file may be addressed in several ways (`file:/x`, `/x`)."""
     return path.rpartition("/")[2]
 
 
-def _files(table: Table, folder: str) -> Iterator[str]:
+def _list_files(table: Table, folder: str) -> Iterator[str]:
     from pyarrow.fs import FileSelector, FileType
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
@@ -57,7 +59,7 @@ def _files(table: Table, folder: str) -> Iterator[str]:
             yield f"{folder}/{found.base_name}"
 
 
-def _named(table: Table) -> Iterator[str]:
+def _referenced_files(table: Table) -> Iterator[str]:
     """The data files that any snapshot of the table names."""
     seen: set[str] = set()
     for snapshot in table.snapshots():
@@ -67,7 +69,7 @@ def _named(table: Table) -> Iterator[str]:
                 yield from (entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io))
 
 
-def expire(table: Table) -> int:
+def expire_snapshots(table: Table) -> int:
     """Forget old snapshots as the table's properties tell, and delete what only they needed of the metadata.
 
     Tables without these properties keep all theirs. Data files stay, those too that another writer has replaced.
@@ -75,7 +77,7 @@ def expire(table: Table) -> int:
     """
     from pyiceberg.exceptions import CommitFailedException
 
-    old = _old(table)
+    old = _expirable_snapshots(table)
     if len(old) < TOGETHER:
         return 0
     before = {path for snapshot in old for path in _metadata_files(table, snapshot)}
@@ -90,7 +92,7 @@ def expire(table: Table) -> int:
     return len(old)
 
 
-def _old(table: Table) -> list[Snapshot]:
+def _expirable_snapshots(table: Table) -> list[Snapshot]:
     """The snapshots that may go: not among the newest ones, not younger than told, and no branch or tag is there."""
     least, oldest = table.properties.get(LEAST, ""), table.properties.get(OLDEST, "")
     if not (re.fullmatch(r"\d+", least) and re.fullmatch(r"\d+", oldest)):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from stele.errors import Invalid
 from stele.spark.pipeline.config import TableConfig
-from stele.spark.pipeline.schema_evolution import Abilities, widens
-from stele.spark.pipeline.sinks.columns import filled, literal, quoted
-from stele.spark.pipeline.sinks.jvm import need_class
-from stele.spark.pipeline.sinks.sql_table import SqlTable, properties
+from stele.spark.pipeline.schema_evolution import TableCapabilities, can_widen
+from stele.spark.pipeline.sinks.columns import add_missing_columns, quote_path, quote_string
+from stele.spark.pipeline.sinks.jvm import require_class
+from stele.spark.pipeline.sinks.sql_table import SqlTable, format_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +37,7 @@ class IcebergSparkSink(SqlTable):
     """One table of a catalogue of the session."""
 
     def __init__(self, spark: SparkSession, config: TableConfig, name: str) -> None:
-        need_class(spark, CATALOGS[0], ADVICE)
+        require_class(spark, CATALOGS[0], ADVICE)
         catalog = config.catalog or spark.catalog.currentCatalog()
         if spark.conf.get(f"spark.sql.catalog.{catalog}", "") not in CATALOGS:
             raise Invalid(
@@ -45,43 +45,43 @@ class IcebergSparkSink(SqlTable):
                 f'"spark.sql.catalog.{catalog}" = "{CATALOGS[0]}", "spark.sql.catalog.{catalog}.type" = "hadoop" (or '
                 f'hive, rest, jdbc …) and "spark.sql.catalog.{catalog}.warehouse"'
             )
-        super().__init__(spark, name, quoted([catalog, *name.split(".")]))
+        super().__init__(spark, name, quote_path([catalog, *name.split(".")]))
         self._location = f"{config.warehouse.rstrip('/')}/{'/'.join(name.split('.'))}" if config.warehouse else ""
 
     @property
-    def abilities(self) -> Abilities:
+    def capabilities(self) -> TableCapabilities:
         """Everything Iceberg can."""
-        return Abilities(nested=True, rename=True, widens=widens)
+        return TableCapabilities(nested=True, rename=True, widens=can_widen)
 
-    def columns(self) -> StructType | None:
+    def load_columns(self) -> StructType | None:
         """Its columns now, None while there is no table."""
-        if not self._spark.catalog.tableExists(self._place):
+        if not self._spark.catalog.tableExists(self._sql_name):
             return None
         # the catalogue keeps tables for a while, as they were
-        self._spark.catalog.refreshTable(self._place)
-        return self._spark.table(self._place).schema
+        self._spark.catalog.refreshTable(self._sql_name)
+        return self._spark.table(self._sql_name).schema
 
-    def append(self, rows: DataFrame, application: str, batch: int) -> None:
+    def append_batch(self, rows: DataFrame, application: str, batch: int) -> None:
         """Add the rows in one snapshot that carries the batch; see `Sink`."""
-        columns = self._needed()
-        if self._newest(application) >= batch or rows.isEmpty():
+        columns = self._require_columns()
+        if self._newest_batch(application) >= batch or rows.isEmpty():
             return
-        writer = filled(rows, columns).writeTo(self._place)
+        writer = add_missing_columns(rows, columns).writeTo(self._sql_name)
         writer = writer.option(f"snapshot-property.{APPLICATION}", application)
         writer.option(f"snapshot-property.{BATCH}", str(batch)).append()
 
-    def _newest(self, application: str) -> int:
+    def _newest_batch(self, application: str) -> int:
         """The application's newest batch in the table, by its metadata; -1 for none."""
-        snapshots = self._spark.table(f"{self._place}.`snapshots`").where(
-            f"summary[{literal(APPLICATION)}] = {literal(application)}"
+        snapshots = self._spark.table(f"{self._sql_name}.`snapshots`").where(
+            f"summary[{quote_string(APPLICATION)}] = {quote_string(application)}"
         )
-        newest = snapshots.selectExpr(f"max(CAST(summary[{literal(BATCH)}] AS BIGINT))").head()
+        newest = snapshots.selectExpr(f"max(CAST(summary[{quote_string(BATCH)}] AS BIGINT))").head()
         return -1 if newest is None or newest[0] is None else int(newest[0])
 
-    def _create(self, columns: str) -> None:
-        self._sql(f"CREATE NAMESPACE IF NOT EXISTS {self._place.rpartition('.')[0]}")
-        location = f"LOCATION {literal(self._location)} " if self._location else ""
-        self._sql(
-            f"CREATE TABLE IF NOT EXISTS {self._place} ({columns}) USING iceberg {location}"
-            f"TBLPROPERTIES ({properties(PROPERTIES)})"
+    def _create_table(self, columns: str) -> None:
+        self._run_sql(f"CREATE NAMESPACE IF NOT EXISTS {self._sql_name.rpartition('.')[0]}")
+        location = f"LOCATION {quote_string(self._location)} " if self._location else ""
+        self._run_sql(
+            f"CREATE TABLE IF NOT EXISTS {self._sql_name} ({columns}) USING iceberg {location}"
+            f"TBLPROPERTIES ({format_properties(PROPERTIES)})"
         )

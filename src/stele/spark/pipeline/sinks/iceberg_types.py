@@ -44,20 +44,20 @@ def iceberg_schema(struct: StructType) -> Schema:
     def fields(struct: StructType, path: str) -> list[NestedField]:
         return [
             iceberg.NestedField(
-                next(numbers), each.name, converted(each.dataType, f"{path}{each.name}."), required=False
+                next(numbers), each.name, convert_type(each.dataType, f"{path}{each.name}."), required=False
             )
             for each in struct.fields
         ]
 
-    def converted(type_: DataType, path: str) -> IcebergType:
+    def convert_type(type_: DataType, path: str) -> IcebergType:
         match type_:
             case StructType():
                 return iceberg.StructType(*fields(type_, path))
             case ArrayType():
-                element = converted(type_.elementType, f"{path}element.")
+                element = convert_type(type_.elementType, f"{path}element.")
                 return iceberg.ListType(next(numbers), element, element_required=False)
             case MapType():
-                key, value = converted(type_.keyType, f"{path}key."), converted(type_.valueType, f"{path}value.")
+                key, value = convert_type(type_.keyType, f"{path}key."), convert_type(type_.valueType, f"{path}value.")
                 return iceberg.MapType(next(numbers), key, next(numbers), value, value_required=False)
             case DecimalType():
                 return iceberg.DecimalType(type_.precision, type_.scale)
@@ -86,16 +86,19 @@ def spark_schema(schema: Schema, *, ids: bool = False) -> StructType:
 
     def field(each: NestedField, path: str) -> spark.StructField:
         metadata = {ID: each.field_id} if ids else None
-        return spark.StructField(each.name, converted(each.field_type, path), metadata=metadata)
+        return spark.StructField(each.name, convert_type(each.field_type, path), metadata=metadata)
 
-    def converted(type_: IcebergType, path: str) -> DataType:
+    def convert_type(type_: IcebergType, path: str) -> DataType:
         match type_:
             case iceberg.StructType():
                 return struct(type_.fields, path)
             case iceberg.ListType():
-                return spark.ArrayType(converted(type_.element_type, f"{path}element."))
+                return spark.ArrayType(convert_type(type_.element_type, f"{path}element."))
             case iceberg.MapType():
-                key, value = converted(type_.key_type, f"{path}key."), converted(type_.value_type, f"{path}value.")
+                key, value = (
+                    convert_type(type_.key_type, f"{path}key."),
+                    convert_type(type_.value_type, f"{path}value."),
+                )
                 return spark.MapType(key, value)
             case iceberg.DecimalType():
                 return spark.DecimalType(type_.precision, type_.scale)

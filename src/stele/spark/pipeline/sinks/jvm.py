@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def jvm(spark: SparkSession) -> Any:
+def get_jvm(spark: SparkSession) -> Any:
     """Its packages. Raises `Invalid` for a session of Spark Connect, which has none here."""
     found = getattr(spark, "_jvm", None)
     if found is None:
@@ -20,12 +20,12 @@ def jvm(spark: SparkSession) -> Any:
     return found
 
 
-def java_session(spark: SparkSession) -> Any:
+def get_java_session(spark: SparkSession) -> Any:
     """The session as the JVM knows it."""
     return spark._jsparkSession  # noqa: SLF001 - PySpark has no other way
 
 
-def need_class(spark: SparkSession, name: str, advice: str) -> None:
+def require_class(spark: SparkSession, name: str, advice: str) -> None:
     """Raise `Invalid` with the advice when the JVM lacks a class."""
-    if not jvm(spark).org.apache.spark.util.Utils.classIsLoadable(name):
+    if not get_jvm(spark).org.apache.spark.util.Utils.classIsLoadable(name):
         raise Invalid(advice)

@@ -19,11 +19,18 @@ from urllib.parse import quote
 
 from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import TableConfig
-from stele.spark.pipeline.schema_evolution import Abilities, Change, widens
-from stele.spark.pipeline.sinks.columns import applied, filled, literal, nullable, quoted, sql_columns
-from stele.spark.pipeline.sinks.hadoop import Folder
-from stele.spark.pipeline.sinks.jvm import java_session, jvm
-from stele.spark.pipeline.sinks.sql_table import SqlTable, first_line, refusals
+from stele.spark.pipeline.schema_evolution import ColumnChange, TableCapabilities, can_widen
+from stele.spark.pipeline.sinks.columns import (
+    add_missing_columns,
+    change_schema,
+    format_columns,
+    make_nullable,
+    quote_path,
+    quote_string,
+)
+from stele.spark.pipeline.sinks.hadoop import HadoopFolder
+from stele.spark.pipeline.sinks.jvm import get_java_session, get_jvm
+from stele.spark.pipeline.sinks.sql_table import SqlTable, first_line, spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,106 +60,110 @@ class ParquetSink(SqlTable):
                 f"Spark's own catalogue is forgotten with its session: give the table a warehouse, or the session a "
                 f'metastore, "{HIVE}" = "hive" in conf of [spark]'
             )
-        super().__init__(spark, name, quoted([CATALOG, *name.split(".")]))
+        super().__init__(spark, name, quote_path([CATALOG, *name.split(".")]))
         self._given = f"{config.warehouse.rstrip('/')}/{name.replace('.', '/')}" if config.warehouse else ""
-        option = jvm(spark).scala.Option.apply
+        option = get_jvm(spark).scala.Option.apply
         database, table = name.split(".")
-        self._ident = jvm(spark).org.apache.spark.sql.catalyst.TableIdentifier(table, option(database), option(CATALOG))
+        self._ident = get_jvm(spark).org.apache.spark.sql.catalyst.TableIdentifier(
+            table, option(database), option(CATALOG)
+        )
 
     @property
-    def abilities(self) -> Abilities:
+    def capabilities(self) -> TableCapabilities:
         """Columns are found by their names, so none is renamed; Spark reads old files in wider types."""
-        return Abilities(nested=True, rename=False, widens=widens)
+        return TableCapabilities(nested=True, rename=False, widens=can_widen)
 
-    def columns(self) -> StructType | None:
+    def load_columns(self) -> StructType | None:
         """Its columns now, from the catalogue; no file is listed. Raises `Invalid` if partitioned or no Parquet."""
         from pyspark.sql.types import StructType
 
-        table = self._table()
+        table = self._load_metadata()
         if table is None:
             return None
-        found = nullable(StructType.fromJson(json.loads(table.schema().json())))
+        found = make_nullable(StructType.fromJson(json.loads(table.schema().json())))
         assert isinstance(found, StructType)
         return found
 
-    def read(self) -> DataFrame:
+    def read_table(self) -> DataFrame:
         """The table, with what other sessions have written. Raises `NotFound` while there is none."""
-        self._needed()
-        self._refresh()
-        return super().read()
+        self._require_columns()
+        self._refresh_table()
+        return super().read_table()
 
-    def append(self, rows: DataFrame, application: str, batch: int) -> None:
+    def append_batch(self, rows: DataFrame, application: str, batch: int) -> None:
         """Stage the rows, list their files, move them in; see the module and `Sink`."""
-        columns, folder = self._needed(), self._folder()
+        columns, folder = self._require_columns(), self._table_folder()
         home = f"{HIDDEN}/{quote(application, safe='')}"
-        if self._finish(folder, home) >= batch or rows.isEmpty():
+        if self._publish_staged(folder, home) >= batch or rows.isEmpty():
             return
-        for dead in folder.names(home, folders=True):
-            folder.delete(f"{home}/{dead}")
-        self._stage(filled(rows, columns), folder.full(f"{home}/{batch}"))
-        staged = [name for name in folder.names(f"{home}/{batch}") if name.endswith(".parquet")]
-        folder.write(f"{home}/{batch}.json", json.dumps(staged))
-        self._finish(folder, home)
+        for dead in folder.list_names(home, folders=True):
+            folder.delete_path(f"{home}/{dead}")
+        self._stage_rows(add_missing_columns(rows, columns), folder.full_path(f"{home}/{batch}"))
+        staged = [name for name in folder.list_names(f"{home}/{batch}") if name.endswith(".parquet")]
+        folder.write_text(f"{home}/{batch}.json", json.dumps(staged))
+        self._publish_staged(folder, home)
 
-    def _finish(self, folder: Folder, home: str) -> int:
+    def _publish_staged(self, folder: HadoopFolder, home: str) -> int:
         """Move in what is listed and not yet moved; the newest batch that is in the table, -1 for none."""
-        listed = sorted(int(name.removesuffix(".json")) for name in folder.names(home) if name.endswith(".json"))
+        listed = sorted(int(name.removesuffix(".json")) for name in folder.list_names(home) if name.endswith(".json"))
         if not listed:
             return -1
         newest = listed[-1]
-        staged = set(folder.names(f"{home}/{newest}"))
+        staged = set(folder.list_names(f"{home}/{newest}"))
         if staged:
-            names = json.loads(folder.read(f"{home}/{newest}.json"))
+            names = json.loads(folder.read_text(f"{home}/{newest}.json"))
             application = home.rpartition("/")[2]
             for number, name in enumerate(names):
                 # one that is not there was moved before, perhaps to be replaced by another writer since
                 if name in staged:
-                    self._move(folder, f"{home}/{newest}/{name}", f"stele-{application}-{newest}-{number:05}", name)
-            folder.delete(f"{home}/{newest}")
+                    self._move_file(
+                        folder, f"{home}/{newest}/{name}", f"stele-{application}-{newest}-{number:05}", name
+                    )
+            folder.delete_path(f"{home}/{newest}")
         for old in listed[:-1]:
-            folder.delete(f"{home}/{old}.json")
-        self._refresh()
+            folder.delete_path(f"{home}/{old}.json")
+        self._refresh_table()
         return newest
 
     @staticmethod
-    def _move(folder: Folder, path: str, to: str, name: str) -> None:
+    def _move_file(folder: HadoopFolder, path: str, to: str, name: str) -> None:
         """Move a file in, with the ending of its name. Where moving is copying, it may be there already."""
         target = f"{to}.{name.partition('.')[2]}"
         if not folder.exists(target):
-            folder.move(path, target)
+            folder.move_file(path, target)
 
-    def _stage(self, rows: DataFrame, path: str) -> None:
+    def _stage_rows(self, rows: DataFrame, path: str) -> None:
         rows.write.parquet(path)
 
-    def _create(self, columns: str) -> None:
-        self._sql(f"CREATE DATABASE IF NOT EXISTS {self._place.rpartition('.')[0]}")
-        location = f" LOCATION {literal(self._given)}" if self._given else ""
-        self._sql(f"CREATE TABLE IF NOT EXISTS {self._place} ({columns}) USING parquet{location}")
+    def _create_table(self, columns: str) -> None:
+        self._run_sql(f"CREATE DATABASE IF NOT EXISTS {self._sql_name.rpartition('.')[0]}")
+        location = f" LOCATION {quote_string(self._given)}" if self._given else ""
+        self._run_sql(f"CREATE TABLE IF NOT EXISTS {self._sql_name} ({columns}) USING parquet{location}")
         if self._given:
-            self._remember(self._needed())
+            self._save_columns(self._require_columns())
 
-    def _grow(self, changes: Sequence[Change], wanted: StructType) -> None:
+    def _add_and_widen(self, changes: Sequence[ColumnChange], wanted: StructType) -> None:
         """Columns at the top could be added with SQL; the catalogue's own call takes nested and wider ones, too."""
-        columns = applied(self._needed(), changes, wanted)
+        columns = change_schema(self._require_columns(), changes, wanted)
         if self._given:
-            self._remember(columns)
-        made = jvm(self._spark).org.apache.spark.sql.types.DataType.fromJson(columns.json())
+            self._save_columns(columns)
+        made = get_jvm(self._spark).org.apache.spark.sql.types.DataType.fromJson(columns.json())
         try:
-            self._catalogue.alterTableDataSchema(self._ident, made)
-        except refusals() as error:
+            self._session_catalog.alterTableDataSchema(self._ident, made)
+        except spark_errors() as error:
             advice = ADVICE if self._spark.conf.get(HIVE, "") == "hive" else ""
             raise Conflict(f"the table {self._name} cannot be changed: {first_line(error)}{advice}") from error
-        self._refresh()
+        self._refresh_table()
 
     @property
-    def _catalogue(self) -> Any:
-        return java_session(self._spark).sessionState().catalog()
+    def _session_catalog(self) -> Any:
+        return get_java_session(self._spark).sessionState().catalog()
 
-    def _table(self) -> Any:
+    def _load_metadata(self) -> Any:
         """What the catalogue knows of the table, None when there is none."""
-        if not self._spark.catalog.tableExists(self._place) and not self._recalled():
+        if not self._spark.catalog.tableExists(self._sql_name) and not self._restore_table():
             return None
-        table = self._catalogue.getTableMetadata(self._ident)
+        table = self._session_catalog.getTableMetadata(self._ident)
         if table.partitionColumnNames().nonEmpty():
             raise Invalid(f"the table {self._name} is partitioned; pipelines write unpartitioned tables")
         provider = table.provider()
@@ -160,37 +171,37 @@ class ParquetSink(SqlTable):
             raise Invalid(f"the table {self._name} is there and is of another kind than parquet")
         return table
 
-    def _folder(self) -> Folder:
-        location = self._table().location()
-        return Folder(self._spark, str(jvm(self._spark).org.apache.hadoop.fs.Path(location).toString()))
+    def _table_folder(self) -> HadoopFolder:
+        location = self._load_metadata().location()
+        return HadoopFolder(self._spark, str(get_jvm(self._spark).org.apache.hadoop.fs.Path(location).toString()))
 
-    def _refresh(self) -> None:
+    def _refresh_table(self) -> None:
         """Let this session look for files again; REFRESH TABLE would look at once, through all of them."""
-        self._catalogue.refreshTable(self._ident)
+        self._session_catalog.refreshTable(self._ident)
 
-    def _remember(self, columns: StructType) -> None:
+    def _save_columns(self, columns: StructType) -> None:
         """Write the columns into the table's folder: a catalogue in memory is gone with its session, files are not."""
-        folder, home = Folder(self._spark, self._given), f"{HIDDEN}/columns"
-        known = sorted(folder.names(home))
+        folder, home = HadoopFolder(self._spark, self._given), f"{HIDDEN}/columns"
+        known = sorted(folder.list_names(home))
         number = int(known[-1].removesuffix(".json")) + 1 if known else 0
-        folder.write(f"{home}/{number:08}.json", columns.json())
+        folder.write_text(f"{home}/{number:08}.json", columns.json())
         for old in known:
-            folder.delete(f"{home}/{old}")
+            folder.delete_path(f"{home}/{old}")
 
-    def _recalled(self) -> bool:
+    def _restore_table(self) -> bool:
         """Whether the table's folder knew the columns, and the catalogue now does again."""
         from pyspark.sql.types import StructType
 
         if not self._given:
             return False
-        folder, home = Folder(self._spark, self._given), f"{HIDDEN}/columns"
-        known = folder.names(home)
+        folder, home = HadoopFolder(self._spark, self._given), f"{HIDDEN}/columns"
+        known = folder.list_names(home)
         if not known:
             return False
-        columns = StructType.fromJson(json.loads(folder.read(f"{home}/{known[-1]}")))
-        self._sql(f"CREATE DATABASE IF NOT EXISTS {self._place.rpartition('.')[0]}")
-        self._sql(
-            f"CREATE TABLE IF NOT EXISTS {self._place} ({sql_columns(columns)}) USING parquet "
-            f"LOCATION {literal(self._given)}"
+        columns = StructType.fromJson(json.loads(folder.read_text(f"{home}/{known[-1]}")))
+        self._run_sql(f"CREATE DATABASE IF NOT EXISTS {self._sql_name.rpartition('.')[0]}")
+        self._run_sql(
+            f"CREATE TABLE IF NOT EXISTS {self._sql_name} ({format_columns(columns)}) USING parquet "
+            f"LOCATION {quote_string(self._given)}"
         )
         return True
