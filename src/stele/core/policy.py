@@ -9,15 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from stele.core.stored_names import STORED_NAMES
 from stele.errors import UnknownPolicy
 
-if TYPE_CHECKING:
-    from stele.core.model import Version
+
+class HasVersionNumber(Protocol):
+    """What a policy needs to know of a version."""
+
+    @property
+    def version_number(self) -> int:
+        """Number of the version in its subject, from 1."""
+        ...
+
+
+V = TypeVar("V", bound=HasVersionNumber)
 
 
 class RangeKind(Enum):
@@ -81,7 +90,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAME
     forward: VersionRange = NO_VERSIONS
     validators: tuple[str, ...] = ()
 
-    def list_comparisons(self, newest_first: Iterable[Version]) -> Iterator[tuple[Version, bool, bool]]:
+    def list_comparisons(self, newest_first: Iterable[V]) -> Iterator[tuple[V, bool, bool]]:
         """(version, backward, forward) for every version to compare with, newest first; takes no more than it needs."""
         for position, version in enumerate(newest_first):
             backward = self.backward.includes(position, version.version_number)

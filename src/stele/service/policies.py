@@ -22,7 +22,8 @@ from stele.core.state import State
 from stele.errors import InvalidName, UnknownRuleset
 from stele.formats import rulesets
 from stele.service.registry import Registry
-from stele.service.rulesets import adopted_versions, installed_formats
+from stele.service.ruleset_adoption import adopted_versions
+from stele.service.rulesets import installed_formats
 from stele.service.validators import require_known
 
 _QUALIFIED = ":."

@@ -6,20 +6,15 @@ in its log. `rejudging` tells beforehand what taking one over would change.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from stele.core.commands import AdoptRulesets
 from stele.core.ports import Format
 from stele.errors import SteleError
 from stele.formats import rulesets
 from stele.formats.registry import get_format, list_formats
-
-if TYPE_CHECKING:
-    from stele.service.registry import Registry
 
 
 class RulesetVersion(msgspec.Struct, frozen=True):
@@ -45,17 +40,6 @@ class RulesetInfo(msgspec.Struct, frozen=True):
     versions: tuple[RulesetVersion, ...]
 
 
-async def adopted_versions(registry: Registry) -> dict[tuple[str, str], int]:
-    """Versions of rulesets by format and bare name that decide in a registry; of all others it is the first.
-
-    A registry in which nothing was written yet has those it will begin with: the newest installed.
-    """
-    state = await registry.fresh_state()
-    if state.seq > 0:
-        return dict(state.rulesets)
-    return {(fmt, name): version for fmt, name, version in await asyncio.to_thread(newest_versions)}
-
-
 def list_rulesets(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
     """All rulesets of all installed formats, in the formats' order; adopted are the versions a registry took over.
 
@@ -69,17 +53,6 @@ def get_ruleset(format_name: str, name: str, adopted: Mapping[tuple[str, str], i
     fmt = get_format(format_name)
     name, _ = rulesets.split_ruleset(rulesets.newest_ruleset(fmt, name))
     return next(info for info in _rulesets_of_format(fmt, adopted) if info.name == name)
-
-
-async def adopt_ruleset(registry: Registry, format_name: str, ruleset: str, *, actor: str = "", via: str = "") -> None:
-    """Judge by a ruleset's version from now on; a bare name means the newest one.
-
-    Raises `UnknownFormat`, `UnknownRuleset` for what is not installed here, `ReadOnly`.
-    """
-    fmt = get_format(format_name)
-    name, version = rulesets.split_ruleset(rulesets.newest_ruleset(fmt, ruleset))
-    assert version is not None
-    await registry.execute(AdoptRulesets(((fmt.name, name, version),)), actor=actor, via=via)
 
 
 def newest_versions() -> tuple[tuple[str, str, int], ...]:

@@ -342,7 +342,7 @@ def _check_names(names: Sequence[str], added: Sequence[str]) -> None:
 
 def _check_engine(name: str) -> None:
     """Raise on the driver what every task would; whether the session has the engine `jvm` is seen later."""
-    from stele.spark.engines.base import get_engine
+    from stele.spark.engines.selection import get_engine
 
     if name != "jvm":
         get_engine(name)

@@ -17,8 +17,9 @@ from stele.core.policy import POLICIES
 from stele.errors import Incompatible, InvalidRequest, UnknownFormat, UnknownRuleset
 from stele.service.check import Candidate, CheckRequest, check_compatibility
 from stele.service.registry import Registry
+from stele.service.ruleset_adoption import adopt_ruleset, adopted_versions
 from stele.service.ruleset_impact import ComparedVersions, ImpactRow, ReportPage, ReportRequest, make_report
-from stele.service.rulesets import adopt_ruleset, adopted_versions, get_ruleset, list_rulesets
+from stele.service.rulesets import get_ruleset, list_rulesets
 from stele.storage import open_log
 from stele.storage.memory import MemoryLog, MemoryStore
 

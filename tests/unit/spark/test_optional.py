@@ -48,7 +48,7 @@ except NotInstalled as error:
 def test_without_numba_auto_is_the_python_engine() -> None:
     """`auto` falls back, `vm` says what to install."""
     body = """
-from stele.spark.engines.base import get_engine
+from stele.spark.engines.selection import get_engine
 print(get_engine("auto").name)
 try:
     get_engine("vm")

@@ -14,7 +14,7 @@ from stele.client import ResolvedSchema, SchemaSnapshot, endpoints
 from stele.client.names import qualify_subject, split_subject
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
 from stele.spark.data_audit.schema_stats import AuditContext
-from stele.spark.engines.base import get_engine
+from stele.spark.engines.selection import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.wires import WireLike, get_wire
 

@@ -9,16 +9,21 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from stele.errors import Invalid, NotInstalled
 from stele.spark.datasource.feed import JournalFeed
-from stele.spark.datasource.history import History, KnownVersion
+from stele.spark.datasource.history import History
+from stele.spark.datasource.partitions import (
+    JournalPartition,
+    RowsPartition,
+    VersionsPartition,
+    read_stretch,
+    split_scope,
+)
 from stele.spark.datasource.tables import (
     COLUMNS,
     JOURNAL,
     SUBJECTS,
     USAGE,
     Row,
-    Scope,
     SourceOptions,
-    journal_row,
     usage_rows,
 )
 
@@ -26,8 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-RECORDS = 10_000
-"""Records of the journal one task reads."""
 _VERSIONS = 500
 """Versions whose texts one task fetches."""
 
@@ -58,40 +61,6 @@ class SteleSource(DataSource):
         except ImportError as missing:
             raise NotInstalled("Spark 4.2 (streams from Python that end)", "spark") from missing
         return JournalReader(options)
-
-
-class JournalPartition(InputPartition):
-    """Changes behind one sequence number up to another."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-
-
-class RowsPartition(InputPartition):
-    """Rows that are known already."""
-
-    def __init__(self, rows: list[Row]) -> None:
-        self.rows = rows
-
-
-class VersionsPartition(InputPartition):
-    """Versions whose texts are to be fetched."""
-
-    def __init__(self, versions: list[KnownVersion]) -> None:
-        self.versions = versions
-
-
-def split_scope(scope: Scope, until: int) -> list[InputPartition]:
-    """A scope of the journal up to a sequence number, in parts for tasks."""
-    return [
-        JournalPartition(scope.between(after, min(after + RECORDS, until)))
-        for after in range(scope.after, until, RECORDS)
-    ]
-
-
-def read_stretch(feed: JournalFeed, scope: Scope) -> Iterator[Row]:
-    """Its changes as rows."""
-    return (journal_row(entry) for entry in feed.changes(scope) if scope.ids is None or entry.schema_id in scope.ids)
 
 
 class TableReader(DataSourceReader):

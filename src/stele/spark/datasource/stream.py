@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from stele.errors import DataError
 from stele.spark.datasource.feed import JournalFeed
-from stele.spark.datasource.source import JournalPartition, read_stretch, split_scope
+from stele.spark.datasource.partitions import JournalPartition, read_stretch, split_scope
 from stele.spark.datasource.tables import Row, SourceOptions
 
 _SEQ = "seq"

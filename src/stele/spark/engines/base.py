@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from stele.errors import Invalid, NotInstalled
 from stele.formats.avro.model import AvroSchema
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.decoded import Decoded
@@ -66,25 +65,3 @@ class Engine(Protocol):
         Raises `Invalid` when the schema has no table shape.
         """
         ...
-
-
-def get_engine(name: str = "auto") -> Engine:
-    """The engine `vm` or `python`; `auto` is `vm` where numba is installed. Raises `Invalid`, `NotInstalled`.
-
-    The engine `jvm` is not among them: it is part of Spark's plans and sees no Arrow (`engines.jvm.columns`).
-    """
-    if name == "jvm":
-        raise Invalid("the engine jvm works in plans of from_registry and to_registry only: choose auto, vm or python")
-    if name not in {"auto", "vm", "python"}:
-        raise Invalid(f"there is no engine {name!r}: choose auto, jvm, vm or python")
-    if name != "python":
-        try:
-            from stele.spark.engines.vm.engine import VmEngine
-
-            return VmEngine()
-        except NotInstalled:
-            if name == "vm":
-                raise
-    from stele.spark.engines.python.engine import PythonEngine
-
-    return PythonEngine()

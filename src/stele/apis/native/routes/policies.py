@@ -17,6 +17,7 @@ from stele.apis.http.paths import decode_segment
 from stele.apis.http.requests import caller_name
 from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.rulesets import join_ruleset
+from stele.service import ruleset_adoption
 from stele.service import rulesets as service
 from stele.service.policies import PolicyAnswer, PolicyChange, change_policy, get_policy, parse_level_name
 from stele.service.registry import Registry
@@ -92,7 +93,9 @@ def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def list_rulesets() -> RulesetsOut:
         # GET /api/rulesets
         """List the rulesets of every format with their versions, and which version is in force."""
-        return RulesetsOut(await asyncio.to_thread(service.list_rulesets, await service.adopted_versions(registry)))
+        return RulesetsOut(
+            await asyncio.to_thread(service.list_rulesets, await ruleset_adoption.adopted_versions(registry))
+        )
 
     @post("/api/rulesets/report", status_code=200, operation_class=openapi_body(ReportRequest), responses=ERRORS)
     async def report_differences(request: Request[Any, Any, Any]) -> ReportPage:
@@ -106,8 +109,8 @@ def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
         """Judge schemas of a format by a version of a ruleset from now on."""
         version = (await read_body(request, Adoption)).version
         wanted = name if version is None else join_ruleset(name, version)
-        await service.adopt_ruleset(registry, format_name, wanted, actor=caller_name(request), via="native")
-        return service.get_ruleset(format_name, name, await service.adopted_versions(registry))
+        await ruleset_adoption.adopt_ruleset(registry, format_name, wanted, actor=caller_name(request), via="native")
+        return service.get_ruleset(format_name, name, await ruleset_adoption.adopted_versions(registry))
 
     return [list_rulesets, report_differences, adopt_ruleset]
 

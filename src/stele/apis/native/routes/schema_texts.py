@@ -28,7 +28,7 @@ from stele.service.convert import (
 from stele.service.diff import DiffAnswer, DiffRequest
 from stele.service.lint import LintAnswer, LintRequest
 from stele.service.registry import Registry
-from stele.service.rulesets import adopted_versions
+from stele.service.ruleset_adoption import adopted_versions
 
 RULESET_HEADER = "Stele-Ruleset"
 """Header that names the ruleset which decided, with its version; absent where nothing was compared."""

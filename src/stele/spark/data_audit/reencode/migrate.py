@@ -22,7 +22,7 @@ from stele.spark.data_audit.reencode.result import Migration, ReencodedId
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import ReadPlan, WritePlan
 from stele.spark.decode.rules import RulesLike
-from stele.spark.engines.base import get_engine
+from stele.spark.engines.selection import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import ReaderLike, SchemaLookup, pin_schemas
 from stele.spark.session import require_spark

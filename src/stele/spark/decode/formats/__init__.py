@@ -15,7 +15,8 @@ from stele.spark.decode.formats.json import JsonColumns
 from stele.spark.decode.formats.protobuf import ProtobufColumns
 from stele.spark.decode.formats.rows import RowDecoder, RowEncoder, Schemas
 from stele.spark.decode.formats.thrift import ThriftColumns
-from stele.spark.engines.base import Decoder, Encoder, get_engine
+from stele.spark.engines.base import Decoder, Encoder
+from stele.spark.engines.selection import get_engine
 from stele.spark.registry.snapshot import parse_avro
 
 if TYPE_CHECKING:
