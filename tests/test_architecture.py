@@ -233,22 +233,10 @@ def test_broad_catches_say_why() -> None:
 # --- circles and ranks ----------------------------------------------------------------------------------------------
 
 
-CIRCLES_LEFT = {
-    frozenset({"stele.core.model", "stele.core.policy"}),
-    frozenset(
-        {"stele.service.compatibility", "stele.service.registry", "stele.service.rulesets", "stele.service.validators"}
-    ),
-    frozenset({"stele.spark.datasource.source", "stele.spark.datasource.stream"}),
-    frozenset({"stele.spark.engines.base", "stele.spark.engines.vm.engine"}),
-}
-"""Circles that are still to be cut, each by two or more of its modules; one that is gone has to leave this list."""
-
-
 def test_no_import_circles() -> None:
     """No modules import each other in a circle, inside functions and for type checkers neither."""
-    circles = find_import_circles(SOURCE)
-    new = [sorted(circle) for circle in circles if not any(known <= circle for known in CIRCLES_LEFT)]
-    assert not new, f"cut these circles (python tools/import_circles.py prints them): {new}"
+    circles = [sorted(circle) for circle in find_import_circles(SOURCE)]
+    assert not circles, f"cut these circles (python tools/import_circles.py prints them): {circles}"
 
 
 CLIENT_RANKS = (
