@@ -69,23 +69,23 @@ def test_from_the_first_file_to_a_replay(registry: StubRegistry, tmp_path: Path,
     assert status["ids"] == [{"id": "1", "records": 10, "subject": SUBJECT, "version": 1}]
     assert status["reasons"]["unknown schema id 2"] == 2
 
-    listed = json.loads(typed("letters", file, "-o", "json").stdout)
+    listed = json.loads(typed("dead-letters", file, "-o", "json").stdout)
     assert sorted(letter["reason"].partition(":")[0] for letter in listed) == ["no frame", *["unknown schema id 2"] * 2]
     assert sorted(letter["code"] for letter in listed) == ["NOT_FRAMED", *["UNKNOWN_SCHEMA_ID"] * 2]
     assert b"junk" in [b64decode(letter["value_base64"]) for letter in listed]
     assert all(re.fullmatch(r"20\d\d-.*Z", letter["seen_at"]) for letter in listed)
-    counted = list(csv.DictReader(io.StringIO(typed("letters", file, "--by", "reason", "-o", "csv").stdout)))
+    counted = list(csv.DictReader(io.StringIO(typed("dead-letters", file, "--by", "reason", "-o", "csv").stdout)))
     assert [counted[0]["reason"], counted[0]["letters"]] == ["unknown schema id 2", "2"]
-    text = typed("letters", file, "--where", "reason LIKE 'no frame%'").stdout
+    text = typed("dead-letters", file, "--where", "reason LIKE 'no frame%'").stdout
     assert "6a756e6b" in text
     assert "a.parquet" in text
     assert "unknown schema id" not in text
-    assert "is not understood" in typed("letters", file, "--where", "no such thing", code=2).stderr
+    assert "is not understood" in typed("dead-letters", file, "--where", "no such thing", code=2).stderr
 
     registry.add(SUBJECT, V2)
     again = typed("replay", file, code=1)
     assert "2 became rows, 1 are still dead letters" in again.stdout
-    left = json.loads(typed("letters", file, "--all", "--where", "replayed_at IS NULL", "-o", "json").stdout)
+    left = json.loads(typed("dead-letters", file, "--all", "--where", "replayed_at IS NULL", "-o", "json").stdout)
     assert [b64decode(letter["value_base64"]) for letter in left] == [b"junk"]
 
     page = typed("report", file, "--to", "pages/orders.html")
