@@ -18,7 +18,7 @@ from report import Row, report
 from stele.formats.avro import AVRO
 
 
-def order(*, version: int) -> dict[str, Any]:
+def make_order_schema(*, version: int) -> dict[str, Any]:
     """A record of 15 fields with nested records, a union, an enum, logical types; version 2 widens and adds."""
     address = {
         "type": "record",
@@ -56,31 +56,34 @@ def order(*, version: int) -> dict[str, Any]:
     return {"type": "record", "name": "Order", "namespace": "com.acme", "doc": "An order", "fields": fields}
 
 
-def stele(old: bytes, new: bytes) -> bool:
+def check_with_stele(old: bytes, new: bytes) -> bool:
     """Whether new reads old, says Stele."""
     findings = AVRO.check(AVRO.parse(new, {}), AVRO.parse(old, {}))
     return not any(finding.breaks for finding in findings)
 
 
-def apache(old: bytes, new: bytes) -> bool:
+def check_with_apache(old: bytes, new: bytes) -> bool:
     """Whether new reads old, says the avro package."""
     checker = avro.compatibility.ReaderWriterCompatibilityChecker()
     result = checker.get_compatibility(avro.schema.parse(new.decode()), avro.schema.parse(old.decode()))
     return bool(result.compatibility is avro.compatibility.SchemaCompatibilityType.compatible)
 
 
-def milliseconds(check: Callable[[bytes, bytes], bool], old: bytes, new: bytes) -> float:
+def measure_milliseconds(check: Callable[[bytes, bytes], bool], old: bytes, new: bytes) -> float:
     """Best of five rounds of 200 checks."""
     return min(timeit.repeat(lambda: check(old, new), number=200, repeat=5)) / 200 * 1000
 
 
 def main() -> None:
     """Both and their ratio, for a compatible and an incompatible pair; and ours with both schemas parsed before."""
-    first, second = (json.dumps(order(version=version)).encode() for version in (1, 2))
+    first, second = (json.dumps(make_order_schema(version=version)).encode() for version in (1, 2))
     rows: list[Row] = []
     for label, old, new in (("compatible", first, second), ("incompatible", second, first)):
-        assert stele(old, new) == apache(old, new) == (label == "compatible")
-        ours, theirs = milliseconds(stele, old, new), milliseconds(apache, old, new)
+        assert check_with_stele(old, new) == check_with_apache(old, new) == (label == "compatible")
+        ours, theirs = (
+            measure_milliseconds(check_with_stele, old, new),
+            measure_milliseconds(check_with_apache, old, new),
+        )
         reader, writer = AVRO.parse(new, {}), AVRO.parse(old, {})
         alone = min(timeit.repeat(lambda r=reader, w=writer: AVRO.check(r, w), number=500, repeat=5)) / 500 * 1000
         rows.append(

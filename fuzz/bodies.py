@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from fuzz.languages import shape
+from fuzz.languages import message_shape
 from fuzz.parts import Parts
 from fuzz.steps import Broken, Steps
 from stele.apis.confluent import models, translate
@@ -14,10 +14,10 @@ from stele.errors import FrameError, SteleError
 from stele.wire import avro_single, confluent
 
 FRAMES: Final = (
-    Parts(b"\x00\x00\x00\x00\x07\x06abc").joined(),
-    Parts(b"\x00\x00\x00\x00\x07\x04\x02\x00payload").joined(),
-    Parts(b"payload", b"\x01" + bytes(range(16)) + b"\x02\x04").joined(),
-    Parts(b"\xc3\x01" + bytes(range(8)) + b"payload").joined(),
+    Parts(b"\x00\x00\x00\x00\x07\x06abc").join(),
+    Parts(b"\x00\x00\x00\x00\x07\x04\x02\x00payload").join(),
+    Parts(b"payload", b"\x01" + bytes(range(16)) + b"\x02\x04").join(),
+    Parts(b"\xc3\x01" + bytes(range(8)) + b"payload").join(),
 )
 """Frames to begin with."""
 
@@ -31,7 +31,7 @@ BODIES: Final = (
 """Bodies to begin with."""
 
 
-def wire(parts: Parts, steps: Steps) -> None:
+def fuzz_wire(parts: Parts, steps: Steps) -> None:
     """Any bytes are unframed or refused; what is unframed can be framed to the same bytes again."""
     data, header = parts.document, parts.other or None
     readers: dict[str, Callable[[], bool]] = {
@@ -43,16 +43,16 @@ def wire(parts: Parts, steps: Steps) -> None:
     }
     for name, read in readers.items():
         try:
-            same = steps.take(name, read)
+            same = steps.run_step(name, read)
         except FrameError as error:
-            steps.note(name, shape(str(error)))
+            steps.record_outcome(name, message_shape(str(error)))
             continue
         steps.accepted += 1
         if not same:
             raise Broken(f"{name} is not undone by framing")
 
 
-def requests(parts: Parts, steps: Steps) -> None:
+def fuzz_requests(parts: Parts, steps: Steps) -> None:
     """Any body of a request of the Confluent dialect is read and translated, or refused."""
     bodies: tuple[type[Any], ...] = (
         models.RegisterSchemaRequest,
@@ -62,11 +62,11 @@ def requests(parts: Parts, steps: Steps) -> None:
     )
     for wanted in bodies:
         try:
-            body: Any = steps.take(wanted.__name__, decode_body, parts.document, wanted)
+            body: Any = steps.run_step(wanted.__name__, decode_body, parts.document, wanted)
             if isinstance(body, models.RegisterSchemaRequest):
-                steps.take("references", translate.references_in, body.references, "")
-                steps.take("rules", translate.rule_set_in, body.rule_set)
+                steps.run_step("references", translate.references_in, body.references, "")
+                steps.run_step("rules", translate.rule_set_in, body.rule_set)
         except SteleError as error:
-            steps.note(wanted.__name__, shape(str(error)))
+            steps.record_outcome(wanted.__name__, message_shape(str(error)))
         else:
             steps.accepted += 1

@@ -83,20 +83,20 @@ _IMPORTING: Final = {
 
 def seeds(format_name: str) -> list[bytes]:
     """Inputs for the parser of a format, the same on every machine; each is unique."""
-    found: dict[bytes, None] = {parts.joined(): None for parts in _IMPORTING[format_name]}
-    for case in _cases():
+    found: dict[bytes, None] = {parts.join(): None for parts in _IMPORTING[format_name]}
+    for case in _read_cases():
         if case["format"] == format_name:
-            found[_parts(case).joined()] = None
+            found[_case_parts(case).join()] = None
     return list(found)
 
 
-def _cases() -> Iterator[dict[str, Any]]:
+def _read_cases() -> Iterator[dict[str, Any]]:
     for file in sorted(CASES.glob("*.jsonl")):
         for line in file.read_text(encoding="ascii").splitlines():
             yield json.loads(line)
 
 
-def _parts(case: dict[str, Any]) -> Parts:
+def _case_parts(case: dict[str, Any]) -> Parts:
     if "schema" in case:
         return Parts(case["schema"].encode())
     old = case["history"][-1] if "old" not in case else case["old"]

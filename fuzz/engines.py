@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from fuzz.mutate import Mutator
-from fuzz.targets import Target, target
+from fuzz.targets import Target, get_target
 
 MAX_SIZE: Final = 24_000
 """Longest input in bytes; the limits of the parsers themselves are tested beside each format."""
@@ -26,7 +26,7 @@ class OutOfTime(BaseException):
     """Ends a run; derived from BaseException so that nothing under test can catch it."""
 
 
-def own(chosen: Target, execute: Execute, seed: int) -> None:
+def run_own_engine(chosen: Target, execute: Execute, seed: int) -> None:
     """Mutate inputs, keep those that were treated like none before. Ends when execute raises `OutOfTime`."""
     rng = random.Random(seed)
     mutate = Mutator(chosen.edit, chosen.seeds)
@@ -48,7 +48,7 @@ def own(chosen: Target, execute: Execute, seed: int) -> None:
         consider(mutate(rng.choice(pool), MAX_SIZE, rng))
 
 
-def atheris(chosen: Target, execute: Execute, seed: int) -> None:
+def run_atheris(chosen: Target, execute: Execute, seed: int) -> None:
     """Let libFuzzer keep the inputs that reach new code, and change them by our own mutations or by its."""
     engine = importlib.import_module("atheris")
     mutate = Mutator(chosen.edit, chosen.seeds)
@@ -73,16 +73,16 @@ def atheris(chosen: Target, execute: Execute, seed: int) -> None:
 def instrumented_target(name: str, engine: str) -> Target:
     """A target whose code tells atheris what is reached, when that is the engine."""
     if engine == "own":
-        return target(name)
+        return get_target(name)
     with importlib.import_module("atheris").instrument_imports(include=["stele.formats", "stele.wire"]):
         for package in ("stele.formats", "stele.wire"):
             for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
                 if not module.name.endswith(".worker"):
                     importlib.import_module(module.name)
-        return target(name)
+        return get_target(name)
 
 
-def available() -> tuple[str, ...]:
+def available_engines() -> tuple[str, ...]:
     """Engines that can run here, the preferred one first."""
     try:
         importlib.import_module("atheris")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fuzz.parts import split
+from fuzz.parts import split_parts
 from fuzz.steps import Broken, Steps
 from fuzz.targets import Target
 
@@ -51,11 +51,11 @@ class Judge:
     def __call__(self, data: bytes) -> frozenset[str]:
         """Run one input; what came of it, for engines that look for news."""
         self.executions += 1
-        steps, failure = attempt(self.target, data)
+        steps, failure = run_input(self.target, data)
         self.accepted += bool(steps.accepted)
         if steps.longest > self.slowest:
             self.slowest = steps.longest
-            _write(FOUND / f"slowest-{self.name}", data)
+            _write_file(FOUND / f"slowest-{self.name}", data)
         if failure is None and steps.longest[0] > HANG and self._suspect_slow(data):
             failure = Failure(f"slow {steps.longest[1]}", f"{steps.longest[0]:.1f} s on the wall clock")
         if failure is not None:
@@ -67,31 +67,31 @@ class Judge:
         if count > _KEPT_OF_A_KIND:
             return
         if not failure.kind.startswith("slow"):
-            data = shrunk(data, lambda smaller: _kind(self.target, smaller) == failure.kind)
-        keep(self.name, failure, data)
+            data = shrink_input(data, lambda smaller: _failure_kind(self.target, smaller) == failure.kind)
+        write_failure(self.name, failure, data)
 
 
-def keep(name: str, failure: Failure, data: bytes) -> Path:
+def write_failure(name: str, failure: Failure, data: bytes) -> Path:
     """Write a failure and, beside it, what it is and how to see it again."""
     path = FOUND / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
-    _write(path, data)
+    _write_file(path, data)
     command = f"python fuzz/run.py --target {name} --reproduce fuzz/found/{path.name}"
-    _write(path.with_suffix(".txt"), f"{failure.kind}\n{command}\n\n{failure.detail}\n".encode("utf-8", "replace"))
+    _write_file(path.with_suffix(".txt"), f"{failure.kind}\n{command}\n\n{failure.detail}\n".encode("utf-8", "replace"))
     sys.stderr.write(f"{name}: {failure.kind}; {command}\n")
     return path
 
 
-def attempt(target: Target, data: bytes) -> tuple[Steps, Failure | None]:
+def run_input(target: Target, data: bytes) -> tuple[Steps, Failure | None]:
     """Run one input and catch what it should not have raised."""
     steps = Steps()
     try:
-        target.run(split(data), steps)
+        target.run(split_parts(data), steps)
     except Exception as error:
-        return steps, _failure(steps, error)
+        return steps, _describe_failure(steps, error)
     return steps, None
 
 
-def _failure(steps: Steps, error: BaseException) -> Failure:
+def _describe_failure(steps: Steps, error: BaseException) -> Failure:
     stack = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in stack if f"{os.sep}stele{os.sep}" in frame.filename]
     place = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else "outside"
@@ -100,12 +100,12 @@ def _failure(steps: Steps, error: BaseException) -> Failure:
     return Failure(f"crash {type(error).__name__} {steps.current}: {word}", detail)
 
 
-def _kind(target: Target, data: bytes) -> str:
-    failure = attempt(target, data)[1]
+def _failure_kind(target: Target, data: bytes) -> str:
+    failure = run_input(target, data)[1]
     return failure.kind if failure else ""
 
 
-def shrunk(data: bytes, still: Callable[[bytes], bool], seconds: float = SHRINKING) -> bytes:
+def shrink_input(data: bytes, still: Callable[[bytes], bool], seconds: float = SHRINKING) -> bytes:
     """A shorter input for which the question is still answered with yes: ever smaller pieces are left out."""
     end = time.monotonic() + seconds
     piece = max(1, len(data) // 2)
@@ -123,7 +123,7 @@ def shrunk(data: bytes, still: Callable[[bytes], bool], seconds: float = SHRINKI
     return data
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write_file(path: Path, data: bytes) -> None:
     with contextlib.suppress(FileExistsError):
         path.parent.mkdir(parents=True)
     path.write_bytes(data)

@@ -30,26 +30,26 @@ class Language:
     def __call__(self, parts: Parts, steps: Steps) -> None:
         """Everything with one input. Raises `Broken`, and whatever the format should not have raised."""
         references = {"ref": parts.reference} if parts.reference else {}
-        schema = self._parsed("document", parts.document, references, steps)
-        other = self._parsed("other", parts.other, references, steps) if parts.other else None
+        schema = self._parse("document", parts.document, references, steps)
+        other = self._parse("other", parts.other, references, steps) if parts.other else None
         if schema is None:
             return
-        self._printed(schema, references, steps)
-        self._viewed(schema, steps)
-        self._checked(schema, schema, steps)
+        self._check_printing(schema, references, steps)
+        self._check_views(schema, steps)
+        self._check_rulesets(schema, schema, steps)
         if other is not None:
-            self._checked(schema, other, steps)
-            self._checked(other, schema, steps)
+            self._check_rulesets(schema, other, steps)
+            self._check_rulesets(other, schema, steps)
         for reader in (None, other) if other is not None else (None,):
-            self._used(schema, reader, parts.data, steps)
+            self._check_codec(schema, reader, parts.data, steps)
 
-    def _parsed(self, what: str, text: bytes, references: Mapping[str, bytes], steps: Steps) -> Any:
+    def _parse(self, what: str, text: bytes, references: Mapping[str, bytes], steps: Steps) -> Any:
         """The schema, or None when it is refused both strictly and leniently."""
         for strict in (True, False):
             try:
-                found = steps.take(f"parse {what}", self.format.parse, text, references, strict=strict)
+                found = steps.run_step(f"parse {what}", self.format.parse, text, references, strict=strict)
             except (MalformedSchema, TooLarge) as error:
-                steps.note(type(error).__name__, shape(str(error)))
+                steps.record_outcome(type(error).__name__, message_shape(str(error)))
                 if len(str(error)) > LONGEST_MESSAGE:
                     raise Broken(f"the message of a refusal is longer than {LONGEST_MESSAGE} characters") from error
                 continue
@@ -57,18 +57,18 @@ class Language:
             return found
         return None
 
-    def _printed(self, schema: Any, references: Mapping[str, bytes], steps: Steps) -> None:
+    def _check_printing(self, schema: Any, references: Mapping[str, bytes], steps: Steps) -> None:
         """Every form prints, and what is printed is the same schema: printing that again changes nothing."""
         for form in TextForm:
             try:
-                text = steps.take(f"print {form.name}", self.format.canonical, schema, form)
+                text = steps.run_step(f"print {form.name}", self.format.canonical, schema, form)
             except Invalid as error:
-                steps.note(form.name, shape(str(error)))
+                steps.record_outcome(form.name, message_shape(str(error)))
                 continue
             if form is TextForm.CANONICAL and self.format.name in _KEEPS_READERS_PART_ONLY:
                 continue
             try:
-                again = steps.take("parse printed", self.format.parse, text, references, strict=False)
+                again = steps.run_step("parse printed", self.format.parse, text, references, strict=False)
             except TooLarge:
                 continue
             except Invalid as error:
@@ -76,49 +76,49 @@ class Language:
             if self.format.canonical(again, form) != text:
                 raise Broken(f"the {form.name} text prints differently")
 
-    def _viewed(self, schema: Any, steps: Steps) -> None:
+    def _check_views(self, schema: Any, steps: Steps) -> None:
         for name in _VIEWS:
             ask = getattr(self.format, name, None)
             if ask is None:
                 continue
             try:
-                steps.take(name, ask, schema)
+                steps.run_step(name, ask, schema)
             except Invalid as error:
-                steps.note(name, shape(str(error)))
+                steps.record_outcome(name, message_shape(str(error)))
 
-    def _checked(self, reader: Any, writer: Any, steps: Steps) -> None:
+    def _check_rulesets(self, reader: Any, writer: Any, steps: Steps) -> None:
         """No pair of schemas makes a check raise: what it cannot decide is a finding."""
         for ruleset in self.format.rulesets:
-            found = steps.take(f"check {ruleset}", self.format.check, reader, writer, ruleset)
-            steps.note(ruleset, *sorted({f"{finding.rule} {finding.level.name}" for finding in found}))
+            found = steps.run_step(f"check {ruleset}", self.format.check, reader, writer, ruleset)
+            steps.record_outcome(ruleset, *sorted({f"{finding.rule} {finding.level.name}" for finding in found}))
 
-    def _used(self, writer: Any, reader: Any, data: bytes, steps: Steps) -> None:
+    def _check_codec(self, writer: Any, reader: Any, data: bytes, steps: Steps) -> None:
         """An example fits its own schema and survives the way to bytes and back; other bytes are read or refused."""
         try:
-            codec = steps.take("codec", self.format.codec, writer, reader)
-            decoded(codec, data, steps)
-            example = steps.take("example", codec.example)
+            codec = steps.run_step("codec", self.format.codec, writer, reader)
+            decode_data(codec, data, steps)
+            example = steps.run_step("example", codec.example)
         except SteleError as error:
-            steps.note("codec", shape(str(error)))
+            steps.record_outcome("codec", message_shape(str(error)))
             return
-        faults = steps.take("validate", codec.validate, example)
+        faults = steps.run_step("validate", codec.validate, example)
         if faults:
             raise Broken(f"the example does not fit its schema: {faults[0]}")
-        encoded = steps.take("encode", codec.encode, example)
+        encoded = steps.run_step("encode", codec.encode, example)
         if reader is None:
-            steps.take("decode example", codec.decode, encoded)
+            steps.run_step("decode example", codec.decode, encoded)
         else:
-            decoded(codec, encoded, steps)
+            decode_data(codec, encoded, steps)
 
 
-def decoded(codec: Any, data: bytes, steps: Steps) -> None:
+def decode_data(codec: Any, data: bytes, steps: Steps) -> None:
     """Read bytes that may or may not be data."""
     try:
-        steps.take("decode", codec.decode, data)
+        steps.run_step("decode", codec.decode, data)
     except SteleError as error:
-        steps.note("decode", type(error).__name__)
+        steps.record_outcome("decode", type(error).__name__)
 
 
-def shape(message: str) -> str:
+def message_shape(message: str) -> str:
     """A message without the names and numbers in it: messages of one shape come from one place."""
     return _NUMBERS_AND_NAMES.sub("_", message)[:120]

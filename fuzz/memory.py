@@ -11,10 +11,10 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
-def resident(pid: int | None = None) -> int:
+def resident_bytes(pid: int | None = None) -> int:
     """Bytes of memory in use by a process (this one by default) and all below it."""
     total = 0
-    for each in family(pid or os.getpid()):
+    for each in list_processes(pid or os.getpid()):
         try:
             total += int(Path(f"/proc/{each}/statm").read_text().split()[1]) * _PAGE
         except OSError:
@@ -25,7 +25,7 @@ def resident(pid: int | None = None) -> int:
 def processor_seconds(pid: int | None = None) -> float:
     """Seconds of processor time used by a process and those below it, the ones that ended included."""
     ticks = 0
-    for each in family(pid or os.getpid()):
+    for each in list_processes(pid or os.getpid()):
         try:
             fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -34,7 +34,7 @@ def processor_seconds(pid: int | None = None) -> float:
     return ticks / _TICKS
 
 
-def family(pid: int) -> Iterator[int]:
+def list_processes(pid: int) -> Iterator[int]:
     """A process and those it started, and they."""
     yield pid
     for task in Path(f"/proc/{pid}/task").glob("*"):
@@ -43,4 +43,4 @@ def family(pid: int) -> Iterator[int]:
         except OSError:
             continue
         for child in children:
-            yield from family(int(child))
+            yield from list_processes(int(child))

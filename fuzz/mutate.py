@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from fuzz.parts import Parts, split
+from fuzz.parts import Parts, split_parts
 from fuzz.words import BYTES, NUMBERS, TEXTS
 
 Edit = Callable[[bytes, random.Random], bytes]
@@ -30,17 +30,17 @@ class Mutator:
 
     def __init__(self, edit: Edit, seeds: Sequence[bytes]) -> None:
         self._edit = edit
-        self._seeds = [split(seed) for seed in seeds]
+        self._seeds = [split_parts(seed) for seed in seeds]
 
     def __call__(self, data: bytes, max_size: int, rng: random.Random) -> bytes:
         """A changed input of at most max_size bytes; the old one when no change was that short."""
-        parts = list(split(data))
+        parts = list(split_parts(data))
         made = data
         for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
             self._change(parts, rng)
             if sum(map(len, parts)) > max_size:
                 break  # growing on would multiply
-            made = Parts(*parts).joined()
+            made = Parts(*parts).join()
         return made if len(made) <= max_size else data
 
     def _change(self, parts: list[bytes], rng: random.Random) -> None:
@@ -98,17 +98,17 @@ def edit_tokens(words: Sequence[str]) -> Edit:
             case 2:
                 tokens.insert(at, rng.choice(vocabulary) + rng.choice((b" ", b"")))
             case 3:
-                tokens[at] = _other(tokens[at], tokens, rng)
+                tokens[at] = _pick_other_token(tokens[at], tokens, rng)
             case 4:
-                end = _closing(tokens, at)
+                end = _find_block_end(tokens, at)
                 tokens[at:end] = tokens[at:end] * rng.choice((2, 2, 3, 40))
             case 5:
-                del tokens[at : _closing(tokens, at)]
+                del tokens[at : _find_block_end(tokens, at)]
             case 6:
                 other = rng.randrange(len(tokens))
                 tokens[at], tokens[other] = tokens[other], tokens[at]
             case _:
-                block = tokens[at : _closing(tokens, at)]
+                block = tokens[at : _find_block_end(tokens, at)]
                 there = rng.randrange(len(tokens))
                 tokens[there:there] = block
         return b"".join(tokens)
@@ -116,7 +116,7 @@ def edit_tokens(words: Sequence[str]) -> Edit:
     return edit
 
 
-def _other(token: bytes, tokens: Sequence[bytes], rng: random.Random) -> bytes:
+def _pick_other_token(token: bytes, tokens: Sequence[bytes], rng: random.Random) -> bytes:
     """Another token of the same kind."""
     if token[:1].isdigit():
         return str(rng.choice(NUMBERS)).encode()
@@ -126,7 +126,7 @@ def _other(token: bytes, tokens: Sequence[bytes], rng: random.Random) -> bytes:
     return rng.choice(alike or [token])
 
 
-def _closing(tokens: Sequence[bytes], at: int) -> int:
+def _find_block_end(tokens: Sequence[bytes], at: int) -> int:
     """The end of the block that begins at or soon after a token, else of a few tokens."""
     for start in range(at, min(at + 8, len(tokens))):
         closing, depth = _OPENING.get(tokens[start]), 0
@@ -153,7 +153,7 @@ def edit_json(words: Sequence[str]) -> Edit:
             tree = [json.loads(data)]
         except (ValueError, RecursionError):
             return tokens(data, rng)
-        places = _places(tree)
+        places = _list_places(tree)
         try:
             _edit_place(*rng.choice(places), places, words, rng)
             return json.dumps(tree[0] if tree else None, ensure_ascii=rng.random() < 0.8).encode()
@@ -167,7 +167,7 @@ Place = tuple[Any, Any]
 """A list or dict, and an index or key in it."""
 
 
-def _places(tree: list[Any]) -> list[Place]:
+def _list_places(tree: list[Any]) -> list[Place]:
     found: list[Place] = []
     waiting: list[Any] = [tree]
     while waiting and len(found) < _MAX_NODES:
@@ -187,30 +187,30 @@ def _edit_place(holder: Any, key: Any, places: Sequence[Place], words: Sequence[
         case 0:
             del holder[key]
         case 1:
-            holder[key] = _copied(other_holder[other_key])
+            holder[key] = _copy_tree(other_holder[other_key])
         case 2:
             holder[key] = rng.choice((rng.choice(words), rng.choice(TEXTS), rng.choice(NUMBERS), None, True, {}, []))
         case 3 if isinstance(holder, dict):
             holder[rng.choice(words)] = holder.pop(key)
         case 4 if isinstance(value, dict):
-            value[rng.choice(words)] = rng.choice((rng.choice(words), rng.choice(NUMBERS), _copied(other_holder)))
+            value[rng.choice(words)] = rng.choice((rng.choice(words), rng.choice(NUMBERS), _copy_tree(other_holder)))
         case 5 if isinstance(value, list):
-            value.extend(_copied(value) * rng.choice((1, 3, 60)))
+            value.extend(_copy_tree(value) * rng.choice((1, 3, 60)))
         case 6:
             for _ in range(rng.choice((1, 2, 30, 220))):
                 value = [value] if isinstance(holder, list) else {rng.choice(words): value}
             holder[key] = value
         case 7 if isinstance(value, list):
-            value.insert(0, _copied(other_holder[other_key]))
+            value.insert(0, _copy_tree(other_holder[other_key]))
         case _ if isinstance(value, str):
             holder[key] = edit_bytes(value.encode("utf-8", "surrogatepass"), rng).decode("utf-8", "replace")
         case _ if isinstance(value, int | float):
             holder[key] = rng.choice((value + 1, -value, rng.choice(NUMBERS)))
         case _:
-            holder[key] = [value, _copied(value)]
+            holder[key] = [value, _copy_tree(value)]
 
 
-def _copied(value: Any) -> Any:
+def _copy_tree(value: Any) -> Any:
     """A copy, so that no tree comes to contain itself."""
     return json.loads(json.dumps(value))
 
@@ -246,9 +246,9 @@ def _edit_element(node: Any, other: Any, words: Sequence[str], rng: random.Rando
             parent.remove(node)
         case 1 if parent is not None:
             for _ in range(rng.choice((1, 1, 3, 60))):
-                parent.insert(rng.randrange(len(parent) + 1), _cloned(node))
+                parent.insert(rng.randrange(len(parent) + 1), _clone_element(node))
         case 2:
-            node.append(_cloned(other))
+            node.append(_clone_element(other))
         case 3 if node.attrib:
             del node.attrib[rng.choice(list(node.attrib))]
         case 4:
@@ -263,10 +263,10 @@ def _edit_element(node: Any, other: Any, words: Sequence[str], rng: random.Rando
             changed = edit_bytes(node.get(name).encode(), rng).decode("utf-8", "replace")
             node.set(name, rng.choice((*values, rng.choice(words), changed, str(rng.choice(NUMBERS)))))
         case _:
-            node.append(_cloned(node))
+            node.append(_clone_element(node))
 
 
-def _cloned(node: Any) -> Any:
+def _clone_element(node: Any) -> Any:
     """A copy of an element, without the text behind it."""
     made = copy.deepcopy(node)
     made.tail = None

@@ -22,7 +22,7 @@ class Parts(NamedTuple):
     reference: bytes = b""
     data: bytes = b""
 
-    def joined(self) -> bytes:
+    def join(self) -> bytes:
         """The input as one byte string, without the empty parts at its end."""
         kept = list(self)
         while len(kept) > 1 and not kept[-1]:
@@ -30,6 +30,6 @@ class Parts(NamedTuple):
         return SEPARATOR.join(kept)
 
 
-def split(data: bytes) -> Parts:
+def split_parts(data: bytes) -> Parts:
     """The parts of an input; whatever follows a fourth separator belongs to the data."""
     return Parts(*data.split(SEPARATOR, len(Parts._fields) - 1))

@@ -17,10 +17,10 @@ from typing import Any, Final
 if __name__ == "__main__":  # run as a script: the folder above is where the package `fuzz` is found
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from fuzz.engines import available
-from fuzz.judge import HANG, Failure, attempt, keep
+from fuzz.engines import available_engines
+from fuzz.judge import HANG, Failure, run_input, write_failure
 from fuzz.memory import processor_seconds
-from fuzz.targets import TARGETS, target
+from fuzz.targets import TARGETS, get_target
 from fuzz.worker import CURRENT, HEADER, STATS, Worker
 
 STUCK: Final = 60.0
@@ -33,23 +33,23 @@ _GRACE: Final = 20.0
 
 def main(arguments: list[str] | None = None) -> int:
     """0 when nothing was found, 1 when something was."""
-    asked = _arguments(arguments)
+    asked = _parse_arguments(arguments)
     if asked.reproduce:
-        return reproduce(asked.target, Path(asked.reproduce), quiet=asked.quiet)
+        return reproduce_failure(asked.target, Path(asked.reproduce), quiet=asked.quiet)
     if asked.worker:
         Worker(asked.target, asked.engine, asked.seconds, asked.seed, Path(asked.worker)).run()
         return 0
-    results = [supervise(name, asked.engine, asked.seconds, asked.seed) for name in _names(asked)]
+    results = [supervise_target(name, asked.engine, asked.seconds, asked.seed) for name in _select_names(asked)]
     return 1 if any(result["failures"] for result in results) else 0
 
 
-def _arguments(arguments: list[str] | None) -> argparse.Namespace:
+def _parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fuzz/run.py", description="Fuzz everything that reads what strangers send.")
     parser.add_argument("--target", choices=TARGETS)
     parser.add_argument("--all", action="store_true", help="every target, one after the other")
     parser.add_argument("--seconds", type=float, default=600.0, help="time for each target")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same inputs (engine own)")
-    parser.add_argument("--engine", choices=available(), default=available()[0])
+    parser.add_argument("--engine", choices=available_engines(), default=available_engines()[0])
     parser.add_argument("--reproduce", metavar="FILE", help="run one input and show what happens")
     parser.add_argument("--quiet", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -59,19 +59,19 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     return asked
 
 
-def _names(asked: argparse.Namespace) -> tuple[str, ...]:
+def _select_names(asked: argparse.Namespace) -> tuple[str, ...]:
     return TARGETS if asked.all else (asked.target,)
 
 
 # --- one input ------------------------------------------------------------------------------------------------------
 
 
-def reproduce(name: str, path: Path, *, quiet: bool) -> int:
+def reproduce_failure(name: str, path: Path, *, quiet: bool) -> int:
     """Run one input twice, the second time with everything loaded; 1 when it fails or a run takes more than `HANG`."""
-    chosen, data = target(name), path.read_bytes()
-    attempt(chosen, chosen.seeds[0])  # loads what loads on use
+    chosen, data = get_target(name), path.read_bytes()
+    run_input(chosen, chosen.seeds[0])  # loads what loads on use
     before = processor_seconds()
-    steps, failure = attempt(chosen, data)
+    steps, failure = run_input(chosen, data)
     spent = processor_seconds() - before
     if not quiet:
         sys.stdout.write(f"{len(data)} bytes, {spent:.2f} s of processor time; longest step {steps.longest[1]!r}\n")
@@ -83,7 +83,7 @@ def reproduce(name: str, path: Path, *, quiet: bool) -> int:
 # --- a run ----------------------------------------------------------------------------------------------------------
 
 
-def supervise(name: str, engine: str, seconds: float, seed: int) -> dict[str, Any]:
+def supervise_target(name: str, engine: str, seconds: float, seed: int) -> dict[str, Any]:
     """Fuzz one target in processes that may die, and print one line of figures as JSON."""
     end = time.monotonic() + seconds
     total: dict[str, Any] = {"target": name, "engine": engine, "seed": seed}
@@ -93,7 +93,7 @@ def supervise(name: str, engine: str, seconds: float, seed: int) -> dict[str, An
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
             left = max(end - time.monotonic(), 1.0)
             death = _one_process(name, engine, left, seed + turn, Path(folder))
-            _add(total, Path(folder) / STATS)
+            _add_figures(total, Path(folder) / STATS)
             if death:
                 total["failures"][death] = total["failures"].get(death, 0) + 1
         turn += 1
@@ -121,25 +121,25 @@ def _one_process(name: str, engine: str, seconds: float, seed: int, folder: Path
     code = process.wait()
     ended.set()
     stuck.join()
-    _end(process)
+    _end_worker(process)
     if code == 0:
         return ""
     how = "stuck" if code == -signal.SIGKILL else f"died with {code}"
-    serial, _, data = _current(folder / CURRENT)
+    serial, _, data = _current_input(folder / CURRENT)
     if not serial:
         return f"fuzzer {how} between two inputs"
-    keep(name, Failure(how, f"the process ended with {code}"), data)
+    write_failure(name, Failure(how, f"the process ended with {code}"), data)
     return how
 
 
 def _end_when_stuck(process: subprocess.Popen[bytes], path: Path, ended: threading.Event) -> None:
     while not ended.wait(1.0):
-        began = _current(path)[1]
+        began = _current_input(path)[1]
         if began and time.time() - began > STUCK + _GRACE:
-            _end(process)
+            _end_worker(process)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_worker(process: subprocess.Popen[bytes]) -> None:
     """End the worker and what it started: its session is its own."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -147,7 +147,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _current(path: Path) -> tuple[int, float, bytes]:
+def _current_input(path: Path) -> tuple[int, float, bytes]:
     try:
         held = path.read_bytes()
     except OSError:
@@ -158,7 +158,7 @@ def _current(path: Path) -> tuple[int, float, bytes]:
     return serial, began, held[HEADER.size : HEADER.size + length]
 
 
-def _add(total: dict[str, Any], path: Path) -> None:
+def _add_figures(total: dict[str, Any], path: Path) -> None:
     """Add the figures of one process to those of the run."""
     if not path.exists():
         return

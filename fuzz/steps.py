@@ -29,7 +29,7 @@ class Steps:
         self.notes: set[str] = set()
         self.current = ""
 
-    def take(self, name: str, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_step(self, name: str, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Do and time one step."""
         self.current = name
         start = time.perf_counter()
@@ -38,6 +38,6 @@ class Steps:
         finally:
             self.longest = max(self.longest, (time.perf_counter() - start, name))
 
-    def note(self, *words: str) -> None:
+    def record_outcome(self, *words: str) -> None:
         """Remember what came of a step."""
         self.notes.add(" ".join(words))

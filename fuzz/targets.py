@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from fuzz import words
-from fuzz.bodies import BODIES, FRAMES, requests, wire
+from fuzz.bodies import BODIES, FRAMES, fuzz_requests, fuzz_wire
 from fuzz.corpus import seeds
 from fuzz.languages import Language
 from fuzz.mutate import Edit, edit_bytes, edit_json, edit_tokens, edit_xml
@@ -35,14 +35,14 @@ _LANGUAGES: Final[Mapping[str, tuple[str, Edit]]] = {
     "xsd": ("xsd", edit_xml(words.XSD)),
 }
 _OTHERS: Final[Mapping[str, Target]] = {
-    "wire": Target(wire, edit_bytes, FRAMES),
-    "requests": Target(requests, edit_json(words.REQUESTS), BODIES),
+    "wire": Target(fuzz_wire, edit_bytes, FRAMES),
+    "requests": Target(fuzz_requests, edit_json(words.REQUESTS), BODIES),
 }
 TARGETS: Final = (*_LANGUAGES, *_OTHERS)
 """Names of all targets."""
 
 
-def target(name: str) -> Target:
+def get_target(name: str) -> Target:
     """A target by name. Raises KeyError."""
     if name in _OTHERS:
         return _OTHERS[name]

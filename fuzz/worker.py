@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from fuzz.engines import MAX_SIZE, OutOfTime, atheris, instrumented_target, own
+from fuzz.engines import MAX_SIZE, OutOfTime, instrumented_target, run_atheris, run_own_engine
 from fuzz.judge import Judge
-from fuzz.memory import resident
+from fuzz.memory import resident_bytes
 
 CURRENT: Final = "current"
 """File with the input under way: serial number, time it began, its length, itself."""
@@ -41,18 +41,18 @@ class Worker:
         with (folder / CURRENT).open("w+b") as file:
             file.truncate(HEADER.size + MAX_SIZE)
             self.current = mmap.mmap(file.fileno(), HEADER.size + MAX_SIZE)
-        self.judge = Judge(name, instrumented_target(name, engine), self._really_slow)
+        self.judge = Judge(name, instrumented_target(name, engine), self._is_really_slow)
 
     def run(self) -> None:
         """Ends the process by itself: libFuzzer would do it otherwise, with words of its own."""
-        fuzz = atheris if self.engine == "atheris" else own
+        fuzz = run_atheris if self.engine == "atheris" else run_own_engine
         with contextlib.suppress(OutOfTime):
             fuzz(self.judge.target, self._execute, self.seed)
 
     def _execute(self, data: bytes) -> frozenset[str]:
         now = time.monotonic() - self.start
         if now > self.next_look:
-            self._look(now)
+            self._report(now)
         kept = data[:MAX_SIZE]
         HEADER.pack_into(self.current, 0, self.judge.executions + 1, time.time(), len(kept))
         self.current[HEADER.size : HEADER.size + len(kept)] = kept
@@ -60,10 +60,10 @@ class Worker:
         HEADER.pack_into(self.current, 0, 0, time.time(), 0)  # what is done between two inputs is the engine's own
         return notes
 
-    def _look(self, now: float) -> None:
+    def _report(self, now: float) -> None:
         """Write the figures; at the end of the time, end."""
         self.next_look = now + _EVERY
-        self.memory.append((now, resident()))
+        self.memory.append((now, resident_bytes()))
         over = now > self.seconds
         (self.folder / STATS).write_text(json.dumps(self._figures(now)))
         if over and self.engine == "atheris":
@@ -85,7 +85,7 @@ class Worker:
             "memory_end": warm[-1] if warm else 0,
         }
 
-    def _really_slow(self, data: bytes) -> bool:
+    def _is_really_slow(self, data: bytes) -> bool:
         """Ask a process of its own, which nothing instruments and whose processor time is known."""
         path = self.folder / "suspect"
         path.write_bytes(data)

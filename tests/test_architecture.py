@@ -170,7 +170,6 @@ CIRCLES_LEFT = {
     frozenset(
         {"stele.service.compatibility", "stele.service.registry", "stele.service.rulesets", "stele.service.validators"}
     ),
-    frozenset({"stele.client.aio", "stele.client.api", "stele.client.sync"}),
     frozenset({"stele.spark.datasource.source", "stele.spark.datasource.stream"}),
     frozenset({"stele.spark.decode.planning", "stele.spark.decode.records"}),
     frozenset({"stele.spark.engines.base", "stele.spark.engines.vm.engine"}),
@@ -183,6 +182,45 @@ def test_no_import_circles() -> None:
     circles = find_import_circles(SOURCE)
     new = [sorted(circle) for circle in circles if not any(known <= circle for known in CIRCLES_LEFT)]
     assert not new, f"cut these circles (python tools/import_circles.py prints them): {new}"
+
+
+CLIENT_RANKS = (
+    (
+        ("request", "types", "errors", "names", "drive", "snapshot", "serdes.framing"),
+        "A request, a refusal, a name and a pinned schema are values: none of them needs a connection.",
+    ),
+    (
+        ("cache", "exchange", "connection"),
+        "How a request gets its answer is the same for all endpoints, so retries and caching know none of them.",
+    ),
+    (
+        ("endpoints", "settings", "keys", "journal", "usage", "workflows", "api"),
+        "What may be asked is written down once, for clients that block and clients that are awaited.",
+    ),
+    (("sync", "aio", "rocketmq"), "A client puts endpoints and exchange together; nothing below knows who sends."),
+    (("serdes.rules",), "Rules run on the values of every format, so they know no serializer."),
+    (("serdes.steps", "serdes.schemas"), "What serializers and deserializers share comes before both."),
+    (("serdes.serializer", "serdes.deserializer"), "The course of a record is the same for every format."),
+    (("serdes.avro", "serdes.json", "serdes.protobuf"), "A format adds its encoding to that course."),
+    (("serdes", "serdes.generic", "serdes.async_serdes"), "What is for any format knows them all."),
+    (("",), "The package itself only says what is public, and nobody inside it imports the package."),
+)
+"""The modules of `stele.client`, lowest first, each rank with its reason: imports go downwards."""
+
+
+def test_ranks_inside_client() -> None:
+    """Imports inside the client go to the same rank or to a lower one."""
+    ranks = {
+        f"stele.client.{name}".rstrip("."): number for number, (names, _) in enumerate(CLIENT_RANKS) for name in names
+    }
+    for module, targets in build_import_graph(SOURCE).items():
+        for target in targets:
+            if not _is_below(module, "stele.client") or not _is_below(target, "stele.client"):
+                continue
+            rank, other = (
+                ranks[max((name for name in ranks if _is_below(each, name)), key=len)] for each in (module, target)
+            )
+            assert other <= rank, f"{module} imports {target}. {CLIENT_RANKS[rank][1]}"
 
 
 FORMATS_RANKS = (

@@ -21,6 +21,8 @@ LINKING = sorted([*PAGES, *ROOT.glob("examples/**/*.md"), *ROOT.glob("fuzz/*.md"
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+WRITTEN_ON_DEMAND = {"docs/reference/coverage.md"}
+"""Pages that a slow target of the Makefile writes; a fresh tree may lack them."""
 DOCS_PATH = re.compile(r"(?<![\w./])docs/[\w./#-]*[\w#]")
 EXECUTED = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
 
@@ -92,7 +94,8 @@ def test_documentation_paths_in_code_resolve() -> None:
     ]
     broken = []
     for path in [*sources, *ROOT.glob("*.md"), ROOT / "Makefile", ROOT / "pyproject.toml"]:
-        problems = (find_broken_link(ROOT, target) for target in DOCS_PATH.findall(path.read_text(encoding="utf-8")))
+        targets = set(DOCS_PATH.findall(path.read_text(encoding="utf-8"))) - WRITTEN_ON_DEMAND
+        problems = (find_broken_link(ROOT, target) for target in sorted(targets))
         broken += [f"{path.relative_to(ROOT)}: {problem}" for problem in problems if problem is not None]
     assert broken == []
 
@@ -127,6 +130,7 @@ CITED_PAGE = re.compile(r"docs/protocols/[\w./#-]*[\w#]")
 OWN_PAGES = "README|CHANGELOG|SECURITY|ARCHITECTURE|CONTRIBUTING"
 LOOSE_CITATION = re.compile(
     r"\breference notes\b|\bMODEL C\d|\bMODEL:|\bseed [0-9]|\bseed's\b|\(RIP-\d+|\(PDP-\d+"
+    r"|\b(?:Redpanda|Pravega|AVRO-1124|the) seed (?:asks|says|wants)\b"
     rf"|\b(?!{OWN_PAGES})[A-Z]{{4,}}\.md\b"
 )
 

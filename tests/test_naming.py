@@ -51,7 +51,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "shown",
         }
     ),
-    "core": frozenset({}),
     "formats": frozenset(
         {
             "converted",
@@ -62,32 +61,16 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "delivered",
         }
     ),
-    "server": frozenset({}),
-    "service": frozenset({}),
     "spark": frozenset(
         {
-            "built",
-            "compiled",
-            "converted",
             "decoded",
-            "dumped",
             "encoded",
-            "ended",
-            "fixed",
             "found",
-            "merged",
             "named",
-            "narrowed",
-            "nulled",
-            "packed",
-            "signed",
-            "sized",
-            "skipped",
             "summed",
-            "unrolled",
         }
     ),
-    "storage": frozenset({}),
+    "wire": frozenset({}),
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
@@ -107,14 +90,11 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "JournalEntry",
         "JournalPage",
         "Kek",
-        "Kind",
-        "Member",
         "Mode",
         "Prefix",
         "Problem",
         "Registry",
         "Report",
-        "Rows",
         "Rule",
         "RuleSet",
         "Schema",
@@ -125,8 +105,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Slot",
         "Stored",
         "Verdict",
-        "Wire",
-        "Written",
     }
 )
 """Names that public classes of different meaning share."""

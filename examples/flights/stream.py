@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from schemas import ALL
 
 from stele.formats.avro import AVRO
-from stele.spark.engines.base import engine_named
+from stele.spark.engines.base import get_engine
 
 BEFORE_V3 = 12
 AFTER_V3 = 12
@@ -22,7 +22,7 @@ def frame(rows: pa.Table, version: int, schema_id: int) -> list[bytes]:
     """The rows as Confluent-framed Avro of that version of the flight schema."""
     schema = AVRO.parse(ALL[version - 1].encode(), {})
     names = [field.path for field in AVRO.fields(schema) if "." not in field.path]
-    encoder = engine_named("auto").encoder(schema, schema_id)
+    encoder = get_engine("auto").encoder(schema, schema_id)
     framed = [encoder.encode(batch.to_struct_array()) for batch in rows.select(names).combine_chunks().to_batches()]
     return [record for array in framed for record in array.to_pylist()]
 

@@ -37,33 +37,33 @@ _MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))  # noqa: DTZ0
 
 
 @st.composite
-def data(draw: st.DrawFn, node: AvroType, depth: int = 4) -> Any:
+def avro_data(draw: st.DrawFn, node: AvroType, depth: int = 4) -> Any:
     """A datum; below depth unions are null where they can be, arrays and maps empty; endless data are rejected."""
     assume(depth > -5)
     match node:
         case AvroRecord():
-            return {field.name: draw(data(field.type, depth - 1)) for field in node.fields}
+            return {field.name: draw(avro_data(field.type, depth - 1)) for field in node.fields}
         case AvroEnum():
             return draw(st.sampled_from(node.symbols))
         case AvroArray():
-            return [draw(data(node.items, depth - 1)) for _ in range(draw(st.integers(0, 2 if depth > 0 else 0)))]
+            return [draw(avro_data(node.items, depth - 1)) for _ in range(draw(st.integers(0, 2 if depth > 0 else 0)))]
         case AvroMap():
             keys = draw(st.lists(st.text(max_size=2), max_size=2 if depth > 0 else 0, unique=True))
-            return {key: draw(data(node.values, depth - 1)) for key in keys}
+            return {key: draw(avro_data(node.values, depth - 1)) for key in keys}
         case AvroUnion():
             branches = node.branches
             if depth <= 0:
                 branches = tuple(branch for branch in branches if branch.kind == "null") or branches
             branch = draw(st.sampled_from(branches))
-            datum = draw(data(branch, depth - 1))
+            datum = draw(avro_data(branch, depth - 1))
             # Among several branches a datum goes with the name of its own, for alone it may go to another one.
             several = sum(branch.kind != "null" for branch in node.branches) > 1
             return (getattr(branch, "name", branch.kind), datum) if several and branch.kind != "null" else datum
         case _:
-            return draw(_scalar(node))
+            return draw(_scalar_data(node))
 
 
-def _scalar(node: AvroPrimitive | AvroFixed) -> st.SearchStrategy[Any]:
+def _scalar_data(node: AvroPrimitive | AvroFixed) -> st.SearchStrategy[Any]:
     logical = node.logical.name if node.logical else ""
     match logical:
         case "decimal":

@@ -34,11 +34,11 @@ class _Names:
 @st.composite
 def schemas(draw: st.DrawFn, depth: int = 3) -> Any:
     """A valid schema as a JSON value: every kind of type, namespaces, aliases, recursion, logical types, properties."""
-    return draw(_types(_Names(), "", depth))
+    return draw(_avro_types(_Names(), "", depth))
 
 
 @st.composite
-def _types(draw: st.DrawFn, names: _Names, space: str, depth: int, *, union: bool = True) -> Any:
+def _avro_types(draw: st.DrawFn, names: _Names, space: str, depth: int, *, union: bool = True) -> Any:
     kinds = ["primitive", "primitive", "logical"]
     if names.kinds:
         kinds.append("reference")
@@ -50,36 +50,36 @@ def _types(draw: st.DrawFn, names: _Names, space: str, depth: int, *, union: boo
         case "logical":
             return copy.deepcopy(draw(st.sampled_from(LOGICAL)))
         case "reference":
-            return _reference(draw(st.sampled_from(sorted(names.kinds))), space)
+            return _spell_reference(draw(st.sampled_from(sorted(names.kinds))), space)
         case "array":
-            return {"type": "array", "items": draw(_types(names, space, depth - 1))}
+            return {"type": "array", "items": draw(_avro_types(names, space, depth - 1))}
         case "map":
-            return {"type": "map", "values": draw(_types(names, space, depth - 1))}
+            return {"type": "map", "values": draw(_avro_types(names, space, depth - 1))}
         case "union":
-            return draw(_unions(names, space, depth - 1))
+            return draw(_avro_unions(names, space, depth - 1))
         case kind:
-            return draw(_definitions(kind, names, space, depth))
+            return draw(_named_types(kind, names, space, depth))
 
 
-def _reference(full: str, space: str) -> str:
+def _spell_reference(full: str, space: str) -> str:
     own, _, simple = full.rpartition(".")
     return simple if own == space else full
 
 
 @st.composite
-def _unions(draw: st.DrawFn, names: _Names, space: str, depth: int) -> list[Any]:
+def _avro_unions(draw: st.DrawFn, names: _Names, space: str, depth: int) -> list[Any]:
     branches: list[Any] = []
     seen: set[str] = set()
     for _ in range(draw(st.integers(1, 4))):
-        branch = draw(_types(names, space, depth, union=False))
-        label = _label(branch, space, names)
+        branch = draw(_avro_types(names, space, depth, union=False))
+        label = _branch_label(branch, space, names)
         if label not in seen:
             seen.add(label)
             branches.append(branch)
     return branches
 
 
-def _label(branch: Any, space: str, names: _Names) -> str:
+def _branch_label(branch: Any, space: str, names: _Names) -> str:
     if isinstance(branch, str):
         if branch in PRIMITIVES or "." in branch:
             return branch
@@ -91,7 +91,7 @@ def _label(branch: Any, space: str, names: _Names) -> str:
 
 
 @st.composite
-def _definitions(draw: st.DrawFn, kind: str, names: _Names, space: str, depth: int) -> Any:
+def _named_types(draw: st.DrawFn, kind: str, names: _Names, space: str, depth: int) -> Any:
     own = draw(st.sampled_from(SPACES)) if draw(st.booleans()) else space
     simple = f"{kind[0].upper()}{draw(st.integers(0, 3))}"
     full = f"{own}.{simple}" if own else simple
@@ -118,13 +118,13 @@ def _definitions(draw: st.DrawFn, kind: str, names: _Names, space: str, depth: i
             out["size"] = draw(st.integers(0, 4))
         case _:
             words = draw(st.lists(st.sampled_from(WORDS), max_size=4, unique=True))
-            out["fields"] = [draw(_fields(word, names, own, depth - 1)) for word in words]
+            out["fields"] = [draw(_record_fields(word, names, own, depth - 1)) for word in words]
     return out
 
 
 @st.composite
-def _fields(draw: st.DrawFn, word: str, names: _Names, space: str, depth: int) -> dict[str, Any]:
-    out: dict[str, Any] = {"name": word, "type": draw(_types(names, space, depth))}
+def _record_fields(draw: st.DrawFn, word: str, names: _Names, space: str, depth: int) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": word, "type": draw(_avro_types(names, space, depth))}
     if draw(st.booleans()):
         simple = _simple_default(out["type"])
         if simple is not None:
@@ -162,31 +162,31 @@ def _simple_default(node: Any) -> tuple[Any] | None:
 
 
 @st.composite
-def related(draw: st.DrawFn) -> tuple[Any, Any]:
+def related_schemas(draw: st.DrawFn) -> tuple[Any, Any]:
     """Two schemas that differ by a few edits, of the kind authors make."""
     old = draw(schemas())
     new = copy.deepcopy(old)
     for _ in range(draw(st.integers(0, 3))):
-        places = list(_places(new))
+        places = list(_list_objects(new))
         if places:
-            _edit(draw, draw(st.sampled_from(places)))
+            _edit_schema(draw, draw(st.sampled_from(places)))
     return old, new
 
 
-def _places(node: Any) -> Any:
+def _list_objects(node: Any) -> Any:
     """Every object of a schema."""
     if isinstance(node, list):
         for item in node:
-            yield from _places(item)
+            yield from _list_objects(item)
     elif isinstance(node, dict):
         yield node
         for key in ("items", "values", "type"):
-            yield from _places(node.get(key))
+            yield from _list_objects(node.get(key))
         for field in node.get("fields", []):
-            yield from _places(field["type"])
+            yield from _list_objects(field["type"])
 
 
-def _edit(draw: st.DrawFn, node: dict[str, Any]) -> None:
+def _edit_schema(draw: st.DrawFn, node: dict[str, Any]) -> None:
     kind = node["type"]
     if "fields" in node:
         _edit_record(draw, node)

@@ -46,7 +46,7 @@ _LEAVES: st.SearchStrategy[Type] = st.one_of(
 )
 
 
-def types(names: list[str]) -> st.SearchStrategy[Type]:
+def model_types(names: list[str]) -> st.SearchStrategy[Type]:
     """Types that may use the named ones."""
     leaves = _LEAVES | st.sampled_from(names).map(TypeReference) if names else _LEAVES
     return st.recursive(
@@ -65,15 +65,17 @@ def models(draw: st.DrawFn) -> Model:
     """A model of up to six named types that use each other in any way."""
     pairs = draw(st.lists(st.tuples(st.sampled_from(SPACES), NAMES), max_size=6))
     names = list(dict.fromkeys(f"{space}.{name}" if space else name for space, name in pairs))
-    kinds = types(names)
+    kinds = model_types(names)
     declared: dict[str, NamedType] = {}
     for name in names:
-        declared[name] = draw(st.one_of(_records(name, kinds), _records(name, kinds), _enums(name), _fixed(name)))
+        declared[name] = draw(
+            st.one_of(_record_types(name, kinds), _record_types(name, kinds), _enum_types(name), _fixed_type(name))
+        )
     return Model(draw(kinds), declared, nullable=draw(st.booleans()), doc=draw(NAMES))
 
 
 @st.composite
-def _records(draw: st.DrawFn, name: str, kinds: st.SearchStrategy[Type]) -> RecordType:
+def _record_types(draw: st.DrawFn, name: str, kinds: st.SearchStrategy[Type]) -> RecordType:
     names = draw(st.lists(NAMES, max_size=5, unique=True))
     made = st.builds(
         RecordField,
@@ -103,12 +105,12 @@ def _records(draw: st.DrawFn, name: str, kinds: st.SearchStrategy[Type]) -> Reco
 
 
 @st.composite
-def _enums(draw: st.DrawFn, name: str) -> Enumeration:
+def _enum_types(draw: st.DrawFn, name: str) -> Enumeration:
     numbers = st.none() | st.integers(-3, 5) | st.just(1 << 40)
     symbols = draw(st.lists(st.builds(EnumSymbol, NAMES, numbers, NAMES), max_size=5, unique_by=lambda each: each.name))
     default = draw(st.sampled_from(["", *(symbol.name for symbol in symbols)]))
     return Enumeration(name, tuple(symbols), default=default, doc=draw(NAMES))
 
 
-def _fixed(name: str) -> st.SearchStrategy[Fixed]:
+def _fixed_type(name: str) -> st.SearchStrategy[Fixed]:
     return st.integers(0, 20).map(lambda size: Fixed(name, size))

@@ -18,33 +18,35 @@ from stele.errors import DataError, Invalid, MalformedSchema
 from stele.formats.avro import AVRO, AvroSchema
 
 sys.path.insert(0, str(Path(__file__).parent))
-from avro_strategies import related, schemas
+from avro_strategies import related_schemas, schemas
 from java_oracle import JavaError, java
 
 FAST = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def parse(value: Any) -> AvroSchema:
+def parse_schema(value: Any) -> AvroSchema:
     """Parse a schema given as a JSON value."""
     return AVRO.parse(json.dumps(value).encode(), {})
 
 
-def standing_alone(value: Any) -> bool:
+def is_complete_in_canonical_form(value: Any) -> bool:
     """Whether Parsing Canonical Form loses nothing: it cannot say that a type inside a namespace has none."""
     return '"namespace": ""' not in json.dumps(value)
 
 
-def rules(reader: Any, writer: Any) -> set[tuple[str, str]]:
+def breaking_rules(reader: Any, writer: Any) -> set[tuple[str, str]]:
     """(rule, path) of what breaks."""
-    return {(found.rule, found.path) for found in AVRO.check(parse(reader), parse(writer)) if found.breaks}
+    return {
+        (found.rule, found.path) for found in AVRO.check(parse_schema(reader), parse_schema(writer)) if found.breaks
+    }
 
 
 @FAST
 @given(schemas())
 def test_printing_is_stable(schema: Any) -> None:
     """What was printed parses back to something that prints the same, in every form."""
-    for form in TextForm if standing_alone(schema) else (TextForm.PRINTED, TextForm.NORMALIZED):
-        once = AVRO.canonical(parse(schema), form)
+    for form in TextForm if is_complete_in_canonical_form(schema) else (TextForm.PRINTED, TextForm.NORMALIZED):
+        once = AVRO.canonical(parse_schema(schema), form)
         assert AVRO.canonical(AVRO.parse(once, {}, strict=False), form) == once
 
 
@@ -52,7 +54,7 @@ def test_printing_is_stable(schema: Any) -> None:
 @given(schemas())
 def test_every_form_means_the_same(schema: Any) -> None:
     """Printing in one form does not change what the others, and compatibility, see."""
-    original = parse(schema)
+    original = parse_schema(schema)
     for form in (TextForm.PRINTED, TextForm.NORMALIZED):
         again = AVRO.parse(AVRO.canonical(original, form), {})
         assert AVRO.canonical(again, TextForm.CANONICAL) == AVRO.canonical(original, TextForm.CANONICAL)
@@ -73,9 +75,11 @@ def _without_docs(node: Any) -> Any:
 @given(schemas())
 def test_fingerprints_ignore_style(schema: Any) -> None:
     """White space, attribute order and docs do not change a fingerprint, nor white space the NORMALIZED text."""
-    plain = parse(schema)
+    plain = parse_schema(schema)
     spaced = AVRO.parse(json.dumps(schema, indent=3).encode(), {})
-    assert AVRO.fingerprints(plain) == AVRO.fingerprints(spaced) == AVRO.fingerprints(parse(_without_docs(schema)))
+    assert (
+        AVRO.fingerprints(plain) == AVRO.fingerprints(spaced) == AVRO.fingerprints(parse_schema(_without_docs(schema)))
+    )
     assert AVRO.canonical(plain, TextForm.NORMALIZED) == AVRO.canonical(spaced, TextForm.NORMALIZED)
 
 
@@ -83,18 +87,18 @@ def test_fingerprints_ignore_style(schema: Any) -> None:
 @given(schemas())
 def test_compatibility_is_reflexive(schema: Any) -> None:
     """A schema reads its own data, without so much as a warning, unless its own aliases confuse its fields."""
-    found = AVRO.check(parse(schema), parse(schema))
+    found = AVRO.check(parse_schema(schema), parse_schema(schema))
     ambiguous = any(finding.rule == "READER_FIELD_AMBIGUOUS" for finding in found)
     assert found == [] or (ambiguous and "aliases" in json.dumps(schema))
 
 
 @settings(FAST, max_examples=scale_examples(300))
-@given(related())
+@given(related_schemas())
 def test_verdicts_are_those_of_java(pair: tuple[Any, Any]) -> None:
     """Verdict, rules and paths equal those of Java's SchemaCompatibility, in both directions."""
     for reader, writer in (pair, pair[::-1]):
         try:
-            ours = rules(reader, writer)
+            ours = breaking_rules(reader, writer)
             theirs = java().incompatibilities(json.dumps(reader), json.dumps(writer))
         except (MalformedSchema, JavaError) as error:
             assume(False)
@@ -102,7 +106,7 @@ def test_verdicts_are_those_of_java(pair: tuple[Any, Any]) -> None:
         except Exception as error:
             if "matches multiple fields" not in str(error):
                 raise
-            assert "READER_FIELD_AMBIGUOUS" in str(AVRO.check(parse(reader), parse(writer)))
+            assert "READER_FIELD_AMBIGUOUS" in str(AVRO.check(parse_schema(reader), parse_schema(writer)))
             continue
         # Java reports a missing field of an enum type with a default as a mismatch of enum and record.
         assert bool(ours) == bool(theirs), (ours, theirs)
@@ -120,7 +124,7 @@ def test_texts_are_those_of_java(schema: Any) -> None:
         printed = java().printed(text)
     except JavaError:
         assume(False)
-    ours = parse(schema)
+    ours = parse_schema(schema)
     assert AVRO.canonical(ours, TextForm.PRINTED).decode() == printed
     assert AVRO.canonical(ours, TextForm.CANONICAL).decode() == java().canonical(text)
     assert AVRO.fingerprints(ours)["rabin"] == java().rabin(text)
@@ -130,7 +134,7 @@ def test_texts_are_those_of_java(schema: Any) -> None:
 @given(schemas())
 def test_examples_fit_and_come_back(schema: Any) -> None:
     """The example of a schema validates, encodes, decodes to itself, and reads the same through fastavro."""
-    parsed = parse(schema)
+    parsed = parse_schema(schema)
     codec = AVRO.codec(parsed)
     try:
         datum = codec.example()
@@ -139,7 +143,7 @@ def test_examples_fit_and_come_back(schema: Any) -> None:
     assert codec.validate(datum) == []
     data = codec.encode(datum)
     assert codec.decode(data) == datum
-    if not standing_alone(schema):
+    if not is_complete_in_canonical_form(schema):
         return
     try:
         known = fastavro.parse_schema(json.loads(AVRO.canonical(parsed, TextForm.CANONICAL)), named_schemas={})
@@ -155,7 +159,7 @@ def test_examples_fit_and_come_back(schema: Any) -> None:
 @given(schemas(), st.binary(max_size=60))
 def test_damaged_data_are_errors(schema: Any, noise: bytes) -> None:
     """Any bytes either decode to a datum that encodes to the same value again, or raise a DataError."""
-    codec = AVRO.codec(parse(schema))
+    codec = AVRO.codec(parse_schema(schema))
     try:
         datum = codec.decode(noise)
     except DataError:
@@ -165,12 +169,12 @@ def test_damaged_data_are_errors(schema: Any, noise: bytes) -> None:
 
 
 @settings(FAST, max_examples=scale_examples(300))
-@given(related())
+@given(related_schemas())
 def test_compatible_means_readable(pair: tuple[Any, Any]) -> None:
     """Where the check finds nothing, the writer's example decodes with the reader's schema."""
     old, new = pair
     try:
-        writer, reader = parse(old), parse(new)
+        writer, reader = parse_schema(old), parse_schema(new)
         datum = AVRO.codec(writer).example()
     except (MalformedSchema, Invalid):
         return

@@ -23,16 +23,16 @@ from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
 
 sys.path.insert(0, str(Path(__file__).parent))
-from avro_data import data
+from avro_data import avro_data
 from avro_strategies import schemas
-from jsonschema_pairs import URIS, Schemas, document
+from jsonschema_pairs import URIS, Schemas, random_document
 
 FAST = settings(max_examples=scale_examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 HARMLESS = {"ATTRIBUTE", "ORDER", "DEFAULT"}
 """Losses that Parsing Canonical Form does not show."""
 
 
-def hurt(losses: list[Loss], *besides: str) -> bool:
+def loses_data(losses: list[Loss], *besides: str) -> bool:
     """Whether data are lost, other than as said."""
     return any(loss.data and loss.what not in besides for loss in losses)
 
@@ -58,9 +58,9 @@ def test_avro_data_fit_the_json_schema(schema: Any, draw: st.DataObject) -> None
     """A datum of an Avro schema, in neutral JSON, fits the JSON Schema made from it, and leads back to its bytes."""
     source = AVRO.parse(json.dumps(schema).encode(), {})
     made = convert_schema(AVRO, source, JSON_SCHEMA)
-    if hurt(made.losses, "NOT_A_NUMBER"):
+    if loses_data(made.losses, "NOT_A_NUMBER"):
         return
-    datum = draw.draw(data(source.root))
+    datum = draw.draw(avro_data(source.root))
     encoded = AVRO.codec(source).encode(datum)
     model, _ = AVRO.to_model(source)
     value = to_json_value(model, datum)
@@ -76,14 +76,14 @@ def test_avro_by_way_of_json_schema(schema: Any, draw: st.DataObject) -> None:
     source = AVRO.parse(json.dumps(schema).encode(), {})
     there = convert_schema(AVRO, source, JSON_SCHEMA)
     back = convert_schema(JSON_SCHEMA, JSON_SCHEMA.parse(there.text, {}), AVRO)
-    if hurt(there.losses + back.losses, "NOT_A_NUMBER", "FORMAT"):
+    if loses_data(there.losses + back.losses, "NOT_A_NUMBER", "FORMAT"):
         return
-    value = to_json_value(AVRO.to_model(source)[0], draw.draw(data(source.root)))
+    value = to_json_value(AVRO.to_model(source)[0], draw.draw(avro_data(source.root)))
     last = AVRO.parse(back.text, {})
     assert AVRO.codec(last).validate(read(AVRO.to_model(last)[0], value)) == []
 
 
-def records(model: Model) -> int:
+def count_records(model: Model) -> int:
     """How many types of a model have fields; options of a union and entries of a map may need more of them."""
     return sum(isinstance(declared, RecordType) for declared in model.types.values())
 
@@ -98,9 +98,11 @@ def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
     there = convert_schema(AVRO, source, PROTOBUF)
     between = PROTOBUF.parse(there.text, {})
     back = convert_schema(PROTOBUF, between, AVRO)
-    if hurt(there.losses + back.losses) or records(PROTOBUF.to_model(between)[0]) > records(AVRO.to_model(source)[0]):
+    if loses_data(there.losses + back.losses) or count_records(PROTOBUF.to_model(between)[0]) > count_records(
+        AVRO.to_model(source)[0]
+    ):
         return
-    value = to_json_value(AVRO.to_model(source)[0], draw.draw(data(source.root)))
+    value = to_json_value(AVRO.to_model(source)[0], draw.draw(avro_data(source.root)))
     last = AVRO.parse(back.text, {})
     assert AVRO.codec(last).validate(read(AVRO.to_model(last)[0], value)) == [], (there.text, back.text)
 
@@ -110,14 +112,14 @@ def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
 def test_losses_of_json_schema_are_honest(seed: int, draft: int) -> None:
     """Documents valid under a schema of any draft are valid under what it becomes, or a loss of data is reported."""
     chance = Random(seed)
-    schema = json.dumps(Schemas(chance, draft).pair()[0]).encode()
+    schema = json.dumps(Schemas(chance, draft).make_pair()[0]).encode()
     try:
         source = JSON_SCHEMA.parse(schema, {})
         made = convert_schema(JSON_SCHEMA, source, JSON_SCHEMA)
     except (MalformedSchema, CannotConvert):
         return
     valid = JSON_SCHEMA.codec(source)
-    documents = [found for found in (document(chance) for _ in range(20)) if not valid.validate(found)]
+    documents = [found for found in (random_document(chance) for _ in range(20)) if not valid.validate(found)]
     if made.keeps_data:
         target = JSON_SCHEMA.codec(JSON_SCHEMA.parse(made.text, {}))
         assert [target.validate(found) for found in documents] == [[]] * len(documents), made.text

@@ -20,8 +20,8 @@ from stele.service.changes import ChangeKind, DeclarationChange, Direction
 from stele.service.check import Candidate
 from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
 
-from .avro_strategies import related, schemas
-from .jsonschema_pairs import document
+from .avro_strategies import related_schemas, schemas
+from .jsonschema_pairs import random_document
 
 _MIRRORED = {ChangeKind.ADDED: ChangeKind.REMOVED, ChangeKind.REMOVED: ChangeKind.ADDED}
 _TURNED = {Direction.BACKWARD: Direction.FORWARD, Direction.FORWARD: Direction.BACKWARD}
@@ -63,7 +63,7 @@ XSD_PARTS = (
 )
 
 
-def compared(format_name: str, old: str, new: str) -> DiffAnswer | None:
+def compare_texts(format_name: str, old: str, new: str) -> DiffAnswer | None:
     """The diff; None where one of the texts is no schema."""
     fmt = get_format(format_name)
     try:
@@ -74,14 +74,14 @@ def compared(format_name: str, old: str, new: str) -> DiffAnswer | None:
     return diff_schemas(DiffRequest(format_name, Candidate(old), Candidate(new)))
 
 
-def told(finding: Finding) -> Finding:
+def finding_without_witness(finding: Finding) -> Finding:
     """What a finding says without its witness: of many documents that prove it another one may be found next time."""
     return Finding(**{name: getattr(finding, name) for name in Finding.__struct_fields__ if name != "witness"})
 
 
-def facts(change: DeclarationChange) -> tuple[Any, ...]:
+def change_facts(change: DeclarationChange) -> tuple[Any, ...]:
     """All a change says."""
-    findings = Counter((reason.direction.value, told(reason)) for reason in change.findings)
+    findings = Counter((reason.direction.value, finding_without_witness(reason)) for reason in change.findings)
     return (
         change.kind.value,
         change.old_path,
@@ -96,9 +96,9 @@ def facts(change: DeclarationChange) -> tuple[Any, ...]:
     )
 
 
-def mirrored(change: DeclarationChange) -> tuple[Any, ...]:
+def mirror_facts(change: DeclarationChange) -> tuple[Any, ...]:
     """All that the mirror image of a change says."""
-    findings = Counter((_TURNED[reason.direction].value, told(reason)) for reason in change.findings)
+    findings = Counter((_TURNED[reason.direction].value, finding_without_witness(reason)) for reason in change.findings)
     return (
         _MIRRORED.get(change.kind, change.kind).value,
         change.new_path,
@@ -113,21 +113,23 @@ def mirrored(change: DeclarationChange) -> tuple[Any, ...]:
     )
 
 
-def obeys(format_name: str, old: str, new: str) -> None:
+def assert_diff_laws(format_name: str, old: str, new: str) -> None:
     """The laws: nothing changes into itself, the way back mirrors the way there, and no finding is lost or doubled."""
-    there, back = compared(format_name, old, new), compared(format_name, new, old)
-    itself = compared(format_name, old, old)
+    there, back = compare_texts(format_name, old, new), compare_texts(format_name, new, old)
+    itself = compare_texts(format_name, old, old)
     if there is None or back is None or itself is None:
         return
     if itself.backward:
         assert [change for change in itself.changes if not change.findings] == []
-    assert Counter(map(mirrored, there.changes)) == Counter(map(facts, back.changes))
+    assert Counter(map(mirror_facts, there.changes)) == Counter(map(change_facts, back.changes))
     assert (there.backward, there.forward) == (back.forward, back.backward)
     fmt = get_format(format_name)
     parsed = [fmt.parse(text.encode(), {}, strict=False) for text in (old, new)]
-    wanted = Counter((Direction.BACKWARD, told(each)) for each in fmt.check(parsed[1], parsed[0]))
-    wanted += Counter((Direction.FORWARD, told(each)) for each in fmt.check(parsed[0], parsed[1]))
-    held = Counter((each.direction, told(each)) for change in there.changes for each in change.findings)
+    wanted = Counter((Direction.BACKWARD, finding_without_witness(each)) for each in fmt.check(parsed[1], parsed[0]))
+    wanted += Counter((Direction.FORWARD, finding_without_witness(each)) for each in fmt.check(parsed[0], parsed[1]))
+    held = Counter(
+        (each.direction, finding_without_witness(each)) for change in there.changes for each in change.findings
+    )
     assert wanted == held
     assert there.backward is all(change.backward for change in there.changes)
     assert there.forward is all(change.forward for change in there.changes)
@@ -137,7 +139,7 @@ def obeys(format_name: str, old: str, new: str) -> None:
         assert not (change.forward and Direction.FORWARD in broken)
 
 
-def sound(format_name: str, text: str) -> None:
+def assert_sound_outline(format_name: str, text: str) -> None:
     """Paths are unique, parents come first, and an outline says the same every time."""
     fmt = get_format(format_name)
     assert isinstance(fmt, HasOutline)
@@ -155,12 +157,12 @@ def sound(format_name: str, text: str) -> None:
     assert nodes == fmt.outline(fmt.parse(text.encode(), {}, strict=False))
 
 
-def proto(lines: list[str]) -> str:
+def proto_file(lines: list[str]) -> str:
     """A file with a message of these members; most of them are well formed."""
     return f'syntax = "proto3"; package p; message M {{ {" ".join(lines)} }}'
 
 
-def xsd(parts: list[str], most: int) -> str:
+def xsd_document(parts: list[str], most: int) -> str:
     """A document with an element of these children."""
     return (
         '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="r"><xs:complexType><xs:sequence>'
@@ -170,33 +172,33 @@ def xsd(parts: list[str], most: int) -> str:
     )
 
 
-@given(pair=related())
+@given(pair=related_schemas())
 def test_avro(pair: tuple[Any, Any]) -> None:
     """The laws hold for Avro schemas that are edits of each other."""
     old, new = map(json.dumps, pair)
-    sound("avro", old)
-    obeys("avro", old, new)
+    assert_sound_outline("avro", old)
+    assert_diff_laws("avro", old, new)
 
 
 @given(old=schemas(), new=schemas())
 def test_avro_strangers(old: Any, new: Any) -> None:
     """The laws hold for Avro schemas that have nothing to do with each other."""
-    obeys("avro", json.dumps(old), json.dumps(new))
+    assert_diff_laws("avro", json.dumps(old), json.dumps(new))
 
 
-def schema(chance: Random) -> Any:
+def json_schema(chance: Random) -> Any:
     """A random document that is a JSON Schema, which about a quarter of them are."""
     while True:
-        drawn = document(chance)
-        if isinstance(drawn, dict) and compared("json", json.dumps(drawn), json.dumps(drawn)) is not None:
+        drawn = random_document(chance)
+        if isinstance(drawn, dict) and compare_texts("json", json.dumps(drawn), json.dumps(drawn)) is not None:
             return drawn
 
 
-def edited(value: Any, chance: Random) -> Any:
+def edit_value(value: Any, chance: Random) -> Any:
     """A copy with a member left out or put in here and there."""
     if not isinstance(value, dict):
         return value
-    kept = {name: edited(inner, chance) for name, inner in value.items() if chance.random() > 0.15}
+    kept = {name: edit_value(inner, chance) for name, inner in value.items() if chance.random() > 0.15}
     return {**kept, **({"maximum": chance.randint(1, 9)} if chance.random() < 0.2 else {})}
 
 
@@ -204,18 +206,18 @@ def edited(value: Any, chance: Random) -> Any:
 def test_json(seed: int) -> None:
     """The laws hold for JSON Schemas, edits of each other and strangers."""
     chance = Random(seed)
-    old = schema(chance)
-    new = edited(old, chance) if chance.random() < 0.8 else schema(chance)
-    sound("json", json.dumps(old))
-    obeys("json", json.dumps(old), json.dumps(new))
+    old = json_schema(chance)
+    new = edit_value(old, chance) if chance.random() < 0.8 else json_schema(chance)
+    assert_sound_outline("json", json.dumps(old))
+    assert_diff_laws("json", json.dumps(old), json.dumps(new))
 
 
 @given(old=st.lists(st.sampled_from(PROTO_LINES), max_size=7), new=st.lists(st.sampled_from(PROTO_LINES), max_size=7))
 def test_protobuf(old: list[str], new: list[str]) -> None:
     """The laws hold for Protobuf files."""
     kept = [list({line.rpartition("=")[2]: line for line in lines}.values()) for lines in (old, new)]
-    sound("protobuf", proto(kept[0]))
-    obeys("protobuf", proto(kept[0]), proto(kept[1]))
+    assert_sound_outline("protobuf", proto_file(kept[0]))
+    assert_diff_laws("protobuf", proto_file(kept[0]), proto_file(kept[1]))
 
 
 @given(
@@ -226,8 +228,8 @@ def test_protobuf(old: list[str], new: list[str]) -> None:
 def test_thrift(old: list[str], new: list[str], ends: tuple[str, str]) -> None:
     """The laws hold for Thrift documents."""
     texts = [f"{end} struct S {{{', '.join(lines)}}}" for end, lines in zip(ends, (old, new), strict=True)]
-    sound("thrift", texts[0])
-    obeys("thrift", *texts)
+    assert_sound_outline("thrift", texts[0])
+    assert_diff_laws("thrift", *texts)
 
 
 @settings(max_examples=scale_examples(25))
@@ -238,8 +240,8 @@ def test_thrift(old: list[str], new: list[str], ends: tuple[str, str]) -> None:
 )
 def test_xsd(old: list[str], new: list[str], most: tuple[int, int]) -> None:
     """The laws hold for XML Schemas."""
-    sound("xsd", xsd(old, most[0]))
-    obeys("xsd", xsd(old, most[0]), xsd(new, most[1]))
+    assert_sound_outline("xsd", xsd_document(old, most[0]))
+    assert_diff_laws("xsd", xsd_document(old, most[0]), xsd_document(new, most[1]))
 
 
 @pytest.mark.parametrize("format_name", ["avro", "json", "protobuf", "thrift", "xsd"])

@@ -24,12 +24,12 @@ from stele.formats.jsonschema.json_text import to_builtin
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from jsonschema_pairs import URIS, Schemas, document
+from jsonschema_pairs import URIS, Schemas, random_document
 
 QUICK = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**48)
 DRAFTS = st.sampled_from(sorted(URIS))
-DOCUMENTS = [document(Random(seed)) for seed in range(400)]
+DOCUMENTS = [random_document(Random(seed)) for seed in range(400)]
 
 
 def parse(schema: Any) -> ParsedJsonSchema | None:
@@ -50,7 +50,7 @@ def find_refuted(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Any
 @given(SEEDS, DRAFTS)
 def test_compatible_means_no_document_speaks_against_it(seed: int, draft: int) -> None:
     """No finding: no document of hundreds fits the writer alone. A witness: fits the writer, and not the reader."""
-    writer, reader = map(parse, Schemas(Random(seed), draft).pair())
+    writer, reader = map(parse, Schemas(Random(seed), draft).make_pair())
     if writer is None or reader is None:
         return
     findings = JSON_SCHEMA.check(reader, writer, "containment")
@@ -73,7 +73,7 @@ def test_compatible_means_no_document_speaks_against_it(seed: int, draft: int) -
 @given(SEEDS, DRAFTS, DRAFTS)
 def test_drafts_may_differ(seed: int, old: int, new: int) -> None:
     """Compatible across drafts holds for documents too."""
-    writer, _ = Schemas(Random(seed), old).pair()
+    writer, _ = Schemas(Random(seed), old).make_pair()
     reader = {**writer, "$schema": URIS[new]}
     before, after = parse(writer), parse(reader)
     if before is not None and after is not None and not JSON_SCHEMA.check(after, before, "containment"):
@@ -84,7 +84,7 @@ def test_drafts_may_differ(seed: int, old: int, new: int) -> None:
 @given(SEEDS, DRAFTS)
 def test_the_structural_proof_is_sound_by_itself(seed: int, draft: int) -> None:
     """What follows keyword by keyword holds for all documents, without any search having looked first."""
-    writer, reader = map(parse, Schemas(Random(seed), draft).pair())
+    writer, reader = map(parse, Schemas(Random(seed), draft).make_pair())
     if writer is None or reader is None:
         return
     views = [DocumentView(one_document(each, Draft.DRAFT2020, formats=False)) for each in (reader, writer)]
@@ -96,7 +96,7 @@ def test_the_structural_proof_is_sound_by_itself(seed: int, draft: int) -> None:
 @given(SEEDS, DRAFTS)
 def test_one_document_means_what_the_schema_meant(seed: int, draft: int) -> None:
     """The self-contained form in its own draft and, where it says so, in the latest one allow the same documents."""
-    parsed = parse(Schemas(Random(seed), draft).pair()[0])
+    parsed = parse(Schemas(Random(seed), draft).make_pair()[0])
     if parsed is None:
         return
     for target in {parsed.draft, Draft.DRAFT2020}:
@@ -112,7 +112,7 @@ def test_few_pairs_stay_undecided(draft: int) -> None:
     """Of 60 pairs of a draft at most five find neither proof nor counter-example, and both answers occur."""
     levels: list[Severity | None] = []
     for seed in range(60):
-        writer, reader = map(parse, Schemas(Random(seed), draft).pair())
+        writer, reader = map(parse, Schemas(Random(seed), draft).make_pair())
         if writer is not None and reader is not None:
             findings = JSON_SCHEMA.check(reader, writer, "containment")
             levels.append(findings[0].level if findings else None)

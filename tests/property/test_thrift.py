@@ -52,7 +52,7 @@ from stele.formats.thrift.syntax import (
 Refusal = TypeVar("Refusal", bound=SteleError)
 
 
-def refusal(call: Callable[[], object], kind: type[Refusal]) -> Refusal | None:
+def catch_refusal(call: Callable[[], object], kind: type[Refusal]) -> Refusal | None:
     """The error of a kind that a call ends with, None when it does not; any other error goes on."""
     try:
         call()
@@ -188,14 +188,14 @@ def test_damaged_documents(document: ThriftDocument, data: st.DataObject) -> Non
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 3)))
     noise = data.draw(st.text(st.sampled_from("{}()<>[]:;,=\"'/*#&.-+0x1e \n"), max_size=3))
-    error = refusal(lambda: THRIFT.parse((text[:start] + noise + text[end:]).encode(), {}), MalformedSchema)
+    error = catch_refusal(lambda: THRIFT.parse((text[:start] + noise + text[end:]).encode(), {}), MalformedSchema)
     assert error is None or (error.line is not None and error.column is not None)
 
 
 @given(st.binary(max_size=200))
 def test_noise_is_no_schema(text: bytes) -> None:
     """Any bytes are a schema or malformed."""
-    error = refusal(lambda: THRIFT.parse(text, {}), MalformedSchema)
+    error = catch_refusal(lambda: THRIFT.parse(text, {}), MalformedSchema)
     assert error is None or str(error)
 
 
@@ -203,7 +203,7 @@ def test_noise_is_no_schema(text: bytes) -> None:
 
 
 @st.composite
-def bodies(draw: st.DrawFn, kinds: list[str], *, union: bool = False) -> str:
+def struct_bodies(draw: st.DrawFn, kinds: list[str], *, union: bool = False) -> str:
     """The fields of a struct of types from kinds, with defaults that fit."""
     ids = draw(st.lists(st.integers(1, 30), min_size=1 if union else 0, max_size=4, unique=True))
     made = []
@@ -226,13 +226,13 @@ def schemas(draw: st.DrawFn) -> str:
     kinds = [*KINDS, "E", "Id"]
     for name in "ABC":
         kind = draw(st.sampled_from(["struct", "struct", "union"]))
-        lines.append(f"{kind} {name} {{ {draw(bodies(kinds, union=kind == 'union'))} }}")
+        lines.append(f"{kind} {name} {{ {draw(struct_bodies(kinds, union=kind == 'union'))} }}")
         kinds.append(name)
-    lines.append(f"struct S {{ {draw(bodies(kinds))} }}")
+    lines.append(f"struct S {{ {draw(struct_bodies(kinds))} }}")
     return "\n".join(lines)
 
 
-def parse(text: str) -> ThriftSchema:
+def parse_schema(text: str) -> ThriftSchema:
     """Parse a schema given as text."""
     return THRIFT.parse(text.encode(), {})
 
@@ -240,7 +240,7 @@ def parse(text: str) -> ThriftSchema:
 @given(schemas())
 def test_stable_texts(text: str) -> None:
     """Each text is its own text, has the same fingerprints, and is compatible with the schema both ways."""
-    schema = parse(text)
+    schema = parse_schema(text)
     for form in TextForm:
         printed = THRIFT.canonical(schema, form)
         again = THRIFT.parse(printed, {})
@@ -261,8 +261,8 @@ def test_order_without_meaning(text: str, chance: Any) -> None:
         else each
         for each in document.definitions
     )
-    other = parse(print_document(replace(document, definitions=shuffled)))
-    assert THRIFT.canonical(other, TextForm.NORMALIZED) == THRIFT.canonical(parse(text), TextForm.NORMALIZED)
+    other = parse_schema(print_document(replace(document, definitions=shuffled)))
+    assert THRIFT.canonical(other, TextForm.NORMALIZED) == THRIFT.canonical(parse_schema(text), TextForm.NORMALIZED)
 
 
 # --- data -----------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def data_of(schema: ThriftSchema, kind: ThriftType) -> st.SearchStrategy[Any]:
                 optional={each.name: data_of(schema, each.type) for each in others},
             )
         case ContainerType(kind="map", items=(key, value)):
-            pairs = st.lists(st.tuples(data_of(schema, key), data_of(schema, value)), max_size=3, unique_by=_key)
+            pairs = st.lists(st.tuples(data_of(schema, key), data_of(schema, value)), max_size=3, unique_by=_sort_key)
             scalar = schema.unit.resolve_type(key).kind in {*SCALARS, "enum"}
             return pairs.map(dict) if scalar else pairs
         case ContainerType(kind="set", items=(item,)):
@@ -306,7 +306,7 @@ def data_of(schema: ThriftSchema, kind: ThriftType) -> st.SearchStrategy[Any]:
     return SCALARS[resolved.kind]
 
 
-def _key(pair: tuple[Any, Any]) -> str:
+def _sort_key(pair: tuple[Any, Any]) -> str:
     return repr(pair[0] + 0.0 if isinstance(pair[0], float) else pair[0])
 
 
@@ -314,13 +314,13 @@ def _key(pair: tuple[Any, Any]) -> str:
 def schemas_with_data(draw: st.DrawFn) -> tuple[str, Any]:
     """A schema and a datum of it."""
     text = draw(schemas())
-    return text, draw(data_of(parse(text), TypeName("S")))
+    return text, draw(data_of(parse_schema(text), TypeName("S")))
 
 
 @given(schemas_with_data())
 def test_data_come_back(made: tuple[str, Any]) -> None:
     """Decoding undoes encoding, and what fits is valid."""
-    codec = THRIFT.codec(parse(made[0]))
+    codec = THRIFT.codec(parse_schema(made[0]))
     assert codec.validate(made[1]) == []
     assert codec.decode(codec.encode(made[1])) == made[1]
 
@@ -328,7 +328,7 @@ def test_data_come_back(made: tuple[str, Any]) -> None:
 @given(schemas())
 def test_examples_fit(text: str) -> None:
     """The example of a schema is valid and comes back."""
-    codec = THRIFT.codec(parse(text))
+    codec = THRIFT.codec(parse_schema(text))
     example = codec.example()
     assert codec.decode(codec.encode(example)) == example
 
@@ -336,7 +336,7 @@ def test_examples_fit(text: str) -> None:
 @given(schemas_with_data(), schemas())
 def test_compatible_schemas_read_data(made: tuple[str, Any], other: str) -> None:
     """Where `thrift-wire` has nothing to say, data of the one schema is read with the other."""
-    writer, reader = parse(made[0]), parse(other)
+    writer, reader = parse_schema(made[0]), parse_schema(other)
     if not THRIFT.check(reader, writer):
         THRIFT.codec(writer, reader).decode(THRIFT.codec(writer).encode(made[1]))
 
@@ -349,11 +349,11 @@ def test_changed_schemas_read_data(made: tuple[str, Any], data: st.DataObject) -
     for each in document.definitions:
         if isinstance(each, ThriftStruct) and each.fields:
             at = data.draw(st.integers(0, len(each.fields) - 1))
-            change = data.draw(st.sampled_from([_drop, _require, _loosen, _retype, _keep]))
+            change = data.draw(st.sampled_from([_drop_field, _require, _loosen, _retype, _keep_fields]))
             changed.append(replace(each, fields=change(each.fields, at)))
         else:
             changed.append(each)
-    writer, reader = parse(made[0]), parse(print_document(replace(document, definitions=tuple(changed))))
+    writer, reader = parse_schema(made[0]), parse_schema(print_document(replace(document, definitions=tuple(changed))))
     codec = THRIFT.codec(writer, reader)
     encoded = codec.encode(made[1])
     if not THRIFT.check(reader, writer):
@@ -362,39 +362,39 @@ def test_changed_schemas_read_data(made: tuple[str, Any], data: st.DataObject) -
         assert {name for name in made[1] if name in known} <= set(found)
 
 
-def _keep(fields: tuple[ThriftField, ...], at: int) -> tuple[ThriftField, ...]:
+def _keep_fields(fields: tuple[ThriftField, ...], at: int) -> tuple[ThriftField, ...]:
     return fields
 
 
-def _drop(fields: tuple[ThriftField, ...], at: int) -> tuple[ThriftField, ...]:
+def _drop_field(fields: tuple[ThriftField, ...], at: int) -> tuple[ThriftField, ...]:
     return fields[:at] + fields[at + 1 :]
 
 
-def _changed(**members: Any) -> Callable[[tuple[ThriftField, ...], int], tuple[ThriftField, ...]]:
+def _change_members(**members: Any) -> Callable[[tuple[ThriftField, ...], int], tuple[ThriftField, ...]]:
     def change(fields: tuple[ThriftField, ...], at: int) -> tuple[ThriftField, ...]:
         return (*fields[:at], replace(fields[at], **members), *fields[at + 1 :])
 
     return change
 
 
-_require = _changed(requiredness=Requiredness.REQUIRED)
-_loosen = _changed(requiredness=Requiredness.OPTIONAL)
-_retype = _changed(type=BaseType("i32"), default=None)
+_require = _change_members(requiredness=Requiredness.REQUIRED)
+_loosen = _change_members(requiredness=Requiredness.OPTIONAL)
+_retype = _change_members(type=BaseType("i32"), default=None)
 
 
 @given(schemas_with_data(), st.data())
 def test_damaged_data(made: tuple[str, Any], data: st.DataObject) -> None:
     """Bytes that are cut or changed are a datum that can be written again, or refused."""
-    codec = THRIFT.codec(parse(made[0]))
+    codec = THRIFT.codec(parse_schema(made[0]))
     encoded = bytearray(codec.encode(made[1]))
     at = data.draw(st.integers(0, len(encoded) - 1))
     encoded[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
-    broken = refusal(lambda: codec.decode(bytes(encoded)), DecodeError)
+    broken = catch_refusal(lambda: codec.decode(bytes(encoded)), DecodeError)
     if broken is not None:
         assert broken.offset is not None
         return
     found = codec.decode(bytes(encoded))
-    error = refusal(lambda: codec.encode(found), EncodeError)
+    error = catch_refusal(lambda: codec.encode(found), EncodeError)
     # What can be read and not written: a set with an item twice, a union whose member is not known.
     assert error is None or "twice" in str(error) or "0 members" in str(error)
 
@@ -405,9 +405,9 @@ def test_damaged_data(made: tuple[str, Any], data: st.DataObject) -> None:
 )
 def test_any_value_is_encoded_or_refused(text: str, datum: Any) -> None:
     """A value of any shape is bytes or an error, and validate agrees with encode."""
-    codec = THRIFT.codec(parse(text))
+    codec = THRIFT.codec(parse_schema(text))
     problems = codec.validate(datum)
-    assert bool(problems) is (refusal(lambda: codec.encode(datum), EncodeError) is not None)
+    assert bool(problems) is (catch_refusal(lambda: codec.encode(datum), EncodeError) is not None)
 
 
 # --- a second opinion -----------------------------------------------------------------------------------------------
@@ -415,12 +415,12 @@ def test_any_value_is_encoded_or_refused(text: str, datum: Any) -> None:
 _MODULES = itertools.count()
 
 
-def their_module(text: str) -> Any:
+def load_thriftpy_module(text: str) -> Any:
     """The schema as thriftpy2 understands it."""
     return thriftpy2.load_fp(io.StringIO(text), f"second{next(_MODULES)}_thrift")
 
 
-def plain(schema: ThriftSchema, kind: ThriftType, value: Any) -> Any:
+def to_comparable(schema: ThriftSchema, kind: ThriftType, value: Any) -> Any:
     """A value of thriftpy2 as our codec shows it, for comparing."""
     resolved = schema.unit.resolve_type(kind)
     match resolved.node:
@@ -428,12 +428,12 @@ def plain(schema: ThriftSchema, kind: ThriftType, value: Any) -> Any:
             return next(each.name for each in found if each.number == value)
         case ThriftStruct(fields=fields):
             members = {each.name: (each.type, getattr(value, each.name)) for each in fields}
-            return {name: plain(schema, *each) for name, each in members.items() if each[1] is not None}
+            return {name: to_comparable(schema, *each) for name, each in members.items() if each[1] is not None}
         case ContainerType(kind="map", items=(key, item)):
-            pairs = [(plain(schema, key, k), plain(schema, item, v)) for k, v in value.items()]
+            pairs = [(to_comparable(schema, key, k), to_comparable(schema, item, v)) for k, v in value.items()]
             return dict(pairs) if schema.unit.resolve_type(key).kind in {*SCALARS, "enum"} else pairs
         case ContainerType(items=(item,)):
-            return [plain(schema, item, each) for each in value]
+            return [to_comparable(schema, item, each) for each in value]
     return value
 
 
@@ -441,11 +441,11 @@ def plain(schema: ThriftSchema, kind: ThriftType, value: Any) -> Any:
 def test_another_library_reads_the_same(made: tuple[str, Any]) -> None:
     """thriftpy2 reads our bytes as the same datum and writes bytes that we read as the same datum."""
     text, datum = made
-    schema = parse(text)
+    schema = parse_schema(text)
     codec = THRIFT.codec(schema)
-    theirs = their_module(text).S()
+    theirs = load_thriftpy_module(text).S()
     protocol.TBinaryProtocol(transport.TMemoryBuffer(codec.encode(datum))).read_struct(theirs)
-    assert plain(schema, TypeName("S"), theirs) == datum
+    assert to_comparable(schema, TypeName("S"), theirs) == datum
     buffer = transport.TMemoryBuffer()
     protocol.TBinaryProtocol(buffer).write_struct(theirs)
     assert codec.decode(buffer.getvalue()) == datum
@@ -453,7 +453,7 @@ def test_another_library_reads_the_same(made: tuple[str, Any]) -> None:
 
 def test_uuids_are_sixteen_bytes() -> None:
     """The type that other Python libraries lack: sixteen bytes in the order of the text."""
-    codec = THRIFT.codec(parse("struct S { 1: uuid u }"))
+    codec = THRIFT.codec(parse_schema("struct S { 1: uuid u }"))
     value = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
     assert codec.encode({"u": value})[3:19] == value.bytes
     assert codec.decode(codec.encode({"u": value})) == {"u": str(value)}

@@ -20,7 +20,7 @@ from registry_stub import StubRegistry
 from stele.client import SchemaRegistryClient
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
-from stele.spark.engines.base import engine_named
+from stele.spark.engines.base import get_engine
 from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.engines.jvm import jar
 from stele.spark.engines.jvm.build import build
@@ -221,7 +221,7 @@ def test_what_it_cannot_do_goes_through_python(spark: SparkSession, three: StubR
     with pytest.raises(Invalid, match="the engine jvm cannot do this: it knows the wire 'confluent' only"):
         from_registry(raw, subject=SUBJECT, registry=three.url, wire="unframed:1", engine="jvm")
     with pytest.raises(Invalid, match="the engine jvm works in plans"):
-        engine_named("jvm")
+        get_engine("jvm")
 
 
 def test_a_session_without_the_jar_says_what_to_do(
@@ -234,7 +234,7 @@ def test_a_session_without_the_jar_says_what_to_do(
     other.conf.set("spark.sql.catalog.stele", "org.nowhere.Catalog")
     monkeypatch.setattr(jar, "is_loaded", lambda session: False)
     with pytest.raises(jar.JarMissing, match=r"stele\.spark\.add_engine"):
-        jar.need_engine(other)
+        jar.require_engine(other)
     monkeypatch.setattr(jar, "JAR", Path("/nowhere/stele.jar"))
     with pytest.raises(jar.JarMissing, match=r"run: python -m stele\.spark\.engines\.jvm\.build"):
         jar.add_engine(other)

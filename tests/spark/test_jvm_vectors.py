@@ -33,10 +33,10 @@ from stele.errors import EncodeError
 from stele.formats.avro import AvroSchema
 from stele.spark.decode.errors import error_structs
 from stele.spark.decode.jvm_expressions import decoding, encoding
-from stele.spark.decode.schema_lookup_worker import Answers
-from stele.spark.engines.base import Decoder, Encoder, Engine, Writers, engine_named
+from stele.spark.decode.schema_lookup_worker import WriterPrograms
+from stele.spark.engines.base import Decoder, Encoder, Engine, FindWriter, get_engine
 from stele.spark.engines.decoded import Decoded
-from stele.spark.engines.jvm.fitting import unfit
+from stele.spark.engines.jvm.fitting import find_unfit_column
 from stele.spark.engines.jvm.jar import is_loaded
 from stele.spark.engines.resolve import Resolver
 
@@ -61,13 +61,13 @@ class Case:
     """A reader, the writers it may meet, and a column."""
 
     reader: AvroSchema
-    writers: Writers
+    writers: FindWriter
     column: pa.Array
     recursion: int = 0
 
     def by(self, name: str) -> Decoded:
         """What another engine makes of it, with types for Spark."""
-        engine = engine_named(name)
+        engine = get_engine(name)
         decoder = engine.decoder(self.reader, self.writers, for_spark=True, recursion=self.recursion)
         return decoder.decode(self.column)
 
@@ -83,7 +83,7 @@ class Rows:
 
     def by_vm(self) -> pa.Array:
         """What another engine writes."""
-        encoder = engine_named("vm").encoder(self.schema, self.number, for_spark=True, recursion=self.recursion)
+        encoder = get_engine("vm").encoder(self.schema, self.number, for_spark=True, recursion=self.recursion)
         return encoder.encode(self.values)
 
     def resolver(self) -> Resolver:
@@ -116,7 +116,7 @@ def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[DecodedBy
         calls = []
         for place, case in enumerate(some):
             resolver = Resolver(case.reader, for_spark=True, recursion=case.recursion)
-            answers = Answers(resolver, case.writers)
+            answers = WriterPrograms(resolver, case.writers)
             frames = [frame for frame in case.column.to_pylist() if frame]
             ids = {int.from_bytes(frame[1:5], "big", signed=True) for frame in frames if len(frame) > 4}
             calls.append(decoding(f.col(f"c{place}"), answers, sorted(number for number in ids if number >= 0)))
@@ -187,9 +187,11 @@ class Recorder:
     def __init__(self) -> None:
         self.cases: list[Case] = []
         self.rows: list[Rows] = []
-        self._inner = engine_named("python")
+        self._inner = get_engine("python")
 
-    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False, recursion: int = 0) -> Decoder:
+    def decoder(
+        self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0
+    ) -> Decoder:
         """See `Engine`."""
         inner, cases = self._inner.decoder(reader, writers, for_spark=for_spark, recursion=recursion), self.cases
 
@@ -274,7 +276,7 @@ def takes(spark: SparkSession, row: Rows) -> bool:
         field = spark.createDataFrame(pa.table({"c": pa.nulls(0, row.values.type)})).schema.fields[0]
     except (EncodeError, PySparkException):
         return False
-    return not unfit(row.resolver().root, [field.dataType], None)
+    return not find_unfit_column(row.resolver().root, [field.dataType], None)
 
 
 # --- damaged records ------------------------------------------------------------------------------------------------
@@ -389,7 +391,7 @@ def test_fastavro_reads_what_is_written(jvm: SparkSession) -> None:
         data = [{"a": make(random)[0], "b": make(random)[0] if n % 2 else None} for n in range(8)]
         column = pa.array([framed(document, datum) for datum in data], pa.binary())
         resolver = Resolver(schema(document), for_spark=True)
-        answers = Answers(resolver, {1: schema(document)}.get)
+        answers = WriterPrograms(resolver, {1: schema(document)}.get)
         df = table(jvm, [column]).select(decoding(f.col("c0"), answers, [1]).alias("r"))
         again = df.select(encoding(f.struct("r.value.*"), resolver, 1, whole=False).alias("v")).toArrow()
         frames = again.column(0).to_pylist()

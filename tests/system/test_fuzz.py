@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from fuzz import judge
 from fuzz.mutate import Mutator
-from fuzz.parts import Parts, split
+from fuzz.parts import Parts, split_parts
 from fuzz.steps import Broken, Steps
-from fuzz.targets import TARGETS, Target, target
+from fuzz.targets import TARGETS, Target, get_target
 
 RUNS = 60
 SLOW_RUNS = {"xsd": 15}
@@ -22,7 +22,7 @@ SLOW_RUNS = {"xsd": 15}
 def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few seeds, and mutations of them that are the same in every run, do nothing they must not do."""
     monkeypatch.setattr(judge, "FOUND", tmp_path)
-    chosen = target(name)
+    chosen = get_target(name)
     seen = judge.Judge(name, chosen, lambda _: False)
     rng = random.Random(1)
     mutate = Mutator(chosen.edit, chosen.seeds)
@@ -35,7 +35,7 @@ def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("name", TARGETS)
 def test_mutations_repeat(name: str) -> None:
     """The same seed gives the same inputs, none longer than asked for."""
-    chosen = target(name)
+    chosen = get_target(name)
     first, second = (
         [Mutator(chosen.edit, chosen.seeds)(seed, 3_000, random.Random(7)) for seed in chosen.seeds[:30]]
         for _ in range(2)
@@ -48,7 +48,7 @@ def test_mutations_repeat(name: str) -> None:
 def planted(data: Parts, steps: Steps) -> None:
     """A target with two faults in it."""
     if b"bang" in data.document:
-        steps.take("parse document", lambda: 1 // 0)
+        steps.run_step("parse document", lambda: 1 // 0)
     if b"lie" in data.other:
         raise Broken("an example does not fit")
     steps.accepted += 1
@@ -56,7 +56,7 @@ def planted(data: Parts, steps: Steps) -> None:
 
 @pytest.mark.parametrize(("data", "kind", "small"), [
     (b"x" * 500 + b"bang" + b"y" * 500, "crash ZeroDivisionError parse document", b"bang"),
-    (Parts(b"long" * 90, b"a lie").joined(), "crash Broken", Parts(b"", b"lie").joined()),
+    (Parts(b"long" * 90, b"a lie").join(), "crash Broken", Parts(b"", b"lie").join()),
 ])  # fmt: skip
 def test_faults_are_kept(data: bytes, kind: str, small: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure is counted by its kind, made small, and written with the command that repeats it."""
@@ -76,7 +76,7 @@ def test_slow_inputs_are_kept_when_they_really_are(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(judge, "HANG", -1.0)
 
     def run(data: Parts, steps: Steps) -> None:
-        steps.take("check x", len, data.document)
+        steps.run_step("check x", len, data.document)
 
     def failures(suspect: Callable[[bytes], bool]) -> list[str]:
         seen = judge.Judge("avro", Target(run, lambda data, _: data, [b"x"]), suspect)
@@ -90,9 +90,9 @@ def test_slow_inputs_are_kept_when_they_really_are(tmp_path: Path, monkeypatch: 
 def test_parts() -> None:
     """Parts are found again in what they were joined to; all that follows the third separator is data."""
     whole = Parts(b"a", b"", b"c", b"d\n\x00\xfe\x00\ne")
-    assert split(whole.joined()) == whole
-    assert split(b"only") == Parts(b"only")
-    assert split(b"") == Parts(b"")
+    assert split_parts(whole.join()) == whole
+    assert split_parts(b"only") == Parts(b"only")
+    assert split_parts(b"") == Parts(b"")
 
 
 def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

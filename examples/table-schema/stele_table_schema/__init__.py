@@ -13,7 +13,7 @@ from stele.core.findings import Finding
 from stele.core.ports import Field, TextForm
 from stele.errors import NotInstalled
 from stele.formats.conversion import model as neutral
-from stele_table_schema.descriptor import TableSchema, parse, printed
+from stele_table_schema.descriptor import TableSchema, parse_descriptor, print_descriptor
 from stele_table_schema.records import RecordCodec
 from stele_table_schema.rules import RULESETS
 
@@ -55,11 +55,11 @@ class TableSchemaFormat:
         self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True
     ) -> TableSchema:
         """Parse a descriptor. The language has no references; strict makes no difference."""
-        return parse(text)
+        return parse_descriptor(text)
 
     def canonical(self, parsed: TableSchema, form: TextForm) -> bytes:
         """Compact JSON; with sorted members when NORMALIZED; without what says nothing about data when CANONICAL."""
-        return printed(parsed, form)
+        return print_descriptor(parsed, form)
 
     def render(self, parsed: TableSchema, style: str) -> str | None:
         """`header`: the first line of a CSV file of this schema. None for other styles."""
@@ -67,7 +67,7 @@ class TableSchemaFormat:
 
     def fingerprints(self, parsed: TableSchema) -> Mapping[str, bytes]:
         """sha256 of the CANONICAL form."""
-        return {"sha256": hashlib.sha256(printed(parsed, TextForm.CANONICAL)).digest()}
+        return {"sha256": hashlib.sha256(print_descriptor(parsed, TextForm.CANONICAL)).digest()}
 
     def check(self, reader: TableSchema, writer: TableSchema, ruleset: str = "") -> list[Finding]:
         """Why records of writer cannot be read as records of reader. Raises `UnknownRuleset`."""

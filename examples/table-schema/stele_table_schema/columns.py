@@ -54,7 +54,7 @@ class Column(NamedTuple):
         return self.constraints.get("required") is True
 
 
-def value_of(column: Column, text: str) -> Any:
+def parse_cell(column: Column, text: str) -> Any:
     """What a cell means. Raises `ValueError` or `ArithmeticError`."""
     if column.type == "boolean":
         if text not in (*column.words[0], *column.words[1]):
@@ -69,7 +69,7 @@ def value_of(column: Column, text: str) -> Any:
     return value
 
 
-def text_of(column: Column, value: Any) -> str:
+def format_cell(column: Column, value: Any) -> str:
     """The cell of a value. Raises `ValueError` for what has none."""
     if isinstance(value, bool):
         return column.words[0 if value else 1][0]

@@ -12,7 +12,7 @@ import jsonschema_rs
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats.json_reader import decode_json
-from stele_table_schema.columns import TYPES, Column, value_of
+from stele_table_schema.columns import TYPES, Column, parse_cell
 
 _SIZE: Final = 1 << 20
 _COUNTS: Final = ("minLength", "maxLength")
@@ -44,47 +44,51 @@ class TableSchema:
     @cached_property
     def patterns(self) -> Mapping[str, Callable[[str], bool]]:
         """Whether a text matches the pattern of a column, by column; linear in the text."""
-        return {one.name: matcher(one.constraints["pattern"]) for one in self.columns if "pattern" in one.constraints}
+        return {
+            one.name: compile_pattern(one.constraints["pattern"])
+            for one in self.columns
+            if "pattern" in one.constraints
+        }
 
 
-def matcher(pattern: str) -> Callable[[str], bool]:
+def compile_pattern(pattern: str) -> Callable[[str], bool]:
     """A test for whole texts. Raises `ValueError` for what is no regular expression of the bounded engine."""
     limits = jsonschema_rs.RegexOptions(size_limit=_SIZE, dfa_size_limit=_SIZE)
     schema = {"pattern": f"^(?:{pattern})$"}
     return jsonschema_rs.Draft7Validator(schema, pattern_options=limits).is_valid
 
 
-def parse(text: bytes) -> TableSchema:
+def parse_descriptor(text: bytes) -> TableSchema:
     """The schema a text describes. Raises `MalformedSchema` with line and column, or with a JSON Pointer."""
     document = decode_json(text)
     if not isinstance(document, dict):
-        raise _wrong("#", "the descriptor is no object", "an object with `fields`")
+        raise _malformed_error("#", "the descriptor is no object", "an object with `fields`")
     fields = document.get("fields")
     if not isinstance(fields, list) or not fields:
-        raise _wrong("#/fields", "there are no fields", "a list of at least one field")
-    columns = tuple(_column(field, f"#/fields/{index}") for index, field in enumerate(fields))
+        raise _malformed_error("#/fields", "there are no fields", "a list of at least one field")
+    columns = tuple(_parse_column(field, f"#/fields/{index}") for index, field in enumerate(fields))
     seen: set[str] = set()
     for index, column in enumerate(columns):
         if column.name in seen:
-            raise _wrong(f"#/fields/{index}/name", f"the name {column.name!r} is there twice", "another name")
+            raise _malformed_error(f"#/fields/{index}/name", f"the name {column.name!r} is there twice", "another name")
         seen.add(column.name)
-    if not _texts(document.get("missingValues", [])):
-        raise _wrong("#/missingValues", "missing values are texts", "a list of strings")
+    if not _list_texts(document.get("missingValues", [])):
+        raise _malformed_error("#/missingValues", "missing values are texts", "a list of strings")
     key = document.get("primaryKey", [])
     keys = [key] if isinstance(key, str) else key
-    if not _texts(keys) or not seen.issuperset(keys):
-        raise _wrong("#/primaryKey", "the primary key names no fields", "names of fields")
+    if not _list_texts(keys) or not seen.issuperset(keys):
+        raise _malformed_error("#/primaryKey", "the primary key names no fields", "names of fields")
     return TableSchema(document, columns)
 
 
-def printed(schema: TableSchema, form: TextForm) -> bytes:
+def print_descriptor(schema: TableSchema, form: TextForm) -> bytes:
     """The descriptor in one of its stable texts."""
-    document: Any = schema.document if form is not TextForm.CANONICAL else _bare(schema)
+    document: Any = schema.document if form is not TextForm.CANONICAL else _without_defaults(schema)
     # Half of a surrogate pair cannot be written as UTF-8, so texts are escaped where they are not ASCII.
     return json.dumps(document, separators=(",", ":"), sort_keys=form is not TextForm.PRINTED).encode()
 
 
-def _bare(schema: TableSchema) -> dict[str, Any]:
+def _without_defaults(schema: TableSchema) -> dict[str, Any]:
     """What readers of data need, with defaults left out."""
     fields = []
     for column in schema.columns:
@@ -100,33 +104,33 @@ def _bare(schema: TableSchema) -> dict[str, Any]:
 _DEFAULTS: Final[tuple[tuple[str, list[str]], ...]] = (("missingValues", [""]), ("primaryKey", []))
 
 
-def _column(field: Any, path: str) -> Column:
+def _parse_column(field: Any, path: str) -> Column:
     if not isinstance(field, dict):
-        raise _wrong(path, "a field is an object", '{"name": …, "type": …}')
+        raise _malformed_error(path, "a field is an object", '{"name": …, "type": …}')
     name, kind, shape = field.get("name"), field.get("type", "string"), field.get("format", "default")
     if not isinstance(name, str) or not name:
-        raise _wrong(f"{path}/name", "the field has no name", "a text")
+        raise _malformed_error(f"{path}/name", "the field has no name", "a text")
     if kind not in TYPES:
-        raise _wrong(f"{path}/type", f"there is no type {kind!r}"[:80], ", ".join(TYPES))
+        raise _malformed_error(f"{path}/type", f"there is no type {kind!r}"[:80], ", ".join(TYPES))
     if not isinstance(shape, str):
-        raise _wrong(f"{path}/format", "a format is a text", "default")
+        raise _malformed_error(f"{path}/format", "a format is a text", "default")
     constraints = field.get("constraints", {})
     if not isinstance(constraints, dict):
-        raise _wrong(f"{path}/constraints", "constraints are an object", "an object")
+        raise _malformed_error(f"{path}/constraints", "constraints are an object", "an object")
     words = (field.get("trueValues", ["true", "True", "TRUE", "1"]), field.get("falseValues", _FALSE))
-    if not all(_texts(one) and one for one in words):
-        raise _wrong(f"{path}/trueValues", "the words for true and false are texts", "lists of strings")
+    if not all(_list_texts(one) and one for one in words):
+        raise _malformed_error(f"{path}/trueValues", "the words for true and false are texts", "lists of strings")
     doc = field.get("description", field.get("title", ""))
     column = Column(name, kind, shape, constraints, str(doc), (tuple(words[0]), tuple(words[1])))
-    for fault, expected in _constraint_faults(column):
-        raise _wrong(f"{path}/constraints/{fault}", f"the constraint {fault} has a wrong value", expected)
+    for fault, expected in _find_constraint_faults(column):
+        raise _malformed_error(f"{path}/constraints/{fault}", f"the constraint {fault} has a wrong value", expected)
     return column
 
 
 _FALSE: Final = ["false", "False", "FALSE", "0"]
 
 
-def _constraint_faults(column: Column) -> Iterator[tuple[str, str]]:
+def _find_constraint_faults(column: Column) -> Iterator[tuple[str, str]]:
     """Constraints with a value of the wrong kind, and what would have been right."""
     for word, value in column.constraints.items():
         if word in _COUNTS and not (type(value) is int and value >= 0):
@@ -137,29 +141,29 @@ def _constraint_faults(column: Column) -> Iterator[tuple[str, str]]:
             yield word, "a list of values"
         elif word in _VALUES and not all(_is_cell(column, one) for one in (value if word == "enum" else [value])):
             yield word, f"a value of type {column.type}"
-        if word == "pattern" and not _compiles(value):
+        if word == "pattern" and not _can_compile(value):
             yield word, "a regular expression without look-around"
 
 
 def _is_cell(column: Column, value: Any) -> bool:
     try:
-        value_of(column, str(value))
+        parse_cell(column, str(value))
     except (ValueError, ArithmeticError, RecursionError):
         return False
     return True
 
 
-def _compiles(pattern: Any) -> bool:
+def _can_compile(pattern: Any) -> bool:
     try:
-        matcher(pattern)
+        compile_pattern(pattern)
     except ValueError:
         return False
     return isinstance(pattern, str)
 
 
-def _texts(value: Any) -> bool:
+def _list_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-def _wrong(path: str, why: str, expected: str) -> MalformedSchema:
+def _malformed_error(path: str, why: str, expected: str) -> MalformedSchema:
     return MalformedSchema(why, path=path, expected=expected)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from stele.errors import DecodeError, EncodeError
-from stele_table_schema.columns import PYTHON, Column, text_of, value_of
+from stele_table_schema.columns import PYTHON, Column, format_cell, parse_cell
 from stele_table_schema.descriptor import TableSchema
 
 _EXAMPLES: Final[Mapping[str, Any]] = {
@@ -36,22 +36,22 @@ class RecordCodec:
 
     def header(self) -> str:
         """The names of the columns as a record."""
-        return _record([column.name for column in self._writer.columns])
+        return _format_record([column.name for column in self._writer.columns])
 
     def encode(self, datum: Any) -> bytes:
         """One record. Raises `EncodeError`."""
         faults = self.validate(datum)
         if faults:
             raise EncodeError("; ".join(faults))
-        texts = [self._cell(column, datum.get(column.name)) for column in self._writer.columns]
-        return _record(texts).encode()
+        texts = [self._format_cell(column, datum.get(column.name)) for column in self._writer.columns]
+        return _format_record(texts).encode()
 
-    def _cell(self, column: Column, value: Any) -> str:
-        return self._writer.missing[0] if value is None else text_of(column, value)
+    def _format_cell(self, column: Column, value: Any) -> str:
+        return self._writer.missing[0] if value is None else format_cell(column, value)
 
     def decode(self, data: bytes) -> dict[str, Any]:
         """The record by the reader's columns. Raises `DecodeError`, also for another number of cells."""
-        cells = _cells(data)
+        cells = _parse_cells(data)
         if len(cells) != len(self._writer.columns):
             raise DecodeError(f"the record has {len(cells)} cells, the schema {len(self._writer.columns)} columns")
         found = {column.name: cell for column, cell in zip(self._writer.columns, cells, strict=True)}
@@ -59,10 +59,10 @@ class RecordCodec:
         for column in self._reader.columns:
             cell = found.get(column.name)
             try:
-                datum[column.name] = None if cell is None or cell in self._writer.missing else value_of(column, cell)
+                datum[column.name] = None if cell is None or cell in self._writer.missing else parse_cell(column, cell)
             except (ValueError, ArithmeticError, RecursionError):
                 raise DecodeError(f"{column.name}: {cell!r:.80} is no {column.type}") from None
-        faults = _faults(self._reader, datum)
+        faults = _find_faults(self._reader, datum)
         if faults:
             raise DecodeError("; ".join(faults))
         return datum
@@ -73,38 +73,38 @@ class RecordCodec:
             return ["a record is a dict of columns"]
         names = [column.name for column in self._writer.columns]
         unknown = [f"{name!r:.80}: no such column" for name in datum if name not in names]
-        return unknown or _faults(self._writer, datum) or [*self._lost(datum)]
+        return unknown or _find_faults(self._writer, datum) or [*self._find_lost_values(datum)]
 
-    def _lost(self, datum: Mapping[str, Any]) -> Iterator[str]:
+    def _find_lost_values(self, datum: Mapping[str, Any]) -> Iterator[str]:
         """Values whose text would be read as null."""
         for column in self._writer.columns:
             value = datum.get(column.name)
             if value is None and not self._writer.missing:
                 yield f"{column.name}: no text stands for a missing value"
-            elif value is not None and text_of(column, value) in self._writer.missing:
-                yield f"{column.name}: {text_of(column, value)!r:.80} stands for a missing value"
+            elif value is not None and format_cell(column, value) in self._writer.missing:
+                yield f"{column.name}: {format_cell(column, value)!r:.80} stands for a missing value"
 
     def example(self) -> dict[str, Any]:
         """A record that fits. Raises `EncodeError` when constraints let none of the usual values pass."""
-        datum = {column.name: _sample(column) for column in self._writer.columns}
+        datum = {column.name: _sample_value(column) for column in self._writer.columns}
         faults = self.validate(datum)
         if faults:
             raise EncodeError("; ".join(faults))
         return datum
 
 
-def _sample(column: Column) -> Any:
+def _sample_value(column: Column) -> Any:
     limits = column.constraints
     if "enum" in limits:
-        return value_of(column, str(limits["enum"][0]))
+        return parse_cell(column, str(limits["enum"][0]))
     if "minimum" in limits:
-        return value_of(column, str(limits["minimum"]))
+        return parse_cell(column, str(limits["minimum"]))
     usual = _EXAMPLES.get(column.type, "text" * (1 + limits.get("minLength", 0) // 4 % 10_000))
     usual = usual[: limits["maxLength"]] if isinstance(usual, str) and "maxLength" in limits else usual
     return None if "pattern" in limits and not column.required else usual
 
 
-def _faults(schema: TableSchema, datum: Mapping[str, Any]) -> list[str]:
+def _find_faults(schema: TableSchema, datum: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     for column in schema.columns:
         value = datum.get(column.name)
@@ -112,44 +112,46 @@ def _faults(schema: TableSchema, datum: Mapping[str, Any]) -> list[str]:
             if column.required:
                 found.append(f"{column.name}: is required")
             continue
-        fault = _misfit(schema, column, value)
+        fault = _find_misfit(schema, column, value)
         if fault:
             found.append(f"{column.name}: {fault}")
     return found
 
 
-def _misfit(schema: TableSchema, column: Column, value: Any) -> str:
+def _find_misfit(schema: TableSchema, column: Column, value: Any) -> str:
     kind = PYTHON.get(column.type, str)
     wrong = isinstance(value, bool) != (kind is bool) or (column.type == "date" and isinstance(value, datetime))
     if wrong or not isinstance(value, kind):
         return f"a {type(value).__name__} is no {column.type}"
     try:
-        text = text_of(column, value)
+        text = format_cell(column, value)
         text.encode()
-        return "" if value_of(column, text) == value and _allowed(schema, column, value, text) else "is out of bounds"
+        return (
+            "" if parse_cell(column, text) == value and _is_allowed(schema, column, value, text) else "is out of bounds"
+        )
     except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
         return f"cannot be written: {error}"[:200]
 
 
-def _allowed(schema: TableSchema, column: Column, value: Any, text: str) -> bool:
+def _is_allowed(schema: TableSchema, column: Column, value: Any, text: str) -> bool:
     limits = column.constraints
     size = len(value) if isinstance(value, str | list | dict) else 0
     return (
-        ("minimum" not in limits or value >= value_of(column, str(limits["minimum"])))
-        and ("maximum" not in limits or value <= value_of(column, str(limits["maximum"])))
+        ("minimum" not in limits or value >= parse_cell(column, str(limits["minimum"])))
+        and ("maximum" not in limits or value <= parse_cell(column, str(limits["maximum"])))
         and limits.get("minLength", 0) <= size <= limits.get("maxLength", size)
         and ("enum" not in limits or text in [str(one) for one in limits["enum"]])
         and ("pattern" not in limits or schema.patterns[column.name](text))
     )
 
 
-def _record(texts: list[str]) -> str:
+def _format_record(texts: list[str]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow(texts)
     return out.getvalue()
 
 
-def _cells(data: bytes) -> list[str]:
+def _parse_cells(data: bytes) -> list[str]:
     try:
         # A line end inside quotes is data; one at the very end closes the record.
         rows = list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))

@@ -15,38 +15,40 @@ _WIDER = {("integer", "number"), ("year", "integer"), ("year", "number")}
 """(writer, reader) pairs where every text of the first is one of the second."""
 
 
-def by_name(reader: TableSchema, writer: TableSchema) -> list[Finding]:
+def check_by_name(reader: TableSchema, writer: TableSchema) -> list[Finding]:
     """Columns are the same when their names are: order and new nullable columns are free."""
     columns = {column.name: column for column in writer.columns}
-    return [found for one in reader.columns for found in _compared(one, columns.get(one.name), reader, writer)]
+    return [found for one in reader.columns for found in _compare_columns(one, columns.get(one.name), reader, writer)]
 
 
-def by_position(reader: TableSchema, writer: TableSchema) -> list[Finding]:
+def check_by_position(reader: TableSchema, writer: TableSchema) -> list[Finding]:
     """Columns are the same when they stand at the same place: files without a header line."""
     found: list[Finding] = []
     for index, one in enumerate(reader.columns):
         other = writer.columns[index] if index < len(writer.columns) else None
-        found += _compared(one, other, reader, writer)
+        found += _compare_columns(one, other, reader, writer)
         if other is not None and other.name != one.name:
             why = "The column has another name; readers that go by names will not find it."
-            found.append(_finding("COLUMN_RENAMED", one, one.name, other.name, why, "Keep the name.", Severity.WARNING))
+            found.append(
+                _make_finding("COLUMN_RENAMED", one, one.name, other.name, why, "Keep the name.", Severity.WARNING)
+            )
     if len(writer.columns) > len(reader.columns):
         left = writer.columns[len(reader.columns)]
         why = f"Records have {len(writer.columns)} cells and the reader knows {len(reader.columns)} columns."
-        found.append(_finding("COLUMN_LEFT_OVER", left, "", left.name, why, "Keep the column at the end."))
+        found.append(_make_finding("COLUMN_LEFT_OVER", left, "", left.name, why, "Keep the column at the end."))
     return found
 
 
 RULESETS: Rulesets[TableSchema] = Rulesets(
     "tableschema",
-    Ruleset("by-name@1", by_name, "Columns are found by name, as in files with a header line."),
-    Ruleset("by-position@1", by_position, "Columns are found by their place, as in files without a header line."),
+    Ruleset("by-name@1", check_by_name, "Columns are found by name, as in files with a header line."),
+    Ruleset("by-position@1", check_by_position, "Columns are found by their place, as in files without a header line."),
 )
 """Verdicts of a released version never change: mended rules would join as `by-name@2`."""
 
 
-def _compared(one: Column, other: Column | None, reader: TableSchema, writer: TableSchema) -> Iterator[Finding]:
-    broken = partial(_finding, column=one)
+def _compare_columns(one: Column, other: Column | None, reader: TableSchema, writer: TableSchema) -> Iterator[Finding]:
+    broken = partial(_make_finding, column=one)
     if other is None:
         if one.required:
             why = "The reader requires a column that the records do not have."
@@ -65,7 +67,7 @@ def _compared(one: Column, other: Column | None, reader: TableSchema, writer: Ta
         )
         return
     for word, value in one.constraints.items():
-        if _narrower(word, value, other):
+        if _is_narrower(word, value, other):
             before = other.constraints.get(word, "")
             why = f"Records may hold values that the reader's {word} refuses."
             yield broken(
@@ -77,7 +79,7 @@ def _compared(one: Column, other: Column | None, reader: TableSchema, writer: Ta
             )
 
 
-def _narrower(word: str, value: Any, other: Column) -> bool:
+def _is_narrower(word: str, value: Any, other: Column) -> bool:
     """Whether a constraint refuses something that the writer's column allows."""
     before = other.constraints.get(word)
     if value is False or word == "unique" or value == before:
@@ -91,7 +93,7 @@ def _narrower(word: str, value: Any, other: Column) -> bool:
     return not (word == "enum" and all(one in value for one in before))
 
 
-def _finding(
+def _make_finding(
     rule: str, column: Column, reader: str, writer: str, why: str, fix: str, level: Severity = Severity.ERROR
 ) -> Finding:
     return Finding(rule, column.name, reader, writer, why, fix, level=level)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import httpx
 
-from stele.client.api import Api
+from stele.client.api import AsyncApi
 from stele.client.cache import AnswerCache
 from stele.client.connection import Auth, Servers, http_options, to_reply, to_transport_failure
+from stele.client.drive import drive_steps_async
 from stele.client.exchange import Outcome, Pause, Retry, Step, answer_request
-from stele.client.request import Request, Workflow
-from stele.errors import SteleError
+from stele.client.request import Request
 
 T = TypeVar("T")
 
 
-class AsyncSchemaRegistryClient(Api):
+class AsyncSchemaRegistryClient(AsyncApi):
     """Talks to a schema registry without blocking. Arguments and errors are those of `SchemaRegistryClient`."""
 
     def __init__(
@@ -51,10 +51,6 @@ class AsyncSchemaRegistryClient(Api):
             answer_request(request, self._servers.nodes, self._retry, self._cache), self._perform_step
         )
 
-    async def run(self, plan: Workflow[T]) -> T:
-        """The result of several requests which build on one another."""
-        return await drive_steps_async(plan, self.send)
-
     def forget(self) -> None:
         """Empty the cache."""
         self._cache.clear()
@@ -80,19 +76,3 @@ class AsyncSchemaRegistryClient(Api):
             return to_reply(await self._http.send(request, auth=self._servers.auth_for(step.base)))
         except httpx.RequestError as error:
             return to_transport_failure(error)
-
-
-async def drive_steps_async(steps: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]) -> T:
-    """Run a generator to its end: do what it yields, send it what came of that, throw into it what failed."""
-    result: Any = None
-    failure: SteleError | None = None
-    while True:
-        try:
-            step = steps.send(result) if failure is None else steps.throw(failure)
-        except StopIteration as end:
-            value: T = end.value
-            return value
-        try:
-            result, failure = await perform(step), None
-        except SteleError as error:
-            failure = error

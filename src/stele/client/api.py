@@ -7,6 +7,7 @@ documentation and result types are those of the function.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -14,13 +15,11 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from stele.client import endpoints, keys, settings, workflows
 from stele.client import journal as journal_endpoints
 from stele.client import usage as usage_endpoints
+from stele.client.drive import drive_steps, drive_steps_async
 from stele.client.request import Request, Workflow
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from stele.client.aio import AsyncSchemaRegistryClient
-    from stele.client.sync import BlockingApi
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,9 +37,9 @@ class Endpoint(Generic[P, T]):
     @overload
     def __get__(self, client: BlockingApi, owner: type) -> Callable[P, T]: ...
     @overload
-    def __get__(self, client: AsyncSchemaRegistryClient, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: AsyncApi, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(
-        self, client: BlockingApi | AsyncSchemaRegistryClient | None, owner: type
+        self, client: BlockingApi | AsyncApi | None, owner: type
     ) -> Self | Callable[P, T] | Callable[P, Coroutine[Any, Any, T]]:
         """The bound method."""
         if client is None:
@@ -123,3 +122,27 @@ class Api:
     lineage = Endpoint(workflows.lineage)
     resolve_schema = Endpoint(workflows.resolve_schema)
     snapshot = Endpoint(workflows.snapshot)
+
+
+class BlockingApi(Api, ABC):
+    """Whoever asks a registry and blocks until it has answered."""
+
+    @abstractmethod
+    def send(self, request: Request[T]) -> T:
+        """Send one request and return its result: the way in for calls this client has no method for."""
+
+    def run(self, workflow: Workflow[T]) -> T:
+        """Send several requests which build on one another and return the result of the whole."""
+        return drive_steps(workflow, self.send)
+
+
+class AsyncApi(Api, ABC):
+    """Whoever asks a registry and is awaited."""
+
+    @abstractmethod
+    async def send(self, request: Request[T]) -> T:
+        """See `BlockingApi.send`."""
+
+    async def run(self, workflow: Workflow[T]) -> T:
+        """See `BlockingApi.run`."""
+        return await drive_steps_async(workflow, self.send)

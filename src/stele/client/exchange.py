@@ -22,6 +22,7 @@ from threading import Lock
 from typing import NamedTuple, TypeVar
 
 import msgspec
+from tenacity import DoSleep, RetryCallState, Retrying, retry_if_result, stop_after_attempt
 
 from stele.client.cache import MISSING, AnswerCache
 from stele.client.errors import ResponseError, read_failure, response_error
@@ -143,33 +144,70 @@ def answer_request(
     return result
 
 
+class _Round(NamedTuple):
+    """What came of asking the servers in turn: an answer and who gave it, or how long they want to be left alone."""
+
+    answer: tuple[str, Reply] | None = None
+    refusal: ResponseError | None = None
+    retry_after: float = 0.0
+
+
 def _send_with_retries(request: Request[T], nodes: ServerOrder, retry: Retry) -> Generator[Step, Outcome, T]:
+    """Ask all servers, round after round. tenacity decides whether to go on and how long to pause; it never sleeps."""
+    retrying = Retrying(
+        stop=stop_after_attempt(retry.rounds),
+        wait=lambda state: retry.pause(state.attempt_number - 1, _last_round(state).retry_after),
+        retry=retry_if_result(lambda done: done.answer is None),
+        retry_error_callback=_last_round,
+    )
+    retrying.begin()
+    state = RetryCallState(retrying, None, (), {})
     refusal: ResponseError | None = None
     troubles: dict[str, str] = {}
-    for number in range(retry.rounds):
-        asked = 0.0
-        for base in nodes.order():
-            outcome = yield Send(base, request.method, request.target, request.body, request.media)
-            if isinstance(outcome, TransportFailure):
-                nodes.mark_failed(base)
-                troubles[base] = outcome.why
-                if outcome.reached and request.effect is Effect.DELETE:
-                    raise RegistryUnreachable(
-                        f"{_unreachable_message(request, troubles)}; whether it was deleted is unknown"
-                    )
-                continue
-            assert isinstance(outcome, Reply)
-            if outcome.status not in TRANSIENT:
-                nodes.mark_healthy(base)
-                return _decode_reply(request, base, outcome)
+    while not isinstance(action := retrying.iter(retry_state=state), _Round):
+        if isinstance(action, DoSleep):
+            state.prepare_for_next_attempt()
+            yield Pause(float(action))
+        else:
+            done = yield from _ask_servers(request, nodes, troubles)
+            refusal = done.refusal or refusal
+            state.set_result(done)
+    if action.answer is None:
+        raise refusal or RegistryUnreachable(_unreachable_message(request, troubles))
+    return _decode_reply(request, *action.answer)
+
+
+def _last_round(state: RetryCallState) -> _Round:
+    assert state.outcome is not None
+    done: _Round = state.outcome.result()
+    return done
+
+
+def _ask_servers(request: Request[T], nodes: ServerOrder, troubles: dict[str, str]) -> Generator[Step, Outcome, _Round]:
+    """Ask one server after the other until one answers. troubles takes why others did not.
+
+    Raises `RegistryUnreachable` and `ResponseError` for a deletion that must not be sent again.
+    """
+    done = _Round()
+    for base in nodes.order():
+        outcome = yield Send(base, request.method, request.target, request.body, request.media)
+        if isinstance(outcome, TransportFailure):
             nodes.mark_failed(base)
-            refusal = _refusal_error(request, base, outcome)
-            asked = max(asked, refusal.failure.retry_after or 0.0)
-            if request.effect is Effect.DELETE and outcome.status != HTTPStatus.TOO_MANY_REQUESTS:
-                raise refusal
-        if number + 1 < retry.rounds:
-            yield Pause(retry.pause(number, asked))
-    raise refusal or RegistryUnreachable(_unreachable_message(request, troubles))
+            troubles[base] = outcome.why
+            if outcome.reached and request.effect is Effect.DELETE:
+                message = _unreachable_message(request, troubles)
+                raise RegistryUnreachable(f"{message}; whether it was deleted is unknown")
+            continue
+        assert isinstance(outcome, Reply)
+        if outcome.status not in TRANSIENT:
+            nodes.mark_healthy(base)
+            return _Round((base, outcome))
+        nodes.mark_failed(base)
+        refusal = _refusal_error(request, base, outcome)
+        if request.effect is Effect.DELETE and outcome.status != HTTPStatus.TOO_MANY_REQUESTS:
+            raise refusal
+        done = _Round(None, refusal, max(done.retry_after, refusal.failure.retry_after or 0.0))
+    return done
 
 
 def _decode_reply(request: Request[T], base: str, reply: Reply) -> T:

@@ -1,6 +1,6 @@
 """A registry by its RocketMQ dialect: subjects of one cluster and tenant, and the records they are bound to.
 
-    topics = Subjects(SchemaRegistryClient("http://127.0.0.1:8081"))
+    topics = RocketmqSubjects(SchemaRegistryClient("http://127.0.0.1:8081"))
     record = topics.register("orders", "Order", '{"type": "record", …}')
     topics.by_record_id("orders", record.record_id).idl
 

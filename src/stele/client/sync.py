@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import ssl
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
 
-from stele.client.api import Api
+from stele.client.api import BlockingApi
 from stele.client.cache import AnswerCache
 from stele.client.connection import Auth, Servers, http_options, to_reply, to_transport_failure
+from stele.client.drive import drive_steps
 from stele.client.exchange import Outcome, Pause, Retry, Step, answer_request
-from stele.client.request import Request, Workflow
-from stele.errors import SteleError
+from stele.client.request import Request
 
 T = TypeVar("T")
-
-
-class BlockingApi(Api, ABC):
-    """Whoever asks a registry and blocks until it has answered."""
-
-    @abstractmethod
-    def send(self, request: Request[T]) -> T:
-        """The result of one request: the way in for calls this client has no method for."""
-
-    def run(self, plan: Workflow[T]) -> T:
-        """The result of several requests which build on one another."""
-        return drive_steps(plan, self.send)
 
 
 class SchemaRegistryClient(BlockingApi):
@@ -120,19 +107,3 @@ class SchemaRegistryClient(BlockingApi):
 
 def _rebuild_client(urls: str | Sequence[str], settings: dict[str, Any]) -> SchemaRegistryClient:
     return SchemaRegistryClient(urls, **settings)
-
-
-def drive_steps(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
-    """Run a generator to its end: do what it yields, send it what came of that, throw into it what failed."""
-    result: Any = None
-    failure: SteleError | None = None
-    while True:
-        try:
-            step = steps.send(result) if failure is None else steps.throw(failure)
-        except StopIteration as end:
-            value: T = end.value
-            return value
-        try:
-            result, failure = perform(step), None
-        except SteleError as error:
-            failure = error

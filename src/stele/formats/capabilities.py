@@ -22,7 +22,7 @@ class ToModel(Protocol[P_contra]):
     """A format whose schemas can be turned into other languages."""
 
     def to_model(self, parsed: P_contra) -> tuple[Model, list[Loss]]:
-        """The schema in neutral words, and what those words cannot say. Raises `TooLarge` past its limits."""
+        """Return the schema in neutral words, and what those words cannot say. Raises `TooLarge` past its limits."""
         ...
 
 
@@ -31,7 +31,7 @@ class FromModel(Protocol):
     """A format other languages can be turned into."""
 
     def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
-        """A schema document that the format's own strict `parse` accepts, and what it could not say.
+        """Return a schema document that the format's own strict `parse` accepts, and what it could not say.
 
         Raises `CannotConvert` when no schema of this language stands for the model.
         """
@@ -48,7 +48,7 @@ class Lintable(Protocol[P_contra]):
         ...
 
     def lint(self, parsed: P_contra, before: P_contra | None = None) -> list[Finding]:
-        """What any of the rules objects to, as warnings; before is the previous version, for rules about changes."""
+        """Return what the rules object to, as warnings; before is the previous version, for rules about changes."""
         ...
 
 
@@ -92,7 +92,7 @@ class HasOutline(Protocol[P_contra]):
     """A format whose versions can be compared declaration by declaration."""
 
     def outline(self, parsed: P_contra) -> list[OutlineNode]:
-        """Everything the schema declares, parents before children, in the order of the text; bounded.
+        """Return everything the schema declares, parents before children, in the order of the text; bounded.
 
         What lies behind the bound is left out, and the last node is of kind `TRUNCATED`.
         """
@@ -115,7 +115,7 @@ class HasLocator(Protocol[P_contra]):
     """A format whose findings lead through the schema by other paths than those of its outline."""
 
     def locator(self, parsed: P_contra) -> Callable[[str], OutlineLocation | None]:
-        """A function from a finding's path to the declaration it leads to, as far as it can be followed.
+        """Return a function from a finding's path to the declaration it leads to, as far as it can be followed.
 
         It returns None for a path that leads nowhere.
         """

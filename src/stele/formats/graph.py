@@ -43,7 +43,7 @@ def strongly_connected(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) ->
 
 
 def _pop_component(root: N, open_: dict[N, None], edges: Callable[[N], Iterable[N]]) -> list[list[N]]:
-    """The group a root closes, taken out of the open nodes; none for a node that does not contain itself."""
+    """Remove the group of a root from the open nodes and return it; [] for a node that does not reach itself."""
     group: list[N] = []
     while root in open_:
         group.append(open_.popitem()[0])

@@ -27,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def decode_json(text: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
-    """The value of one JSON document (RFC 8259), integers exact at any size, the last of duplicate members winning.
+    """Return the value of one JSON document (RFC 8259); integers are exact, of duplicate members the last one wins.
 
     Raises `MalformedSchema` with line and column (of characters, from 1) for anything that is not strict JSON: empty
     text, a byte order mark, bad UTF-8, comments, NaN, numbers beyond double, nesting deeper than max_depth.

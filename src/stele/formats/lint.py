@@ -95,12 +95,15 @@ def select_rules(*names: str) -> Mapping[str, str]:
 
 
 def lint_rules_of(fmt: Format[Any]) -> Mapping[str, str]:
-    """The rules a format is judged by, each with its sentence."""
+    """Return the rules a format is judged by, each with its sentence."""
     return fmt.lint_rules if isinstance(fmt, Lintable) else select_rules("CASE_CLASH", "DOC_REQUIRED", "FIELD_DEFAULT")
 
 
 def require_known_rules(fmt: Format[Any], names: Iterable[str]) -> frozenset[str]:
-    """The names as a set. Raises `UnknownRule` for one that no language has; one that another language has is fine."""
+    """Return the names as a set.
+
+    Raises `UnknownRule` for one that no language has; one that another language has is fine.
+    """
     wanted = frozenset(names)
     there = {*RULES, *lint_rules_of(fmt)}
     unknown = sorted(wanted - there)
@@ -114,7 +117,7 @@ def require_known_rules(fmt: Format[Any], names: Iterable[str]) -> frozenset[str
 def lint_schema(
     fmt: Format[Any], parsed: Parsed, before: Parsed | None = None, rules: Collection[str] | None = None
 ) -> list[Finding]:
-    """What the rules object to; before is the previous version, for rules about changes; rules None means all.
+    """Return what the rules object to; before is the previous version, for rules about changes; rules None means all.
 
     LINT_INCOMPLETE is reported whatever was asked for. Raises `UnknownRule`.
     """
@@ -157,7 +160,7 @@ class LintReport:
         return self._places <= MAX_DECLARATIONS
 
     def nearest_word(self, word: str, words: Iterable[str], cutoff: float = 0.75) -> str | None:
-        """The word that was probably meant; None when none is near, or enough was guessed in this run.
+        """Return the word that was probably meant; None if none is near, or if this run has guessed often enough.
 
         words is an object that lives as long as the run: guesses are remembered by it.
         """
@@ -170,7 +173,7 @@ class LintReport:
         return self._guessed[key]
 
     def list_findings(self, root: str) -> list[Finding]:
-        """All findings; the last ones say, at the path of the root, what was left out."""
+        """Return all findings; the last ones say, at the path of the root, what was left out."""
         found = list(self._found)
         for rule, count in self._counts.items():
             if count > MAX_FINDINGS:
@@ -217,7 +220,7 @@ SYMBOL_NAME: Final[Styles] = {"UPPER_SNAKE_CASE": UPPER_SNAKE}
 
 
 def restyle_name(name: str, style: str) -> str:
-    """A name in another style, by the style's own example."""
+    """Return a name in another style, by the style's own example."""
     words = [word.lower() for word in _WORD.findall(name[:200])] or ["name"]
     camel = [word.capitalize() for word in words]
     match style:
@@ -257,29 +260,29 @@ def report_recursion(notes: LintReport, rule: str, path: str, members: Iterable[
 
 
 def ignored_rules(value: object) -> frozenset[str]:
-    """The rules an attribute silences: a list of names, or one name."""
+    """Return the rules an attribute silences: a list of names, or one name."""
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return frozenset(name for name in names if isinstance(name, str))
 
 
 def ignored_rules_in_comment(comment: str) -> frozenset[str]:
-    """The rules that a comment silences."""
+    """Return the rules that a comment silences."""
     found = [names for line in _DIRECTIVE.findall(comment) for names in re.split(r"[,\s]+", line) if names]
     return frozenset(found) if found else _NOTHING
 
 
 def has_explanation(comment: str) -> bool:
-    """Whether a comment says anything beside what it silences."""
+    """Return whether a comment says anything beside what it silences."""
     return bool(_DIRECTIVE.sub("", comment).strip())
 
 
 def shorten_text(text: str, limit: int = 120) -> str:
-    """A text that fits in a line."""
+    """Return the text, cut to the limit with `…` at its end."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _lint_fields(fmt: Format[Any], parsed: Parsed, before: Parsed | None) -> list[Finding]:
-    """The rules for a format that has none of its own."""
+    """Return the findings for a format that has no rules of its own."""
     notes = LintReport()
     fields = fmt.fields(parsed)
     known_before = None if before is None else {field.path for field in fmt.fields(before)}

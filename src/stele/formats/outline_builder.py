@@ -31,7 +31,7 @@ class OutlineBuilder:
         self._is_truncated = False
 
     def until_full(self, items: Iterable[T]) -> Iterator[T]:
-        """The items, as long as there is room for more nodes."""
+        """Yield the items, as long as there is room for more nodes."""
         return takewhile(lambda _: not self._is_truncated, items)
 
     def add_node(
@@ -74,7 +74,7 @@ class OutlineBuilder:
 
 
 def shorten_with_digest(text: str) -> str:
-    """The text, or its beginning with length and digest of the whole."""
+    """Return the text, or its beginning with length and digest of the whole."""
     if len(text) <= MAX_TEXT:
         return text
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -21,13 +21,13 @@ __all__ = ["GROUP", "get_format", "list_formats", "reload_formats"]
 
 
 def list_formats() -> tuple[str, ...]:
-    """Names of all installed formats, sorted, lower case; none is imported for this."""
+    """Return the names of all installed formats, sorted, lower case; none is imported for this."""
     return tuple(sorted(_entry_points_by_name()))
 
 
 @cache
 def get_format(name: str) -> Format[Any]:
-    """The format of that name, in any case. Raises `UnknownFormat` naming the ones there are.
+    """Return the format of that name, in any case. Raises `UnknownFormat` naming the ones there are.
 
     A format that is installed but cannot be loaded is an `UnknownFormat` too, which says why (a `SteleError`, such as
     `NotInstalled`, passes through).
@@ -55,7 +55,7 @@ def reload_formats() -> None:
 
 @cache
 def _entry_points_by_name() -> dict[str, EntryPoint]:
-    """The first distribution to claim a name has it."""
+    """Return the installed entry points by lower-case name; the first distribution that claims a name gets it."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         points.setdefault(point.name.lower(), point)

@@ -86,14 +86,14 @@ class Rulesets(Generic[P]):
         return {name: ruleset.summary for name, ruleset in self._rulesets.items()}
 
     def find_ruleset(self, ruleset: str = "") -> Ruleset[P]:
-        """The ruleset of that full name, the newest version of a bare one, of the default for ''.
+        """Return the ruleset of that full name, the newest version of a bare one, of the default for ''.
 
         Raises `UnknownRuleset` naming what there is.
         """
         return self._rulesets[_select_name(self._format, self.names, ruleset)]
 
     def check(self, reader: P, writer: P, ruleset: str = "") -> list[Finding]:
-        """The findings of a ruleset, named as for `find`. Raises `UnknownRuleset`."""
+        """Return the findings of a ruleset, named as for `find_ruleset`. Raises `UnknownRuleset`."""
         return self.find_ruleset(ruleset).check(reader, writer)
 
 
@@ -101,22 +101,25 @@ class Rulesets(Generic[P]):
 
 
 def installed_rulesets(fmt: Format[Any]) -> tuple[str, ...]:
-    """Full names of a format's rulesets, in its order."""
+    """Return the full names of a format's rulesets, in its order."""
     return tuple(_full_name(name) for name in fmt.rulesets)
 
 
 def default_ruleset(fmt: Format[Any]) -> str:
-    """The bare name of the default ruleset, '' when the format compares nothing."""
+    """Return the bare name of the default ruleset, '' when the format compares nothing."""
     return split_ruleset(fmt.rulesets[0])[0] if fmt.rulesets else ""
 
 
 def newest_ruleset(fmt: Format[Any], name: str = "") -> str:
-    """Full name of the newest version of a bare name ('': the default); a full name itself. Raises `UnknownRuleset`."""
+    """Return the full name of the newest version of a bare name ('': the default); a full name itself.
+
+    Raises `UnknownRuleset`.
+    """
     return _select_name(fmt.name, installed_rulesets(fmt), name)
 
 
 def effective_name(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
-    """Full name of the ruleset a registry judges by, installed or not; '' when the format compares nothing.
+    """Return the full name of the ruleset a registry judges by, installed or not; '' when the format compares nothing.
 
     preferred is what its settings name, '' or a name this format need not have: then its default decides. adopted are
     the versions by name the registry has taken over.
@@ -149,13 +152,13 @@ def require_effective(fmt: Format[Any], preferred: str, adopted: Mapping[str, in
 
 
 def run_ruleset(fmt: Format[Any], reader: Any, writer: Any, ruleset: str) -> list[Finding]:
-    """The findings of an installed ruleset by its full name, in the word the format itself has for it."""
+    """Return the findings of an installed ruleset by its full name, in the word the format itself has for it."""
     spoken = next((name for name in fmt.rulesets if _full_name(name) == ruleset), ruleset)
     return fmt.check(reader, writer, spoken)
 
 
 def ruleset_summary(fmt: Format[Any], ruleset: str) -> str:
-    """What a ruleset looks at, in one sentence; '' where the format does not say."""
+    """Return what a ruleset looks at, in one sentence; '' where the format does not say."""
     return fmt.ruleset_summaries.get(ruleset, "") if isinstance(fmt, HasRulesetSummaries) else ""
 
 
@@ -165,7 +168,7 @@ def _full_name(name: str) -> str:
 
 
 def _select_name(format_name: str, names: Sequence[str], ruleset: str) -> str:
-    """The one of the full names that is meant."""
+    """Return the full name, of those given, that a full or bare ruleset name selects."""
     if not names:
         raise UnknownRuleset(f"{format_name} schemas cannot be compared: the format has no ruleset")
     name, version = split_ruleset(ruleset or split_ruleset(names[0])[0])

@@ -1,8 +1,10 @@
 """A node: the state in memory, the log behind it, and one writer that turns commands into records.
 
-Any node serves any read and any write; nodes of one log agree because the log orders what they wrote. Reads of what
-never changes come from memory and catch up only on a miss; everything else first catches up (`fresh_state`), as the
-Redpanda seed asks. Writes that wait while another is made durable go into the log together.
+Any node serves any read and any write. Nodes of one log agree because the log orders what they wrote. Reads of what
+never changes come from memory and catch up with the log only on a miss. Everything else first catches up
+(`fresh_state`). Writes that wait while another one becomes durable go into the log together.
+
+Source: docs/protocols/redpanda.md#one-log-many-writers.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from stele.spark.decode.decoding import DecodeTask
 from stele.spark.decode.encoding import EncodeTask, field_names
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.registry.snapshot import ReaderLike, pin_schemas
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,13 +140,13 @@ def from_registry(
     `NotInstalled`.
     """
     # Long because every choice is an argument, and each is told once, here
-    need_spark()
+    require_spark()
     if mode not in {"FAILFAST", "PERMISSIVE", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST, PERMISSIVE or DEADLETTER")
     from stele.spark.decode.planning import plan_read
 
     _check_engine(engine)
-    _check_binary(df, _place(df, column))
+    _check_binary(df, _column_position(df, column))
     reading = plan_read(
         as_picklable(registry),
         subject,
@@ -174,20 +174,24 @@ def decode_column(
     id_column: str | None = None,
 ) -> DataFrame | DecodedSplit:
     """Decode a column by what was planned already; see `from_registry` for the other arguments."""
-    raw = _place(df, column)
-    kept = [n for n in range(len(df.columns)) if n != raw] if keep is None else [_place(df, name) for name in keep]
+    raw = _column_position(df, column)
+    kept = (
+        [n for n in range(len(df.columns)) if n != raw]
+        if keep is None
+        else [_column_position(df, name) for name in keep]
+    )
     error = f"{into}_error"
     added = [name for name in (into, id_column, error if mode != "FAILFAST" else None) if name]
     names = [df.columns[place] for place in kept]
     _check_names(names, added)
-    taken = [raw, *_headers(df, headers, needed=reading.wire.needs_headers)]
+    taken = [raw, *_header_positions(df, headers, needed=reading.wire.needs_headers)]
     decode = DecodeTask(reading, with_headers=len(taken) > 1, with_id=bool(id_column), fail_fast=mode == "FAILFAST")
     types = to_spark_types(decode.added_types())
     if mode != "DEADLETTER":
-        return _mapped(df, taken, kept, decode, types).toDF(*names, *added)
+        return _map_columns(df, taken, kept, decode, types).toDF(*names, *added)
     # the dead letters have all columns
     _check_names(df.columns, [error])
-    both = _mapped(df, taken, range(len(df.columns)), decode, types)
+    both = _map_columns(df, taken, range(len(df.columns)), decode, types)
     first = len(df.columns)
     wanted = [*kept, *range(first, first + len(added) - 1)]
     bad = f"p{len(both.columns) - 1}"
@@ -237,33 +241,33 @@ def to_registry(
     `RegistryUnreachable`, `Invalid`, `DataError`, `NotInstalled`.
     """
     # Long because every choice is an argument, and each is told once, here
-    need_spark()
+    require_spark()
     from pyspark.sql.types import BinaryType
 
     from stele.spark.decode.planning import plan_write
     from stele.spark.wires.base import HEADERS
 
     _check_engine(engine)
-    kept = [_place(df, name) for name in keep]
+    kept = [_column_position(df, name) for name in keep]
     registry = as_picklable(registry)
-    writer = retry_unavailable(lambda: _writer(registry, subject, schema, auto_register=auto_register), patience)
+    writer = retry_unavailable(lambda: _find_writer(registry, subject, schema, auto_register=auto_register), patience)
     writing = plan_write(
         writer, registry, wire=wire, message=message, rules=rules, topic=topic, engine=engine, recursion=recursion
     )
     added = [into, headers_into] if writing.wire.needs_headers else [into]
     _check_names(keep, added)
     if isinstance(columns, str):
-        fields, chosen = None, [_place(df, columns)]
+        fields, chosen = None, [_column_position(df, columns)]
     else:
         named = [name for name in df.columns if name not in keep] if columns is None else list(columns)
-        fields, chosen = field_names(writer, named, message, recursion), [_place(df, name) for name in named]
+        fields, chosen = field_names(writer, named, message, recursion), [_column_position(df, name) for name in named]
     encode = EncodeTask(writing, fields)
     encode.check_columns([_arrow_type(df.schema.fields[place].dataType) for place in chosen])
     types = [BinaryType(), *to_spark_types([HEADERS] if len(added) > 1 else [])]
-    return _mapped(df, chosen, kept, encode, types).toDF(*keep, *added)
+    return _map_columns(df, chosen, kept, encode, types).toDF(*keep, *added)
 
 
-def _mapped(
+def _map_columns(
     df: DataFrame,
     taken: Sequence[int],
     kept: Sequence[int],
@@ -305,7 +309,7 @@ def _arrow_type(type_: DataType) -> pa.DataType:
     return to_arrow_type(type_, **zone)
 
 
-def _place(df: DataFrame, name: str) -> int:
+def _column_position(df: DataFrame, name: str) -> int:
     found = [place for place, other in enumerate(df.columns) if other == name]
     if not found:
         raise Invalid(f"there is no column {name!r}: the DataFrame has {', '.join(df.columns)}")
@@ -322,11 +326,11 @@ def _check_binary(df: DataFrame, place: int) -> None:
         raise Invalid(f"framed records are a binary column, {field.name!r} is {field.dataType.simpleString()}")
 
 
-def _headers(df: DataFrame, name: str | None, *, needed: bool) -> list[int]:
+def _header_positions(df: DataFrame, name: str | None, *, needed: bool) -> list[int]:
     """The place of the column with headers, where the wire looks at it."""
     if name is None and needed:
         raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
-    return [_place(df, name)] if name is not None and needed else []
+    return [_column_position(df, name)] if name is not None and needed else []
 
 
 def _check_names(names: Sequence[str], added: Sequence[str]) -> None:
@@ -338,13 +342,13 @@ def _check_names(names: Sequence[str], added: Sequence[str]) -> None:
 
 def _check_engine(name: str) -> None:
     """Raise on the driver what every task would; whether the session has the engine `jvm` is seen later."""
-    from stele.spark.engines.base import engine_named
+    from stele.spark.engines.base import get_engine
 
     if name != "jvm":
-        engine_named(name)
+        get_engine(name)
 
 
-def _writer(
+def _find_writer(
     registry: RegistryLike, subject: str, schema: str | Schema | None, *, auto_register: bool
 ) -> ResolvedSchema:
     if schema is None:

@@ -104,9 +104,9 @@ def _parse_options(line: str) -> tuple[dict[str, str], str]:
 
 
 def _find_session(shell: Any) -> SparkSession:
-    from stele.spark.session import local_session, need_spark
+    from stele.spark.session import local_session, require_spark
 
-    need_spark()
+    require_spark()
     from pyspark.sql import SparkSession
 
     named = shell.user_ns.get("spark")

@@ -26,7 +26,7 @@ class JavaMissing(SteleError):
         super().__init__("Spark needs Java 17 or newer: install a JDK, then set JAVA_HOME or put java on the PATH")
 
 
-def need_spark() -> None:
+def require_spark() -> None:
     """Raise `NotInstalled` when PySpark is not there."""
     try:
         import pyspark  # noqa: F401 - an optional part, only tried
@@ -34,7 +34,7 @@ def need_spark() -> None:
         raise NotInstalled("PySpark", "spark") from missing
 
 
-def need_java() -> Path:
+def require_java() -> Path:
     """The java that Spark will start. Raises `JavaMissing`."""
     home = os.environ.get("JAVA_HOME")
     if home:
@@ -56,8 +56,8 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
     it is built, beside the jars of conf. The workers' Python is this one.
     Raises `NotInstalled`, `JavaMissing`.
     """
-    need_spark()
-    need_java()
+    require_spark()
+    require_java()
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -85,7 +85,7 @@ def _models_of(material: FormatMaterial) -> Iterator[tuple[str, Model, list[Loss
 
 
 def _find_loose_ends(model: Model) -> Iterator[str]:
-    """Names the model uses and does not declare, and declarations under another name than their own."""
+    """Yield names the model uses and does not declare, and declarations under another name than their own."""
     yield from (f"{name} is declared as {one.name}" for name, one in model.types.items() if one.name != name)
     stack: list[Any] = [model.root]
     stack += [part.type for one in model.types.values() if isinstance(one, RecordType) for part in one.fields]

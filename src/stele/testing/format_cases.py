@@ -97,7 +97,7 @@ _MEMBERS = frozenset(field.encode_name for field in msgspec.structs.fields(Forma
 
 
 def read_cases(places: Iterable[Path]) -> Iterator[FormatCase]:
-    """The cases of files and of the `*.jsonl` files in folders, in order of their names.
+    """Yield the cases of files and of the `*.jsonl` files in folders, in order of their names.
 
     Raises `InvalidRequest` naming file and line for a line that is no case, `OSError` for a file that is not there.
     """
@@ -109,7 +109,7 @@ def read_cases(places: Iterable[Path]) -> Iterator[FormatCase]:
 
 
 def compared_pairs(case: FormatCase) -> Iterator[SchemaPair]:
-    """The questions a line with `compatible` asks: the change is allowed when every one is answered with yes."""
+    """Yield the questions a line with `compatible` asks: the change is allowed when every one is answered with yes."""
     if case.new is None or case.old is None:
         return
     for old in case.history if case.transitive else (case.old,):

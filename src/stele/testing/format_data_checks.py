@@ -179,7 +179,7 @@ class HostileChecks:
 
 
 def _codecs_of(material: FormatMaterial) -> Iterator[tuple[ParsedSample, Codec]]:
-    """The trials that describe data; a document of definitions alone has no codec."""
+    """Yield the parsed samples that describe data, with their codecs; a document of definitions alone has none."""
     for trial in material.parsed_samples:
         try:
             yield trial, material.format.codec(trial.parsed)
@@ -188,7 +188,7 @@ def _codecs_of(material: FormatMaterial) -> Iterator[tuple[ParsedSample, Codec]]
 
 
 def _example_of(codec: Codec) -> list[Any]:
-    """The example of a schema, or nothing: a schema may allow no datum."""
+    """Return the example of a schema; none where the schema allows no datum."""
     try:
         return [codec.example()]
     except (EncodeError, Invalid):
@@ -235,7 +235,7 @@ def _can_decode(codec: Codec, data: bytes) -> bool:
 
 
 def _mutilate(data: bytes, chance: random.Random) -> Iterator[bytes]:
-    """Variants of some bytes that are probably wrong."""
+    """Yield variants of some bytes that are probably wrong."""
     yield from (data[: len(data) * part // 4] for part in (1, 2, 3))
     yield from (data[:-1], data[1:], data + b"\0", data + data, data[::-1])
     for _ in range(4):

@@ -98,19 +98,19 @@ class FormatMaterial:
         return rare + rest[:: max(1, -(-len(rest) // self.at_most))]
 
     def ruleset_of(self, case: FormatCase) -> str | None:
-        """The ruleset that judges a line; None when it is an example only, or of a ruleset nobody knows."""
+        """Return the ruleset that judges a line; None when it is an example only, or of a ruleset nobody knows."""
         if case.ruleset in ("", *self.format.rulesets, *(split_ruleset(name)[0] for name in self.format.rulesets)):
             return case.ruleset
         return self.judged_by.get(case.ruleset) or None
 
     def check(self, reader: Parsed, writer: Parsed, ruleset: str) -> list[Finding]:
-        """The findings of a ruleset by its full or bare name ('': the default), as a registry asks for them."""
+        """Return the findings of a ruleset by its full or bare name ('': the default), as a registry asks for them."""
         if not ruleset:
             return self.format.check(reader, writer)
         return rulesets.run_ruleset(self.format, reader, writer, rulesets.newest_ruleset(self.format, ruleset))
 
     def parse(self, text: bytes, references: Mapping[str, bytes]) -> Parsed:
-        """The document, read as leniently as what an older registry let in; each only once."""
+        """Return the document, read as leniently as what an older registry let in; each only once."""
         key = (text, tuple(references.items()))
         if key not in self._parsed_by_text:
             self._parsed_by_text[key] = self.format.parse(text, references, strict=False)
@@ -130,7 +130,7 @@ def fail_with(faults: Iterable[str]) -> None:
 
 
 def run_bounded(seconds: float, call: Callable[[], T]) -> T:
-    """What a call returns or raises, in a thread of its own. Raises `AssertionError` when it takes too long."""
+    """Return what a call returns or raises, in a thread of its own. Raises `AssertionError` when it takes too long."""
     pool = ThreadPool(1)  # its threads are daemons: one that hangs keeps nobody from ending
     try:
         return pool.apply_async(call).get(seconds)

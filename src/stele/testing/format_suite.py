@@ -1,7 +1,7 @@
 """The contract of `stele.core.ports.Format` as tests; every format runs them, built in or plugged in.
 
     class TestMyFormat(FormatConformance):
-        material = Material.read(MY_FORMAT, [Path(__file__).parent / "cases"])
+        material = FormatMaterial.read_files(MY_FORMAT, [Path(__file__).parent / "cases"])
 
 Under pytest each method is a test. Without pytest, for a format that is installed:
 
@@ -70,7 +70,7 @@ def run_tests(material: FormatMaterial) -> Iterator[SuiteOutcome]:
 
 
 def _failure_text(test: Callable[[], None]) -> str:
-    """What a test raises, as text: a plug-in may raise anything, and the other tests shall run."""
+    """Return what a test raises, as text: a plug-in may raise anything, and the other tests shall run."""
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(test).exception()
     if error is None or isinstance(error, AssertionError):
@@ -79,7 +79,10 @@ def _failure_text(test: Callable[[], None]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; see the module. The exit code: 0 all passed, 1 some failed, 2 nothing could be tried."""
+    """Run the command line (see the module) and return the exit code.
+
+    It is 0 if all tests passed, 1 if some failed, and 2 if nothing could be tried.
+    """
     options = _parse_options(arguments)
     console = Console()
     try:

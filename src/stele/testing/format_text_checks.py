@@ -246,7 +246,7 @@ class VerdictChecks:
 
 
 def describe_schema(schemas: Any, parsed: Any) -> dict[str, Any]:
-    """Everything a format says of one schema, comparable."""
+    """Return everything a format says of one schema, comparable."""
     return {
         "type_name": parsed.type_name,
         "fields": schemas.fields(parsed),
@@ -279,7 +279,7 @@ def _find_acceptance(schemas: Any, case: FormatCase) -> Iterator[str]:
 
 
 def _find_reprint_faults(material: FormatMaterial, parsed: Any, references: Any) -> Iterator[tuple[TextForm, TextForm]]:
-    """Pairs of forms where the text in the first, parsed, has another text in the second than the original."""
+    """Yield pairs of forms where the text in the first, parsed, has another text in the second than the original."""
     schemas, forms = material.format, list(TextForm)
     for number, form in enumerate(forms):
         text = schemas.canonical(parsed, form)

@@ -24,6 +24,7 @@ import uvicorn
 from stele.client import AsyncSchemaRegistryClient, RegisteredSchema, Retry, Schema, SchemaRegistryClient
 from stele.errors import InvalidRequest
 from stele.server.dispatch import App
+from stele.server.http2_upgrade import Http1Protocol
 from stele.server.in_process import InProcessServer, InProcessTransport
 from stele.server.log_config import configure_logs
 from stele.server.settings import ServerSettings
@@ -187,7 +188,7 @@ class _Listener:
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         config = uvicorn.Config(
             server,
-            http="stele.server.http2_upgrade:Protocol",
+            http=Http1Protocol,
             lifespan="off",
             access_log=False,
             log_config=None,

@@ -15,14 +15,14 @@ OWN = Path(__file__).parent / "own"
 
 
 @cache
-def published() -> tuple[FormatCase, ...]:
+def published_cases() -> tuple[FormatCase, ...]:
     """Every line of the published suites."""
     return tuple(read_cases([CASES]))
 
 
-def uncontested(format_name: str) -> list[FormatCase]:
+def uncontested_cases(format_name: str) -> list[FormatCase]:
     """The published lines of a format that nobody contradicts."""
-    return [case for case in published() if case.format == format_name and not case.contested]
+    return [case for case in published_cases() if case.format == format_name and not case.contested]
 
 
 def case_id(case: FormatCase) -> str:

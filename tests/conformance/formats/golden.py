@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from format_cases import published
+from format_cases import published_cases
 
 from stele.core.findings import Verdict
 from stele.errors import SteleError
@@ -37,7 +37,7 @@ class Verdicts(NamedTuple):
     said: dict[tuple[str, str], str]
 
 
-def written(format_name: str) -> Verdicts:
+def read_verdicts(format_name: str) -> Verdicts:
     """What the file has; nothing when there is none."""
     path = FOLDER / f"{format_name}.jsonl"
     if not path.exists():
@@ -47,7 +47,7 @@ def written(format_name: str) -> Verdicts:
     return Verdicts(tuple(head["rulesets"]), {key: text for key, text in said.items() if key[1] != "id"})
 
 
-def computed(format_name: str) -> Verdicts:
+def compute_verdicts(format_name: str) -> Verdicts:
     """What the rules say today."""
     fmt = get_format(format_name)
     names = rulesets.installed_rulesets(fmt)
@@ -55,9 +55,9 @@ def computed(format_name: str) -> Verdicts:
     try:
         said = {
             (name, ruleset): " | ".join(
-                _said(format_name, ruleset, reader, writer) for reader, writer in ((new, old), (old, new))
+                _judge_pair(format_name, ruleset, reader, writer) for reader, writer in ((new, old), (old, new))
             )
-            for name, new, old in _pairs(format_name)
+            for name, new, old in _schema_pairs(format_name)
             for ruleset in names
         }
     finally:
@@ -65,10 +65,10 @@ def computed(format_name: str) -> Verdicts:
     return Verdicts(names, said)
 
 
-def _pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
+def _schema_pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
     """(name, new, old) of every pair once, whichever way round it is asked about and how often."""
     seen: set[frozenset[str]] = set()
-    for case in published():
+    for case in published_cases():
         if case.format != format_name or case.new is None or case.old is None or not case.compiles:
             continue
         for number, old in enumerate(case.history or (case.old,), 1):
@@ -78,7 +78,7 @@ def _pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
                 yield f"{case.id}.{number}" if len(case.history) > 1 else case.id, case.new, old
 
 
-def _said(format_name: str, ruleset: str, reader: str, writer: str) -> str:
+def _judge_pair(format_name: str, ruleset: str, reader: str, writer: str) -> str:
     fmt = get_format(format_name)
     try:
         sides = [fmt.parse(text.encode(), {}, strict=False) for text in (reader, writer)]
@@ -88,7 +88,7 @@ def _said(format_name: str, ruleset: str, reader: str, writer: str) -> str:
     return " ".join([_SIGNS[Verdict.from_findings(findings)], *sorted({finding.rule for finding in findings})])
 
 
-def write(format_name: str, verdicts: Verdicts) -> None:
+def write_verdicts(format_name: str, verdicts: Verdicts) -> None:
     """Write the file anew: equal answers of several rulesets stand once."""
     lines: dict[str, dict[str, list[str]]] = {}
     for (name, ruleset), text in verdicts.said.items():
@@ -101,7 +101,7 @@ def write(format_name: str, verdicts: Verdicts) -> None:
     (FOLDER / f"{format_name}.jsonl").write_text(text, encoding="ascii")
 
 
-def complaint(format_name: str, before: Verdicts, now: Verdicts) -> str:
+def explain_change(format_name: str, before: Verdicts, now: Verdicts) -> str:
     """What a change does to rulesets that may be in use, and what to do instead; '' when nothing."""
     if not before.rulesets:
         return ""
@@ -138,12 +138,12 @@ def complaint(format_name: str, before: Verdicts, now: Verdicts) -> str:
 def main(arguments: list[str]) -> int:
     """Renew the files; 1 when that would change what is written."""
     for name in FORMATS:
-        before, now = written(name), computed(name)
-        trouble = "" if "--rewrite" in arguments else complaint(name, before, now)
+        before, now = read_verdicts(name), compute_verdicts(name)
+        trouble = "" if "--rewrite" in arguments else explain_change(name, before, now)
         if trouble:
             sys.stderr.write(trouble + "\n")
             return 1
-        write(name, now)
+        write_verdicts(name, now)
     return 0
 
 

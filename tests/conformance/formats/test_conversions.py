@@ -16,7 +16,7 @@ CASES = Path(__file__).parent / "cases"
 FORMATS = ("avro", "json", "protobuf", "thrift", "xsd")
 
 
-def sources(name: str) -> list[str]:
+def schema_texts(name: str) -> list[str]:
     """All schema texts of a format, each once."""
     found: dict[str, None] = {}
     for path in sorted(CASES.glob("*.jsonl")):
@@ -34,7 +34,7 @@ def test_every_schema_of_the_cases_converts(name: str) -> None:
     targets = [fmt for fmt in map(get_format, list_formats()) if isinstance(fmt, FromModel)]
     assert len(targets) == 3
     converted = 0
-    for text in sources(name):
+    for text in schema_texts(name):
         try:
             parsed = source.parse(text.encode(), {})
         except MalformedSchema:

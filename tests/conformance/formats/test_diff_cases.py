@@ -14,7 +14,7 @@ from stele.service.check import Candidate, CheckRequest, NamedText, check_compat
 from stele.service.diff import DiffRequest, diff_schemas
 from stele.testing.format_cases import FormatCase
 
-from .format_cases import uncontested
+from .format_cases import uncontested_cases
 
 FORMATS = ("avro", "protobuf", "json", "thrift", "xsd")
 
@@ -28,7 +28,7 @@ class Versions(NamedTuple):
     ruleset: str | None
 
 
-def versions(case: FormatCase) -> Iterator[Versions]:
+def version_pairs(case: FormatCase) -> Iterator[Versions]:
     """The pairs of a case; a ruleset of somebody else's gives way to the default."""
     if case.compatible is None or case.new is None:
         return
@@ -39,7 +39,7 @@ def versions(case: FormatCase) -> Iterator[Versions]:
         yield Versions(case.format, *candidates, case.ruleset if case.ruleset in known else None)
 
 
-def verdict(pair: Versions, policy: str) -> bool:
+def check_verdict(pair: Versions, policy: str) -> bool:
     """What the check says under a policy."""
     return check_compatibility(
         CheckRequest(
@@ -57,17 +57,17 @@ def verdict(pair: Versions, policy: str) -> bool:
 def test_verdicts_are_those_of_the_check(format_name: str) -> None:
     """Over all cases: the diff speaks as the check does, both ways, and as all its changes together."""
     compared = 0
-    for case in uncontested(format_name):
-        for pair in versions(case):
+    for case in uncontested_cases(format_name):
+        for pair in version_pairs(case):
             try:
                 answer = diff_schemas(DiffRequest(pair.format, pair.old, pair.new, pair.ruleset))
             except MalformedSchema:  # some cases are about texts that are no schemas
                 with pytest.raises(MalformedSchema):
-                    verdict(pair, "FULL")
+                    check_verdict(pair, "FULL")
                 continue
             compared += 1
-            assert answer.backward is verdict(pair, "BACKWARD"), case.id
-            assert answer.forward is verdict(pair, "FORWARD"), case.id
+            assert answer.backward is check_verdict(pair, "BACKWARD"), case.id
+            assert answer.forward is check_verdict(pair, "FORWARD"), case.id
             assert answer.backward is all(change.backward for change in answer.changes), case.id
             assert answer.forward is all(change.forward for change in answer.changes), case.id
             assert bool(answer.changes) or (answer.text == "" and answer.backward and answer.forward), case.id
@@ -78,8 +78,8 @@ def test_verdicts_are_those_of_the_check(format_name: str) -> None:
 def test_findings_seldom_stand_alone(format_name: str) -> None:
     """Nearly every finding is about a difference that the outlines tell: one in ten stands alone at most."""
     told = alone = 0
-    for case in uncontested(format_name):
-        for pair in versions(case):
+    for case in uncontested_cases(format_name):
+        for pair in version_pairs(case):
             try:
                 answer = diff_schemas(DiffRequest(pair.format, pair.old, pair.new, pair.ruleset))
             except MalformedSchema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from format_cases import CASES, OWN, published
+from format_cases import CASES, OWN, published_cases
 
 from stele.formats.registry import get_format
 from stele.testing.format_suite import FormatConformance, FormatMaterial
@@ -67,7 +67,7 @@ def test_every_format_is_here() -> None:
 def test_the_suites_are_complete(name: str, compatible: int, valid: int, canonical: int) -> None:
     """The published files are read in full, every uncontested line with its statement."""
     stated: Counter[str] = Counter()
-    for case in published():
+    for case in published_cases():
         if case.format == name and not case.contested:
             stated["compatible"] += case.compatible is not None
             stated["valid"] += case.valid is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from golden import FOLDER, FORMATS, Verdicts, complaint, computed, written
+from golden import FOLDER, FORMATS, Verdicts, compute_verdicts, explain_change, read_verdicts
 
 from stele.formats import rulesets
 from stele.formats.registry import get_format, list_formats
@@ -14,8 +14,8 @@ _WRITTEN = Verdicts(("a@1", "b@1"), {("p", "a@1"): "+ | +", ("p", "b@1"): "- X |
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_verdict_changed(name: str) -> None:
     """Every version of every ruleset answers every pair, both ways, with the verdict and the rules written down."""
-    before, now = written(name), computed(name)
-    assert not complaint(name, before, now), complaint(name, before, now)
+    before, now = read_verdicts(name), compute_verdicts(name)
+    assert not explain_change(name, before, now), explain_change(name, before, now)
     assert before == now, f"{name} has pairs or rulesets not written down: run tests/conformance/formats/golden.py"
 
 
@@ -24,7 +24,7 @@ def test_every_format_that_compares_is_written_down() -> None:
     comparing = {name for name in list_formats() if rulesets.default_ruleset(get_format(name))}
     assert set(FORMATS) <= comparing
     assert {path.stem for path in FOLDER.glob("*.jsonl")} == set(FORMATS)
-    assert {name: len(written(name).said) > 70 for name in FORMATS} == dict.fromkeys(FORMATS, True)
+    assert {name: len(read_verdicts(name).said) > 70 for name in FORMATS} == dict.fromkeys(FORMATS, True)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_every_format_that_compares_is_written_down() -> None:
 )
 def test_a_change_is_reported_with_the_way_out(now: Verdicts, says: str) -> None:
     """Changed verdicts, lost versions, another default and late names fail with a sentence on what to do."""
-    assert says in complaint("f", _WRITTEN, now)
+    assert says in explain_change("f", _WRITTEN, now)
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_a_change_is_reported_with_the_way_out(now: Verdicts, says: str) -> None
 )
 def test_additions_are_welcome(now: Verdicts) -> None:
     """New pairs, new versions, and new names from version 2 on change nothing anybody relies on."""
-    assert complaint("f", _WRITTEN, now) == ""
+    assert explain_change("f", _WRITTEN, now) == ""

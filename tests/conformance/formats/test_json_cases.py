@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from format_cases import case_id, published, uncontested
+from format_cases import case_id, published_cases, uncontested_cases
 
 from stele.core.findings import Severity
 from stele.errors import MalformedSchema
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.testing.format_cases import FormatCase, compared_pairs
 
-PAIRS = [case for case in uncontested("json") if case.compatible is not None]
+PAIRS = [case for case in uncontested_cases("json") if case.compatible is not None]
 
 UNSEEN = {
     *("String: format 1", "String: format 2", "String: contentEncoding 2", "String: contentEncoding 3"),
@@ -21,7 +21,7 @@ UNSEEN = {
 """Cases where Confluent's rules look elsewhere than at the documents the two schemas allow; nothing else may differ."""
 
 
-@pytest.mark.parametrize("case", [case for case in uncontested("json") if case.valid is False], ids=case_id)
+@pytest.mark.parametrize("case", [case for case in uncontested_cases("json") if case.valid is False], ids=case_id)
 def test_malformed_schemas_are_explained(case: FormatCase) -> None:
     """A malformed schema is refused with its place and with what would have been right."""
     with pytest.raises(MalformedSchema) as caught:
@@ -30,7 +30,7 @@ def test_malformed_schemas_are_explained(case: FormatCase) -> None:
     assert caught.value.expected
 
 
-def compatible(case: FormatCase) -> bool:
+def is_compatible(case: FormatCase) -> bool:
     """The strict verdict on a case."""
     return not any(
         finding.breaks
@@ -42,16 +42,16 @@ def compatible(case: FormatCase) -> bool:
 @pytest.mark.parametrize("case", [case for case in PAIRS if case.note not in UNSEEN], ids=case_id)
 def test_strict_verdict(case: FormatCase) -> None:
     """The strict verdict is the label of a suite that aims at containment."""
-    assert compatible(case) is case.compatible, case.note
+    assert is_compatible(case) is case.compatible, case.note
 
 
 def test_the_blind_spots_are_real() -> None:
     """Every exception listed is still needed: the strict verdict differs from the label in one case of it at least."""
-    differing = {case.note for case in PAIRS if compatible(case) is not case.compatible}
+    differing = {case.note for case in PAIRS if is_compatible(case) is not case.compatible}
     assert differing == UNSEEN
 
 
-def contained(case: FormatCase) -> bool | None:
+def is_contained(case: FormatCase) -> bool | None:
     """The verdict of `containment` on a case: yes, no, or None for undecided."""
     found = [
         finding
@@ -66,7 +66,7 @@ def contained(case: FormatCase) -> bool | None:
 @pytest.mark.parametrize("case", PAIRS, ids=case_id)
 def test_containment_agrees_with_what_is_known(case: FormatCase) -> None:
     """What is contained is proved, what is not is refused with a document, and every uncontested label is met."""
-    verdict = contained(case)
+    verdict = is_contained(case)
     if case.more["semantic"] != "unknown":
         assert verdict is (case.more["semantic"] == "contained")
     assert (verdict is True) is case.compatible
@@ -74,10 +74,10 @@ def test_containment_agrees_with_what_is_known(case: FormatCase) -> None:
 
 def test_containment_contradicts_no_evidence() -> None:
     """Contested cases included: what has a counter-example is never compatible, what is contained never refuted."""
-    lines = [case for case in published() if case.suite == "apicurio-json"]
+    lines = [case for case in published_cases() if case.suite == "apicurio-json"]
     assert len(lines) == 286
     for case in lines:
-        verdict = contained(case)
+        verdict = is_contained(case)
         assert not (verdict is True and (case.more["semantic"] == "not-contained" or "witness_value" in case.more)), (
             case.id
         )
@@ -86,5 +86,5 @@ def test_containment_contradicts_no_evidence() -> None:
 
 def test_the_cases_are_there() -> None:
     """The case files are read in full: an empty parametrisation would prove nothing."""
-    assert len([case for case in uncontested("json") if case.valid is False]) == 14
+    assert len([case for case in uncontested_cases("json") if case.valid is False]) == 14
     assert len(PAIRS) == 274

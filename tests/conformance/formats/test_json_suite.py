@@ -20,7 +20,7 @@ def answers(draft: str, part: str) -> list[Answer]:
     return [one for one in judge_suite() if one.group.draft == draft and one.group.part == part]
 
 
-def wrong(found: list[Answer]) -> list[str]:
+def wrong_answers(found: list[Answer]) -> list[str]:
     """Tests that jsonschema-rs answers as the suite does, and Stele does not."""
     return [
         f"{one.group.file}: {one.group.description}: {one.test}: {one.ours}, not {one.suite}"
@@ -35,13 +35,13 @@ def test_required(draft: str) -> None:
     found = answers(draft, "required")
     assert len(found) >= LEAST[draft]
     assert sum(one.bare == one.suite for one in found) >= 0.99 * len(found), "the comparison itself is broken"
-    assert wrong(found) == []
+    assert wrong_answers(found) == []
 
 
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_optional(draft: str) -> None:
     """So is every optional one, but for those that want formats asserted."""
-    assert wrong([one for one in answers(draft, "optional") if one.group.file != ASSERTING]) == []
+    assert wrong_answers([one for one in answers(draft, "optional") if one.group.file != ASSERTING]) == []
 
 
 @pytest.mark.parametrize("draft", DRAFTS)

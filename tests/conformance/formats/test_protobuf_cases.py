@@ -7,16 +7,16 @@ they are no measure of a ruleset here; `test_formats` tries the rest.
 from __future__ import annotations
 
 import pytest
-from format_cases import case_id, published
+from format_cases import case_id, published_cases
 
 from stele.errors import MalformedSchema
 from stele.formats.protobuf import PROTOBUF
 from stele.testing.format_cases import FormatCase
 
-CASES = [case for case in published() if case.format == "protobuf" and case.compatible is not None]
+CASES = [case for case in published_cases() if case.format == "protobuf" and case.compatible is not None]
 
 
-def compiles(text: str | None) -> bool:
+def can_compile(text: str | None) -> bool:
     """Whether the text is accepted."""
     try:
         PROTOBUF.parse((text or "").encode(), {})
@@ -28,7 +28,7 @@ def compiles(text: str | None) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_sources_of_comparisons_compile(case: FormatCase) -> None:
     """Both texts of a pair are accepted exactly when the reference compiler accepts them."""
-    assert (compiles(case.old) and compiles(case.new)) == case.compiles
+    assert (can_compile(case.old) and can_compile(case.new)) == case.compiles
 
 
 def test_the_cases_are_there() -> None:

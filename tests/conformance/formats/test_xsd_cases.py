@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from format_cases import case_id, uncontested
+from format_cases import case_id, uncontested_cases
 
 from stele.formats.xsd import XSD
 from stele.formats.xsd.codec import is_valid
 from stele.testing.format_cases import FormatCase, compared_pairs
 
-CASES = [case for case in uncontested("xsd") if not case.compatible]
+CASES = [case for case in uncontested_cases("xsd") if not case.compatible]
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)

@@ -21,13 +21,13 @@ _MOST = 24
 _DATE = re.compile(r"\n#\w{3} \w{3} \d.* UTC \d{4}\n")
 """The line of a properties file that says when it was asked for."""
 
-Answers = dict[str, tuple[int, Any]]
+WriterPrograms = dict[str, tuple[int, Any]]
 
 
-def crawl_documents(http: httpx.Client, names: list[str]) -> Answers:
+def crawl_documents(http: httpx.Client, names: list[str]) -> WriterPrograms:
     """Answers by path; names are tried wherever a path has room for one, and so is what the answers call likewise."""
     paths = [path for dialect in DIALECTS for path in _paths(http, dialect.name) if not path.startswith("/contexts/{")]
-    answers: Answers = {}
+    answers: WriterPrograms = {}
     for path in sorted(paths, key=lambda path: path.count("{")):
         found = _values(answers)
         for filled in _filled(path, names, found):
@@ -55,7 +55,7 @@ def _filled(path: str, names: list[str], found: dict[str, set[str]]) -> Iterator
         yield filled
 
 
-def _values(answers: Answers) -> dict[str, set[str]]:
+def _values(answers: WriterPrograms) -> dict[str, set[str]]:
     """What the members of the answers so far are, by their names."""
     found: dict[str, set[str]] = {}
 

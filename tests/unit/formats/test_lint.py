@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
-from tests.unit.formats.lint_cases import CASES, REFERENCES, Case, logical, record
+from tests.unit.formats.lint_cases import CASES, REFERENCES, LintCase, make_logical_type, make_record
 
 from stele.core.findings import Finding, Severity
 from stele.core.ports import Field
@@ -34,7 +34,7 @@ SECONDS = 60
 """Bound for what takes a second or two where nothing else runs."""
 
 
-def found(format_name: str, text: bytes, before: bytes | None = None, *rules: str) -> list[Finding]:
+def lint_text(format_name: str, text: bytes, before: bytes | None = None, *rules: str) -> list[Finding]:
     """The findings about a text."""
     fmt = get_format(format_name)
     references = REFERENCES.get(format_name, {})
@@ -43,15 +43,15 @@ def found(format_name: str, text: bytes, before: bytes | None = None, *rules: st
     return lint_schema(fmt, parsed, old, rules or None)
 
 
-def name(case: Case) -> str:
+def case_name(case: LintCase) -> str:
     """How a case is called in reports."""
     return f"{case.format}-{case.rule}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=name)
-def test_a_rule_fires_at_its_place(case: Case) -> None:
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_a_rule_fires_at_its_place(case: LintCase) -> None:
     """The bad schema gets a warning at the right place, with a reason and a way out."""
-    findings = found(case.format, case.bad, case.before, case.rule)
+    findings = lint_text(case.format, case.bad, case.before, case.rule)
     assert case.path in [finding.path for finding in findings]
     for finding in findings:
         assert finding.level is Severity.WARNING
@@ -60,18 +60,18 @@ def test_a_rule_fires_at_its_place(case: Case) -> None:
         assert finding.fix
 
 
-@pytest.mark.parametrize("case", CASES, ids=name)
-def test_a_rule_keeps_quiet(case: Case) -> None:
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_a_rule_keeps_quiet(case: LintCase) -> None:
     """The good twin of the schema gets no finding of the rule."""
-    assert [f for f in found(case.format, case.good, case.before, case.rule) if f.path == case.path] == []
+    assert [f for f in lint_text(case.format, case.good, case.before, case.rule) if f.path == case.path] == []
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.before is not None], ids=name)
-def test_rules_about_changes_need_a_change(case: Case) -> None:
+@pytest.mark.parametrize("case", [case for case in CASES if case.before is not None], ids=case_name)
+def test_rules_about_changes_need_a_change(case: LintCase) -> None:
     """Without a version before, or with itself before, a schema has changed nothing."""
     rule = case.rule
-    assert found(case.format, case.bad, None, rule) == []
-    assert found(case.format, case.bad, case.bad, rule) == []
+    assert lint_text(case.format, case.bad, None, rule) == []
+    assert lint_text(case.format, case.bad, case.bad, rule) == []
 
 
 @pytest.mark.parametrize("format_name", LANGUAGES)
@@ -81,7 +81,9 @@ def test_every_rule_has_a_case(format_name: str) -> None:
     assert isinstance(fmt, Lintable)
     cases = {case.rule for case in CASES if case.format == format_name}
     assert cases == set(lint_rules_of(fmt)) - {"LINT_INCOMPLETE"}
-    fired = {f.rule for case in CASES if case.format == format_name for f in found(format_name, case.bad, case.before)}
+    fired = {
+        f.rule for case in CASES if case.format == format_name for f in lint_text(format_name, case.bad, case.before)
+    }
     assert fired <= set(lint_rules_of(fmt))
 
 
@@ -100,21 +102,23 @@ def test_the_catalogue_says_it_in_a_sentence() -> None:
 def test_unknown_rules_are_refused_by_name() -> None:
     """A name no language has is an error that names the near one; one of another language's is no rule here."""
     with pytest.raises(UnknownRule, match=r"'DOC_REQIRED'.*did you mean DOC_REQUIRED.*ENUM_DEFAULT"):
-        found("avro", b'"string"', None, "DOC_REQIRED")
-    assert found("avro", b'"string"', None, "DRAFT_DECLARED") == []
+        lint_text("avro", b'"string"', None, "DOC_REQIRED")
+    assert lint_text("avro", b'"string"', None, "DRAFT_DECLARED") == []
     assert require_known_rules(get_format("avro"), ["NAMING"]) == {"NAMING"}
 
 
 SILENCED = [
-    ("avro", json.dumps(record(("a", "int"), **{"stele.lint-ignore": ["DOC_REQUIRED"]})), "DOC_REQUIRED"),
+    ("avro", json.dumps(make_record(("a", "int"), **{"stele.lint-ignore": ["DOC_REQUIRED"]})), "DOC_REQUIRED"),
     (
         "avro",
-        json.dumps(record({"name": "a", "type": ["null", "int"], "stele.lint-ignore": "NULLABLE_DEFAULT"})),
+        json.dumps(make_record({"name": "a", "type": ["null", "int"], "stele.lint-ignore": "NULLABLE_DEFAULT"})),
         "NULLABLE_DEFAULT",
     ),
     (
         "avro",
-        json.dumps(record({"name": "a", "type": logical("long", "x"), "stele.lint-ignore": ["LOGICAL_TYPE"]})),
+        json.dumps(
+            make_record({"name": "a", "type": make_logical_type("long", "x"), "stele.lint-ignore": ["LOGICAL_TYPE"]})
+        ),
         "LOGICAL_TYPE",
     ),
     ("json", '{"x-stele-lint-ignore": ["DRAFT_DECLARED"]}', "DRAFT_DECLARED"),
@@ -138,15 +142,15 @@ SILENCED = [
 @pytest.mark.parametrize(("format_name", "text", "rule"), SILENCED)
 def test_an_author_can_silence_a_rule(format_name: str, text: str, rule: str) -> None:
     """What is silenced on a declaration is silent there and inside; the same text without the words is not."""
-    assert found(format_name, text.encode(), None, rule) == []
+    assert lint_text(format_name, text.encode(), None, rule) == []
     loud = text.replace("lint-ignore", "lint-attend")
-    assert found(format_name, loud.encode(), None, rule)
+    assert lint_text(format_name, loud.encode(), None, rule)
 
 
 def test_silencing_one_rule_silences_no_other() -> None:
     """Only the named rule is silent, and only below the declaration."""
-    quiet = record({"name": "A", "type": "int", "stele.lint-ignore": ["NAMING"]}, ("B", "int"))
-    paths = {(f.rule, f.path) for f in found("avro", json.dumps(quiet).encode())}
+    quiet = make_record({"name": "A", "type": "int", "stele.lint-ignore": ["NAMING"]}, ("B", "int"))
+    paths = {(f.rule, f.path) for f in lint_text("avro", json.dumps(quiet).encode())}
     assert ("NAMING", "/fields/0") not in paths
     assert {("NAMING", "/fields/1"), ("DOC_REQUIRED", "/fields/0")} <= paths
 
@@ -154,8 +158,8 @@ def test_silencing_one_rule_silences_no_other() -> None:
 @pytest.mark.parametrize("value", [1, None, {}, [1], [["NAMING"]]])
 def test_nonsense_silences_nothing(value: Any) -> None:
     """A suppression of a wrong shape is no error and has no effect."""
-    text = json.dumps(record(("A", "int"), **{"stele.lint-ignore": value}))
-    assert [f.rule for f in found("avro", text.encode(), None, "NAMING")] == ["NAMING"]
+    text = json.dumps(make_record(("A", "int"), **{"stele.lint-ignore": value}))
+    assert [f.rule for f in lint_text("avro", text.encode(), None, "NAMING")] == ["NAMING"]
 
 
 def test_comments_silence_line_by_line() -> None:
@@ -168,14 +172,14 @@ def test_types_of_references_are_left_alone() -> None:
     """A type that came with a reference has its own subject: nothing is said about it here."""
     fmt = get_format("avro")
     inner = json.dumps({"type": "record", "name": "bad_name", "fields": [{"name": "X", "type": "int"}]}).encode()
-    text = json.dumps(record({"name": "a", "type": "bad_name", "doc": "d"}, doc="d")).encode()
+    text = json.dumps(make_record({"name": "a", "type": "bad_name", "doc": "d"}, doc="d")).encode()
     assert lint_schema(fmt, fmt.parse(text, {"bad_name": inner})) == []
 
 
 # --- formats without rules ------------------------------------------------------------------------------------------
 
 
-class Plain:
+class FormatWithoutLint:
     """The least a plug-in has."""
 
     name = "plain"
@@ -187,7 +191,7 @@ class Plain:
 
 def test_a_plug_in_without_rules_is_judged_by_its_fields() -> None:
     """Documentation, names and added fields are looked at in any format; its other rules are none of its own."""
-    fmt: Any = Plain()
+    fmt: Any = FormatWithoutLint()
     before: Any = [Field("a", "int", doc="d")]
     now: Any = [Field("a", "int"), Field("b.c", "int", doc="d"), Field("b.C", "int", default="0", doc="d")]
     assert {(f.rule, f.path) for f in lint_schema(fmt, now, before)} == {
@@ -203,18 +207,18 @@ def test_a_plug_in_without_rules_is_judged_by_its_fields() -> None:
 
 
 def _avro_wide() -> bytes:
-    return json.dumps(record(*((f"F{n}", ["int", "null"]) for n in range(30_000)))).encode()
+    return json.dumps(make_record(*((f"F{n}", ["int", "null"]) for n in range(30_000)))).encode()
 
 
 def _avro_deep() -> bytes:
     deep: Any = "int"
     for level in range(190):
-        deep = {"type": "array", "items": deep} if level % 2 else record(("X", deep), name=f"r{level}")
+        deep = {"type": "array", "items": deep} if level % 2 else make_record(("X", deep), name=f"r{level}")
     return json.dumps(deep).encode()
 
 
 def _avro_strange() -> bytes:
-    return json.dumps(record(*({"name": f"f{n}", "type": "int", f"defaul{n}": n} for n in range(4_000)))).encode()
+    return json.dumps(make_record(*({"name": f"f{n}", "type": "int", f"defaul{n}": n} for n in range(4_000)))).encode()
 
 
 def _json_wide() -> bytes:
@@ -272,7 +276,7 @@ def test_hostile_schemas_are_bounded(kind: str) -> None:
 
 def test_what_was_not_looked_at_is_said_whatever_was_asked() -> None:
     """A schema beyond the limit ends with a finding that says so, also when one rule alone was wanted."""
-    findings = found("avro", _avro_wide(), None, "RECURSIVE_TYPE")
+    findings = lint_text("avro", _avro_wide(), None, "RECURSIVE_TYPE")
     assert [finding.rule for finding in findings] == ["LINT_INCOMPLETE"]
 
 
@@ -375,7 +379,7 @@ def test_attributes_of_any_shape_are_no_trouble(fields: list[Any], before: list[
     """So may an Avro schema: defaults that fit nothing, logical types that are numbers, records inside themselves."""
     fmt = get_format("avro")
     try:
-        sides = (json.dumps(record(*side)).encode() for side in (fields, before))
+        sides = (json.dumps(make_record(*side)).encode() for side in (fields, before))
         parsed, old = (fmt.parse(side, {}, strict=False) for side in sides)
     except SteleError:
         return

@@ -13,14 +13,14 @@ from stele.formats.outline_builder import MAX_CHARACTERS, MAX_NODES, MAX_TEXT, O
 from stele.formats.registry import get_format
 
 
-def outline(format_name: str, text: str) -> dict[str, OutlineNode]:
+def outline_of(format_name: str, text: str) -> dict[str, OutlineNode]:
     """The outline of a text, by path."""
     fmt = get_format(format_name)
     assert isinstance(fmt, HasOutline)
     return {node.path: node for node in fmt.outline(fmt.parse(text.encode(), {}))}
 
 
-def place(format_name: str, text: str, path: str) -> OutlineLocation | None:
+def locate_path(format_name: str, text: str, path: str) -> OutlineLocation | None:
     """Where a finding's path leads."""
     fmt = get_format(format_name)
     assert isinstance(fmt, HasLocator)
@@ -207,14 +207,14 @@ SAID: list[tuple[str, str, str, dict[str, str]]] = [
 @pytest.mark.parametrize(("format_name", "path", "kind", "attributes"), SAID, ids=lambda value: str(value)[:40])
 def test_declarations(format_name: str, path: str, kind: str, attributes: dict[str, str]) -> None:
     """Each kind of declaration is listed at its path with all it says of itself."""
-    node = outline(format_name, TEXTS[format_name])[path]
+    node = outline_of(format_name, TEXTS[format_name])[path]
     assert (node.kind, dict(node.attributes)) == (kind, attributes)
 
 
 @pytest.mark.parametrize("format_name", TEXTS)
 def test_shape(format_name: str) -> None:
     """Parents come before what is inside them, and what a declaration uses of its own schema is listed too."""
-    nodes = outline(format_name, TEXTS[format_name])
+    nodes = outline_of(format_name, TEXTS[format_name])
     seen: set[str] = set()
     for path, node in nodes.items():
         assert node.parent is None or node.parent in seen
@@ -228,7 +228,7 @@ def test_aliases_of_enum_values_have_no_number_of_their_own() -> None:
         ("protobuf", "p.M.E.ZERO", "p.M.E.ONE"),
         ("thrift", "E.A", "E.C"),
     ):
-        nodes = outline(format_name, TEXTS[format_name])
+        nodes = outline_of(format_name, TEXTS[format_name])
         assert nodes[shared].identity == ""
         assert nodes[single].identity.startswith("value ")
 
@@ -258,7 +258,7 @@ PLACES: list[tuple[str, str, OutlineLocation | None]] = [
 @pytest.mark.parametrize(("format_name", "path", "expected"), PLACES)
 def test_places(format_name: str, path: str, expected: OutlineLocation | None) -> None:
     """Paths of findings lead to declarations, through names of types, references and groups."""
-    assert place(format_name, TEXTS[format_name], path) == expected
+    assert locate_path(format_name, TEXTS[format_name], path) == expected
 
 
 # --- limits ---------------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ _BIG: dict[str, Any] = {
 @pytest.mark.parametrize("name", _BIG)
 def test_large_schemas(name: str) -> None:
     """A schema with more declarations than are listed has an outline that ends by saying so."""
-    nodes = list(outline(name.partition(",")[0], _BIG[name]()).values())
+    nodes = list(outline_of(name.partition(",")[0], _BIG[name]()).values())
     assert nodes[-1].kind == TRUNCATED
     assert len(nodes) <= MAX_NODES + 1
     assert [node.kind for node in nodes].count(TRUNCATED) == 1
@@ -327,8 +327,8 @@ def test_deep_schemas() -> None:
     nested: Any = "int"
     for number in range(90):
         nested = {"type": "record", "name": f"R{number}", "fields": [{"name": "f", "type": ["null", nested]}]}
-    assert len(outline("avro", json.dumps(nested))) == 180
+    assert len(outline_of("avro", json.dumps(nested))) == 180
     deep: Any = {}
     for _ in range(90):
         deep = {"properties": {"p": deep}}
-    assert len(outline("json", json.dumps(deep))) == 91
+    assert len(outline_of("json", json.dumps(deep))) == 91

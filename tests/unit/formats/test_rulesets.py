@@ -17,12 +17,12 @@ from stele.formats.registry import get_format
 from stele.formats.rulesets import Ruleset, Rulesets
 
 
-def ruleset(name: str) -> Ruleset[str]:
+def make_ruleset(name: str) -> Ruleset[str]:
     """Rules that find their own name."""
     return Ruleset(name, lambda reader, writer: [Finding(name, f"{reader}<{writer}")], f"Is {name}.")
 
 
-def fake(*names: str) -> Format[Any]:
+def make_format(*names: str) -> Format[Any]:
     """A format that lists those rulesets and finds the name it is asked for."""
     return cast(
         "Format[Any]",
@@ -30,7 +30,7 @@ def fake(*names: str) -> Format[Any]:
     )
 
 
-BOTH = Rulesets("f", ruleset("x@1"), ruleset("x@2"), ruleset("buf:Y@3"))
+BOTH = Rulesets("f", make_ruleset("x@1"), make_ruleset("x@2"), make_ruleset("buf:Y@3"))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_names_find_versions(asked: str, found: str) -> None:
     """No name is the newest of the default, a bare name its newest, a full name itself; the rules are those asked."""
     assert BOTH.find_ruleset(asked).name == found
     assert BOTH.check("r", "w", asked) == [Finding(found, "r<w")]
-    assert rulesets.newest_ruleset(fake(*BOTH.names), asked) == found
+    assert rulesets.newest_ruleset(make_format(*BOTH.names), asked) == found
 
 
 @pytest.mark.parametrize("asked", ["z", "x@3", "buf:Y@1", "x@", "X"])
@@ -55,7 +55,7 @@ def test_an_unknown_one_is_refused_with_what_there_is(asked: str) -> None:
 def test_a_registry_is_made_of_different_full_names(names: tuple[str, ...]) -> None:
     """A name twice, or without a version, is a mistake of whoever writes the format."""
     with pytest.raises(ValueError, match="different names, each with a version"):
-        Rulesets("f", *map(ruleset, names))
+        Rulesets("f", *map(make_ruleset, names))
 
 
 @given(
@@ -67,10 +67,10 @@ def test_what_decides_does_not_depend_on_newer_versions(
     installed: list[tuple[str, int]], preferred: str, adopted: dict[str, int]
 ) -> None:
     """Whatever is added behind to what is installed, but for a first version of a name: the same rules decide."""
-    before = fake(*(f"{name}@{version}" for name, version in installed))
+    before = make_format(*(f"{name}@{version}" for name, version in installed))
     known = {name for name, _ in installed}
     added = [f"{name}@{version}" for name in sorted(known) for version in (5, 6)]
-    after = fake(*before.rulesets, *added)
+    after = make_format(*before.rulesets, *added)
     meant = rulesets.effective_name(before, preferred, adopted)
     assert rulesets.effective_name(after, preferred, adopted) == meant
     if meant in before.rulesets:
@@ -87,7 +87,7 @@ def test_what_decides_does_not_depend_on_newer_versions(
 
 def test_bare_names_are_first_versions() -> None:
     """A plug-in from before there were versions is asked in its own words."""
-    bare = fake("x", "y@2")
+    bare = make_format("x", "y@2")
     assert rulesets.installed_rulesets(bare) == ("x@1", "y@2")
     assert rulesets.default_ruleset(bare) == "x"
     assert rulesets.run_ruleset(bare, None, None, "x@1") == [Finding("x", "")]
@@ -96,10 +96,10 @@ def test_bare_names_are_first_versions() -> None:
 
 def test_a_late_name_is_refused_rather_than_obeyed() -> None:
     """Settings named y when the format did not know it, and its default decided: now that is said, not changed."""
-    assert rulesets.require_effective(fake("x@1"), "y", {}) == "x@1"
+    assert rulesets.require_effective(make_format("x@1"), "y", {}) == "x@1"
     with pytest.raises(UnknownRuleset, match=r"y@1.*stele ruleset adopt f y@2"):
-        rulesets.require_effective(fake("x@1", "y@2"), "y", {})
-    assert rulesets.require_effective(fake("x@1", "y@2"), "y", {"y": 2}) == "y@2"
+        rulesets.require_effective(make_format("x@1", "y@2"), "y", {})
+    assert rulesets.require_effective(make_format("x@1", "y@2"), "y", {"y": 2}) == "y@2"
 
 
 def test_every_built_in_ruleset_says_what_it_looks_at() -> None:

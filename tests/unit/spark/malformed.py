@@ -28,9 +28,9 @@ from stele.formats.avro import AVRO
 from stele.spark.decode.formats import decoder_for, encoder_for, type_for
 from stele.spark.decode.planning import plan_read
 from stele.spark.decode.records import RecordDecoder
-from stele.spark.engines.base import engine_named
+from stele.spark.engines.base import get_engine
 from stele.spark.engines.decoded import Decoded
-from stele.spark.engines.defaults import varint
+from stele.spark.engines.defaults import encode_varint
 from stele.spark.engines.error_messages import describe_errors
 from stele.spark.wires.base import HEADERS
 from stele.wire import avro_single, confluent, pravega
@@ -73,9 +73,9 @@ def numbers() -> Iterator[bytes]:
         yield b"\x80" * count
         yield b"\xff" * count
     for value in (2**31 - 1, 2**31, 2**40, 2**60, 2**62, 2**63 - 1, -1, -(2**31), -(2**60), -(2**63)):
-        yield varint(value)
-        yield varint(value) + b"\0" * 20
-        yield varint(value) + varint(value) + b"ab"
+        yield encode_varint(value)
+        yield encode_varint(value) + b"\0" * 20
+        yield encode_varint(value) + encode_varint(value) + b"ab"
     for value in (2**31 - 1, 2**32 - 1, 2**63 - 1):
         yield b"\x12" + _base128(value)
         yield b"\x12" + _base128(value) + b"ab"
@@ -159,7 +159,7 @@ def avro(random: Random) -> Iterator[Batch]:
         ) -> list[Decoded]:
             known = {1: schema(writer)}
             made = [
-                engine_named(each).decoder(schema(reader), known.get, recursion=levels).decode(column) for each in NAMES
+                get_engine(each).decoder(schema(reader), known.get, recursion=levels).decode(column) for each in NAMES
             ]
             assert describe_errors(made[0]).equals(describe_errors(made[1]))
             assert made[0].codes.equals(made[1].codes)

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from stele.client import JournalEntry
 from stele.errors import Invalid
-from stele.spark.datasource.tables import COLUMNS, JOURNAL, Options, Scope, journal_row, moment
+from stele.spark.datasource.tables import COLUMNS, JOURNAL, Scope, SourceOptions, journal_row, to_timestamp
 
 HOME = {"registry": "http://r"}
 
 
 def test_names_of_options_may_have_any_case() -> None:
     """Spark hands options over as they were written."""
-    options = Options.of({**HOME, "TABLE": "journal", "asof": "7", "Subject": "s", "maxrecordspertrigger": "5"})
-    assert options == Options("http://r", JOURNAL, Scope(subjects=frozenset({"s"}), until=7), most=5)
-    assert Options.of({**HOME, "startingSeq": "latest"}).start is None
-    assert Options.of(HOME).table == "subjects"
+    options = SourceOptions.of({**HOME, "TABLE": "journal", "asof": "7", "Subject": "s", "maxrecordspertrigger": "5"})
+    assert options == SourceOptions("http://r", JOURNAL, Scope(subjects=frozenset({"s"}), until=7), most=5)
+    assert SourceOptions.of({**HOME, "startingSeq": "latest"}).start is None
+    assert SourceOptions.of(HOME).table == "subjects"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_names_of_options_may_have_any_case() -> None:
 def test_wrong_options_are_named(given_: dict[str, str], why: str) -> None:
     """A misspelt or senseless option is not passed over."""
     with pytest.raises(Invalid, match=why):
-        Options.of(given_)
+        SourceOptions.of(given_)
 
 
 names = st.sampled_from(["a", "b", "c"])
@@ -52,7 +52,7 @@ def test_narrowing_is_intersection(
     """A scope narrowed several times has what every narrowing has, in whichever order."""
     scope = Scope()
     for values in chosen:
-        scope = scope.narrowed("subject", values)
+        scope = scope.narrow_to("subject", values)
     for after in afters:
         scope = scope.between(after=after)
     for until in untils:
@@ -67,4 +67,4 @@ def test_a_change_has_the_columns_of_its_table() -> None:
     assert len(row) == len(COLUMNS[JOURNAL].split(", "))
     assert row[2] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     assert row[-1] == '{"a": 1, "b": "ö"}'
-    assert moment(2**56).year == 9999
+    assert to_timestamp(2**56).year == 9999

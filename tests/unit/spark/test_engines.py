@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
 from stele.errors import EncodeError, Invalid, RegistryUnreachable
-from stele.spark.engines.base import Engine, engine_named
+from stele.spark.engines.base import Engine, get_engine
 from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.error_messages import MESSAGES, describe_errors
@@ -28,7 +28,7 @@ NAMES = ("vm", "python")
 @pytest.fixture(params=NAMES)
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine in turn."""
-    return engine_named(request.param)
+    return get_engine(request.param)
 
 
 def decode(
@@ -88,7 +88,7 @@ def test_both_engines_show_spark_the_same() -> None:
         document, make = cases.record()
         frames = pa.array([framed(document, make(cases.random)[0]) for _ in range(20)], pa.binary())
         one, other = (
-            engine_named(name).decoder(schema(document), {1: schema(document)}.get, for_spark=True).decode(frames)
+            get_engine(name).decoder(schema(document), {1: schema(document)}.get, for_spark=True).decode(frames)
             for name in NAMES
         )
         assert one.values.to_pylist() == other.values.to_pylist()
@@ -420,7 +420,7 @@ def shown(array: Any) -> str:
 
 def agree(document: Any, reader: Any, frames: list[bytes]) -> int:
     """Assert that the engines say the same of every frame; how many were bad."""
-    one, other = (decode(engine_named(name), reader, [*frames], {1: document}) for name in NAMES)
+    one, other = (decode(get_engine(name), reader, [*frames], {1: document}) for name in NAMES)
     assert describe_errors(one).to_pylist() == describe_errors(other).to_pylist()
     assert one.codes.equals(other.codes)
     assert one.details.equals(other.details)
@@ -540,7 +540,7 @@ def test_uuids_on_fixed_are_written_from_their_text(engine: Engine) -> None:
 
 def test_engines_are_found_by_name() -> None:
     """Auto is the compiled engine where numba is there; other words are refused."""
-    assert engine_named("auto").name == "vm"
-    assert engine_named("python").name == "python"
+    assert get_engine("auto").name == "vm"
+    assert get_engine("python").name == "python"
     with pytest.raises(Invalid, match="no engine 'java'"):
-        engine_named("java")
+        get_engine("java")

@@ -17,8 +17,8 @@ from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import parse_schema
 from stele.errors import DataError, EncodeError, InvalidRequest
 from stele.formats.protobuf import message_class
-from stele.spark.decode.formats import LANGUAGES, decoder_for, encoder_for, type_for
-from stele.spark.decode.formats.json import JsonLanguage
+from stele.spark.decode.formats import COLUMN_FORMATS, decoder_for, encoder_for, type_for
+from stele.spark.decode.formats.json import JsonColumns
 from stele.spark.decode.formats.plans import spark_type
 from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.error_messages import describe_errors
@@ -407,7 +407,7 @@ def test_formats_without_columns_are_refused() -> None:
         type_for(ResolvedSchema("{", "JSON"))
 
 
-@pytest.mark.parametrize("name", sorted(LANGUAGES))
+@pytest.mark.parametrize("name", sorted(COLUMN_FORMATS))
 def test_mutated_records_end_in_a_value_or_a_reason(name: str) -> None:
     """Whatever bytes come, the batch is decoded, with a reason for what is null."""
     schema = {"JSON": JSON, "PROTOBUF": PROTOBUF, "THRIFT": THRIFT}[name]
@@ -470,5 +470,5 @@ def test_numbers_that_need_care_are_found(text: str, careful: bool) -> None:
     fractions and texts, of which data are full, do not. Whatever the id, whose bytes may look like digits."""
     for number in (1, 0x30313233, 0x2E2E2E2E, 0x0A0A0A0A):
         frame = b"\0" + number.to_bytes(4, "big") + text.encode()
-        found = pc.match_substring_regex(pa.array([frame], pa.binary()), JsonLanguage.careful)
+        found = pc.match_substring_regex(pa.array([frame], pa.binary()), JsonColumns.careful)
         assert found.to_pylist() == [careful], number

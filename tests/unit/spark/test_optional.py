@@ -48,10 +48,10 @@ except NotInstalled as error:
 def test_without_numba_auto_is_the_python_engine() -> None:
     """`auto` falls back, `vm` says what to install."""
     body = """
-from stele.spark.engines.base import engine_named
-print(engine_named("auto").name)
+from stele.spark.engines.base import get_engine
+print(get_engine("auto").name)
 try:
-    engine_named("vm")
+    get_engine("vm")
 except NotInstalled as error:
     print(error)
 """
@@ -63,11 +63,11 @@ def test_a_missing_java_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None
     """Without JAVA_HOME and java on the PATH, or with a JAVA_HOME that has none, the sentence says what to do."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     with pytest.raises(session.JavaMissing, match="install a JDK"):
-        session.need_java()
+        session.require_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(session.JavaMissing, match="Java 17"):
-        session.need_java()
+        session.require_java()
 
 
 def test_compiled_kernels_find_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -113,8 +113,8 @@ def test_a_port_while_it_runs(tmp_path: Path) -> None:
     address = f"http://127.0.0.1:{port}/metrics"
     with open_metrics(settings) as seen:
         seen(BATCH)
-        with urllib.request.urlopen(address, timeout=30) as answer:
-            assert figures(answer.read().decode())["stele_pipeline_rows_total{table=shop.orders}"] == 7
+        with urllib.request.urlopen(address, timeout=30) as answer_questions:
+            assert figures(answer_questions.read().decode())["stele_pipeline_rows_total{table=shop.orders}"] == 7
     with open_metrics(settings), urllib.request.urlopen(address, timeout=30):
         pass
 

@@ -275,8 +275,12 @@ def test_a_rule_registered_after_planning_is_a_reason() -> None:
 
 def holder(schema: ResolvedSchema) -> SchemaRegistryClient:
     """A client of a registry that has one schema."""
-    answer = {"schema": schema.text, "schemaType": schema.schema_type, "ruleSet": msgspec.to_builtins(schema.rule_set)}
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=answer))
+    answer_questions = {
+        "schema": schema.text,
+        "schemaType": schema.schema_type,
+        "ruleSet": msgspec.to_builtins(schema.rule_set),
+    }
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=answer_questions))
     return SchemaRegistryClient("http://registry", transport=transport)
 
 

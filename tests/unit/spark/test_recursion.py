@@ -16,7 +16,7 @@ from test_engines import NAMES, record
 from stele.client import ResolvedSchema
 from stele.errors import EncodeError, Invalid
 from stele.spark.decode.formats import decoder_for, encoder_for, type_for
-from stele.spark.engines.base import Engine, engine_named
+from stele.spark.engines.base import Engine, get_engine
 from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.error_messages import MESSAGES, describe_errors
@@ -29,7 +29,7 @@ TREE = record(("v", "int"), ("kids", {"type": "array", "items": "Tree"}), name="
 @pytest.fixture(params=NAMES)
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine in turn."""
-    return engine_named(request.param)
+    return get_engine(request.param)
 
 
 def decode(
@@ -234,7 +234,7 @@ def test_both_engines_with_types_for_spark() -> None:
     data = {"d": Decimal("1.00"), "next": {"d": Decimal("2.00"), "next": None}}
     frames = pa.array([framed(document, data)], pa.binary())
     one, other = (
-        engine_named(name).decoder(schema(document), {1: schema(document)}.get, for_spark=True, recursion=1)
+        get_engine(name).decoder(schema(document), {1: schema(document)}.get, for_spark=True, recursion=1)
         for name in NAMES
     )
     assert one.decode(frames).values.equals(other.decode(frames).values)
@@ -279,10 +279,10 @@ JSON = json.dumps(
         "required": ["v", "kids"],
     }
 )
-LANGUAGES = [("PROTOBUF", PROTOBUF), ("THRIFT", THRIFT), ("JSON", JSON)]
+COLUMN_FORMATS = [("PROTOBUF", PROTOBUF), ("THRIFT", THRIFT), ("JSON", JSON)]
 
 
-@pytest.mark.parametrize(("name", "text"), LANGUAGES)
+@pytest.mark.parametrize(("name", "text"), COLUMN_FORMATS)
 def test_other_languages_have_levels_too(name: str, text: str) -> None:
     """What fits the levels comes back as it was written; what goes deeper, in a field, list or map, is a bad record."""
     known = ResolvedSchema(text, name, id=1)
@@ -314,7 +314,7 @@ def test_other_languages_have_levels_too(name: str, text: str) -> None:
     assert back.values.equals(decoded.values.slice(0, 2))
 
 
-@pytest.mark.parametrize(("name", "text"), LANGUAGES)
+@pytest.mark.parametrize(("name", "text"), COLUMN_FORMATS)
 def test_without_levels_they_keep_text(name: str, text: str) -> None:
     """Where no levels are asked for, the type inside itself is JSON text, as ever."""
     assert pa.types.is_string(type_for(ResolvedSchema(text, name)).field("next").type)

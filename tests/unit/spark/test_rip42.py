@@ -1,4 +1,4 @@
-"""The primitive types of RIP-42 on Spark and in Arrow."""
+"""The parse_primitive types of RIP-42 on Spark and in Arrow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stele.spark.types.rip42 import (
     arrow_type,
     from_arrow_type,
     from_spark_type,
-    primitive,
+    parse_primitive,
     spark_type,
 )
 
@@ -44,7 +44,7 @@ ARROW = {
 
 @pytest.mark.parametrize("name", list(PRIMITIVES))
 def test_27_primitive_types_have_their_types_on_spark_and_in_arrow(name: str) -> None:
-    """27: every primitive type has a Spark and an Arrow type of its own, and comes back from both."""
+    """27: every parse_primitive type has a Spark and an Arrow type of its own, and comes back from both."""
     assert spark_type(name).simpleString() == SPARK[name]
     assert from_spark_type(spark_type(name)) == name
     assert str(arrow_type(name)) == ARROW[name]
@@ -53,15 +53,15 @@ def test_27_primitive_types_have_their_types_on_spark_and_in_arrow(name: str) ->
 
 def test_spellings() -> None:
     """Case does not matter, and neither does the slip of the proposal."""
-    assert primitive(" int8 ") == PRIMITIVES["INT8"]
-    assert primitive("FLOATE") == PRIMITIVES["FLOAT"]
+    assert parse_primitive(" int8 ") == PRIMITIVES["INT8"]
+    assert parse_primitive("FLOATE") == PRIMITIVES["FLOAT"]
     for wrong in ("", "INT128", "struct"):
         with pytest.raises(CannotConvert):
-            primitive(wrong)
+            parse_primitive(wrong)
 
 
 def test_other_types_have_no_name() -> None:
-    """What is no primitive type is not taken for one."""
+    """What is no parse_primitive type is not taken for one."""
     for kind in (types.DateType(), types.ArrayType(types.IntegerType()), types.TimestampNTZType()):
         with pytest.raises(CannotConvert):
             from_spark_type(kind)

@@ -11,7 +11,7 @@ import pytest
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import parse_schema
 from stele.formats.protobuf import message_class
-from stele.spark.decode.formats.protobuf import ProtobufLanguage
+from stele.spark.decode.formats.protobuf import ProtobufColumns
 from stele.spark.decode.formats.rows import RowDecoder
 from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.error_messages import describe_errors
@@ -49,7 +49,7 @@ INDEX = [3]
 
 def decoder(*, scanning: bool) -> RowDecoder:
     """A decoder of the schema's own records, with the scan or without."""
-    return RowDecoder(ProtobufLanguage(), parse_schema(SCHEMA), {1: SCHEMA}.get, "All", scanning=scanning)
+    return RowDecoder(ProtobufColumns(), parse_schema(SCHEMA), {1: SCHEMA}.get, "All", scanning=scanning)
 
 
 SCANNING, PARSING = decoder(scanning=True), decoder(scanning=False)
@@ -174,10 +174,10 @@ def test_messages_are_read_as_the_parser_reads_them(seed: int) -> None:
     ]
     found = same(frames)
     assert found.values.null_count == 5
-    scanner = ProtobufLanguage().scanner(
+    scanner = ProtobufColumns().make_scanner(
         parse_schema(SCHEMA),
         "All",
-        ProtobufLanguage().plan(parse_schema(SCHEMA), "All", 0),
+        ProtobufColumns().plan(parse_schema(SCHEMA), "All", 0),
         lambda number, place: (number, place) == (1, (3,)),
     )
     assert scanner is not None
@@ -251,8 +251,8 @@ def test_no_scan_where_only_the_parser_reads_right() -> None:
     ):
         schema = ResolvedSchema(text, "PROTOBUF", id=1)
         assert (
-            ProtobufLanguage().scanner(
-                parse_schema(schema), "M", ProtobufLanguage().plan(parse_schema(schema), "M", 0), lambda *_: True
+            ProtobufColumns().make_scanner(
+                parse_schema(schema), "M", ProtobufColumns().plan(parse_schema(schema), "M", 0), lambda *_: True
             )
             is None
         )
@@ -262,5 +262,5 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small messages with many columns may want a lot of it: such a batch is the parser's, too."""
     frames: list[bytes | None] = [frame(1, b"\x9a\x02\x00" * 100, INDEX)] * 50
     same(frames)
-    monkeypatch.setattr("stele.spark.decode.formats.scan.columns.MOST", 1000)
+    monkeypatch.setattr("stele.spark.decode.formats.scan.columns.MAX_BYTES", 1000)
     assert SCANNING.decode(pa.array(frames)).values.equals(PARSING.decode(pa.array(frames)).values)

@@ -20,7 +20,7 @@ from stele.spark.decode.records import RecordDecoder, RecordEncoder
 from stele.spark.engines.error_messages import describe_errors
 from stele.spark.registry.clients import retry_unavailable
 from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
-from stele.spark.wires import CloudEvents, HeaderGuid, Pravega, RocketMQ, Unframed, Wire, wire_named
+from stele.spark.wires import CloudEvents, HeaderGuid, Pravega, RocketMQ, Unframed, Wire, get_wire
 from stele.spark.wires.base import HEADERS
 from stele.wire import avro_single, cloudevents, confluent, pravega
 
@@ -86,10 +86,10 @@ class Fake:
     def send(self, request: Request[T]) -> T:
         """From the answers by method and target."""
         self._reached(f"{request.method} {request.target}")
-        answer = self.answers.get(f"{request.method} {request.target}")
-        if answer is None:
+        answer_questions = self.answers.get(f"{request.method} {request.target}")
+        if answer_questions is None:
             raise NotFound("no such thing")
-        return request.read(json.dumps(answer).encode())
+        return request.read(json.dumps(answer_questions).encode())
 
 
 def avro(schema: ResolvedSchema, **datum: Any) -> bytes:
@@ -365,7 +365,7 @@ def test_unframed_records() -> None:
 def test_words_that_name_no_wire(word: str, said: str) -> None:
     """A word nobody knows is refused with those there are."""
     with pytest.raises(Invalid, match=said):
-        wire_named(word)
+        get_wire(word)
 
 
 def test_snapshots_have_no_encodings() -> None:

@@ -42,7 +42,7 @@ def material(schemas: AvroFormat, folder: Path, **options: Any) -> FormatMateria
     return FormatMaterial.read_files(schemas, [file], seconds=options.pop("seconds", 20), **options)
 
 
-def suite(found: FormatMaterial) -> FormatConformance:
+def make_suite(found: FormatMaterial) -> FormatConformance:
     """The kit on some material."""
     made: FormatConformance = type("Suite", (FormatConformance,), {"material": found})()
     return made
@@ -137,12 +137,12 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("methods", "test"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS])
 def test_a_broken_promise_is_found(methods: dict[str, Any], test: str, tmp_path: Path) -> None:
     """The sound format passes the test and the broken one fails it."""
-    getattr(suite(material(AvroFormat(), tmp_path)), test)()
+    getattr(make_suite(material(AvroFormat(), tmp_path)), test)()
     Broken.numbers = itertools.count(1)
     broken = type("Sabotaged", (Broken,), methods)()
     found = FormatMaterial(broken, [], seconds=0.5) if "name" in methods else material(broken, tmp_path, seconds=0.5)
     with pytest.raises((AssertionError, ArithmeticError, AttributeError, TypeError, ValueError, MalformedSchema)):
-        getattr(suite(found), test)()
+        getattr(make_suite(found), test)()
 
 
 def test_references_must_matter(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_references_must_matter(tmp_path: Path) -> None:
             return super().parse(text, references or {"R": RECORD.encode()}, **options)
 
     with pytest.raises(AssertionError, match="without its references"):
-        suite(material(Careless(), tmp_path)).test_references_are_needed_and_used()
+        make_suite(material(Careless(), tmp_path)).test_references_are_needed_and_used()
 
 
 def test_a_yes_that_is_not_kept(tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_a_yes_that_is_not_kept(tmp_path: Path) -> None:
     file.write_text(json.dumps(case))
     lax = type("Lax", (AvroFormat,), {"check": lambda *_: []})()
     with pytest.raises(AssertionError, match="nothing was found"):
-        suite(FormatMaterial.read_files(lax, [file])).test_a_yes_is_kept()
+        make_suite(FormatMaterial.read_files(lax, [file])).test_a_yes_is_kept()
     with pytest.raises(AssertionError, match="known to be broken"):
-        suite(material(AvroFormat(), tmp_path, broken={"1": "an old tale"})).test_a_yes_is_kept()
+        make_suite(material(AvroFormat(), tmp_path, broken={"1": "an old tale"})).test_a_yes_is_kept()
 
 
 def test_lines_of_an_unknown_ruleset_are_not_passed_over(tmp_path: Path) -> None:
@@ -174,15 +174,17 @@ def test_lines_of_an_unknown_ruleset_are_not_passed_over(tmp_path: Path) -> None
     case = {"id": "t", "format": "avro", "ruleset": "theirs", "compatible": True, "old": '"int"', "new": '"int"'}
     file.write_text(json.dumps(case))
     with pytest.raises(AssertionError, match="'theirs'"):
-        suite(FormatMaterial.read_files(AvroFormat(), [file])).test_verdicts_of_the_lines()
+        make_suite(FormatMaterial.read_files(AvroFormat(), [file])).test_verdicts_of_the_lines()
     for judge in ("avro", ""):
-        suite(FormatMaterial.read_files(AvroFormat(), [file], judged_by={"theirs": judge})).test_verdicts_of_the_lines()
+        make_suite(
+            FormatMaterial.read_files(AvroFormat(), [file], judged_by={"theirs": judge})
+        ).test_verdicts_of_the_lines()
 
 
 def test_without_material_nothing_passes() -> None:
     """No line, no proof."""
     with pytest.raises(AssertionError):
-        suite(FormatMaterial(AvroFormat(), [])).test_there_is_material()
+        make_suite(FormatMaterial(AvroFormat(), [])).test_there_is_material()
 
 
 def test_all_of_it_without_pytest(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Values to RocketMQ's framed bytes and back; producers and consumers over any transport of bytes.
 
-    topics = Subjects(SchemaRegistryClient("http://127.0.0.1:8081"))
+    topics = RocketmqSubjects(SchemaRegistryClient("http://127.0.0.1:8081"))
     producer = Producer(RocketmqSerializer(topics, '{"type": "record", …}'), send, topic="orders")
     producer.send({"id": 1})
     consumer = Consumer(RocketmqDeserializer(topics), topic="orders")

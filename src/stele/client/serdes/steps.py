@@ -11,17 +11,21 @@ import time
 from collections.abc import Callable, Generator, Hashable
 from contextvars import ContextVar
 from functools import partial
-from math import inf
+from math import inf, nextafter
 from threading import Lock
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
+from cachetools import FIFOCache, TTLCache
+
 from stele.client import workflows
 from stele.client.aio import AsyncSchemaRegistryClient
-from stele.client.aio import drive_steps_async as drive_awaited
+from stele.client.api import BlockingApi
+from stele.client.drive import drive_steps
+from stele.client.drive import drive_steps_async as drive_awaited
 from stele.client.names import AssociatedName
 from stele.client.request import Request, Workflow
 from stele.client.snapshot import SchemaSource
-from stele.client.sync import BlockingApi, SchemaRegistryClient, drive_steps
+from stele.client.sync import SchemaRegistryClient
 from stele.errors import InvalidRequest
 from stele.wire.confluent import RecordField
 
@@ -35,6 +39,9 @@ CACHE_SIZE: Final = 1024
 
 ASSOCIATION_TTL: Final = 30.0
 """Seconds after which an association is looked up anew."""
+
+
+_TTL_INCLUDED: Final = nextafter(ASSOCIATION_TTL, inf)
 
 
 class Work(NamedTuple):
@@ -121,19 +128,23 @@ def ask_source(source: Source, plan: Callable[P, Workflow[T]], *args: P.args, **
 
 
 class BoundedCache(Generic[K, T]):
-    """A bounded map that drops what was put in longest ago. Safe between threads."""
+    """Keeps `CACHE_SIZE` values and drops the one that was put in longest ago. Safe between threads."""
 
     def __init__(self) -> None:
-        self._known: dict[K, T] = {}
+        self._values: FIFOCache[K, T] = FIFOCache(CACHE_SIZE)
         self._lock = Lock()
-        self.get = self._known.get
+
+    def get(self, key: K) -> T | None:
+        """Return the value that is kept under a key, or None. Reading changes nothing, so it needs no lock."""
+        try:
+            return self._values[key]
+        except KeyError:
+            return None
 
     def put(self, key: K, value: T) -> T:
         """Keep a value, and return it."""
         with self._lock:
-            self._known[key] = value
-            while len(self._known) > CACHE_SIZE:
-                del self._known[next(iter(self._known))]
+            self._values[key] = value
         return value
 
 
@@ -146,16 +157,19 @@ class AssociatedSubjects:
     def __init__(self, source: Source, naming: AssociatedName, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
         self._naming = naming
-        self._clock = clock
-        self._known: BoundedCache[tuple[str, str, str], tuple[str, float]] = BoundedCache()
+        self._known: TTLCache[tuple[str, str, str], str] = TTLCache(CACHE_SIZE, _TTL_INCLUDED, timer=clock)
+        self._lock = Lock()
 
     def find_subject(self, topic: str, field: RecordField, record: str) -> Steps[str]:
         """The subject of a record. A source that is no client knows no associations. Raises `InvalidName`."""
         if not isinstance(self._source, SchemaRegistryClient | AsyncSchemaRegistryClient):
             return self._naming.fallback_subject(topic, field, record)
         key = topic, field, record
-        subject, until = self._known.get(key) or ("", -inf)
-        if until < self._clock():
-            subject = yield from workflows.associated_subject(self._naming, topic, field, record)
-            self._known.put(key, (subject, self._clock() + ASSOCIATION_TTL))
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None:
+            return str(known)
+        subject = yield from workflows.associated_subject(self._naming, topic, field, record)
+        with self._lock:
+            self._known[key] = subject
         return subject

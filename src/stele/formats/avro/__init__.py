@@ -66,7 +66,7 @@ class AvroFormat:
         return _parse.parse(text, references, strict=strict)
 
     def canonical(self, parsed: AvroSchema, form: TextForm) -> bytes:
-        """PRINTED as Java prints it, NORMALIZED, or Parsing Canonical Form; see `stele.formats.avro.canonical`."""
+        """Return the text PRINTED as Java does, NORMALIZED, or in Parsing Canonical Form; see `canonical`."""
         return _canonical.print_canonical(parsed, form)
 
     def render(self, parsed: AvroSchema, style: str) -> str | None:
@@ -74,15 +74,18 @@ class AvroFormat:
         return _canonical.print_resolved(parsed).decode() if style == "resolved" else None
 
     def fingerprints(self, parsed: AvroSchema) -> Mapping[str, bytes]:
-        """rabin (8 bytes, big-endian; single-object encoding wants them reversed), md5 and sha256."""
+        """Return rabin (8 bytes, big-endian; single-object encoding wants them reversed), md5 and sha256."""
         return _canonical.compute_fingerprints(_canonical.print_canonical(parsed, TextForm.CANONICAL))
 
     def check(self, reader: AvroSchema, writer: AvroSchema, ruleset: str = "") -> list[Finding]:
-        """Why data of writer cannot be read with reader; see `stele.formats.avro.compat`. Raises `UnknownRuleset`."""
+        """Return why data of writer cannot be read with reader; see `stele.formats.avro.compat`.
+
+        Raises `UnknownRuleset`.
+        """
         return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: AvroSchema) -> list[Field]:
-        """All fields, depth first (10 000 at most)."""
+        """Return all fields, depth first (10 000 at most)."""
         return _fields.list_fields(parsed)
 
     def outline(self, parsed: AvroSchema) -> list[OutlineNode]:
@@ -90,11 +93,14 @@ class AvroFormat:
         return _outline.build_outline(parsed)
 
     def locator(self, parsed: AvroSchema) -> Callable[[str], OutlineLocation | None]:
-        """Where in the outline a finding's path leads."""
+        """Return where in the outline a finding's path leads."""
         return _outline.make_locator(parsed)
 
     def arrow_schema(self, parsed: AvroSchema) -> pa.Schema:
-        """The table shape of the data. Raises `NotInstalled` without pyarrow, `Invalid` when there is no such shape."""
+        """Return the table shape of the data.
+
+        Raises `NotInstalled` without pyarrow, `Invalid` when there is no such shape.
+        """
         from stele.formats.avro.arrow import arrow_schema
 
         return arrow_schema(parsed)
@@ -111,17 +117,20 @@ class AvroFormat:
         return _lint.RULES
 
     def lint(self, parsed: AvroSchema, before: AvroSchema | None = None) -> list[Finding]:
-        """Advice, as warnings; see `stele.formats.avro.lint`."""
+        """Return advice, as warnings; see `stele.formats.avro.lint`."""
         return _lint.lint_schema(parsed, before)
 
     def to_model(self, parsed: AvroSchema) -> tuple[Model, list[Loss]]:
-        """The schema in neutral words; see `stele.formats.avro.to_model`. Raises `TooLarge`."""
+        """Return the schema in neutral words; see `stele.formats.avro.to_model`. Raises `TooLarge`."""
         from stele.formats.avro import to_model as _to_model  # a check needs no conversion
 
         return _to_model.to_model(parsed)
 
     def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
-        """A schema document for a model; see `stele.formats.avro.from_model`. Raises `CannotConvert`, `TooLarge`."""
+        """Return a schema document for a model; see `stele.formats.avro.from_model`.
+
+        Raises `CannotConvert`, `TooLarge`.
+        """
         from stele.formats.avro import from_model as _from_model  # a check needs no conversion
 
         return _from_model.from_model(model)

@@ -77,7 +77,10 @@ _LOGICAL: Final[dict[str, pa.DataType]] = {
 
 
 def arrow_schema(schema: AvroSchema) -> pa.Schema:
-    """The table shape. Raises `Invalid` for recursive types, decimals beyond 76 digits, shapes beyond the limits."""
+    """Return the table shape.
+
+    Raises `Invalid` for recursive types, decimals beyond 76 digits, shapes beyond the limits.
+    """
     mapper = _Mapper()
     root = schema.root
     if isinstance(root, AvroRecord):
@@ -94,7 +97,7 @@ class _Mapper:
         self.depth = 0
 
     def map_record(self, node: AvroRecord, path: str) -> pa.StructType:
-        """A struct. path names the place in messages."""
+        """Return the Arrow struct of a record; path names the place in messages."""
         if node in self.open:
             raise Invalid(f"{path}: {node.name} contains itself, and a table cannot be nested without end")
         self.open.append(node)
@@ -110,7 +113,7 @@ class _Mapper:
         return pa.field(field.name, kind, nullable=nullable, metadata=_doc_metadata(field.doc))
 
     def map_type(self, node: AvroType, path: str) -> tuple[pa.DataType, bool]:
-        """Arrow type, and whether null is among the values."""
+        """Return the Arrow type, and whether null is among the values."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Invalid(f"{path}: a table cannot be nested deeper than {MAX_DEPTH} levels")

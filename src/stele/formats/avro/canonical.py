@@ -40,7 +40,7 @@ MAX_INLINED: Final = 200
 
 
 def print_canonical(schema: AvroSchema, form: TextForm) -> bytes:
-    """The schema in one of its stable texts, UTF-8. Raises `MalformedSchema` when references nest too deeply."""
+    """Return the schema in one of its stable texts, UTF-8. Raises `MalformedSchema` when references nest too deeply."""
     match form:
         case TextForm.PRINTED:
             return _print_schema(_PrintedForm(schema.referenced), schema)
@@ -74,7 +74,7 @@ class _Printer:
         self.depth = 0
 
     def print_type(self, node: AvroType, space: str) -> Any:
-        """The JSON value of a type, space being the namespace in force."""
+        """Return the JSON value of a type, space being the namespace in force."""
         if self.depth > MAX_INLINED:
             raise _too_deep_error()
         self.depth += 1
@@ -99,15 +99,15 @@ class _Printer:
                 return self.print_definition(node, space)
 
     def print_reference(self, name: str, space: str) -> str:
-        """How a type defined before is named."""
+        """Return the reference to a type that is defined before."""
         return name
 
     def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
-        """How a named type is written out."""
+        """Return the definition of a named type."""
         raise NotImplementedError
 
     def add_props(self, out: dict[str, Any], props: Props) -> Any:
-        """out with the attributes the specification does not know."""
+        """Return out with the attributes that the specification does not know."""
         raise NotImplementedError
 
 
@@ -220,18 +220,18 @@ class _ParsingCanonicalForm(_Printer):
 
 
 def _shorten_alias(alias: str, name: str) -> str:
-    """An alias without the namespace it shares with the type, as Java shortens it."""
+    """Return an alias without the namespace it shares with the type, as Java shortens it."""
     own = namespace_of(name)
     return alias[len(own) + 1 :] if own and namespace_of(alias) == own else _qualify_alias(alias, name)
 
 
 def _qualify_alias(alias: str, name: str) -> str:
-    """An alias that means the same wherever it stands: without a namespace it gets a dot inside a type that has one."""
+    """Return an alias that means the same anywhere: inside a namespace, one without any gets a leading dot."""
     return f".{alias}" if namespace_of(name) and not namespace_of(alias) else alias
 
 
 def _sort_members(value: Any) -> Any:
-    """The same JSON value with the members of every object in order of their names."""
+    """Return the same JSON value with the members of every object in order of their names."""
     if isinstance(value, dict):
         return {key: _sort_members(value[key]) for key in sorted(value)}
     if isinstance(value, list):
@@ -246,7 +246,7 @@ _CRC_EMPTY: Final = 0xC15D213AA4D7A795
 
 
 def _make_crc_table() -> tuple[int, ...]:
-    """The 256 steps of CRC-64-AVRO, one for each value of a byte."""
+    """Return the 256 steps of CRC-64-AVRO, one for each value of a byte."""
     table = []
     for value in range(256):
         for _ in range(8):
@@ -271,7 +271,7 @@ def rabin_fingerprint(text: bytes) -> bytes:
 
 
 def compute_fingerprints(canonical: bytes) -> Mapping[str, bytes]:
-    """The three digests the specification names, of a text in Parsing Canonical Form."""
+    """Return the three digests the specification names, of a text in Parsing Canonical Form."""
     return {
         "rabin": rabin_fingerprint(canonical),
         "md5": hashlib.md5(canonical, usedforsecurity=False).digest(),

@@ -24,7 +24,7 @@ class AvroCodec:
         self.reader = reader or writer
 
     def encode(self, datum: Any) -> bytes:
-        """Bytes of one datum of the writer's schema. Raises `EncodeError` with the path of what does not fit."""
+        """Return one datum of the writer's schema as bytes. Raises `EncodeError` with the path of what does not fit."""
         out = bytearray()
         write = self._get_writer
         try:
@@ -36,7 +36,7 @@ class AvroCodec:
         return bytes(out)
 
     def decode(self, data: bytes) -> Any:
-        """One datum. Raises `DecodeError` with the offset, also for bytes that are left over."""
+        """Return one datum. Raises `DecodeError` with the offset, also for bytes that are left over."""
         read, counts_empties = self._get_reader
         data = _decode.CountedBytes(data) if counts_empties else bytes(data)
         try:
@@ -52,7 +52,7 @@ class AvroCodec:
         return value
 
     def validate(self, datum: Any) -> list[str]:
-        """Why the datum does not fit the writer's schema, a sentence with its path each (100 at most)."""
+        """Return why the datum does not fit the writer's schema, a sentence with its path each (100 at most)."""
         found: list[str] = []
         try:
             for sentence in _encode.find_problems(self.writer.root, datum):
@@ -64,7 +64,7 @@ class AvroCodec:
         return found
 
     def example(self) -> Any:
-        """A small datum that fits the writer's schema. Raises `Invalid` when there is no finite one."""
+        """Return a small datum that fits the writer's schema. Raises `Invalid` when there is no finite one."""
         return make_example(self.writer.root)
 
     @cached_property

@@ -81,7 +81,7 @@ class _BudgetExceeded(Exception):
 
 
 def check_compatibility(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = False) -> list[Finding]:
-    """Findings in the order of the reader's schema, each once; none that breaks means compatible."""
+    """Return findings in the order of the reader's schema, each once; none that breaks means compatible."""
     checker = _Checker(ruby=ruby, aliased=_has_field_aliases(reader.root))
     try:
         verdict = checker.compare_types(reader.root, writer.root)
@@ -105,7 +105,7 @@ def check_compatibility(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = 
 
 
 def _flatten_issues(issues: Issues) -> list[Issue]:
-    """Leaves in order, each once; iterative, and every shared list entered once."""
+    """Return the single issues in order, each once, without recursion; every shared list is entered once."""
     found: dict[Issue, None] = {}
     entered: set[int] = set()
     waiting: list[Issues] = [issues]
@@ -136,7 +136,10 @@ class _Checker:
         """Ambiguous fields, also those met in a branch of a union that was tried in vain: Java gives up there."""
 
     def compare_types(self, reader: AvroType, writer: AvroType, token: str = "") -> PairVerdict:
-        """The verdict on a pair, one step down when there is a token; optimistic while it is still being looked at."""
+        """Return the verdict on a pair, one step down the path if token is given.
+
+        A pair that is met again inside itself counts as compatible.
+        """
         if token:
             self.path.append(token)
         self.pairs += 1
@@ -195,7 +198,7 @@ class _Checker:
     def _compare_logical_types(
         self, reader: AvroPrimitive | AvroFixed, writer: AvroPrimitive | AvroFixed
     ) -> PairVerdict:
-        """A warning when both sides read the same bytes as different things; a precision may grow."""
+        """Return a warning when both sides read the same bytes as different things; a precision may grow."""
         ours, theirs = reader.logical, writer.logical
         if ours is None or theirs is None or ours == theirs:
             return _FITS
@@ -252,7 +255,7 @@ class _Checker:
         return PairVerdict(fits, issues) if issues else (_FITS if fits else PairVerdict(False, None))
 
     def _compare_aliased_field(self, field: AvroField, reader: AvroRecord, writer: AvroRecord) -> PairVerdict:
-        """A field of the reader that is not simply there under its own name."""
+        """Return the verdict on a reader's field that has aliases or is not in the writer under its own name."""
         names = dict.fromkeys((field.name, *field.aliases))
         matches = [writer.by_name[name] for name in names if name in writer.by_name]
         if len(matches) == 1:
@@ -307,7 +310,7 @@ class _Checker:
         )
 
     def _candidate_branches(self, reader: AvroUnion, writer: AvroType) -> Sequence[AvroType]:
-        """The branches that can take a type, in order: for a record those of its name, so that width costs nothing.
+        """Return the branches that can take a type, in order: for a record, the records of its name only.
 
         Where fields have aliases all are tried, as Java does: one that fits in vain may be ambiguous inside.
         """
@@ -323,7 +326,7 @@ class _Checker:
         return [*by_name.get(_simple_name(writer.name), ()), *by_name.get(f".{writer.name}", ())]
 
     def _nearest_branch_issue(self, reader: AvroUnion, writer: AvroType) -> str:
-        """Why the branch that was probably meant (same kind and name) does not fit: rule and path, or ''."""
+        """Return why the branch that was probably meant (same kind and name) does not fit: rule and path, or ''."""
         branches = self._candidate_branches(reader, writer)
         self.looks += len(branches)
         for branch in branches if self.looks <= MAX_LOOKS else ():
@@ -361,7 +364,7 @@ def _simple_name(full_name: str) -> str:
 
 
 def _has_field_aliases(root: AvroType) -> bool:
-    """Whether a record anywhere in a type has a field with aliases."""
+    """Return whether a record anywhere in a type has a field with aliases."""
     entered: set[int] = set()
     waiting: list[AvroType] = [root]
     while waiting:
@@ -438,7 +441,7 @@ _WARNINGS: Final = frozenset({"LOGICAL_TYPE_CHANGED"})
 
 
 def explain_issue(rule: str, path: str, reader: str, writer: str, extra: str = "") -> Finding:
-    """The finding for an issue.
+    """Return the finding for an issue.
 
     extra is the fixed's name (FIXED_SIZE_MISMATCH), the missing symbols as `[A, B]` (MISSING_ENUM_SYMBOLS), the field's
     type or the record's name (READER_FIELD_…), what becomes of values (LOGICAL_TYPE_CHANGED), the first reason why the

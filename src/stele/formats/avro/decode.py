@@ -45,7 +45,7 @@ class MalformedData(Exception):
         self.offset = offset
 
     def to_decode_error(self) -> DecodeError:
-        """The error callers see."""
+        """Return the error that callers see."""
         return DecodeError(self.why, offset=self.offset)
 
 
@@ -59,7 +59,7 @@ class CountedBytes(bytes):
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag variable-length integer of 64 bits."""
+    """Read a zig-zag variable-length integer of 64 bits and return it with the position behind it."""
     byte = data[at]
     if byte < 128:
         return (byte >> 1) ^ -(byte & 1), at + 1
@@ -142,7 +142,7 @@ _PRIMITIVES: Final[dict[str, Read]] = {
 
 
 def _convert_after(read: Read, convert: Callable[[Any], Any]) -> Read:
-    """read, and its value converted; what the conversion refuses is broken data."""
+    """Return a reader that converts what read returns; a value that cannot be converted is malformed data."""
 
     def converted(data: bytes, at: int) -> tuple[Any, int]:
         raw, end = read(data, at)
@@ -166,7 +166,10 @@ class ReaderBuilder:
         """Whether the functions want `CountedBytes` instead of bytes."""
 
     def build_reader(self, writer: AvroType, reader: AvroType) -> Read:
-        """What reads data of writer as values of reader. Data that cannot be resolved raise when they are met."""
+        """Return a function that reads data of writer as values of reader.
+
+        Data that cannot be resolved raise when they are met.
+        """
         if isinstance(writer, AvroPrimitive) and isinstance(reader, AvroPrimitive):
             return self._build_scalar(writer, reader)
         key = (id(writer), id(reader))
@@ -309,7 +312,7 @@ class ReaderBuilder:
 
 
 def _read_block_size(data: bytes, at: int, *, empty: bool) -> tuple[int, int]:
-    """Number of items in the next block, 0 at the end of an array or map; a negative one is followed by its bytes."""
+    """Return the number of items in the next block, 0 at the end of an array or map, and the position behind it."""
     count, end = read_long(data, at)
     if count < 0:
         count = -count
@@ -346,7 +349,7 @@ def _fixed_reader(size: int) -> Read:
 
 
 def _with_logical_type(read: Read, writer: LogicalType | None, reader: LogicalType | None) -> Read:
-    """The reader's logical type, in the writer's unit and scale where both are of one family."""
+    """Return the reader's logical type, in the writer's unit and scale where both are of one family."""
     if reader is None:
         return read
     family = reader.name.rpartition("-")[0] or reader.name

@@ -23,7 +23,7 @@ _NOT_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 def find_default_fault(node: AvroType, value: Any, incomplete: AvroRecord | None = None) -> str | None:
-    """Why value is no default for node, as the end of a sentence; None when it is one.
+    """Return why value is no default for node, as the end of a sentence; None when it is one.
 
     A union takes a default of any branch (since Avro 1.12; before, of the first). incomplete is the record the field is
     in: it has no fields yet, so it can have no default values inside itself.
@@ -32,7 +32,7 @@ def find_default_fault(node: AvroType, value: Any, incomplete: AvroRecord | None
 
 
 def make_default(node: AvroType, value: Any) -> Any:
-    """The Python value a default stands for, newly made: bytes from their characters, logical types, inner defaults.
+    """Return a new Python value of a default: bytes from characters, logical types and inner defaults converted.
 
     A default that does not fit (read leniently) stays the JSON value it is.
     """

@@ -45,7 +45,7 @@ class DatumMismatch(Exception):
         self.tokens: list[str] = []
 
     def to_sentence(self) -> str:
-        """Path and reason."""
+        """Return the path and the reason as one sentence."""
         path = "".join(reversed(self.tokens)).removeprefix(".")
         return f"{path}: {self.why}" if path else self.why
 
@@ -90,7 +90,7 @@ class WriterBuilder:
         self.built: dict[int, Write] = {}
 
     def build_writer(self, node: AvroType) -> Write:
-        """What writes values of a type."""
+        """Return a function that writes values of a type."""
         known = self.built.get(id(node))
         if known is not None:
             return known
@@ -249,12 +249,12 @@ _OWN_KINDS: Final[dict[type, frozenset[str]]] = {
 
 
 def choose_branch(node: AvroUnion, datum: Any) -> tuple[int, Any]:
-    """Index of the branch a datum goes to, and the datum without its hint. Raises `DatumMismatch`."""
+    """Return the index of the branch a datum goes to, and the datum without its hint. Raises `DatumMismatch`."""
     return _ProblemFinder().choose_branch(node, datum)
 
 
 def find_problems(node: AvroType, datum: Any) -> Iterator[str]:
-    """Every reason why datum does not fit, a sentence with its path each; nothing when it fits."""
+    """Yield every reason why datum does not fit, a sentence with its path each; nothing when it fits."""
     return _ProblemFinder().find_problems(node, datum, "")
 
 

@@ -54,7 +54,7 @@ _LOGICAL: Final[dict[str, Any]] = {
 
 
 def make_example(node: AvroType) -> Any:
-    """A datum of a type: recursion ends at the first union, array or map that lets it.
+    """Return a datum of a type: recursion ends at the first union, array or map that lets it.
 
     Raises `Invalid` when every datum would be infinite or has more than MAX_VALUES values.
     """
@@ -67,7 +67,7 @@ class _ExampleMaker:
         self.made = 0
 
     def make_datum(self, node: AvroType) -> Any:
-        """A datum; `Invalid` when the node leads back into a record that is being made."""
+        """Return a datum. Raises `Invalid` where the type leads back into a record that is being made."""
         self.made += 1
         if self.made > MAX_VALUES:
             raise Invalid(f"an example of this schema would have more than {MAX_VALUES} values")
@@ -88,7 +88,7 @@ class _ExampleMaker:
                 return self._make_record(node)
 
     def _wrap_item(self, node: AvroType, empty: Callable[[], Any], wrap: Callable[[Any], Any]) -> Any:
-        """One item, or none where that would lead on and on."""
+        """Return one item, or none where that would lead on and on."""
         if len(self.open) > MAX_DEPTH:
             return empty()
         try:
@@ -97,7 +97,7 @@ class _ExampleMaker:
             return empty()
 
     def _make_union(self, node: AvroUnion) -> Any:
-        """A branch with something in it says more than null, but deep down null ends the recursion."""
+        """Return a datum of the first branch with content; deep down null, which ends the recursion."""
         deep = len(self.open) > MAX_DEPTH
         refused = Invalid("no datum fits an empty union")
         for branch in sorted(node.branches, key=lambda branch: (branch.kind == "null") != deep):

@@ -25,7 +25,10 @@ MAX_DEPTH: Final = 100
 
 
 def list_fields(schema: AvroSchema) -> list[Field]:
-    """Fields depth first; `[]` enters an array, `{}` a map. A record inside itself is named, not entered again."""
+    """Return fields depth first; `[]` enters an array, `{}` a map.
+
+    A record inside itself is named, not entered again.
+    """
     lister = _FieldLister()
     lister.list_type(schema.root, "")
     return lister.found

@@ -88,7 +88,7 @@ _UNITS: Final = {TimeUnit.SECOND: "millis", TimeUnit.MILLI: "millis", TimeUnit.M
 
 
 def from_model(model: Model) -> tuple[bytes, list[Loss]]:
-    """A schema document and what it does not say. Raises `CannotConvert` and `TooLarge`."""
+    """Return a schema document and what it does not say. Raises `CannotConvert` and `TooLarge`."""
     writer = _SchemaWriter(model)
     try:
         root = writer.add_null(writer.write_type(model.root, "", ""), nullable=model.nullable)
@@ -122,7 +122,7 @@ class _SchemaWriter:
         self.losses.append(Loss(path, what, why, data))
 
     def write_type(self, kind: Type, path: str, space: str) -> Any:
-        """The JSON value of a type; space is the namespace in force."""
+        """Return the JSON value of a type; space is the namespace in force."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise TooLarge(f"the schema would have more than {MAX_NODES} types, fields and branches")
@@ -154,7 +154,7 @@ class _SchemaWriter:
                 return self._write_named_type(name, path, space)
 
     def add_null(self, written: Any, *, nullable: bool, last: bool = False) -> Any:
-        """A type with null among its values, if nullable."""
+        """Return a type with null among its values, if nullable."""
         if not nullable or written == "null":
             return written
         branches = written if isinstance(written, list) else [written]
@@ -229,7 +229,7 @@ class _SchemaWriter:
         return list(branches.values()) if len(branches) > 1 else next(iter(branches.values()))
 
     def _branch_label(self, kind: Type, written: Any) -> str:
-        """What makes two branches of a union the same to Avro: the kind, or the full name."""
+        """Return what makes two branches of a union the same to Avro: the kind, or the full name."""
         if isinstance(kind, TypeReference):
             return self.names.full_name(kind.name)
         if isinstance(written, str):
@@ -350,7 +350,7 @@ class _SchemaWriter:
             self.add_loss(path, "OPTIONAL", "A member that is missing is written as null.")
 
     def _put_default_first(self, field: RecordField) -> Type:
-        """The type with the option of the default in front: readers before Avro 1.12 look for it there only."""
+        """Return the type with the option of the default in front: readers before Avro 1.12 look for it there only."""
         kind = field.type
         if isinstance(kind, Union) and field.default is not ABSENT and field.default is not None:
             at = self.defaults.find_option(kind, field.default) or 0
@@ -358,7 +358,7 @@ class _SchemaWriter:
         return kind
 
     def _write_default(self, field: RecordField, kind: Type, path: str) -> Any:
-        """The default as Avro writes it; ABSENT where there is none, or none that fits."""
+        """Return the default as Avro writes it; ABSENT where there is none, or none that fits."""
         if field.default is ABSENT:
             return ABSENT
         if field.default is None:
@@ -376,7 +376,7 @@ class _SchemaWriter:
 
 
 def _flatten_options(kind: Union) -> list[UnionOption]:
-    """The options, those of unions inside unions among them."""
+    """Return the options, those of unions inside unions among them."""
     found: list[UnionOption] = []
     stack = list(reversed(kind.options))
     while stack:
@@ -412,7 +412,7 @@ class _DefaultWriter:
         """Unions of which some option sits in a record of its own: defaults inside them are left out."""
 
     def find_option(self, kind: Union, value: Any) -> int | None:
-        """Index of the option that takes a value; None when none does."""
+        """Return the index of the option that takes a value; None when none does."""
         for at, option in enumerate(kind.options):
             try:
                 from_json_value(self._model, value, option.type)
@@ -422,7 +422,7 @@ class _DefaultWriter:
         return None
 
     def write_default(self, kind: Type, value: Any) -> Any:
-        """The default value. Raises `EncodeError` when there is none."""
+        """Return the default value. Raises `EncodeError` when there is none."""
         from_json_value(self._model, value, kind)
         try:
             return self._write_value(kind, value)
@@ -534,15 +534,15 @@ class _AvroNames:
 
     @staticmethod
     def is_legal(name: str) -> bool:
-        """Whether a dotted name is one to Avro."""
+        """Return whether a dotted name is one to Avro."""
         return _DOTTED.fullmatch(name) is not None
 
     def full_name(self, name: str) -> str:
-        """The full name of a type of the model."""
+        """Return the full name of a type of the model."""
         return self._full.get(name, name)
 
     def new_full_name(self, name: str, space: str, *, fresh: bool = False) -> str:
-        """The full name of a type the model does not have: the same one for the same name, unless fresh."""
+        """Return the full name of a type the model does not have: the same one for the same name, unless fresh."""
         if fresh or name not in self._made:
             self._made[name] = self._distinct.claim_name(
                 f"{space}.{_make_legal(name)}" if space else _make_legal(name), "_"
@@ -550,12 +550,12 @@ class _AvroNames:
         return self._made[name]
 
     def name_attributes(self, full: str, space: str) -> dict[str, str]:
-        """The attributes that name a type where it is defined."""
+        """Return the attributes that name a type where it is defined."""
         own, _, simple = full.rpartition(".")
         return {"name": simple} if own == space else {"name": simple, "namespace": own}
 
     def reference_to(self, full: str, space: str) -> str:
-        """How a type defined before is named; a leading dot keeps a name without namespace from being looked up."""
+        """Return a reference to a defined type; a leading dot marks a name that is in no namespace."""
         own, _, simple = full.rpartition(".")
         if own == space:
             return simple
@@ -563,7 +563,7 @@ class _AvroNames:
 
     @staticmethod
     def legal_symbols(names: Iterable[str]) -> dict[str, str]:
-        """A legal, distinct name for each field or symbol."""
+        """Return a legal, distinct name for each field or symbol."""
         wanted = list(dict.fromkeys(names))
         found = {name: name for name in wanted if _is_simple_name(name)}
         distinct = UniqueNames(found)

@@ -17,14 +17,14 @@ _LOWER_HEX = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01])([a-f])")
 
 
 def to_java_json(value: Any) -> str:
-    """One line of JSON; members keep their order."""
+    """Return one line of JSON; members keep their order."""
     parts: list[str] = []
     _write_value(value, parts.append)
     return "".join(parts)
 
 
 def quote_string(text: str) -> str:
-    """A JSON string."""
+    """Return a JSON string."""
     quoted = _quote(text)
     if "\\u00" in quoted:
         quoted = _LOWER_HEX.sub(lambda match: f"{match[1]}\\u00{match[2]}{match[3].upper()}", quoted)
@@ -62,7 +62,7 @@ def _write_value(value: Any, put: Any) -> None:
 
 
 def format_double(value: float) -> str:
-    """A double in Java's notation, with the fewest digits that read back as the same number."""
+    """Return a double in Java's notation, with the fewest digits that read back as the same number."""
     if isnan(value) or isinf(value):
         return '"NaN"' if isnan(value) else ('"Infinity"' if value > 0 else '"-Infinity"')
     sign, digits, exponent = _decompose_double(value)

@@ -59,7 +59,7 @@ class _LintTarget(NamedTuple):
 
 
 def lint_schema(schema: AvroSchema, before: AvroSchema | None) -> list[Finding]:
-    """What the rules object to, in the order of the document."""
+    """Return what the rules object to, in the order of the document."""
     notes = LintReport()
     records: dict[str, _LintTarget] = {}
     for place in _walk_declarations(schema):
@@ -90,7 +90,7 @@ def lint_schema(schema: AvroSchema, before: AvroSchema | None) -> list[Finding]:
 
 
 def _walk_declarations(schema: AvroSchema) -> Iterator[_LintTarget]:
-    """Everything the document itself declares, in its order; a named type where it is defined."""
+    """Yield everything the document itself declares, in its order; a named type where it is defined."""
     seen = {id(node) for node in schema.referenced.values()}
     waiting = [_LintTarget(schema.root, "", frozenset(), None)]
     while waiting:
@@ -179,7 +179,7 @@ def _lint_logical_type(notes: LintReport, place: _LintTarget, node: AvroType) ->
 
 
 def _explain_logical_type(notes: LintReport, name: object, kind: str, props: Props, size: int) -> tuple[str, str]:
-    """Why a logical type is not valid, without a full stop, and what to do."""
+    """Return why a logical type is not valid, without a full stop, and what to do."""
     if not isinstance(name, str):
         return "The logicalType is no string", "Write the name of a logical type."
     if name == "decimal":
@@ -255,7 +255,7 @@ def _lint_union_default(
 
 
 def _base_kind(node: AvroType) -> str:
-    """The type a logical type was meant for."""
+    """Return the type a logical type was meant for."""
     if isinstance(node, AvroUnion):
         return next((branch.kind for branch in node.branches if branch.kind != "null"), "null")
     return node.kind
@@ -279,7 +279,7 @@ def _lint_recursion(notes: LintReport, records: Mapping[str, _LintTarget]) -> No
 
 
 def _records_in(record: AvroRecord, *, optional: bool) -> Iterable[str]:
-    """Names of the records directly in the fields of one; optional ones are behind a choice or a collection."""
+    """Return the names of records directly in a record's fields; optional: also behind a choice or a collection."""
     found: dict[str, None] = {}
     waiting: list[AvroType] = [field.type for field in reversed(record.fields)]
     while waiting:
@@ -326,7 +326,7 @@ def _lint_record_changes(
 
 
 def _records_by_name(schema: AvroSchema) -> dict[str, AvroRecord]:
-    """All records of a schema and its references, by full name."""
+    """Return all records of a schema and its references, by full name."""
     found: dict[str, AvroRecord] = {}
     waiting: list[AvroType] = [schema.root, *schema.referenced.values()]
     seen: set[int] = set()
@@ -364,7 +364,7 @@ def _lint_logical_changes(
 
 
 def _walk_logical_types(node: AvroType, place: str) -> Iterator[tuple[str, LogicalType | None]]:
-    """The logical types in a type by where they are; records inside are compared by themselves."""
+    """Yield the logical types in a type by where they are; records inside are compared by themselves."""
     match node:
         case AvroArray():
             yield from _walk_logical_types(node.items, place + "[]")
@@ -382,12 +382,12 @@ def _walk_logical_types(node: AvroType, place: str) -> Iterator[tuple[str, Logic
 
 
 def _promotion_family(kind: str) -> str:
-    """int and long, bytes and string are each other's promotions: one place in a union."""
+    """Return one kind for kinds that promote to each other (int and long, bytes and string)."""
     return {"int": "long", "string": "bytes"}.get(kind, kind)
 
 
 def _explain_logical_change(was: LogicalType | None, now: LogicalType | None) -> tuple[str, str]:
-    """The rule a change of logical types breaks, and why; ('', '') for one that does no harm."""
+    """Return the rule a change of logical types breaks, and why; ('', '') for one that does no harm."""
     if was is None or now is None:
         word = now or was
         return (

@@ -28,7 +28,7 @@ _FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
 
 
 def read_logical(kind: str, props: Props, size: int = 0) -> LogicalType | None:
-    """The logical type of a node of that kind, or None when there is none, or it is unknown or invalid there."""
+    """Return the logical type of a node of that kind, or None when there is none, or it is unknown or invalid there."""
     name = props.get("logicalType")
     if not isinstance(name, str):
         return None
@@ -44,7 +44,7 @@ def read_logical(kind: str, props: Props, size: int = 0) -> LogicalType | None:
 
 
 def find_decimal_fault(kind: str, props: Props, size: int = 0) -> str | None:
-    """What is wrong with the attributes of a decimal on a node of that kind; None when they are fine."""
+    """Return what is wrong with the attributes of a decimal on a node of that kind; None when they are fine."""
     if kind not in ("bytes", "fixed"):
         return f"a decimal sits on bytes or fixed, not on {kind}"
     precision, scale = props.get("precision"), props.get("scale", 0)
@@ -60,7 +60,7 @@ def find_decimal_fault(kind: str, props: Props, size: int = 0) -> str | None:
 
 
 def max_digits(size: int) -> int:
-    """Decimal digits every two's-complement number of that many bytes can hold."""
+    """Return how many decimal digits every two's-complement number of that many bytes can hold."""
     return floor(log10(2) * (8 * size - 1)) if size > 0 else 0
 
 
@@ -68,13 +68,13 @@ _STEPS: Final[Mapping[str, int]] = {"millis": 0, "micros": 3, "nanos": 6}
 
 
 def time_unit_of(logical: LogicalType | None) -> tuple[str, str] | None:
-    """Kind and unit of a time with a unit (`local-timestamp`, `micros`), None for any other logical type."""
+    """Return the kind and unit of a time with a unit (`local-timestamp`, `micros`), None for any other logical type."""
     kind, _, unit = logical.name.rpartition("-") if logical is not None else ("", "", "")
     return (kind, unit) if unit in _STEPS else None
 
 
 def describe_consequence(reader: LogicalType, writer: LogicalType) -> str:
-    """What becomes of values whose logical type changed, as the end of a sentence."""
+    """Return what becomes of values whose logical type changed, as the end of a sentence."""
     if reader.name == writer.name == "decimal":
         if reader.scale != writer.scale:
             return f"every number is off by a factor of {_power_of_ten(abs(reader.scale - writer.scale))}"

@@ -154,12 +154,12 @@ class AvroSchema(msgspec.Struct, frozen=True, eq=False):
 
 
 def namespace_of(full_name: str) -> str:
-    """Everything before the last dot; '' for the null namespace."""
+    """Return everything before the last dot; '' for the null namespace."""
     return full_name.rpartition(".")[0]
 
 
 def describe_type(node: AvroType, limit: int = 120) -> str:
-    """A type in a few words: `array<long>`, `null | string`, `bytes decimal(9,2)`, or its full name."""
+    """Return a type in a few words: `array<long>`, `null | string`, `bytes decimal(9,2)`, or its full name."""
     text = _describe_type(node, 4)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

@@ -36,7 +36,7 @@ _DECIMAL: Final = frozenset({"logicalType", "precision", "scale"})
 
 
 def build_outline(schema: AvroSchema) -> list[OutlineNode]:
-    """Types in the order in which they are first met, each followed by its fields or symbols."""
+    """Return types in the order in which they are first met, each followed by its fields or symbols."""
     return _Outliner(schema).build_outline()
 
 
@@ -109,7 +109,7 @@ class _Outliner:
 
 
 def _named_types(schema: AvroSchema) -> list[AvroNamedType]:
-    """Every named type the schema itself defines, in the order of the text."""
+    """Return every named type the schema itself defines, in the order of the text."""
     found: dict[str, AvroNamedType] = {}
     waiting: list[AvroType] = [schema.root]
     while waiting:
@@ -144,7 +144,10 @@ def _simple_name(full_name: str) -> str:
 
 
 def format_type(node: AvroType) -> str:
-    """A type in full, named types by name: `array<null | a.Item>`, `bytes decimal(9,2)`. Parsing bounds the nesting."""
+    """Return a type in full, named types by name: `array<null | a.Item>`, `bytes decimal(9,2)`.
+
+    Parsing bounds the nesting.
+    """
     match node:
         case AvroRecord() | AvroEnum() | AvroFixed():
             return node.name
@@ -159,7 +162,7 @@ def format_type(node: AvroType) -> str:
 
 
 def _walk_type(node: AvroType, place: str) -> Iterator[tuple[str, AvroType]]:
-    """A type and all it is made of up to names, each with the words that lead there."""
+    """Yield a type and all it is made of up to names, each with the words that lead there."""
     yield place, node
     match node:
         case AvroArray():
@@ -174,12 +177,12 @@ def _walk_type(node: AvroType, place: str) -> Iterator[tuple[str, AvroType]]:
 
 
 def _type_names(node: AvroType) -> list[str]:
-    """Full names of the types that a type is made of."""
+    """Return the full names of the types that a type is made of."""
     return [part.name for _, part in _walk_type(node, "") if isinstance(part, AvroNamedType)]
 
 
 def _format_type_props(node: AvroType) -> dict[str, str]:
-    """Attributes of unnamed types that the specification does not know, behind where they stand."""
+    """Return attributes of unnamed types that the specification does not know, behind where they stand."""
     found: dict[str, str] = {}
     for place, part in _walk_type(node, "type "):
         if isinstance(part, AvroPrimitive | AvroArray | AvroMap):
@@ -191,7 +194,7 @@ def _format_type_props(node: AvroType) -> dict[str, str]:
 
 
 def _format_props(props: Props, *, hide: bool = False) -> Mapping[str, str]:
-    """Further attributes as JSON; hide leaves out those the text of a valid logical type tells."""
+    """Return further attributes as JSON; hide leaves out those the text of a valid logical type tells."""
     return {word: to_java_json(value) for word, value in props.items() if not (hide and word in _DECIMAL)}
 
 
@@ -226,7 +229,7 @@ def _branches_of(node: AvroType | None) -> tuple[AvroType, ...]:
 
 
 def _can_enter(node: AvroType, step: str) -> bool:
-    """Whether a step of a path can lead into a type."""
+    """Return whether a step of a path can lead into a type."""
     match step:
         case "fields":
             return isinstance(node, AvroRecord)

@@ -92,12 +92,12 @@ class _ParseFault(Exception):
         self.tokens = [at] if at else []
 
     def prefix_path(self, *tokens: str | int) -> _ParseFault:
-        """The same fault seen from further out; tokens lead from there inwards."""
+        """Return the fault with tokens put before its path, as it is seen from further out."""
         self.tokens.extend(str(token) for token in reversed(tokens))
         return self
 
     def to_malformed_schema(self) -> MalformedSchema:
-        """The error callers see."""
+        """Return the error that callers see."""
         tokens = (token.replace("~", "~0").replace("/", "~1") for token in reversed(self.tokens))
         kind = UnresolvedReference if self.missing else MalformedSchema
         return kind(self.why, path="/" + "/".join(tokens), expected=self.expected)
@@ -116,7 +116,7 @@ class _Parser:
         self.depth = 0
 
     def parse_type(self, node: Any, space: str) -> AvroType:
-        """Any type expression; space is the namespace in force."""
+        """Parse any type expression; space is the namespace in force."""
         if type(node) is str:
             return PRIMITIVES.get(node) or self._find_named_type(node, space)
         if self.depth >= MAX_NESTING:
@@ -132,7 +132,7 @@ class _Parser:
         return found
 
     def _find_named_type(self, name: str, space: str) -> AvroNamedType:
-        """A named type by name: of the namespace in force, else of none, as the Java library looks it up."""
+        """Return a named type by name: of the namespace in force, else of none, as the Java library looks it up."""
         names = self.names
         found = None
         if "." not in name and space:
@@ -366,12 +366,12 @@ class _Parser:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a text is [A-Za-z_][A-Za-z0-9_]*: in ASCII, Python's identifiers are just that."""
+    """Return whether a text is [A-Za-z_][A-Za-z0-9_]*: in ASCII, Python's identifiers are just that."""
     return text.isascii() and text.isidentifier()
 
 
 def _qualify_name(name: str, space: str) -> str:
-    """The full name: a dotted name is full already, and a leading dot means the null namespace."""
+    """Return the full name: a dotted name is full already, and a leading dot means the null namespace."""
     if "." in name:
         return name[1:] if name.rfind(".") == 0 else name
     return f"{space}.{name}" if space else name

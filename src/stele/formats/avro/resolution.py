@@ -26,7 +26,7 @@ PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def find_best_branch(writer: AvroType, reader: AvroUnion) -> AvroType | None:
-    """The branch of a reader's union that takes a writer's type: same full name, same name, alias, then promotion."""
+    """Return the branch of a reader's union that takes a writer's type: the same, then renamed, then promoted."""
     for matches in (_is_same_type, _is_renamed_type, _is_promoted):
         for branch in reader.branches:
             if matches(writer, branch):
@@ -51,7 +51,7 @@ def _is_promoted(writer: AvroType, reader: AvroType) -> bool:
 
 
 def map_fields(writer: AvroRecord, reader: AvroRecord) -> dict[str, AvroField] | str:
-    """The reader's field each of the writer's fields goes to, or why the records cannot be resolved."""
+    """Return the reader's field each of the writer's fields goes to, or why the records cannot be resolved."""
     sources: dict[str, AvroField] = {}
     for field in reader.fields:
         names = dict.fromkeys((field.name, *field.aliases))
@@ -64,7 +64,7 @@ def map_fields(writer: AvroRecord, reader: AvroRecord) -> dict[str, AvroField] |
 
 
 def is_empty(node: AvroType, known: dict[int, bool] | None = None) -> bool:
-    """Whether every value of a type takes no bytes at all."""
+    """Return whether every value of a type takes no bytes at all."""
     known = {} if known is None else known
     if isinstance(node, AvroRecord):
         if id(node) not in known:

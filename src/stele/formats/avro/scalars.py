@@ -40,7 +40,7 @@ _EXACT: Final = Context(prec=MAX_DIGITS, Emax=10 * MAX_DIGITS, Emin=-10 * MAX_DI
 
 
 def make_converter(logical: LogicalType | None) -> Callable[[Any], Any] | None:
-    """What turns a raw value into the Python value of a logical type; None when it stays as it is.
+    """Return what turns a raw value into the Python value of a logical type; None when it stays as it is.
 
     The function raises ValueError or OverflowError for values beyond the type.
     """
@@ -86,7 +86,7 @@ def _decimal_reader(logical: LogicalType) -> Callable[[bytes], Decimal]:
 
 
 def to_raw_value(node: AvroPrimitive | AvroFixed, datum: Any) -> Any:
-    """The raw value of a datum that fits a node with a logical type."""
+    """Return the raw value of a datum that fits a node with a logical type."""
     logical = node.logical
     if logical is None:
         return datum
@@ -112,7 +112,7 @@ def to_raw_value(node: AvroPrimitive | AvroFixed, datum: Any) -> Any:
 
 
 def find_problem(node: AvroPrimitive | AvroFixed | AvroEnum, datum: Any) -> Problem | None:
-    """Why datum is no value of node; None when it is one."""
+    """Return why datum is no value of node; None when it is one."""
     if isinstance(node, AvroEnum):
         fits = isinstance(datum, str) and datum in node.symbols
         return None if fits else f"{describe_datum(datum)} is no symbol of {node.name}"
@@ -164,7 +164,7 @@ _RAW: Final = "raw"
 
 
 def _logical_problem(node: AvroPrimitive | AvroFixed, logical: LogicalType, datum: Any) -> Problem | None:
-    """The problem of a value of Python's matching type, or _RAW when datum has to be judged as the raw value."""
+    """Return the problem of a value of Python's matching type, or _RAW when datum must be judged as a raw value."""
     match datum:
         case Decimal() if logical.name == "decimal":
             return _decimal_problem(logical, datum)
@@ -204,7 +204,7 @@ def _decimal_problem(logical: LogicalType, datum: Decimal) -> Problem | None:
 
 
 def describe_datum(datum: Any) -> str:
-    """A datum and its type, short."""
+    """Return a datum and its type, short."""
     text = repr(datum)
     text = text if len(text) <= 40 else text[:39] + "…"
     return f"{text} ({type(datum).__name__})"

@@ -53,7 +53,7 @@ _LOGICAL: Final = frozenset({"logicalType", "precision", "scale"})
 
 
 def to_model(schema: avro.AvroSchema) -> tuple[neutral.Model, list[Loss]]:
-    """The model, and what it cannot say. Raises `TooLarge` for types nested deeper than `MAX_DEPTH`."""
+    """Return the model, and what it cannot say. Raises `TooLarge` for types nested deeper than `MAX_DEPTH`."""
     reader = _SchemaReader()
     try:
         root, nullable = reader.read_type(schema.root, "")
@@ -85,7 +85,7 @@ class _SchemaReader:
         self.losses.append(Loss(path, what, why))
 
     def read_type(self, node: avro.AvroType, path: str) -> tuple[neutral.Type, bool]:
-        """The type, and whether null is a value of it."""
+        """Return the type, and whether null is a value of it."""
         if self.depth >= MAX_DEPTH:
             raise _too_deep_error()
         self.depth += 1
@@ -242,7 +242,7 @@ def _branch_label(branch: avro.AvroType) -> str:
 def _add_defaults(
     reader: _SchemaReader, types: dict[str, neutral.NamedType], model: neutral.Model
 ) -> dict[str, neutral.NamedType]:
-    """The types with the defaults of their fields, as JSON values of the model."""
+    """Return the types with the defaults of their fields, as JSON values of the model."""
     model = neutral.Model(model.root, types)
     found: dict[str, dict[int, Any]] = {}
     for name, at, field, path in reader.defaults:

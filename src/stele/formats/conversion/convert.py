@@ -41,7 +41,7 @@ def convert_schema(source: Format[Any], parsed: Parsed, target: Format[Any]) -> 
 
 
 def write_model(model: Model, target: Format[Any]) -> Conversion:
-    """A model as a schema of target. Raises as `convert`."""
+    """Return a model as a schema of target. Raises as `convert_schema`."""
     if not isinstance(target, FromModel):
         raise CannotConvert(f"nothing can be converted to the format {target.name}")
     try:

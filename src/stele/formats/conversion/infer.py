@@ -68,8 +68,11 @@ _PLAIN: Final[dict[str, Type]] = {
 
 
 class InferOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """notations: whether strings in a notation of a time or id become that. enumerations: a place where strings repeat
-    and at most that many are different becomes an enumeration; 0 for never."""
+    """What a schema is inferred to.
+
+    notations     whether strings that are all times or ids in a known notation become times or ids
+    enumerations  most different strings of an enumeration, where strings repeat; 0 for no enumerations
+    """
 
     notations: bool = True
     enumerations: int = 0
@@ -85,17 +88,17 @@ class Samples:
         self._budget = ShapeBudget()
 
     def add_sample(self, value: Any) -> None:
-        """One more sample. Raises `Invalid` for types no schema has, `TooLarge` past the limits of `shape`."""
+        """Add a sample. Raises `Invalid` for types no schema has, `TooLarge` past the limits of `shape`."""
         self._shape.add(value, self.options.enumerations, self._budget)
         self.count += 1
 
     def merge(self, other: Samples) -> None:
-        """Take in what another one saw, as if its samples had been added here. Raises `TooLarge`."""
+        """Add what another one saw, as if its samples had been added here. Raises `TooLarge`."""
         self._shape.merge(other._shape, self.options.enumerations, self._budget)
         self.count += other.count
 
     def build_model(self, name: str = "Record") -> Model:
-        """The shape as a model; name is that of the top record, others are called after their path below it.
+        """Return the shape as a model; name is that of the top record, others are called after their path below it.
 
         Raises `InvalidRequest` when there were no samples.
         """
@@ -105,7 +108,7 @@ class Samples:
 
 
 def infer_model(samples: Iterable[Any], *, name: str = "Record", options: InferOptions | None = None) -> Model:
-    """The model of all samples. Raises as `Samples`."""
+    """Return the model of all samples. Raises as `Samples`."""
     seen = Samples(options)
     for sample in samples:
         seen.add_sample(sample)
@@ -113,7 +116,7 @@ def infer_model(samples: Iterable[Any], *, name: str = "Record", options: InferO
 
 
 def model_from_shape(shape: ValueShape, *, name: str = "Record", options: InferOptions | None = None) -> Model:
-    """The model of a shape, however it was gathered."""
+    """Return the model of a shape, however it was gathered."""
     return _ModelBuilder(options or InferOptions()).build_model(shape, name)
 
 
@@ -126,12 +129,12 @@ class _ModelBuilder:
         self.distinct = UniqueNames()
 
     def build_model(self, shape: ValueShape, name: str) -> Model:
-        """The whole model."""
+        """Return the whole model."""
         root, nullable = self.build_type(shape, name)
         return Model(root, self.types, nullable)
 
     def build_type(self, shape: ValueShape, name: str) -> tuple[Type, bool]:
-        """The type of a place, and whether null was seen there; name is for the types it needs."""
+        """Return the type of a place, and whether null was seen there; name is for the types it needs."""
         kinds = self._build_options(shape, name)
         if not kinds:
             return Scalar(ScalarKind.NULL if shape.null else ScalarKind.ANY), True
@@ -182,7 +185,7 @@ class _ModelBuilder:
         return TypeReference(full)
 
     def _has_key_names(self, members: ObjectShape) -> bool:
-        """Whether names are keys of a map rather than names of fields; in doubt they are names."""
+        """Return whether member names are keys of a map rather than names of fields; in doubt they are field names."""
         by_name = members.by_name or {}
         if len(by_name) < MIN_KEYS or members.count < MIN_KEYS:
             return False
@@ -213,6 +216,6 @@ def _build_integer(numbers: NumberShape) -> Type:
 
 
 def _to_upper_camel(member: str) -> str:
-    """A member's name as part of a type's: `ship_to` becomes `ShipTo`."""
+    """Return a member's name as part of a type's: `ship_to` becomes `ShipTo`."""
     words = "".join(char if char.isalnum() else " " for char in member).split()
     return "".join(word[0].upper() + word[1:] for word in words)

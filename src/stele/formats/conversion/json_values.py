@@ -77,7 +77,7 @@ _DAY_ZERO: Final = date(1970, 1, 1).toordinal()
 
 
 def to_json_value(model: Model, datum: Any, kind: Type | None = None) -> Any:
-    """The JSON value of a datum of the model's root (or of kind, a type of the model).
+    """Return the JSON value of a datum of the model's root (or of kind, a type of the model).
 
     Takes the Python types of all codecs, raw values of logical types among them (a day as int or as year, month and
     day, a decimal as bytes), and a branch chosen as `(name, datum)`. What does not fit the model is written as Python
@@ -90,7 +90,7 @@ def to_json_value(model: Model, datum: Any, kind: Type | None = None) -> Any:
 
 
 def from_json_value(model: Model, value: Any, kind: Type | None = None) -> Any:
-    """The Python value a JSON value stands for; the way back from `plain`.
+    """Return the Python value a JSON value stands for; the inverse of `to_json_value`.
 
     date, time, datetime, UUID, Decimal and bytes where the model says so; days and units as int, nanoseconds as
     `Nanos`, where Python's types do not reach. Raises `EncodeError` when the value is none of the type.
@@ -102,7 +102,7 @@ def from_json_value(model: Model, value: Any, kind: Type | None = None) -> Any:
 
 
 def to_untyped_json(value: Any) -> Any:
-    """The JSON value of a datum no model is known for. Raises `DataError`."""
+    """Return the JSON value of a datum no model is known for. Raises `DataError`."""
     try:
         return _to_untyped_json(value, 0)
     except (ValueError, ArithmeticError) as error:
@@ -110,7 +110,7 @@ def to_untyped_json(value: Any) -> Any:
 
 
 def epoch_micros(moment: datetime) -> int:
-    """Microseconds since 1970, in UTC where the moment has a zone."""
+    """Return microseconds since 1970, in UTC where the moment has a zone."""
     return (moment - (_MIDNIGHT if moment.tzinfo is None else _EPOCH)) // timedelta(microseconds=1)
 
 
@@ -126,7 +126,7 @@ class _JsonWriter:
         self.types = model.types
 
     def write_value(self, kind: Type, datum: Any, depth: int) -> Any:
-        """The JSON value of a datum of a type."""
+        """Return the JSON value of a datum of a type."""
         if depth > MAX_DEPTH:
             raise DataError(f"the datum is nested deeper than {MAX_DEPTH} levels")
         match kind:
@@ -162,7 +162,7 @@ class _JsonWriter:
 
 
 def _select_option(kind: Union, datum: Any, types: Mapping[str, Any]) -> tuple[UnionOption | None, Any]:
-    """The option a datum goes to: the one it names, the first of its own Python type, the first it converts to."""
+    """Return the option a datum goes to: the one it names, else of its own Python type, else it converts to."""
     if isinstance(datum, tuple) and len(datum) == 2 and isinstance(datum[0], str):
         named = [option for option in kind.options if datum[0] in (option.name, getattr(option.type, "name", ""))]
         if named:
@@ -175,7 +175,7 @@ def _select_option(kind: Union, datum: Any, types: Mapping[str, Any]) -> tuple[U
 
 
 def _scalar_to_text(kind: Type, datum: Any) -> str | None:
-    """The text of a scalar that is one in JSON, also from its raw value; None for everything else."""
+    """Return the text of a scalar that is one in JSON, also from its raw value; None for everything else."""
     whole = isinstance(datum, int) and not isinstance(datum, bool)
     match kind:
         case Scalar(ScalarKind.DATE) if whole:
@@ -202,7 +202,7 @@ def _scalar_to_text(kind: Type, datum: Any) -> str | None:
 
 
 def _to_untyped_json(value: Any, depth: int) -> Any:
-    """A value by its Python type alone."""
+    """Return a value by its Python type alone."""
     if depth > MAX_DEPTH:
         raise DataError(f"the datum is nested deeper than {MAX_DEPTH} levels")
     match value:
@@ -250,7 +250,7 @@ class _JsonReader:
         self.types = model.types
 
     def read_value(self, kind: Type, value: Any, depth: int) -> Any:
-        """The Python value. Null passes everywhere: whether it may stand there is the codec's question."""
+        """Return the Python value. Null passes everywhere: whether it may stand there is the codec's question."""
         if depth > MAX_DEPTH:
             raise _TypeMismatch(f"the value is nested deeper than {MAX_DEPTH} levels")
         if value is None:
@@ -300,7 +300,7 @@ class _JsonReader:
             raise _TypeMismatch(f"{_abbreviate(key)} is no key") from None
 
     def _read_union(self, kind: Union, value: Any, depth: int) -> Any:
-        """The first option that takes the value: the least ambiguous one can do without marks."""
+        """Return the first option that takes the value: the least ambiguous one can do without marks."""
         for option in kind.options:
             try:
                 return self.read_value(option.type, value, depth + 1)
@@ -310,7 +310,7 @@ class _JsonReader:
 
 
 def _read_scalar_text(kind: Type, text: str) -> Any:
-    """A scalar that is text in JSON."""
+    """Return a scalar that is text in JSON."""
     try:
         match kind:
             case Decimal():
@@ -340,7 +340,7 @@ def _read_scalar_text(kind: Type, text: str) -> Any:
 
 
 def _make_timestamp(count: int, unit: TimeUnit, *, utc: bool) -> datetime | int:
-    """Python's own type where it holds the value, else the count."""
+    """Return Python's own type where it holds the value, else the count."""
     if unit is TimeUnit.NANO:
         return scalar_text.Nanos(count)
     try:
@@ -416,7 +416,7 @@ _WHOLE: Final = frozenset(kind for kind in ScalarKind if "int" in kind.value)
 
 
 def matches_type(types: Mapping[str, NamedType], kind: Type, datum: Any, *, raw: bool, depth: int = 0) -> bool:
-    """Whether a datum is of a type; raw lets int stand for float, and raw values for times and decimals, too."""
+    """Return whether a datum is of a type; raw lets int stand for float, and raw values for times and decimals, too."""
     if depth > MAX_DEPTH:
         return False
 
@@ -509,7 +509,7 @@ def _matches_raw_value(kind: Type, datum: Any) -> bool:
 
 
 def _is_text_of(kind: Type, text: str) -> bool:
-    """Whether a text is how a datum of the type is written in JSON."""
+    """Return whether a text is how a datum of the type is written in JSON."""
     try:
         match kind:
             case Scalar(ScalarKind.UUID):

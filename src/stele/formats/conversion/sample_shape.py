@@ -67,7 +67,7 @@ class StringShape:
         self.symbols: frozenset[str] | None = frozenset()
 
     def add(self, text: str, limit: int) -> None:
-        """One more string."""
+        """Add a string."""
         other = StringShape()
         other.count = 1
         other.formats, other.digits = (
@@ -77,7 +77,7 @@ class StringShape:
         self.merge(other, limit)
 
     def merge(self, other: StringShape, limit: int) -> None:
-        """Take in what another one saw; more than limit distinct strings are forgotten."""
+        """Add what another one saw; more than limit distinct strings are forgotten."""
         self.count += other.count
         both = [formats for formats in (self.formats, other.formats) if formats is not None]
         self.formats = both[0].intersection(*both[1:]) if both else None
@@ -101,7 +101,7 @@ class NumberShape:
         self.scale = 0
 
     def add(self, value: Any) -> None:
-        """One more number: int, float or Decimal."""
+        """Add a number: int, float or Decimal."""
         if isinstance(value, float) or (isinstance(value, Number) and not value.is_finite()):
             self.floats = True
         elif isinstance(value, Number):
@@ -116,7 +116,7 @@ class NumberShape:
             self.exact = self.exact and (abs(value) <= _EXACT or _is_exact_float(value))
 
     def merge(self, other: NumberShape) -> None:
-        """Take in what another one saw."""
+        """Add what another one saw."""
         for bound in (other.least, other.greatest):
             if bound is not None:
                 self.least = bound if self.least is None else min(self.least, bound)
@@ -140,7 +140,7 @@ class ObjectShape:
         self.values = ValueShape()
 
     def add(self, value: Mapping[Any, Any], limit: int, budget: ShapeBudget, depth: int) -> None:
-        """One more object."""
+        """Add an object."""
         self.count += 1
         for place, (name, item) in enumerate(value.items()):
             if not isinstance(name, str):
@@ -158,7 +158,7 @@ class ObjectShape:
             self._collapse_members(limit)
 
     def merge(self, other: ObjectShape, limit: int, budget: ShapeBudget) -> None:
-        """Take in what another one saw."""
+        """Add what another one saw."""
         self.count += other.count
         self.values.merge(other.values, limit, budget)
         if self.by_name is not None and other.by_name is not None:
@@ -184,7 +184,7 @@ class ObjectShape:
             self.by_name = None
 
     def merge_members(self, limit: int) -> ValueShape:
-        """The shape of the values of all members."""
+        """Return the shape of the values of all members."""
         found = ValueShape()
         found.merge(self.values, limit, ShapeBudget())
         for member in (self.by_name or {}).values():
@@ -218,7 +218,7 @@ class ValueShape:
         self.members: ObjectShape | None = None
 
     def add(self, value: Any, limit: int, budget: ShapeBudget, depth: int = 0) -> None:
-        """One more value; limit is how many distinct strings are kept. Raises `Invalid` and `TooLarge`."""
+        """Add a value; limit is how many distinct strings are kept. Raises `Invalid` and `TooLarge`."""
         if depth > MAX_DEPTH:
             raise TooLarge(f"a sample is nested deeper than {MAX_DEPTH} levels")
         match value:
@@ -243,7 +243,7 @@ class ValueShape:
                 self.plain |= {_plain_kind(value)}
 
     def merge(self, other: ValueShape, limit: int, budget: ShapeBudget) -> None:
-        """Take in what another one saw. Raises `TooLarge`."""
+        """Add what another one saw. Raises `TooLarge`."""
         self.null |= other.null
         self.plain |= other.plain
         if other.numbers is not None:

@@ -43,7 +43,7 @@ _DECIMAL: Final = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 
 
 def format_date(days: int) -> str:
-    """A day, counted from 1970-01-01."""
+    """Return the text of a day that is counted from 1970-01-01."""
     cycles, rest = divmod(days, _CYCLE_DAYS)
     day = date.fromordinal(_EPOCH + rest)
     year = day.year + cycles * _CYCLE_YEARS
@@ -52,14 +52,14 @@ def format_date(days: int) -> str:
 
 
 def parse_date(text: str) -> int:
-    """Days since 1970-01-01."""
+    """Return the days since 1970-01-01 of a text."""
     found = _require_match(_DAY, text)
     cycles, year = divmod(int(found[1]) - 1970, _CYCLE_YEARS)
     return date(year + 1970, int(found[2]), int(found[3])).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
 
 
 def format_time(count: int, unit: TimeUnit) -> str:
-    """A time of day, counted from midnight."""
+    """Return the text of a time of day that is counted in units from midnight."""
     seconds, fraction = divmod(abs(count), 10 ** SECOND_DIGITS[unit])
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
@@ -67,20 +67,20 @@ def format_time(count: int, unit: TimeUnit) -> str:
 
 
 def parse_time(text: str, unit: TimeUnit) -> int:
-    """Units since midnight."""
+    """Return units since midnight."""
     found = _require_match(_TIME, text)
     seconds = (int(found[2]) * 60 + int(found[3])) * 60 + int(found[4])
     return _count_units(found[1], seconds, found[5], unit)
 
 
 def format_timestamp(count: int, unit: TimeUnit, *, utc: bool) -> str:
-    """A point in time, or a date and time on a wall clock, counted from 1970-01-01T00:00:00."""
+    """Return the text of a point in time (utc) or of a wall clock, counted in units from 1970-01-01T00:00:00."""
     days, rest = divmod(count, 86_400 * 10 ** SECOND_DIGITS[unit])
     return f"{format_date(days)}T{format_time(rest, unit)}{'Z' * utc}"
 
 
 def parse_timestamp(text: str, unit: TimeUnit, *, utc: bool) -> int:
-    """Units since 1970-01-01T00:00:00, in UTC or on the same wall clock."""
+    """Return units since 1970-01-01T00:00:00, in UTC or on the same wall clock."""
     found = _require_match(_MOMENT, text)
     if (found[3] is not None) != utc:
         raise ValueError(f"{text!r} has {'no offset' if utc else 'an offset'}")
@@ -92,19 +92,19 @@ def parse_timestamp(text: str, unit: TimeUnit, *, utc: bool) -> int:
 
 
 def format_duration(count: int, unit: TimeUnit) -> str:
-    """A span of an exact length."""
+    """Return the text of a duration of an exact length."""
     seconds, fraction = divmod(abs(count), 10 ** SECOND_DIGITS[unit])
     return f"{'-' * (count < 0)}PT{seconds}{_format_fraction(fraction, unit)}S"
 
 
 def parse_duration(text: str, unit: TimeUnit) -> int:
-    """Units of a span written in seconds."""
+    """Return the units of a duration that is written in seconds."""
     found = _require_match(_SPAN, text)
     return _count_units(found[1], int(found[2]), found[3], unit)
 
 
 def format_calendar_duration(months: int, days: int, millis: int) -> str:
-    """A span of months, days and milliseconds side by side."""
+    """Return the text of a duration of months, days and milliseconds side by side."""
     seconds, fraction = divmod(millis, 1000)
     return f"P{months}M{days}DT{seconds}{_format_fraction(fraction, TimeUnit.MILLI)}S"
 
@@ -116,7 +116,7 @@ def parse_calendar_duration(text: str) -> tuple[int, int, int]:
 
 
 def format_decimal(value: Number, scale: int | None) -> str:
-    """A decimal without exponent; scale None keeps the places it has."""
+    """Return the text of a decimal, without exponent; scale None keeps the decimal places it has."""
     if not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS:
         raise ValueError(f"{value} cannot be written out")
     if scale is not None:
@@ -127,14 +127,14 @@ def format_decimal(value: Number, scale: int | None) -> str:
 
 
 def decimal_from_unscaled(unscaled: int, scale: int) -> Number:
-    """The decimal with that many places. ValueError when it is too long to be written out."""
+    """Return the decimal with that many places. Raises ValueError when it is too long to be written out."""
     if scale > MAX_DIGITS or unscaled.bit_length() > 4 * MAX_DIGITS:
         raise ValueError(f"a decimal of more than {MAX_DIGITS} digits is not written out")
     return Number(unscaled).scaleb(-scale, EXACT_CONTEXT)
 
 
 def parse_decimal(text: str, scale: int | None) -> Number:
-    """The decimal; ValueError when it has more places than the scale allows."""
+    """Return the decimal of a text. Raises ValueError when it has more places than the scale allows."""
     if len(text) > MAX_DIGITS or not _DECIMAL.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is no decimal")
     value = Number(text)
@@ -168,7 +168,7 @@ def _count_units(sign: str, seconds: int, fraction: str | None, unit: TimeUnit) 
 
 
 def _parse_offset(text: str) -> int:
-    """Seconds east of Greenwich."""
+    """Return seconds east of Greenwich."""
     if text in "Zz":
         return 0
     seconds = int(text[1:3]) * 3600 + int(text[4:6]) * 60
@@ -191,7 +191,7 @@ class Nanos(int):
 
 
 def text_from_parts(kind: Type, parts: Any) -> str | None:
-    """The neutral text of a value in parts; None for parts that make no value of the type, such as a day 0."""
+    """Return the neutral text of a value in parts; None for parts that make no value of the type, such as a day 0."""
     try:
         match kind:
             case Duration(unit, False) if isinstance(parts, str) and (found := _SECONDS.fullmatch(parts)):
@@ -212,12 +212,12 @@ def text_from_parts(kind: Type, parts: Any) -> str | None:
 
 
 def parse_field_mask(text: str) -> list[str]:
-    """The paths of a field mask in Protobuf's JSON notation: `a.fooBar,b` is a.foo_bar and b."""
+    """Return the paths of a field mask in Protobuf's JSON notation: `a.fooBar,b` is a.foo_bar and b."""
     return [_CAPITAL.sub(lambda found: f"_{found[0].lower()}", path) for path in text.split(",")] if text else []
 
 
 def date_to_parts(days: int) -> dict[str, int]:
-    """Year, month and day, from days since 1970-01-01. ValueError for a day before the year 1 or after 9999."""
+    """Return year, month and day, from days since 1970-01-01. Raises ValueError outside the years 1 to 9999."""
     try:
         found = date.fromordinal(date(1970, 1, 1).toordinal() + days)
     except OverflowError as error:
@@ -226,7 +226,7 @@ def date_to_parts(days: int) -> dict[str, int]:
 
 
 def time_to_parts(nanos: int) -> dict[str, int]:
-    """Hours, minutes, seconds and nanos, from nanoseconds since midnight. ValueError beyond a day."""
+    """Return hours, minutes, seconds and nanos, from nanoseconds since midnight. Raises ValueError beyond a day."""
     if not 0 <= nanos < _DAY_NANOS:
         raise ValueError(f"{nanos} ns are no time of day")
     seconds, rest = divmod(nanos, 10**9)
@@ -234,13 +234,13 @@ def time_to_parts(nanos: int) -> dict[str, int]:
 
 
 def timestamp_to_parts(nanos: int) -> dict[str, int]:
-    """A day and a time of day, from nanoseconds since 1970-01-01T00:00:00. ValueError as `date_to_parts`."""
+    """Return a day and a time of day, from nanoseconds since 1970-01-01T00:00:00. Raises as `date_to_parts`."""
     days, rest = divmod(nanos, _DAY_NANOS)
     return date_to_parts(days) | time_to_parts(rest)
 
 
 def decimal_to_parts(number: Number) -> dict[str, Any]:
-    """Unscaled value (big-endian two's complement), precision and scale. ValueError for what is not finite."""
+    """Return unscaled value (big-endian two's complement), precision and scale. Raises ValueError unless finite."""
     _, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         raise ValueError(f"{number} is no decimal number")

@@ -13,7 +13,7 @@ class UniqueNames:
         self._last: dict[str, int] = {}
 
     def claim_name(self, wanted: str, separator: str = "") -> str:
-        """A name nobody has, taken from now on."""
+        """Return a name that is not taken yet, and take it."""
         made, count = wanted, self._last.get(wanted, 1)
         while made in self.taken:
             count += 1

@@ -36,17 +36,17 @@ class OpaqueCodec:
     """Data of an opaque schema is bytes, passed through."""
 
     def encode(self, datum: Any) -> bytes:
-        """The same bytes. Raises `EncodeError` for anything else."""
+        """Return the same bytes. Raises `EncodeError` for anything else."""
         if not isinstance(datum, (bytes, bytearray, memoryview)):
             raise EncodeError(f"data of an opaque schema is bytes, not {type(datum).__name__}")
         return bytes(datum)
 
     def decode(self, data: bytes) -> bytes:
-        """The same bytes."""
+        """Return the same bytes."""
         return bytes(data)
 
     def validate(self, datum: Any) -> list[str]:
-        """One sentence when datum is not bytes."""
+        """Return one sentence when datum is not bytes."""
         try:
             self.encode(datum)
         except EncodeError as error:
@@ -54,7 +54,7 @@ class OpaqueCodec:
         return []
 
     def example(self) -> bytes:
-        """Five bytes."""
+        """Return five bytes."""
         return b"bytes"
 
 
@@ -72,11 +72,11 @@ class OpaqueFormat:
         return OpaqueSchema(bytes(text))
 
     def canonical(self, parsed: OpaqueSchema, form: TextForm) -> bytes:
-        """The bytes themselves, in every form."""
+        """Return the bytes themselves, in every form."""
         return parsed.text
 
     def render(self, parsed: OpaqueSchema, style: str) -> str | None:
-        """No style is known."""
+        """Return None: no style is known."""
         return None
 
     def fingerprints(self, parsed: OpaqueSchema) -> Mapping[str, bytes]:
@@ -91,11 +91,11 @@ class OpaqueFormat:
         raise UnknownRuleset("opaque schemas cannot be compared; choose a policy that allows or denies every change")
 
     def fields(self, parsed: OpaqueSchema) -> list[Field]:
-        """None are known."""
+        """Return no fields: the text is not looked at."""
         return []
 
     def arrow_schema(self, parsed: OpaqueSchema) -> pa.Schema:
-        """One binary column `value`. Raises `NotInstalled` without pyarrow."""
+        """Return one binary column `value`. Raises `NotInstalled` without pyarrow."""
         try:
             import pyarrow as pa
         except ImportError as error:
@@ -103,16 +103,16 @@ class OpaqueFormat:
         return pa.schema([pa.field("value", pa.binary())])
 
     def codec(self, writer: OpaqueSchema, reader: OpaqueSchema | None = None) -> OpaqueCodec:
-        """Bytes in, bytes out."""
+        """Return a codec that passes bytes through unchanged."""
         return OpaqueCodec()
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
-        """None: what is not understood cannot be advised on."""
+        """No rules: what is not understood cannot be advised on."""
         return {}
 
     def lint(self, parsed: OpaqueSchema, before: OpaqueSchema | None = None) -> list[Finding]:
-        """Nothing to say."""
+        """Return no findings."""
         return []
 
 

@@ -60,7 +60,7 @@ class ThriftFormat:
         return print_canonical(parsed, form)
 
     def render(self, parsed: ThriftSchema, style: str) -> str | None:
-        """No style is known."""
+        """Return None: no style is known."""
         return None
 
     def fingerprints(self, parsed: ThriftSchema) -> Mapping[str, bytes]:
@@ -68,27 +68,30 @@ class ThriftFormat:
         return compute_fingerprints(parsed)
 
     def check(self, reader: ThriftSchema, writer: ThriftSchema, ruleset: str = "") -> list[Finding]:
-        """Why reader cannot take the place of writer, by the rules of the ruleset. Raises `UnknownRuleset`."""
+        """Return why reader cannot take the place of writer, by the rules of the ruleset. Raises `UnknownRuleset`."""
         return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ThriftSchema) -> list[Field]:
-        """All fields, depth first (10 000 at most); see `stele.formats.thrift.fields`."""
+        """Return all fields, depth first (10 000 at most); see `stele.formats.thrift.fields`."""
         return list_fields(parsed)
 
     def outline(self, parsed: ThriftSchema) -> list[OutlineNode]:
-        """The document with all it declares; see `stele.formats.thrift.outline`."""
+        """Return the document with all it declares; see `stele.formats.thrift.outline`."""
         return build_outline(parsed)
 
     def arrow_schema(self, parsed: ThriftSchema) -> pa.Schema:
-        """The columns of the struct that `type_name` names; `arrow.arrow_schema` also takes another one."""
+        """Return the columns of the struct that `type_name` names; `arrow.arrow_schema` also takes another one."""
         return arrow_schema(parsed)
 
     def codec(self, writer: ThriftSchema, reader: ThriftSchema | None = None) -> ThriftCodec:
-        """A codec for the struct that `type_name` names; `codec.ThriftCodec` also takes another one."""
+        """Return a codec for the struct that `type_name` names; `codec.ThriftCodec` also takes another one."""
         return ThriftCodec(writer, reader)
 
     def to_model(self, parsed: ThriftSchema, struct: str = "") -> tuple[Model, list[Loss]]:
-        """A struct ('' is the one that `type_name` names) in neutral words. See `stele.formats.thrift.to_model`."""
+        """Return a struct ('' is the one that `type_name` names) in neutral words.
+
+        See `stele.formats.thrift.to_model`.
+        """
         return to_model(parsed, struct)
 
     @property
@@ -97,7 +100,7 @@ class ThriftFormat:
         return _lint.RULES
 
     def lint(self, parsed: ThriftSchema, before: ThriftSchema | None = None) -> list[Finding]:
-        """Advice, as warnings; see `stele.formats.thrift.lint`."""
+        """Return advice, as warnings; see `stele.formats.thrift.lint`."""
         return _lint.lint_schema(parsed, before)
 
 

@@ -43,7 +43,7 @@ _SCALARS: Final = {
 
 
 def arrow_schema(schema: ThriftSchema, name: str = "") -> pa.Schema:
-    """The columns of a struct ('' is the one that `type_name` names).
+    """Return the columns of a struct ('' is the one that `type_name` names).
 
     Raises `NotInstalled` without pyarrow, `InvalidRequest` for an unknown struct, `Invalid` when the struct contains
     itself or has too many columns.
@@ -60,7 +60,7 @@ class _ColumnMapper:
         self._left = MAX_COLUMNS
 
     def map_columns(self, kind: ResolvedType, above: tuple[ThriftStruct, ...]) -> list[pa.Field[Any]]:
-        """The fields of a struct; above are the structs around it."""
+        """Return the fields of a struct; above are the structs around it."""
         import pyarrow as pa
 
         struct = kind.node

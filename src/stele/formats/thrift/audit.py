@@ -37,7 +37,7 @@ _NAMES = {"byte": "i8", "binary": "string", "slist": "string"}
 
 
 def check_audit(reader: ThriftSchema, writer: ThriftSchema) -> list[Finding]:
-    """The findings, in the order of the writer's document within enums, structs, services and the rest."""
+    """Return the findings, in the order of the writer's document within enums, structs, services and the rest."""
     return list(_Audit(reader.unit, writer.unit).find_changes())
 
 
@@ -76,7 +76,7 @@ class _Audit:
                 yield make_finding("ENUM_VALUE_RENAMED", path, name, value.name)
 
     def _audit_struct(self, old: ThriftStruct) -> Iterator[Finding]:
-        """Structs and unions may take each other's place, exceptions not."""
+        """Yield what changed in a struct. Structs and unions may replace each other, exceptions may not."""
         new = self.new.types.get(old.name)
         if not isinstance(new, ThriftStruct) or (new.kind == "exception") != (old.kind == "exception"):
             shown = "" if new is None else new.kind if isinstance(new, ThriftStruct) else type(new).__name__.lower()
@@ -102,7 +102,7 @@ class _Audit:
     # --- members ----------------------------------------------------------------------------------------------------
 
     def _audit_fields(self, path: str, new: ThriftStruct, old: ThriftStruct) -> Iterator[Finding]:
-        """Fields by id: what is gone, what changed, what came."""
+        """Yield the findings on fields, matched by id: removed, changed, added ones."""
         ours = {field.id: field for field in new.fields}
         theirs = {field.id: field for field in old.fields}
         for number in sorted(theirs):
@@ -171,7 +171,7 @@ class _Audit:
 
 
 def is_same_type(new: ThriftType | None, old: ThriftType | None) -> bool:
-    """Whether the audit takes two types for one: by name, whatever document it is from; None is void."""
+    """Return whether the audit takes two types for one: by name, whatever document it is from; None is void."""
     if new is None or old is None:
         return new is old
     if isinstance(new, ContainerType) and isinstance(old, ContainerType):

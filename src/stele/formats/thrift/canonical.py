@@ -52,7 +52,7 @@ _MODERN: Final = {"byte": "i8", "slist": "string"}
 
 
 def print_canonical(schema: ThriftSchema, form: TextForm) -> bytes:
-    """The schema as one of its stable texts."""
+    """Return the schema as one of its stable texts."""
     document = schema.unit.document
     if form is TextForm.NORMALIZED:
         document = normalize_document(document)
@@ -62,7 +62,7 @@ def print_canonical(schema: ThriftSchema, form: TextForm) -> bytes:
 
 
 def normalize_document(document: ThriftDocument) -> ThriftDocument:
-    """The document with what has no order sorted, and one thing spelled one way."""
+    """Return the document with what has no order sorted, and one thing spelled one way."""
     return _Normalizer().normalize_document(document)
 
 
@@ -217,7 +217,7 @@ class _CanonicalBuilder:
         return ThriftField(field.id, field.name, self._build_type(field.type), field.requiredness, default)
 
     def _build_type(self, kind: ThriftType) -> ThriftType:
-        """The type behind typedefs of this document; those of other documents stay names."""
+        """Return the type behind typedefs of this document; those of other documents stay names."""
         while isinstance(kind, TypeName) and isinstance(found := self.unit.types.get(kind.name), Typedef | Senum):
             kind = found.type if isinstance(found, Typedef) else BaseType("string")
         match kind:

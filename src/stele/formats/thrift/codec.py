@@ -41,22 +41,28 @@ class ThriftCodec:
         self._layouts = LayoutCache()
 
     def encode(self, datum: Any) -> bytes:
-        """Bytes of one datum, fields in the order of their ids. Raises `EncodeError` with the path of what is wrong."""
+        """Return the bytes of one datum, fields in the order of their ids.
+
+        Raises `EncodeError` with the path of what is wrong.
+        """
         writer = self._encode_struct(datum)
         if writer.problems:
             raise EncodeError("; ".join(writer.problems))
         return bytes(writer.out)
 
     def decode(self, data: bytes) -> Any:
-        """One datum. Raises `DecodeError` with path and offset, also for left-overs and missing required fields."""
+        """Return one datum.
+
+        Raises `DecodeError` with path and offset, also for left-overs and missing required fields.
+        """
         return decode_struct(bytes(data), self._reader, self._layouts)
 
     def validate(self, datum: Any) -> list[str]:
-        """Why the datum does not fit, a sentence with its path each (100 at most)."""
+        """Return why the datum does not fit, a sentence with its path each (100 at most)."""
         return self._encode_struct(datum).problems
 
     def example(self) -> Any:
-        """A small datum that fits. Raises `Invalid` when there is no finite one."""
+        """Return a small datum that fits. Raises `Invalid` when there is no finite one."""
         return make_example(self._writer, self._layouts)
 
     def _encode_struct(self, datum: Any) -> ThriftWriter:

@@ -26,7 +26,7 @@ SCALARS: Final = frozenset({"bool", "double", "enum", *RANGES, *TEXTS})
 
 
 def follow_names(unit: ThriftUnit, value: Value) -> tuple[ThriftUnit, Value]:
-    """The value behind the names of constants and enum values (its number), and the unit it stands in."""
+    """Return the value behind the names of constants and enum values (its number), and the unit it stands in."""
     while isinstance(value, ValueName):
         found = unit.find_value(value.name)
         if found is None:
@@ -129,7 +129,7 @@ def _describe_expected(kind: ResolvedType) -> str:
 
 
 def make_datum(unit: ThriftUnit, value: Value, kind: ResolvedType) -> Any:
-    """The datum of a constant value, as the codec decodes it: structs are dicts, enums symbols, sets lists."""
+    """Return the datum of a constant value, as the codec decodes it: structs are dicts, enums symbols, sets lists."""
     unit, value = follow_names(unit, value)
     match kind.node, value:
         case ThriftEnum(), LiteralValue(number):
@@ -160,7 +160,7 @@ def make_datum(unit: ThriftUnit, value: Value, kind: ResolvedType) -> Any:
 
 
 def count_parts(unit: ThriftUnit, value: Value) -> int:
-    """How many values a value consists of, names written out."""
+    """Return how many values a value consists of, names written out."""
     unit, value = follow_names(unit, value)
     match value:
         case ListValue():
@@ -171,7 +171,7 @@ def count_parts(unit: ThriftUnit, value: Value) -> int:
 
 
 def make_map(kind: ResolvedType, pairs: list[tuple[Any, Any]]) -> Any:
-    """A map as a datum: a dict where keys are scalars, else a list of (key, value)."""
+    """Return a map as a datum: a dict where keys are scalars, else a list of (key, value)."""
     return dict(pairs) if kind.inner_type(0).kind in SCALARS else pairs
 
 
@@ -192,7 +192,7 @@ def _make_scalar(kind: str, value: bool | float | str) -> Any:
 
 
 def parse_uuid(text: str) -> UUID | None:
-    """The UUID that a text is, with braces or without; None when it is none."""
+    """Return the UUID that a text is, with braces or without; None when it is none."""
     try:
         return UUID(text)
     except ValueError:
@@ -200,7 +200,7 @@ def parse_uuid(text: str) -> UUID | None:
 
 
 def to_json_value(unit: ThriftUnit, value: Value) -> Any:
-    """A value as JSON can say it, names replaced by what they stand for, but enum values by their symbols."""
+    """Return a value as JSON can say it, names replaced by what they stand for, but enum values by their symbols."""
     if isinstance(value, ValueName):
         found = unit.find_value(value.name)
         if found is not None and len(found) == 3:

@@ -42,7 +42,7 @@ class _MalformedData(Exception):
 
 
 def decode_struct(data: bytes, kind: ResolvedType, layouts: LayoutCache) -> Any:
-    """One struct that is all of the data. Raises `DecodeError` with the path and the offset."""
+    """Decode data that are exactly one struct. Raises `DecodeError` with the path and the offset."""
     reader = _DataReader(data, layouts)
     try:
         found = reader.read_struct(layouts.struct_layout(kind), MAX_DEPTH)
@@ -63,7 +63,7 @@ class _DataReader:
     # --- pieces -----------------------------------------------------------------------------------------------------
 
     def take_bytes(self, count: int) -> int:
-        """Where the next count bytes start; they are passed over."""
+        """Pass over the next count bytes and return where they start."""
         start = self.at
         if count > len(self.data) - start:
             raise _MalformedData("the data end in the middle of a value", len(self.data))
@@ -77,7 +77,7 @@ class _DataReader:
         return self.data[self.take_bytes(1)]
 
     def read_size(self, smallest: int) -> int:
-        """A count of values that take at least `smallest` bytes each; refused when they cannot all be there."""
+        """Read a count of values of at least `smallest` bytes each. Raises when the data cannot hold them all."""
         start = self.at
         count: int = self.read_number(_I32)
         if count < 0 or count * smallest > len(self.data) - self.at:
@@ -85,7 +85,7 @@ class _DataReader:
         return count
 
     def descend(self, left: int) -> int:
-        """The levels left inside a struct or container."""
+        """Return the levels left inside a struct or container."""
         if left <= 0:
             raise _MalformedData(f"the data are nested deeper than {MAX_DEPTH} levels", self.at)
         return left - 1
@@ -93,7 +93,7 @@ class _DataReader:
     # --- values -----------------------------------------------------------------------------------------------------
 
     def read_struct(self, layout: StructLayout, left: int) -> dict[str, Any]:
-        """The fields that are there, as they come, then defaults for those that are not."""
+        """Return the fields that are there, as they come, then defaults for those that are not."""
         left = self.descend(left)
         start = self.at
         found: dict[str, Any] = {}
@@ -172,12 +172,12 @@ class _DataReader:
             raise _MalformedData("the string is not UTF-8", start + error.start) from None
 
     def read_enum(self, kind: ResolvedType) -> str | int:
-        """The name of the value; the number where the schema has no name for it."""
+        """Return the name of the value; the number where the schema has no name for it."""
         number: int = self.read_number(_I32)
         return self.layouts.enum_layout(kind).names.get(number, number)
 
     def read_items(self, kind: ResolvedType, left: int) -> list[Any]:
-        """A list or set, as a list."""
+        """Return a list or set, as a list."""
         left = self.descend(left)
         inner = kind.inner_type(0)
         wire = self.read_type_number()

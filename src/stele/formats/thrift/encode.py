@@ -147,7 +147,7 @@ class ThriftWriter:
             self._add_problem("a key of the map is there twice")
 
     def _write_enum(self, kind: ResolvedType, datum: Any) -> bytes | str:
-        """An enum value by its name or its number; numbers need no name, as data of newer schemas has such."""
+        """Return an enum value by its name or its number; numbers need no name, as data of newer schemas has such."""
         number = self._layouts.enum_layout(kind).numbers.get(datum) if isinstance(datum, str) else datum
         if isinstance(number, bool) or not isinstance(number, int) or number not in I32:
             return f"{_describe_datum(datum)} is no value of {_describe_kind(kind)}"
@@ -162,7 +162,7 @@ def _describe_kind(kind: ResolvedType) -> str:
 
 
 def _encode_scalar(word: str, datum: Any) -> bytes | str:
-    """The bytes of a scalar that is no enum, or why it does not fit."""
+    """Return the bytes of a scalar that is no enum, or why it does not fit."""
     if word in RANGES:
         if isinstance(datum, bool) or not isinstance(datum, int):
             return f"{_describe_datum(datum)} is no {word}"
@@ -209,7 +209,7 @@ def _encode_uuid(datum: Any) -> bytes | str:
 
 
 def _describe_datum(datum: Any) -> str:
-    """A datum in a few characters; large ones are not printed to be cut."""
+    """Return a datum in a few characters; large ones are not printed to be cut."""
     if isinstance(datum, str | bytes):
         return repr(datum[:40])
     if datum is None or isinstance(datum, bool | float) or (isinstance(datum, int) and abs(datum) < 2**128):

@@ -33,7 +33,10 @@ _PLAIN: Final[dict[str, Any]] = {
 
 
 def make_example(kind: ResolvedType, layouts: LayoutCache) -> Any:
-    """A datum with every field set, as far as it stays small. Raises `Invalid` when every datum would be endless."""
+    """Return a datum with every field set, as far as it stays small.
+
+    Raises `Invalid` when every datum would be endless.
+    """
     return _ExampleMaker(layouts).make_datum(kind)
 
 
@@ -45,7 +48,7 @@ class _ExampleMaker:
         self._made = 0
 
     def make_datum(self, kind: ResolvedType) -> Any:
-        """A datum of a type; `Invalid` when it leads back into a struct that is being made."""
+        """Return a datum of a type. Raises `Invalid` where it leads back into a struct that is being made."""
         self._made += 1
         if self._made > MAX_VALUES:
             raise Invalid(f"an example of this schema would have more than {MAX_VALUES} values")
@@ -64,7 +67,7 @@ class _ExampleMaker:
             self._levels -= 1
 
     def _make_container(self, kind: ResolvedType) -> Any:
-        """One item, or none where that would lead on and on."""
+        """Return one item, or none where that would lead on and on."""
         filled: list[Any] = []
         if self._levels < _DEEPEST:
             try:
@@ -97,7 +100,7 @@ class _ExampleMaker:
         raise refused
 
     def _make_field(self, slot: FieldLayout) -> Any:
-        """A value; None leaves the field out."""
+        """Return a value; None leaves the field out."""
         if not slot.fits:
             if slot.required:
                 raise Invalid(f"no datum can hold the id {slot.id} of the required field {slot.name!r}")

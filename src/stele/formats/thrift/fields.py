@@ -22,7 +22,7 @@ MAX_DEFAULT: Final = 1_000
 
 
 def list_fields(schema: ThriftSchema) -> list[Field]:
-    """Fields depth first; `[]` enters a list or set, `{}` the values of a map, `{}.key` its keys.
+    """Return fields depth first; `[]` enters a list or set, `{}` the values of a map, `{}.key` its keys.
 
     Paths start in the struct that `type_name` names. Structs that no listed one uses follow in the order of the
     document, their paths beginning with their name. A struct inside itself is named, not entered again.

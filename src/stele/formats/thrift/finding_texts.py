@@ -115,7 +115,7 @@ _WARNINGS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def make_finding(rule: str, path: str, reader: str = "", writer: str = "") -> Finding:
-    """The finding of a rule. path is dotted; reader and writer are what each side has there."""
+    """Make the finding of a rule. path is dotted; reader and writer are what each side has there."""
     level = Severity.WARNING if rule in _WARNINGS else Severity.ERROR
     why, fix = (_WARNINGS if rule in _WARNINGS else _ERRORS)[rule]
     words = {"path": path, "reader": reader, "writer": writer}

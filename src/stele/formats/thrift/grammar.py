@@ -79,7 +79,7 @@ T = TypeVar("T")
 
 
 def parse_document(text: str) -> ThriftDocument:
-    """The document that a text is. Raises `MalformedSchema` with line and column."""
+    """Return the document that a text is. Raises `MalformedSchema` with line and column."""
     return _Parser(text).parse_document()
 
 
@@ -100,7 +100,7 @@ class _Parser:
         return self.tokens[self.index]
 
     def unexpected_token(self, expected: str) -> MalformedSchema:
-        """The error that something else should stand here."""
+        """Return the error that something else should stand here."""
         token = self.token
         shown = f"{token.text[:40]!r}" if token.kind is not TokenKind.END else "end of the document"
         return make_fault(self.text, token.at, f"unexpected {shown}", expected)
@@ -109,7 +109,7 @@ class _Parser:
         return self.token.kind is TokenKind.SYMBOL and self.token.text == symbol
 
     def take_symbol(self, symbol: str) -> bool:
-        """Whether the symbol is next; it is consumed."""
+        """Consume the symbol if it is next, and return whether it was."""
         found = self.is_at_symbol(symbol)
         self.index += found
         return found
@@ -119,7 +119,7 @@ class _Parser:
             raise self.unexpected_token(f"'{symbol}'")
 
     def take_word(self, *words: str) -> bool:
-        """Whether one of the words is next; it is consumed."""
+        """Consume the next word if it is one of these, and return whether it was."""
         found = self.token.kind is TokenKind.NAME and self.token.text in words
         self.index += found
         return found
@@ -132,7 +132,7 @@ class _Parser:
         return token
 
     def parse_name(self, what: str) -> ThriftToken:
-        """A plain name: no dot, no keyword."""
+        """Consume a plain name, without dot and no keyword, and return its token."""
         token = self.token
         if token.kind is not TokenKind.NAME or token.text in _KEYWORDS:
             raise self.unexpected_token(what)
@@ -142,7 +142,7 @@ class _Parser:
         return token
 
     def parse_dotted_name(self, what: str) -> ThriftToken:
-        """A name, with dots or without."""
+        """Consume a name with or without dots, and return its token."""
         if self.token.kind is not TokenKind.NAME or self.token.text in _KEYWORDS:
             raise self.unexpected_token(what)
         return self.require_kind(TokenKind.NAME)
@@ -152,7 +152,7 @@ class _Parser:
             self.take_symbol(";")
 
     def parse_many(self, item: Callable[[], T], end: str) -> tuple[T, ...]:
-        """Items up to a closing symbol, which is consumed; they are nested one level deeper than what is around."""
+        """Parse items up to a closing symbol and consume it; items are one level deeper than what is around."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise make_fault(self.text, self.token.at, f"nested deeper than {MAX_DEPTH} levels")
@@ -288,7 +288,7 @@ class _Parser:
     # --- fields -----------------------------------------------------------------------------------------------------
 
     def parse_fields(self, end: str) -> tuple[ThriftField, ...]:
-        """The fields of a struct or a list of arguments, up to the closing symbol."""
+        """Return the fields of a struct or a list of arguments, up to the closing symbol."""
         following = -1
 
         def one() -> ThriftField:

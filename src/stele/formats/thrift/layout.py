@@ -55,7 +55,7 @@ class FieldLayout:
         self.has_default = self._default is not None
 
     def make_default(self) -> Any:
-        """A new datum of the default; None when there is none."""
+        """Return a new datum of the default; None when there is none."""
         return None if self._default is None else make_datum(self._unit, self._default, self.kind)
 
     @cached_property
@@ -106,7 +106,7 @@ class LayoutCache:
         self._enums: dict[int, EnumLayout] = {}
 
     def struct_layout(self, kind: ResolvedType) -> StructLayout:
-        """The layout of a struct."""
+        """Return the layout of a struct."""
         found = self._structs.get(id(kind.node))
         if found is None:
             assert isinstance(kind.node, ThriftStruct)
@@ -114,7 +114,7 @@ class LayoutCache:
         return found
 
     def enum_layout(self, kind: ResolvedType) -> EnumLayout:
-        """The names and numbers of an enum."""
+        """Return the names and numbers of an enum."""
         found = self._enums.get(id(kind.node))
         if found is None:
             assert isinstance(kind.node, ThriftEnum)

@@ -65,13 +65,13 @@ def position_of(text: str, at: int) -> tuple[int, int]:
 
 
 def make_fault(text: str, at: int, why: str, expected: str | None = None) -> MalformedSchema:
-    """An error at an offset."""
+    """Return an error at an offset."""
     line, column = position_of(text, at)
     return MalformedSchema(why, line=line, column=column, expected=expected)
 
 
 def tokenize(text: str) -> Iterator[ThriftToken]:
-    """All tokens, the last one of kind END, as they are asked for: a text that is wrong early is not read to its end.
+    """Yield the tokens one by one, the last one of kind END; a text that is wrong early is not read to its end.
 
     A documentation comment belongs to the token right after it.
 
@@ -105,7 +105,7 @@ def _find_comment_end(text: str, at: int) -> int:
 
 
 def _unescape_text(text: str, at: int, inside: str) -> str:
-    """The content of a quoted text."""
+    """Return the content of a quoted text."""
     if "\0" in inside:
         raise make_fault(text, at, "a quoted text cannot hold the character 0")
     if "\\" not in inside:
@@ -144,7 +144,10 @@ _LONGEST_DOUBLE: Final = 400
 
 
 def parse_integer(text: str, token: ThriftToken) -> int:
-    """The integer of a token of the document text, decimal or hexadecimal. Raises `MalformedSchema` beyond 64 bits."""
+    """Return the integer of a token of the document text, decimal or hexadecimal.
+
+    Raises `MalformedSchema` beyond 64 bits.
+    """
     body = token.text.lstrip("+-")
     base = 16 if body.startswith("0x") else 10
     digits = body.removeprefix("0x").lstrip("0") or "0"
@@ -156,7 +159,7 @@ def parse_integer(text: str, token: ThriftToken) -> int:
 
 
 def parse_double(text: str, token: ThriftToken) -> float:
-    """The double of a token of the document text. Raises `MalformedSchema` beyond what a double holds."""
+    """Return the double of a token of the document text. Raises `MalformedSchema` beyond what a double holds."""
     value = float(token.text) if len(token.text) <= _LONGEST_DOUBLE else math.inf
     if math.isinf(value):
         raise make_fault(text, token.at, "the number is too big or too long", "a double")
@@ -167,7 +170,7 @@ def parse_double(text: str, token: ThriftToken) -> float:
 
 
 def clean_comment(comment: str) -> str:
-    """The words of a `/** … */` comment: no stars, no common indentation, no blank lines around."""
+    """Return the words of a `/** … */` comment: no stars, no common indentation, no blank lines around."""
     inside = comment.replace("\r\n", "\n").replace("\r", "\n")[3:-2].strip("*")
     first, *rest = inside.split("\n")
     if rest and all(line.lstrip(" \t").startswith("*") for line in rest if line.strip(" \t")):
@@ -183,7 +186,7 @@ def clean_comment(comment: str) -> str:
 
 
 def format_comment(doc: str, indent: str) -> list[str]:
-    """The lines of the comment that holds a documentation; none for an empty one."""
+    """Return the lines of a documentation comment; none for an empty text."""
     if not doc:
         return []
     lines = doc.split("\n")

@@ -42,7 +42,7 @@ _UNSPECIFIED: Final = ("UNSPECIFIED", "UNKNOWN", "UNDEFINED", "NONE", "INVALID",
 
 
 def lint_schema(schema: ThriftSchema, before: ThriftSchema | None) -> list[Finding]:
-    """What the rules object to, in the order of the document."""
+    """Return what the rules object to, in the order of the document."""
     linter = _Linter(schema.unit)
     linter.lint_headers()
     for definition in schema.unit.document.definitions:
@@ -197,7 +197,7 @@ class _Linter:
                 common.report_recursion(self.notes, rule, group[0], group, ignored)
 
     def _inner_structs(self, struct: ThriftStruct, *, demanded: bool) -> Iterator[str]:
-        """Names of the structs in the fields of one; demanded: only those without which there is no value of it."""
+        """Return the names of structs in the fields of one; demanded: only of those that each value contains."""
         for field in struct.fields:
             if not demanded or (field.requiredness is Requiredness.REQUIRED and struct.kind != "union"):
                 yield from self._struct_names(field.type, inside=not demanded)

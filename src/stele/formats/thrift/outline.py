@@ -40,7 +40,7 @@ DOCUMENT: Final = "/"
 
 
 def build_outline(schema: ThriftSchema) -> list[OutlineNode]:
-    """Headers, then definitions in the order of the document, each followed by its members, by number."""
+    """Return headers, then definitions in the order of the document, each followed by its members, by number."""
     return _Outliner().build_outline(schema)
 
 
@@ -168,12 +168,12 @@ class _Outliner:
 
 
 def _format_annotations(found: Annotations) -> dict[str, str]:
-    """Annotations by `annotation key`."""
+    """Return annotations by `annotation key`."""
     return {f"annotation {each.key}": each.value or format_annotations((each,)).strip() for each in found}
 
 
 def _referred_paths(kind: ThriftType) -> list[str]:
-    """The names a type refers to."""
+    """Return the names a type refers to."""
     return list(_type_names(kind))
 
 

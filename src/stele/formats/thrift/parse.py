@@ -42,7 +42,7 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
 
 
 def _load_units(text: bytes, references: Mapping[str, bytes], name: str) -> list[ThriftUnit]:
-    """The document and all it includes, directly or not; the document comes first."""
+    """Return the document and all it includes, directly or not; the document comes first."""
     main = _parse_unit("", text)
     units: dict[str, ThriftUnit] = {"": main}
     todo = [(main, posixpath.dirname(name))]
@@ -67,7 +67,7 @@ def _load_units(text: bytes, references: Mapping[str, bytes], name: str) -> list
 
 
 def _find_reference(unit: ThriftUnit, header: Include, folder: str, references: Mapping[str, bytes]) -> str:
-    """The name of the reference an include means."""
+    """Return the name of the reference an include means."""
     for path in (header.path, posixpath.normpath(posixpath.join(folder, header.path)), posixpath.normpath(header.path)):
         if path and path in references:
             return path
@@ -82,7 +82,7 @@ def _find_reference(unit: ThriftUnit, header: Include, folder: str, references: 
 
 
 def _parse_unit(name: str, text: bytes) -> ThriftUnit:
-    """One document by itself."""
+    """Return one document by itself."""
     if len(text) > MAX_BYTES:
         raise _too_large_error()
     try:
@@ -98,7 +98,7 @@ def _parse_unit(name: str, text: bytes) -> ThriftUnit:
 
 
 def _within_document(name: str, error: MalformedSchema) -> MalformedSchema:
-    """The error, saying in which included document it is."""
+    """Return the error, saying in which included document it is."""
     if not name:
         return error
     return type(error)(

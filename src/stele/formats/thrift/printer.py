@@ -39,7 +39,7 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\
 
 
 def print_document(document: ThriftDocument) -> str:
-    """The text; parsing it gives an equal document."""
+    """Return the text; parsing it gives an equal document."""
     headers = "\n".join(line for header in document.headers for line in _format_header(header))
     blocks = [headers] if headers else []
     blocks += ["\n".join(_format_definition(each)) for each in document.definitions]
@@ -47,7 +47,7 @@ def print_document(document: ThriftDocument) -> str:
 
 
 def quote_text(text: str) -> str:
-    """A text in double quotes."""
+    """Return a text in double quotes."""
     return f'"{text.translate(_ESCAPES)}"'
 
 
@@ -102,7 +102,7 @@ def _format_member(field: ThriftField) -> list[str]:
 
 
 def _format_function(function: ThriftFunction) -> list[str]:
-    """A function stands in one line, unless an argument has documentation."""
+    """Return the lines of a function: one line, unless an argument has documentation."""
     returns = "void" if function.returns is None else format_type(function.returns)
     text = (
         f"{_STEP}{'oneway ' if function.oneway else ''}{returns} {function.name}({_format_inline(function.arguments)})"
@@ -113,7 +113,7 @@ def _format_function(function: ThriftFunction) -> list[str]:
 
 
 def _format_inline(fields: tuple[ThriftField, ...]) -> str:
-    """Fields between brackets."""
+    """Return fields as they stand between brackets."""
     if not any(field.doc for field in fields):
         return ", ".join(_format_field(field) for field in fields)
     deep = _STEP * 2
@@ -144,7 +144,7 @@ def _format_field(field: ThriftField) -> str:
 
 
 def format_annotations(found: Annotations) -> str:
-    """Annotations with a space before them, or ''."""
+    """Return annotations with a space before them, or ''."""
     if not found:
         return ""
     inside = (each.key if each.value is None else f"{each.key} = {quote_text(each.value)}" for each in found)
@@ -152,7 +152,7 @@ def format_annotations(found: Annotations) -> str:
 
 
 def format_type(kind: ThriftType) -> str:
-    """A type as it is written."""
+    """Return a type as it is written."""
     match kind:
         case TypeName():
             return kind.name
@@ -165,7 +165,7 @@ def format_type(kind: ThriftType) -> str:
 
 
 def format_value(value: Value) -> str:
-    """A value as it is written."""
+    """Return a value as it is written."""
     match value:
         case ValueName():
             return value.name

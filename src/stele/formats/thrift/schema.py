@@ -56,21 +56,21 @@ class ThriftUnit:
         return [each for each in self.types.values() if isinstance(each, ThriftStruct)]
 
     def find_type(self, name: str) -> tuple[ThriftUnit, Typedef | ThriftEnum | Senum | ThriftStruct] | None:
-        """What a type name means here, and the unit it is defined in; None when it means nothing."""
+        """Return what a type name means here, and the unit it is defined in; None when it means nothing."""
         for unit, rest in self._lookup_places(name):
             if rest in unit.types:
                 return unit, unit.types[rest]
         return None
 
     def find_service(self, name: str) -> tuple[ThriftUnit, ThriftService] | None:
-        """What a service name means here."""
+        """Return what a service name means here."""
         for unit, rest in self._lookup_places(name):
             if rest in unit.services:
                 return unit, unit.services[rest]
         return None
 
     def find_value(self, name: str) -> tuple[ThriftUnit, Const] | tuple[ThriftUnit, ThriftEnum, EnumValue] | None:
-        """What the name of a constant or of an enum value means here."""
+        """Return what the name of a constant or of an enum value means here."""
         for unit, rest in self._lookup_places(name):
             if rest in unit.constants:
                 return unit, unit.constants[rest]
@@ -84,12 +84,15 @@ class ThriftUnit:
         return None
 
     def _lookup_places(self, name: str) -> list[tuple[ThriftUnit, str]]:
-        """Where to look, and for which plain name."""
+        """Return the units in which to look a name up, each with the plain name to look for."""
         prefix, _, rest = name.rpartition(".")
         return [(unit, rest) for unit in self.includes.get(prefix, ())] if prefix else [(self, rest)]
 
     def resolve_type(self, kind: ThriftType) -> ResolvedType:
-        """The type behind typedefs; `byte` is i8, `slist` and senums are string. The unit must have been linked."""
+        """Return the type behind typedefs; `byte` is i8, `slist` and senums are string.
+
+        The unit must have been linked.
+        """
         unit: ThriftUnit = self
         while isinstance(kind, TypeName):
             found = unit.find_type(kind.name)
@@ -126,13 +129,13 @@ class ResolvedType(NamedTuple):
                 return "struct"
 
     def inner_type(self, index: int) -> ResolvedType:
-        """A type inside a container: the element, or key and value of a map."""
+        """Return a type inside a container: the element, or key and value of a map."""
         assert isinstance(self.node, ContainerType)
         return self.unit.resolve_type(self.node.items[index])
 
 
 def is_required(struct: ThriftStruct, field: ThriftField) -> bool:
-    """Whether data without the field is no data of the struct; members of a union are always optional."""
+    """Return whether data without the field is no data of the struct; members of a union are always optional."""
     return field.requiredness is Requiredness.REQUIRED and struct.kind != "union"
 
 
@@ -150,7 +153,10 @@ class ThriftSchema:
         return (plain or [struct.name for struct in structs] or [""])[-1]
 
     def find_struct(self, name: str = "") -> ThriftStruct:
-        """A struct of the document by name, '' is the one `type_name` names. Raises `InvalidRequest` for none."""
+        """Return a struct of the document by name, '' is the one `type_name` names.
+
+        Raises `InvalidRequest` for none.
+        """
         wanted = name or self.type_name
         found = self.unit.types.get(wanted)
         if not isinstance(found, ThriftStruct):

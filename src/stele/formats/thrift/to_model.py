@@ -74,7 +74,7 @@ _SCALARS: Final = {
 
 
 def to_model(schema: ThriftSchema, struct: str = "") -> tuple[Model, list[Loss]]:
-    """The model of a struct, union or exception of the document ('' is the one that `type_name` names).
+    """Return the model of a struct, union or exception of the document ('' is the one that `type_name` names).
 
     Raises `InvalidRequest` when there is none of that name, `CannotConvert` when there is none at all, `TooLarge` past
     the limits.
@@ -111,7 +111,7 @@ class _SchemaReader:
     # --- names ------------------------------------------------------------------------------------------------------
 
     def _refer_to_named_type(self, kind: ResolvedType, path: str) -> str:
-        """The full name of a struct or enum; what is met for the first time is put down to be read."""
+        """Return the full name of a struct or enum, and queue it to be read when it is met for the first time."""
         node = kind.node
         assert isinstance(node, ThriftStruct | ThriftEnum)
         known = self._names.get(id(node))
@@ -127,7 +127,7 @@ class _SchemaReader:
         return name
 
     def _claim_name(self, wanted: str, unit: ThriftUnit) -> str:
-        """The name, unless a type of another document has it."""
+        """Return the name, with a number behind it where a type of another document has it."""
         made, count = wanted, 1
         if made in self._taken and unit.name:
             made = f"{unit.name.rpartition('/')[2].partition('.')[0]}.{wanted}"
@@ -203,7 +203,7 @@ class _SchemaReader:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _read_type(self, unit: ThriftUnit, written: ThriftType, path: str, owner: str, depth: int) -> Type:
-        """The type of a field or inside a container; owner names the record of entries that a map may need."""
+        """Return the type of a field or inside a container; owner names the record of entries that a map may need."""
         if depth > MAX_DEPTH:
             raise TooLarge(f"{path[:200]}: containers are nested deeper than {MAX_DEPTH} levels")
         self._add_alias_losses(unit, written, path)
@@ -223,7 +223,7 @@ class _SchemaReader:
         return Array(self._read_type(kind.unit, node.items[0], f"{path}[]", f"{owner}Item", depth + 1))
 
     def _read_map(self, unit: ThriftUnit, node: ContainerType, path: str, owner: str, depth: int) -> Type:
-        """A map; one whose keys are no scalars is a list of entries."""
+        """Return a map; one whose keys are no scalars is a list of entries."""
         value = self._read_type(unit, node.items[1], f"{path}{{}}", f"{owner}Value", depth + 1)
         key = self._read_type(unit, node.items[0], f"{path}{{}}.key", f"{owner}Key", depth + 1)
         if isinstance(key, Scalar):
@@ -283,12 +283,12 @@ def _full_name(unit: ThriftUnit, name: str) -> str:
 
 
 def _is_key(kind: ResolvedType) -> bool:
-    """Whether a type can be the key of a map in the model."""
+    """Return whether a type can be the key of a map in the model."""
     return kind.kind in _SCALARS or kind.kind == "enum"
 
 
 def _to_json_value(kind: ResolvedType, value: Any) -> Any:
-    """A value of a type as JSON: symbols of enums, bytes as base64, entries of maps without scalar keys as a list."""
+    """Return a value as JSON: enums as symbols, bytes as base64, maps without scalar keys as a list of entries."""
     node = kind.node
     if isinstance(node, ThriftEnum) and not isinstance(value, str):
         return next((each.name for each in node.values if each.number == value), value)

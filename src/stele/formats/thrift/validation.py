@@ -220,7 +220,7 @@ class ExpandedSizes:
             self._constants[unit, name] = self.value_size(unit, own[name])
 
     def type_size(self, unit: ThriftUnit, kind: ThriftType) -> ExpandedSize:
-        """The size of a type of a unit; names that mean nothing count as one."""
+        """Return the size of a type of a unit; names that mean nothing count as one."""
         match kind:
             case BaseType():
                 return _ONE
@@ -232,7 +232,7 @@ class ExpandedSizes:
         return _enclosing_size(inner)
 
     def value_size(self, unit: ThriftUnit, value: Value) -> ExpandedSize:
-        """The size of a value of a unit."""
+        """Return the size of a value of a unit."""
         match value:
             case LiteralValue():
                 return _ONE
@@ -251,7 +251,7 @@ def _enclosing_size(inner: list[ExpandedSize]) -> ExpandedSize:
 
 
 def names_in_type(kind: ThriftType) -> Iterator[TypeName]:
-    """The names inside a type."""
+    """Yield the names inside a type."""
     if isinstance(kind, TypeName):
         yield kind
     elif isinstance(kind, ContainerType):
@@ -260,7 +260,7 @@ def names_in_type(kind: ThriftType) -> Iterator[TypeName]:
 
 
 def names_in_value(value: Value) -> Iterator[ValueName]:
-    """The names inside a value."""
+    """Yield the names inside a value."""
     match value:
         case ValueName():
             yield value
@@ -290,13 +290,13 @@ class CircularDependency(Exception):
         self.way = way
 
     def describe_way(self, name: Callable[[Hashable], str]) -> str:
-        """The way in words; a long one is cut in the middle."""
+        """Return the way in words, a long one with its middle left out."""
         names = [name(node) for node in self.way]
         return " > ".join(names if len(names) <= _SHOWN else [*names[: _SHOWN - 2], "…", names[-1]])
 
 
 def sort_by_dependencies(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) -> list[N]:
-    """All nodes and what they depend on, each after its dependencies. Raises `CircularDependency`."""
+    """Return all nodes and what they depend on, each after its dependencies. Raises `CircularDependency`."""
     done: dict[N, None] = {}
     for root in nodes:
         if root in done:

@@ -23,7 +23,7 @@ _ON_THE_WIRE = {"enum": "i32", "binary": "string"}
 
 
 def check_wire(reader: ThriftSchema, writer: ThriftSchema) -> list[Finding]:
-    """The findings; each pair of structs and each pair of enums that meet is looked at once."""
+    """Return the findings; each pair of structs and each pair of enums that meet is looked at once."""
     return list(_WireChecker(reader.unit, writer.unit).find_problems())
 
 
@@ -66,7 +66,7 @@ class _WireChecker:
         return self.reader.resolve_type(TypeName(name)) if name in self.reader.types else None
 
     def _is_first_meeting(self, reader: ThriftStruct | ThriftEnum, writer: ThriftStruct | ThriftEnum) -> bool:
-        """Whether two definitions meet for the first time."""
+        """Return whether two definitions meet for the first time."""
         pair = (id(reader), id(writer))
         if pair in self.met:
             return False
@@ -116,7 +116,7 @@ class _WireChecker:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _check_field(self, path: str, pair: _StructPair, reader: ThriftField, writer: ThriftField) -> Iterator[Finding]:
-        """What is wrong with the types of a field: the first place where they differ, or what lies below."""
+        """Yield what is wrong with the types of a field: the first place where they differ, or what lies below."""
         todo = [(path, pair.reader_unit.resolve_type(reader.type), pair.writer_unit.resolve_type(writer.type))]
         while todo:
             where, ours, theirs = todo.pop()
@@ -142,12 +142,12 @@ class _WireChecker:
 
 
 def _is_demanded(struct: ThriftStruct, field: ThriftField) -> bool:
-    """Whether reading fails for data without the field."""
+    """Return whether reading fails for data without the field."""
     return is_required(struct, field) and field.default is None
 
 
 def _can_be_missing(struct: ThriftStruct, field: ThriftField) -> bool:
-    """Whether data can lack the field: it is not required, and no default is written in its place."""
+    """Return whether data can lack the field: it is not required, and no default is written in its place."""
     if struct.kind == "union" or field.requiredness is Requiredness.OPTIONAL:
         return True
     return field.requiredness is Requiredness.DEFAULT and field.default is None

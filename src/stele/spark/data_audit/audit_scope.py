@@ -14,9 +14,9 @@ from stele.client import ResolvedSchema, SchemaSnapshot, endpoints
 from stele.client.names import qualify_subject, split_subject
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
 from stele.spark.data_audit.schema_stats import AuditContext
-from stele.spark.engines.base import engine_named
+from stele.spark.engines.base import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
-from stele.spark.wires import WireLike, wire_named
+from stele.spark.wires import WireLike, get_wire
 
 SubjectLike: TypeAlias = "str | Sequence[str]"
 """A subject, or several whose records are mixed; '' or none where nobody knows."""
@@ -103,7 +103,7 @@ def load_scope(
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid` for subjects of several contexts or an unknown
     wire or engine.
     """
-    engine_named(engine)
+    get_engine(engine)
     registry = as_picklable(registry)
     names = [subject] if isinstance(subject, str) else list(subject)
     names = [name for name in names if name]
@@ -113,7 +113,7 @@ def load_scope(
     snapshot = SchemaSnapshot(tuple(version.schema for version in versions))
     if isinstance(registry, SchemaSnapshot):
         snapshot = registry
-    frame = AuditContext(registry, wire_named(wire), names[0] if names else "", snapshot, message, patience, engine)
+    frame = AuditContext(registry, get_wire(wire), names[0] if names else "", snapshot, message, patience, engine)
     return AuditScope(frame, tuple(versions))
 
 

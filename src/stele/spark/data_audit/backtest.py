@@ -24,7 +24,7 @@ from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, plur
 from stele.spark.data_audit.schema_stats import NO_ID
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import ReaderLike, pin_schemas
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def backtest(
     Raises `SubjectNotFound`, `VersionNotFound`, `MalformedSchema`, `UnknownRuleset`, `RegistryUnreachable`, `Invalid`,
     `JobFailed`, `NotInstalled`.
     """
-    need_spark()
+    require_spark()
     asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     if not asked.context.subject:
         raise Invalid("a schema is proposed for a subject: name it")

@@ -17,7 +17,7 @@ from stele.spark.data_audit.audit_scope import AuditedVersion, AuditScope, Subje
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, bucket_days, format_micros, pluralize
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.registry.clients import PATIENCE, RegistryLike
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def census(
 
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
     """
-    need_spark()
+    require_spark()
     asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     records = RecordColumn(df, column, headers, timestamp)
     return make_census(aggregate_records(records, SchemaStatsAggregator(asked.context, fields=fields)), asked)

@@ -22,7 +22,7 @@ from stele.spark.data_audit.field_stats import Fields, FieldStats, merge_fields
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.registry.clients import PATIENCE, RegistryLike
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def drift(
 
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
     """
-    need_spark()
+    require_spark()
     asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     if not 0 < sample <= 1:
         raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")

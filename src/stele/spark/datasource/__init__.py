@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def add_source(spark: SparkSession) -> None:
 
     Also lets Spark hand filters to sources written in Python, this one among them, where it can (from 4.1).
     """
-    need_spark()
+    require_spark()
     from stele.spark.datasource.source import SteleSource
 
     spark.conf.set(_PUSHDOWN, "true")

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from stele.client import JournalEntry
-from stele.spark.datasource.tables import Row, moment
+from stele.spark.datasource.tables import Row, to_timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownVersion:
     """A version: the change that registered it, and whether it was (soft-)deleted since."""
 
     entry: JournalEntry
@@ -43,7 +43,7 @@ class Known:
             text,
             references,
             self.deleted,
-            moment(details.get("registered_at", entry.at)),
+            to_timestamp(details.get("registered_at", entry.at)),
             entry.actor,
             entry.via,
             self.sha256,
@@ -53,7 +53,7 @@ class Known:
 
 @dataclass(slots=True)
 class _Subject:
-    versions: dict[int, Known] = field(default_factory=dict)
+    versions: dict[int, KnownVersion] = field(default_factory=dict)
     seq: int = 0
 
 
@@ -76,7 +76,7 @@ class History:
         subject.seq = entry.seq
         number = entry.version
         if entry.kind == "registered" and number is not None:
-            subject.versions[number] = Known(entry)
+            subject.versions[number] = KnownVersion(entry)
         elif entry.kind == "retired" and number in subject.versions:
             subject.versions[number] = replace(subject.versions[number], deleted=True)
         elif entry.kind == "purged":
@@ -87,7 +87,7 @@ class History:
         elif entry.kind == "subject_closed":
             del self._subjects[key]
 
-    def versions(self) -> Iterator[Known]:
+    def versions(self) -> Iterator[KnownVersion]:
         """All versions by space, subject and number."""
         for _, subject in sorted(self._subjects.items()):
             for _, known in sorted(subject.versions.items()):

@@ -38,25 +38,25 @@ def subject_tables(spark: SparkSession, registry: str, **options: Any) -> DataFr
         known = newest.get((row.space, row.subject))
         if not row.deleted and (known is None or row.version > known.version):
             newest[row.space, row.subject] = row
-    return spark.createDataFrame([_described(row, texts) for _, row in sorted(newest.items())], _COLUMNS)
+    return spark.createDataFrame([_describe_subject(row, texts) for _, row in sorted(newest.items())], _COLUMNS)
 
 
 _NEEDED: Final = ("space", "subject", "format", "version", "schema_id", "schema", "references", "deleted")
 
 
-def _described(row: Any, texts: dict[_Key, Any]) -> tuple[Any, ...]:
+def _describe_subject(row: Any, texts: dict[_Key, Any]) -> tuple[Any, ...]:
     shape, note = None, ""
     try:
         if row.schema is None:
             raise Invalid("the registry has no text of it")
-        struct, _ = spark_schema(row.format, row.schema, dict(_closure(row, texts)))
+        struct, _ = spark_schema(row.format, row.schema, dict(_resolve_references(row, texts)))
         shape = struct.toDDL()
     except (Invalid, CannotConvert) as error:
         note = str(error)
     return row.space, row.subject, row.format, row.version, row.schema_id, shape, note
 
 
-def _closure(row: Any, texts: dict[_Key, Any]) -> Iterator[tuple[str, str]]:
+def _resolve_references(row: Any, texts: dict[_Key, Any]) -> Iterator[tuple[str, str]]:
     """Names and texts of all a schema refers to. Raises `Invalid` where one is not among the rows."""
     todo, seen = list(row.references or ()), set[_Key]()
     while todo:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from stele.errors import Invalid, NotInstalled
-from stele.spark.datasource.feed import Feed
-from stele.spark.datasource.history import History, Known
+from stele.spark.datasource.feed import JournalFeed
+from stele.spark.datasource.history import History, KnownVersion
 from stele.spark.datasource.tables import (
     COLUMNS,
     JOURNAL,
     SUBJECTS,
     USAGE,
-    Options,
     Row,
     Scope,
+    SourceOptions,
     journal_row,
     usage_rows,
 )
@@ -42,15 +42,15 @@ class SteleSource(DataSource):
 
     def schema(self) -> str:
         """The columns of the table."""
-        return COLUMNS[Options.of(self.options).table]
+        return COLUMNS[SourceOptions.of(self.options).table]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the table as it is, or was."""
-        return TableReader(Options.of(self.options))
+        return TableReader(SourceOptions.of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A reader of the journal as it grows. Raises `Invalid` for another table, `NotInstalled` before Spark 4.2."""
-        options = Options.of(self.options)
+        options = SourceOptions.of(self.options)
         if options.table != JOURNAL or options.scope.until is not None:
             raise Invalid("only the table journal can be streamed, and without asOf: .option('table', 'journal')")
         try:
@@ -60,33 +60,36 @@ class SteleSource(DataSource):
         return JournalReader(options)
 
 
-class Stretch(InputPartition):
+class JournalPartition(InputPartition):
     """Changes behind one sequence number up to another."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
 
 
-class Rows(InputPartition):
+class RowsPartition(InputPartition):
     """Rows that are known already."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
 
 
-class Versions(InputPartition):
+class VersionsPartition(InputPartition):
     """Versions whose texts are to be fetched."""
 
-    def __init__(self, versions: list[Known]) -> None:
+    def __init__(self, versions: list[KnownVersion]) -> None:
         self.versions = versions
 
 
-def stretches(scope: Scope, until: int) -> list[InputPartition]:
+def split_scope(scope: Scope, until: int) -> list[InputPartition]:
     """A scope of the journal up to a sequence number, in parts for tasks."""
-    return [Stretch(scope.between(after, min(after + RECORDS, until))) for after in range(scope.after, until, RECORDS)]
+    return [
+        JournalPartition(scope.between(after, min(after + RECORDS, until)))
+        for after in range(scope.after, until, RECORDS)
+    ]
 
 
-def read_stretch(feed: Feed, scope: Scope) -> Iterator[Row]:
+def read_stretch(feed: JournalFeed, scope: Scope) -> Iterator[Row]:
     """Its changes as rows."""
     return (journal_row(entry) for entry in feed.changes(scope) if scope.ids is None or entry.gid in scope.ids)
 
@@ -94,15 +97,15 @@ def read_stretch(feed: Feed, scope: Scope) -> Iterator[Row]:
 class TableReader(DataSourceReader):
     """Rows of one table. Filters it takes from Spark are those the registry, or the journal's order, can answer."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.scope = options.scope
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take what can be taken, leave the rest to Spark."""
-        return [each for each in filters if not self._taken(each)]
+        return [each for each in filters if not self._can_take(each)]
 
-    def _taken(self, given: Filter) -> bool:
+    def _can_take(self, given: Filter) -> bool:
         from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
         column = getattr(given, "attribute", ())
@@ -110,7 +113,7 @@ class TableReader(DataSourceReader):
         if column in {("space",), ("subject",)} or (column == ("schema_id",) and self.options.table != SUBJECTS):
             values = given.value if isinstance(given, In) else (value,) if isinstance(given, EqualTo) else None
             if values is not None:
-                self.scope = self.scope.narrowed(column[0], frozenset(values) - {None})
+                self.scope = self.scope.narrow_to(column[0], frozenset(values) - {None})
             return values is not None
         if column != ("seq",) or self.options.table != JOURNAL or not isinstance(value, int):
             return False
@@ -131,35 +134,35 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """What the tasks read; the state of the registry is that of now, or of `asOf`."""
-        feed = Feed(self.options)
+        feed = JournalFeed(self.options)
         if self.options.table == USAGE:
             rows = [row for place in feed.usage(self.scope) for row in usage_rows(place)]
-            return [Rows([row for row in rows if self.scope.ids is None or row[4] in self.scope.ids])]
-        end = feed.ended(self.options.scope)
+            return [RowsPartition([row for row in rows if self.scope.ids is None or row[4] in self.scope.ids])]
+        end = feed.with_end(self.options.scope)
         until = end if self.scope.until is None else min(end, self.scope.until)
         if self.options.table == JOURNAL:
-            return stretches(self.scope, until)
+            return split_scope(self.scope, until)
         history = History()
         for entry in feed.changes(self.scope.between(until=until)):
             history.add(entry)
         if self.options.table == SUBJECTS:
-            return [Rows(list(history.subjects()))]
+            return [RowsPartition(list(history.subjects()))]
         known = [each for each in history.versions() if self.scope.ids is None or each.entry.gid in self.scope.ids]
-        return [Versions(known[first : first + _VERSIONS]) for first in range(0, len(known), _VERSIONS)]
+        return [VersionsPartition(known[first : first + _VERSIONS]) for first in range(0, len(known), _VERSIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[Row]:
         """The rows of one part."""
-        feed = Feed(self.options)
-        if isinstance(partition, Rows):
+        feed = JournalFeed(self.options)
+        if isinstance(partition, RowsPartition):
             yield from partition.rows
-        elif isinstance(partition, Stretch):
+        elif isinstance(partition, JournalPartition):
             yield from read_stretch(feed, partition.scope)
-        elif isinstance(partition, Versions):
+        elif isinstance(partition, VersionsPartition):
             texts = feed.texts(known.sha256 for known in partition.versions)
-            yield from (known.row(_text(texts.get(known.sha256))) for known in partition.versions)
+            yield from (known.row(_text_or_null(texts.get(known.sha256))) for known in partition.versions)
 
 
-def _text(data: bytes | None) -> Any:
+def _text_or_null(data: bytes | None) -> Any:
     """A text; null for one that was purged or is none, like a compiled descriptor."""
     try:
         return None if data is None else data.decode()

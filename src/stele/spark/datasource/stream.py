@@ -9,9 +9,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from stele.errors import DataError
-from stele.spark.datasource.feed import Feed
-from stele.spark.datasource.source import Stretch, read_stretch, stretches
-from stele.spark.datasource.tables import Options, Row
+from stele.spark.datasource.feed import JournalFeed
+from stele.spark.datasource.source import JournalPartition, read_stretch, split_scope
+from stele.spark.datasource.tables import Row, SourceOptions
 
 _SEQ = "seq"
 
@@ -19,14 +19,14 @@ _SEQ = "seq"
 class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Each record of the journal once, in the order of micro-batches; a restart goes on behind the checkpoint."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self._end: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Where a stream without a checkpoint begins."""
         start = self.options.start
-        return {_SEQ: Feed(self.options).end() if start is None else start}
+        return {_SEQ: JournalFeed(self.options).end() if start is None else start}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """All there is, or what `maxRecordsPerTrigger` says."""
@@ -34,11 +34,11 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """A run over what is available ends where the journal ends now."""
-        self._end = Feed(self.options).end()
+        self._end = JournalFeed(self.options).end()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends. Raises `DataError` when the journal is shorter than what was read of it."""
-        end = Feed(self.options).end() if self._end is None else self._end
+        end = JournalFeed(self.options).end() if self._end is None else self._end
         behind = int(start[_SEQ])
         if end < behind:
             raise DataError(f"the journal ends at {end}, and {behind} records of it were read: it is another one")
@@ -46,13 +46,13 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Where the journal ends, for the progress of the query."""
-        return {_SEQ: Feed(self.options).end()}
+        return {_SEQ: JournalFeed(self.options).end()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """What the tasks of a micro-batch read."""
-        return stretches(self.options.scope.between(after=int(start[_SEQ])), int(end[_SEQ]))
+        return split_scope(self.options.scope.between(after=int(start[_SEQ])), int(end[_SEQ]))
 
     def read(self, partition: InputPartition) -> Iterator[Row]:
         """The rows of one part."""
-        assert isinstance(partition, Stretch)
-        return read_stretch(Feed(self.options), partition.scope)
+        assert isinstance(partition, JournalPartition)
+        return read_stretch(JournalFeed(self.options), partition.scope)

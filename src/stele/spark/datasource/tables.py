@@ -58,7 +58,7 @@ class Scope:
     after: int = 0
     until: int | None = None
 
-    def narrowed(self, column: str, values: frozenset[Any]) -> Scope:
+    def narrow_to(self, column: str, values: frozenset[Any]) -> Scope:
         """The same with rows only whose column, one of space, subject and schema_id, has one of the values."""
         member = {"space": "spaces", "subject": "subjects", "schema_id": "ids"}[column]
         own = getattr(self, member)
@@ -82,7 +82,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SourceOptions:
     """The options of a read.
 
     registry      address, several with commas
@@ -99,7 +99,7 @@ class Options:
     patience: float = PATIENCE
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Options:
+    def of(cls, given: Mapping[str, str]) -> SourceOptions:
         """The options a user gave; their names are not case-sensitive. Raises `Invalid`."""
         known = {name.lower(): name for name in OPTIONS}
         said = {known.get(name.lower(), name): value for name, value in given.items()}
@@ -116,28 +116,30 @@ class Options:
         return cls(
             said["registry"],
             table,
-            _scope(said),
-            None if start == "latest" else _whole(start, "startingSeq", " or latest"),
-            _whole(said["maxRecordsPerTrigger"], "maxRecordsPerTrigger") if "maxRecordsPerTrigger" in said else None,
-            float(_whole(said["patience"], "patience")) if "patience" in said else PATIENCE,
+            _read_scope(said),
+            None if start == "latest" else _read_whole_number(start, "startingSeq", " or latest"),
+            _read_whole_number(said["maxRecordsPerTrigger"], "maxRecordsPerTrigger")
+            if "maxRecordsPerTrigger" in said
+            else None,
+            float(_read_whole_number(said["patience"], "patience")) if "patience" in said else PATIENCE,
         )
 
 
-def _scope(said: Mapping[str, str]) -> Scope:
-    scope = Scope(until=_whole(said["asOf"], "asOf") if "asOf" in said else None)
+def _read_scope(said: Mapping[str, str]) -> Scope:
+    scope = Scope(until=_read_whole_number(said["asOf"], "asOf") if "asOf" in said else None)
     for name in ("space", "subject"):
         if name in said:
-            scope = scope.narrowed(name, frozenset({said[name]}))
+            scope = scope.narrow_to(name, frozenset({said[name]}))
     return scope
 
 
-def _whole(text: str, name: str, otherwise: str = "") -> int:
+def _read_whole_number(text: str, name: str, otherwise: str = "") -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Invalid(f"{name} is a whole number{otherwise}, not {text!r}")
     return int(text)
 
 
-def moment(milliseconds: int) -> datetime:
+def to_timestamp(milliseconds: int) -> datetime:
     """A time in milliseconds since 1970 as Spark takes it; what is out of its reach is brought to its ends."""
     return _EPOCH + timedelta(milliseconds=max(0, min(milliseconds, _FARTHEST)))
 
@@ -153,9 +155,9 @@ def usage_rows(place: LocationUsage) -> Iterator[Row]:
             seen.schema_id,
             seen.records,
             seen.bytes,
-            None if seen.first_seen is None else moment(seen.first_seen),
-            None if seen.last_seen is None else moment(seen.last_seen),
-            moment(place.counted_at),
+            None if seen.first_seen is None else to_timestamp(seen.first_seen),
+            None if seen.last_seen is None else to_timestamp(seen.last_seen),
+            to_timestamp(place.counted_at),
             place.whole,
         )
 
@@ -165,7 +167,7 @@ def journal_row(entry: JournalEntry) -> Row:
     return (
         entry.seq,
         entry.part,
-        moment(entry.at),
+        to_timestamp(entry.at),
         entry.actor,
         entry.via,
         entry.kind,

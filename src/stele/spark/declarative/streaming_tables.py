@@ -13,7 +13,7 @@ import pyarrow as pa
 from stele.errors import Invalid, NotInstalled
 from stele.spark.decode.errors import error_structs, error_type, raise_first_error
 from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE
-from stele.spark.decode.jvm_expressions import decoded as decoded_by_jvm
+from stele.spark.decode.jvm_expressions import decoded as decode_by_jvm
 from stele.spark.decode.planning import plan_read
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import ArrowType, Column
@@ -23,7 +23,7 @@ from stele.spark.pipeline.routes import ID_COLUMN, VERSION_COLUMN, schema_names,
 from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import ReaderLike
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -83,7 +83,7 @@ class _DecodeExpression:
         where tables are defined, and the dataset that is read need not exist yet."""
         from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
-        found = decoded_by_jvm(spark, raw, self.reading, fail_fast=self.fail_fast)
+        found = decode_by_jvm(spark, raw, self.reading, fail_fast=self.fail_fast)
         if found is not None:
             return found
         returns: Any = to_spark_types([self.type])[0]  # a struct does, the hint knows flat types only
@@ -209,7 +209,7 @@ def active_session() -> SparkSession:
 
 def require_pipelines() -> None:
     """Raise `NotInstalled` where Spark has no declarative pipelines."""
-    need_spark()
+    require_spark()
     try:
         import pyspark.pipelines  # noqa: F401 - an optional part, only tried
     except ImportError as missing:

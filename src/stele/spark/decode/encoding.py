@@ -34,14 +34,14 @@ class EncodeTask:
 
         from stele.spark.decode.formats import check_columns
 
-        value = self._value([pa.nulls(0, type_) for type_ in types])
+        value = self._as_one_column([pa.nulls(0, type_) for type_ in types])
         if _is_avro(self._writing.writer):
             self._check_avro(value)
         else:
             check_columns(self._writing.writer, value, self._writing.message, self._writing.recursion)
 
     def _check_avro(self, value: Column) -> None:
-        from stele.spark.engines.inputs import Inputs
+        from stele.spark.engines.inputs import ColumnInputs
         from stele.spark.engines.resolve import Resolver
 
         schema = parse_avro(self._writing.writer)
@@ -51,11 +51,11 @@ class EncodeTask:
             missing = [
                 f.name
                 for f in schema.root.fields
-                if f.name in there and f.name not in self._fields and not _nullable(f.type)
+                if f.name in there and f.name not in self._fields and not _is_nullable(f.type)
             ]
             if missing:
                 raise EncodeError(f"the schema's field {missing[0]!r} has no column, and may not be null")
-        Inputs.of(root, value)
+        ColumnInputs.from_column(root, value)
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
         """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
@@ -77,10 +77,10 @@ class EncodeTask:
         encoder = RecordEncoder(self._writing)
         taken = 1 if self._fields is None else len(self._fields)
         for batch in batches:
-            columns = [*batch.columns[taken:], *encoder.encode(self._value(batch.columns[:taken]))]
+            columns = [*batch.columns[taken:], *encoder.encode(self._as_one_column(batch.columns[:taken]))]
             yield pa.RecordBatch.from_arrays(columns, [f"p{place}" for place in range(len(columns))])
 
-    def _value(self, columns: Sequence[Column]) -> Column:
+    def _as_one_column(self, columns: Sequence[Column]) -> Column:
         import pyarrow as pa
 
         if self._fields is None:
@@ -117,7 +117,7 @@ def _is_avro(schema: ResolvedSchema) -> bool:
     return schema.schema_type == "AVRO"
 
 
-def _nullable(node: AvroType) -> bool:
+def _is_nullable(node: AvroType) -> bool:
     return node.kind == "null" or (
         isinstance(node, AvroUnion) and any(branch.kind == "null" for branch in node.branches)
     )

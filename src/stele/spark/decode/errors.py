@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from stele.errors import DecodeError
 from stele.spark.engines.error_codes import CODE_NAMES, ErrorCode
 from stele.spark.engines.error_messages import describe_error, describe_errors, names_schema_id
@@ -22,12 +19,17 @@ def error_type(id_type: ArrowType = None) -> ArrowType:
     Args:
         id_type: Type of the wire's ids, a 32-bit integer unless said otherwise.
     """
+    import pyarrow as pa
+
     kinds = [("schema_id", id_type or pa.int32()), ("offset", pa.int32()), ("code", pa.string())]
     return pa.struct([*kinds, ("reason", pa.string())])
 
 
 def error_structs(decoded: Decoded) -> Column:
     """Return the error struct of each record, null for good ones; `offset` is null where nobody knows it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     bad = decoded.is_bad()
     offsets = pc.if_else(pc.less(decoded.offsets, pa.scalar(0, pa.int32())), None, decoded.offsets)
     names = pa.array(CODE_NAMES, pa.string()).take(decoded.codes.cast(pa.int32()))

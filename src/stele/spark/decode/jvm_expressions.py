@@ -12,12 +12,12 @@ import msgspec
 from stele.client import SchemaSnapshot
 from stele.client.names import split_subject
 from stele.errors import Invalid
-from stele.spark.decode.schema_lookup_worker import Answers, Task
-from stele.spark.engines.jvm.fitting import unfit
-from stele.spark.engines.jvm.jar import CATALOG, is_loaded, is_remote, need_engine
-from stele.spark.engines.jvm.programs import width, writing
+from stele.spark.decode.schema_lookup_worker import LookupTask, WriterPrograms
+from stele.spark.engines.jvm.fitting import find_unfit_column
+from stele.spark.engines.jvm.jar import CATALOG, is_loaded, is_remote, require_engine
+from stele.spark.engines.jvm.programs import encode_program, slot_width
 from stele.spark.engines.resolve import Resolver
-from stele.spark.engines.steps import Branch, Nothing
+from stele.spark.engines.steps import ReadNull, ReadUnion
 from stele.spark.registry.snapshot import parse_avro
 from stele.spark.wires import Prefix
 
@@ -40,22 +40,22 @@ def decoded(session: SparkSession, raw: Column, reading: ReadPlan, *, fail_fast:
     All pinned writers are resolved here, on the driver; what cannot be read is an answer of its own. Raises `Invalid`
     and `JarMissing` when the engine `jvm` was asked for and cannot be had, and what the reader's schema is refused for.
     """
-    if not _chosen(session, reading.engine, _cannot_read(reading)):
+    if not _uses_jvm(session, reading.engine, _why_not_read(reading)):
         return None
     pinned = reading.targets[0].pinned
-    task = Task(pinned, reading.registry, reading.patience, reading.rules == "refuse", reading.recursion)
-    answers = Answers.to(msgspec.structs.replace(task, registry=pinned.snapshot, patience=0.0))
+    task = LookupTask(pinned, reading.registry, reading.patience, reading.rules == "refuse", reading.recursion)
+    answers = WriterPrograms.to(msgspec.structs.replace(task, registry=pinned.snapshot, patience=0.0))
     context = split_subject(pinned.subject).context
     ids = sorted({schema.id for schema in pinned.snapshot.schemas if schema.context == context and schema.id})
     ask = None
     if not isinstance(reading.registry, SchemaSnapshot):
-        ask = {"task": task.packed(), "python": _python(session)}
+        ask = {"task": task.pack(), "python": _executor_python(session)}
     return decoding(raw, answers, ids, subject=pinned.subject, fail_fast=fail_fast, ask=ask)
 
 
 def decoding(
     raw: Column,
-    answers: Answers,
+    answers: WriterPrograms,
     ids: Iterable[int],
     *,
     subject: str = "",
@@ -63,17 +63,17 @@ def decoding(
     ask: dict[str, Any] | None = None,
 ) -> Column:
     """The call that decodes records of these ids; ask is what the jar needs to ask about others, see `Asking.java`."""
-    known = {number: answers.about(number) for number in ids}
+    known = {number: answers.describe_writer(number) for number in ids}
     spec = {
         "subject": subject,
         "type": _result_type(answers.resolver).json(),
-        "width": width(answers.resolver.root),
+        "width": slot_width(answers.resolver.root),
         "fail_fast": fail_fast,
         "programs": {number: found["program"] for number, found in known.items() if "program" in found},
         "refused": {number: found["refused"] for number, found in known.items() if "refused" in found},
         "ask": ask,
     }
-    return _call("decode", spec, raw)
+    return _call_function("decode", spec, raw)
 
 
 def encoded(df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Sequence[str] | None) -> Column | None:
@@ -84,11 +84,11 @@ def encoded(df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Seque
     from pyspark.sql import functions as f
 
     resolver = None
-    cannot = _cannot_write(job)
+    cannot = _why_not_write(job)
     if not cannot:
         resolver = Resolver(parse_avro(job.writer), for_spark=True, recursion=job.recursion)
-        cannot = unfit(resolver.root, [df.schema[name].dataType for name in columns], fields)
-    if not _chosen(df.sparkSession, job.engine, cannot) or resolver is None:
+        cannot = find_unfit_column(resolver.root, [df.schema[name].dataType for name in columns], fields)
+    if not _uses_jvm(df.sparkSession, job.engine, cannot) or resolver is None:
         return None
     names = [VALUE] if fields is None else fields
     value = f.struct(*(f.col(column).alias(name) for column, name in zip(columns, names, strict=True)))
@@ -97,38 +97,38 @@ def encoded(df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Seque
 
 def encoding(value: Column, resolver: Resolver, number: int, *, whole: bool) -> Column:
     """The call that encodes a struct under the resolver's schema; whole: its only column is the value."""
-    steps = resolver.steps(resolver.reader)
+    steps = resolver.resolve_writer(resolver.reader)
     spec = {
         "id": number,
         "whole": whole,
-        "stays": not isinstance(steps, Branch | Nothing),
-        "program": writing(steps),
+        "stays": not isinstance(steps, ReadUnion | ReadNull),
+        "program": encode_program(steps),
     }
-    return _call("encode", spec, value)
+    return _call_function("encode", spec, value)
 
 
-def _chosen(session: SparkSession, engine: str, cannot: str) -> bool:
+def _uses_jvm(session: SparkSession, engine: str, cannot: str) -> bool:
     """Whether this engine is to do it; cannot says why it is not able to."""
     if engine == "jvm":
         if cannot:
             raise Invalid(f"the engine jvm cannot do this: {cannot}; choose auto")
-        need_engine(session)
+        require_engine(session)
         return True
     return engine == "auto" and not cannot and is_loaded(session)
 
 
-def _cannot_read(reading: ReadPlan) -> str:
+def _why_not_read(reading: ReadPlan) -> str:
     if reading.several or len(reading.targets) != 1:
         return "it reads one type at a time"
     schema_type = reading.targets[0].pinned.reader.schema_type
-    return _cannot(reading.wire, schema_type, reading.rules)
+    return _why_not(reading.wire, schema_type, reading.rules)
 
 
-def _cannot_write(job: WritePlan) -> str:
-    return _cannot(job.wire, job.writer.schema_type, job.rules)
+def _why_not_write(job: WritePlan) -> str:
+    return _why_not(job.wire, job.writer.schema_type, job.rules)
 
 
-def _cannot(wire: object, schema_type: str, rules: object) -> str:
+def _why_not(wire: object, schema_type: str, rules: object) -> str:
     if not isinstance(wire, Prefix):
         return "it knows the wire 'confluent' only"
     if schema_type != "AVRO":
@@ -136,12 +136,12 @@ def _cannot(wire: object, schema_type: str, rules: object) -> str:
     return "" if rules in ("refuse", "ignore") else "it does not run rules"
 
 
-def _call(what: str, spec: dict[str, Any], argument: Column) -> Column:
+def _call_function(what: str, spec: dict[str, Any], argument: Column) -> Column:
     """The call of a function that has its spec in its name (`Spec.java`)."""
     from pyspark.sql import functions as f
 
-    packed = zlib.compress(json.dumps(spec, separators=(",", ":")).encode(), 9)
-    name = base64.urlsafe_b64encode(packed).decode()
+    pack = zlib.compress(json.dumps(spec, separators=(",", ":")).encode(), 9)
+    name = base64.urlsafe_b64encode(pack).decode()
     return f.call_function(f"{CATALOG}.`{what}_{name}`", argument)
 
 
@@ -160,6 +160,6 @@ def _result_type(resolver: Resolver) -> StructType:
     )
 
 
-def _python(session: SparkSession) -> str | None:
+def _executor_python(session: SparkSession) -> str | None:
     """The Python of the executors, as far as this side knows it."""
     return None if is_remote(session) else str(session.sparkContext.pythonExec)

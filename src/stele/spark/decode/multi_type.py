@@ -45,7 +45,7 @@ class MultiTypeDecoder:
     def decode(self, frames: Column) -> Decoded:
         """Decode one batch; see `engines.base.Decoder.decode`."""
         coded = pc.binary_slice(frames.cast(pa.binary()), 0, 5).dictionary_encode()
-        choices = [self._choices(head) for head in coded.dictionary.to_pylist()]
+        choices = [self._candidate_types(head) for head in coded.dictionary.to_pylist()]
         left = [choices[code] if code is not None else () for code in coded.indices.to_pylist()]
         heads = coded.dictionary.to_pylist()
         n = len(frames)
@@ -62,15 +62,15 @@ class MultiTypeDecoder:
                 if not rows:
                     continue
                 decoded = decode(frames.take(pa.array(rows, pa.int64())))
-                self._put(values, place, rows, decoded.values)
-                for row, number, error in zip(rows, decoded.schema_ids.to_pylist(), _errors(decoded), strict=True):
+                self._put_values(values, place, rows, decoded.values)
+                for row, number, error in zip(rows, decoded.schema_ids.to_pylist(), _list_errors(decoded), strict=True):
                     numbers[row] = number
                     failures.pop(row, None)
                     if error is not None:
                         failures[row] = error
                     again = error is not None and error.code is ErrorCode.WRONG_MESSAGE and len(left[row]) > 1
                     left[row] = left[row][1:] if again else ()
-        absent = pc.and_(*_pair([column.is_null() for column in values]))
+        absent = pc.and_(*_split_last([column.is_null() for column in values]))
         column = pa.StructArray.from_arrays(values, fields=list(self._type), mask=absent)
         errors = ErrorColumns(n)
         for row, error in failures.items():
@@ -78,7 +78,7 @@ class MultiTypeDecoder:
         return Decoded(column, pa.array(numbers, pa.int32()), *errors.columns())
 
     @staticmethod
-    def _put(chosen: list[Column], place: int, rows: Sequence[int], values: Column) -> None:
+    def _put_values(chosen: list[Column], place: int, rows: Sequence[int], values: Column) -> None:
         """Values into their rows of a column."""
         n = len(chosen[place])
         source = list(range(n))
@@ -87,7 +87,7 @@ class MultiTypeDecoder:
         both = pa.concat_arrays([chosen[place], values])
         chosen[place] = both.take(pa.array(source, pa.int64()))
 
-    def _choices(self, head: bytes | None) -> tuple[int, ...]:
+    def _candidate_types(self, head: bytes | None) -> tuple[int, ...]:
         """The types a record may be of, likeliest first; what is wrong with a frame the first decoder says."""
         if head is None or len(head) < 5 or head[0] != 0:
             return (0,)
@@ -98,13 +98,13 @@ class MultiTypeDecoder:
             schema = self._schemas(number) if number >= 0 else None
             if schema is None:
                 return (0,)
-            found = self._places(schema)
+            found = self._types_of_schema(schema)
         except (DataError, Invalid):
             return (0,)
         self._known[number] = found
         return found
 
-    def _places(self, schema: ResolvedSchema) -> tuple[int, ...]:
+    def _types_of_schema(self, schema: ResolvedSchema) -> tuple[int, ...]:
         mine = [
             place
             for place, (pinned, _) in enumerate(self._pins)
@@ -114,7 +114,7 @@ class MultiTypeDecoder:
         return tuple(mine or [place for place, pin in enumerate(self._pins) if _is_of(schema, *pin)])
 
 
-def _errors(decoded: Decoded) -> Iterator[RecordError | None]:
+def _list_errors(decoded: Decoded) -> Iterator[RecordError | None]:
     """What is wrong with each record."""
     parts = zip(decoded.codes.to_pylist(), decoded.details.to_pylist(), decoded.offsets.to_pylist(), strict=True)
     for code, detail, offset in parts:
@@ -130,7 +130,7 @@ def _is_of(schema: ResolvedSchema, pinned: PinnedSchemas, message: str) -> bool:
     return bool(name) and (own.type_name == name or name in positions)
 
 
-def _pair(masks: list[Column]) -> tuple[Column, Column]:
+def _split_last(masks: list[Column]) -> tuple[Column, Column]:
     """All but the last mask as one, and the last."""
     whole = masks[0]
     for mask in masks[1:-1]:

@@ -16,7 +16,7 @@ from stele.spark.decode.rules import RulesLike, check_rules_choice, refuse_readi
 from stele.spark.engines.unroll import check_recursion
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas, ReaderLike, pin_schemas
-from stele.spark.wires import Framer, Prefix, Wire, WireLike, wire_named
+from stele.spark.wires import Framer, Prefix, Wire, WireLike, get_wire
 
 Subjects: TypeAlias = "str | Sequence[str] | Mapping[str, str] | None"
 """One subject; several; several by the name of their column; or None, where nobody knows them beforehand."""
@@ -37,18 +37,18 @@ def plan_read(
 ) -> ReadPlan:
     """A reading of records; see `from_registry` for the arguments and for what is raised."""
     check_recursion(recursion)
-    chosen, rules = wire_named(wire), check_rules_choice(rules)
+    chosen, rules = get_wire(wire), check_rules_choice(rules)
     several = subject is not None and not isinstance(subject, str)
     if several and (reader != "latest" or message):
         raise Invalid("several subjects are read by their newest versions: reader and message are for one")
     if subject is None:
-        targets = _without_subject(registry, reader, message)
+        targets = _read_without_subject(registry, reader, message)
     elif isinstance(subject, str):
         targets = [ReadTarget("", pin_schemas(registry, subject, reader, patience=patience), message)]
     elif isinstance(subject, Mapping):
         targets = [ReadTarget(name, pin_schemas(registry, each, patience=patience)) for name, each in subject.items()]
     else:
-        targets = _named([pin_schemas(registry, each, patience=patience) for each in subject])
+        targets = _name_targets([pin_schemas(registry, each, patience=patience) for each in subject])
     if several and not targets:
         raise Invalid("there are no subjects: name one at least")
     if len({split_subject(target.pinned.subject).context for target in targets}) > 1:
@@ -69,7 +69,7 @@ def plan_read(
     )
 
 
-def _without_subject(registry: RegistryLike, reader: ReaderLike, message: str) -> list[ReadTarget]:
+def _read_without_subject(registry: RegistryLike, reader: ReaderLike, message: str) -> list[ReadTarget]:
     if reader == "latest":
         return []
     if isinstance(reader, int) or (isinstance(reader, str) and reader.isdecimal()):
@@ -77,7 +77,7 @@ def _without_subject(registry: RegistryLike, reader: ReaderLike, message: str) -
     return [ReadTarget("", pin_schemas(registry, "", reader), message)]
 
 
-def _named(pins: Sequence[PinnedSchemas]) -> list[ReadTarget]:
+def _name_targets(pins: Sequence[PinnedSchemas]) -> list[ReadTarget]:
     """Each type under the last part of its name, or under its subject where that is no name, or taken."""
     short = [str(parse_schema(pinned.reader).parsed.type_name).rpartition(".")[2] for pinned in pins]
     often = Counter(name.lower() for name in short)
@@ -114,7 +114,7 @@ def plan_write(
     recursion: int = 0,
 ) -> WritePlan:
     """A writing of records; see `to_registry` for the arguments and for what is raised."""
-    chosen, rules = wire_named(wire), check_rules_choice(rules)
+    chosen, rules = get_wire(wire), check_rules_choice(rules)
     if rules == "refuse":
         refuse_writing(writer)
     seal = None if isinstance(chosen, Prefix) else chosen.framer(writer, message, registry)

@@ -19,7 +19,7 @@ from stele.errors import DataError
 from stele.formats.protobuf import indexes_of
 from stele.spark.decode.formats import decoder_for, encoder_for, generic, type_for
 from stele.spark.decode.multi_type import MultiTypeDecoder
-from stele.spark.decode.rules import OWN_NUMBER, READING, RuleEncoder, RuleRunner, RulesLike, first_rule
+from stele.spark.decode.rules import READ_MODES, REENCODED_ID, RuleEncoder, RuleRunner, RulesLike, find_rule
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.base import Decoder
 from stele.spark.engines.decoded import Decoded
@@ -89,13 +89,13 @@ class RecordDecoder:
 
     def __init__(self, reading: ReadPlan) -> None:
         self._reading = reading
-        self._lookup = _lookup(reading)
+        self._lookup = _make_lookup(reading)
         self._normalizer: FrameNormalizer | None = None
         if not isinstance(reading.wire, Prefix):
             self._normalizer = FrameNormalizer(
                 reading.wire, self._lookup, reading.targets[0].message if reading.targets else ""
             )
-        self._decode = self._chosen()
+        self._decode = self._choose_decoder()
 
     def decode(self, values: Column, headers: Column | None = None) -> Decoded:
         """Decode a binary column, with the headers beside it where the wire needs them.
@@ -110,32 +110,32 @@ class RecordDecoder:
             decoded = retry_without_padding(decoded, frames.frames, self._decode)
         return self._normalizer.restore_ids(decoded, frames)
 
-    def _chosen(self) -> Callable[[Column], Decoded]:
+    def _choose_decoder(self) -> Callable[[Column], Decoded]:
         reading = self._reading
         if not reading.targets:
-            return generic.GenericDecoder(self._schema).decode
-        decoders = [_TargetDecoder(target, reading, self._schema) for target in reading.targets]
+            return generic.GenericDecoder(self._find_schema).decode
+        decoders = [_TargetDecoder(target, reading, self._find_schema) for target in reading.targets]
         if not reading.several:
             return decoders[0].decode
         names = [target.name for target in reading.targets]
         pins = [(target.pinned, target.message) for target in reading.targets]
         return MultiTypeDecoder(
-            names, pins, [decoder.decode for decoder in decoders], reading.type, self._schema
+            names, pins, [decoder.decode for decoder in decoders], reading.type, self._find_schema
         ).decode
 
-    def _schema(self, number: int) -> ResolvedSchema | None:
+    def _find_schema(self, number: int) -> ResolvedSchema | None:
         """The schema of an id in a frame. Raises `DataError` for one with rules that nobody decided about."""
         found = (
             self._normalizer.find_schema(number) if self._normalizer is not None else self._lookup.find_schema(number)
         )
         if found is not None and self._reading.rules == "refuse":
-            name = first_rule(found, READING)
+            name = find_rule(found, READ_MODES)
             if name:
                 raise DataError(f"its rule {name!r} would have to run: choose rules='run' or 'ignore'")
         return found
 
 
-def _lookup(reading: ReadPlan) -> SchemaLookup:
+def _make_lookup(reading: ReadPlan) -> SchemaLookup:
     pins = [target.pinned for target in reading.targets]
     if not pins:
         snapshot = reading.registry if isinstance(reading.registry, SchemaSnapshot) else SchemaSnapshot(())
@@ -153,7 +153,7 @@ class _TargetDecoder:
         reader = target.pinned.reader
         self._decoder: Decoder = decoder_for(
             reader,
-            lambda number: reader if number == OWN_NUMBER else schemas(number),
+            lambda number: reader if number == REENCODED_ID else schemas(number),
             reading.engine,
             target.message,
             reading.recursion,
@@ -169,7 +169,7 @@ class _TargetDecoder:
         if self._runner is None:
             return self._decoder.decode(frames)
         heads = pc.binary_slice(frames.cast(pa.binary()), 0, 5)
-        concerned = [head for head in heads.unique().to_pylist() if self._concerns(head)]
+        concerned = [head for head in heads.unique().to_pylist() if self._has_rules(head)]
         if not concerned:
             return self._decoder.decode(frames)
         made: list[bytes | None] = []
@@ -183,19 +183,19 @@ class _TargetDecoder:
                     after, refused[row] = None, str(error)
             made.append(after)
         decoded = self._decoder.decode(pa.array(made, pa.binary()))
-        numbers = pa.array([_number(data) for data in frames.to_pylist()], pa.int32())
+        numbers = pa.array([_frame_id(data) for data in frames.to_pylist()], pa.int32())
         return replace(decoded, schema_ids=numbers).with_errors(ErrorCode.RULE_FAILED, refused)
 
-    def _concerns(self, head: bytes | None) -> bool:
+    def _has_rules(self, head: bytes | None) -> bool:
         assert self._runner is not None
-        number = _number(head)
+        number = _frame_id(head)
         try:
-            return number is not None and number >= 0 and self._runner.concerns(number)
+            return number is not None and number >= 0 and self._runner.has_rules_for(number)
         except DataError:  # the decoder says what is wrong with the id
             return False
 
 
-def _number(frame: Any) -> int | None:
+def _frame_id(frame: Any) -> int | None:
     if frame is None or len(frame) < 5 or frame[0] != 0:
         return None
     return int.from_bytes(frame[1:5], "big", signed=True)
@@ -213,7 +213,7 @@ class RecordEncoder:
             own = parse_schema(writer).parsed
             self._indexes = encode_indexes(indexes_of(own, own.get_message(writing.message).full_name))
         self._rules: RuleEncoder | None = None
-        if writing.rules not in ("refuse", "ignore") and first_rule(writer, (RuleMode.WRITE,)):
+        if writing.rules not in ("refuse", "ignore") and find_rule(writer, (RuleMode.WRITE,)):
             self._rules = RuleEncoder(writer, writing.registry, writing.rules, writing.topic)
 
     def encode(self, values: Column) -> list[Column]:

@@ -42,7 +42,7 @@ Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
 RulesLike: TypeAlias = "Literal['refuse', 'run', 'ignore'] | Rules"
 """What becomes of rules; see the module."""
 
-OWN_NUMBER = 2**31 - 1
+REENCODED_ID = 2**31 - 1
 """Stands for the reader's schema in frames that rules made; no registry hands it out."""
 
 
@@ -57,44 +57,44 @@ def check_rules_choice(rules: RulesLike) -> RulesLike:
     raise Invalid(f"rules are 'refuse', 'run', 'ignore' or Rules(…), not {rules!r}")
 
 
-def first_rule(schema: ResolvedSchema, modes: Sequence[RuleMode]) -> str:
+def find_rule(schema: ResolvedSchema, modes: Sequence[RuleMode]) -> str:
     """Name of a rule of the schema that would run in one of the modes, '' for none."""
     if schema.rule_set is None:
         return ""
     engine = RuleEngine(Rules(), None)
     for phase in RulePhase:
         for rule in phase.rules_of(schema.rule_set):
-            alone = msgspec.structs.replace(schema, rule_set=_only(schema, phase, rule.name))
+            alone = msgspec.structs.replace(schema, rule_set=_with_only_rule(schema, phase, rule.name))
             if any(engine.has_rules(phase, mode, alone) for mode in modes):
                 return rule.name or ""
     return ""
 
 
-def _only(schema: ResolvedSchema, phase: RulePhase, name: str | None) -> Any:
+def _with_only_rule(schema: ResolvedSchema, phase: RulePhase, name: str | None) -> Any:
     rules = [rule for rule in phase.rules_of(schema.rule_set) if rule.name == name]
     return msgspec.structs.replace(schema.rule_set, **{f"{phase.value}_rules": rules})  # type: ignore[type-var]  # not None
 
 
-READING = (RuleMode.READ, RuleMode.UPGRADE, RuleMode.DOWNGRADE)
+READ_MODES = (RuleMode.READ, RuleMode.UPGRADE, RuleMode.DOWNGRADE)
 """When rules run on the way in."""
 
 
 def refuse_reading(pinned: PinnedSchemas) -> None:
     """Raise `RulesRefused` when a pinned schema has a rule for reading or migration."""
     for schema in (pinned.reader, *pinned.snapshot.schemas):
-        name = first_rule(schema, READING)
+        name = find_rule(schema, READ_MODES)
         if name:
-            raise RulesRefused(_sentence(schema, name, "read"))
+            raise RulesRefused(_refusal_message(schema, name, "read"))
 
 
 def refuse_writing(writer: ResolvedSchema) -> None:
     """Raise `RulesRefused` when the schema has a rule for writing."""
-    name = first_rule(writer, (RuleMode.WRITE,))
+    name = find_rule(writer, (RuleMode.WRITE,))
     if name:
-        raise RulesRefused(_sentence(writer, name, "written"))
+        raise RulesRefused(_refusal_message(writer, name, "written"))
 
 
-def _sentence(schema: ResolvedSchema, name: str, done: str) -> str:
+def _refusal_message(schema: ResolvedSchema, name: str, done: str) -> str:
     what = f"version {schema.version} of {schema.subject!r}" if schema.subject else "the schema"
     return f"{what} has the rule {name!r}, without which its records must not be {done}: choose rules='run' or 'ignore'"
 
@@ -128,7 +128,7 @@ class RuleSchemaSource:
         return self._pinned.snapshot.lineage(subject, schema, number)
 
 
-def _deserializer(schemas: Schemas, pinned: PinnedSchemas, registry: RegistryLike, rules: Rules) -> Deserializer:
+def _build_deserializer(schemas: Schemas, pinned: PinnedSchemas, registry: RegistryLike, rules: Rules) -> Deserializer:
     """Reads every record as the pinned reader's schema, by its version where it is one of the subject."""
     subject, reader = pinned.subject, pinned.reader
     if reader.rule_set is None and not reader.version and pinned.snapshot.schemas:
@@ -169,7 +169,7 @@ class RuleRunner:
         self._deserialize: Deserializer | None = None
         self._encode: Any = None
 
-    def concerns(self, number: int) -> bool:
+    def has_rules_for(self, number: int) -> bool:
         """Whether records of this id go through rules."""
         if number not in self._ruled:
             found = self._schemas(number)
@@ -193,26 +193,26 @@ class RuleRunner:
         )
 
     def run(self, frame: bytes) -> bytes:
-        """The record after its rules, framed with `OWN_NUMBER`.
+        """The record after its rules, framed with `REENCODED_ID`.
 
         Raises `DataError` for a record that rules refuse; an outage, of the registry or of a key management service,
         is raised as it is, and a library that is missing as `NotInstalled`.
         """
         if self._deserialize is None:
-            self._deserialize = _deserializer(self._schemas, self._pinned, self._registry, self._rules)
-            self._encode = _encoder(self._reader, self._message)
+            self._deserialize = _build_deserializer(self._schemas, self._pinned, self._registry, self._rules)
+            self._encode = _build_encoder(self._reader, self._message)
         try:
             value = self._deserialize(frame, topic=self._topic)
         except RuleFailed as failure:
-            outage = _outage(failure)
+            outage = _find_outage(failure)
             if outage is not None:
                 raise outage from failure
             raise
         payload: bytes = self._encode(value)
-        return b"\0" + OWN_NUMBER.to_bytes(4, "big") + payload
+        return b"\0" + REENCODED_ID.to_bytes(4, "big") + payload
 
 
-def _outage(failure: BaseException) -> Unavailable | KmsError | None:
+def _find_outage(failure: BaseException) -> Unavailable | KmsError | None:
     """What was away, where that is why a rule failed."""
     cause: BaseException | None = failure
     for _ in range(20):
@@ -222,7 +222,7 @@ def _outage(failure: BaseException) -> Unavailable | KmsError | None:
     return None
 
 
-def _encoder(reader: ResolvedSchema, message: str) -> Any:
+def _build_encoder(reader: ResolvedSchema, message: str) -> Any:
     own = parse_schema(reader)
     if reader.schema_type == "PROTOBUF":
 
@@ -257,7 +257,7 @@ class RuleEncoder:
         try:
             made = self._write(self._read(frame), topic=self._topic)
         except RuleFailed as failure:
-            outage = _outage(failure)
+            outage = _find_outage(failure)
             if outage is not None:
                 raise outage from failure
             raise

@@ -26,21 +26,21 @@ import msgspec
 from stele.client import SchemaSnapshot
 from stele.errors import DataError, SteleError
 from stele.formats.avro.model import AvroSchema
-from stele.spark.decode.rules import READING, first_rule
-from stele.spark.engines.base import Writers
-from stele.spark.engines.jvm.programs import reading
+from stele.spark.decode.rules import READ_MODES, find_rule
+from stele.spark.engines.base import FindWriter
+from stele.spark.engines.jvm.programs import decode_program
 from stele.spark.engines.python.reading import reader as checked
 from stele.spark.engines.resolve import Resolver
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup, parse_avro
 
-IDLE = 60.0
+IDLE_SECONDS = 60.0
 """Seconds without a question after which the process ends."""
 
 
-class Task(msgspec.Struct, frozen=True):
+class LookupTask(msgspec.Struct, frozen=True):
     """What the answers are for. refusing: a writer's schema with rules for reading is of no use; recursion is as in
-    `unrolled`."""
+    `unroll_schema`."""
 
     pinned: PinnedSchemas
     registry: RegistryLike
@@ -48,7 +48,7 @@ class Task(msgspec.Struct, frozen=True):
     refusing: bool = True
     recursion: int = 0
 
-    def packed(self) -> str:
+    def pack(self) -> str:
         """The first line for the process. What was pinned stays behind: the jar has it."""
         from pyspark import cloudpickle
 
@@ -57,37 +57,37 @@ class Task(msgspec.Struct, frozen=True):
         return base64.b64encode(cloudpickle.dumps(task)).decode()  # type: ignore[no-untyped-call]  # PySpark's own
 
 
-class Answers:
+class WriterPrograms:
     """Answers about the writers there are, for one reader."""
 
-    def __init__(self, resolver: Resolver, writers: Writers) -> None:
-        self.resolver, self._writers = resolver, writers
+    def __init__(self, resolver: Resolver, writers: FindWriter) -> None:
+        self.resolver, self._writer_lookup = resolver, writers
 
     @classmethod
-    def to(cls, task: Task) -> Answers:
+    def to(cls, task: LookupTask) -> WriterPrograms:
         """The answers to a task. Raises what is wrong with the reader's schema."""
         resolver = Resolver(parse_avro(task.pinned.reader), for_spark=True, recursion=task.recursion)
-        return cls(resolver, _writers(task))
+        return cls(resolver, _writer_lookup(task))
 
-    def about(self, number: int) -> dict[str, Any]:
+    def describe_writer(self, number: int) -> dict[str, Any]:
         """What is known of an id. Raises what the look-up raises when nobody answers."""
         try:
-            writer = self._writers(number)
+            writer = self._writer_lookup(number)
             if writer is None:
                 return {}
-            steps = self.resolver.steps(writer)
+            steps = self.resolver.resolve_writer(writer)
             checked(steps)  # defaults that cannot be used are found here, once
-            return {"program": reading(steps)}
+            return {"program": decode_program(steps)}
         except DataError as error:
             return {"refused": str(error)}
 
 
-def _writers(task: Task) -> Writers:
+def _writer_lookup(task: LookupTask) -> FindWriter:
     lookup = SchemaLookup(task.pinned, task.registry, patience=task.patience)
 
     def find(number: int) -> AvroSchema | None:
         found = lookup.find_schema(number)
-        name = first_rule(found, READING) if found is not None and task.refusing else ""
+        name = find_rule(found, READ_MODES) if found is not None and task.refusing else ""
         if name:
             raise DataError(f"its rule {name!r} would have to run: choose rules='run' or 'ignore'")
         return None if found is None else parse_avro(found)
@@ -95,21 +95,21 @@ def _writers(task: Task) -> Writers:
     return find
 
 
-def answer(task: str, questions: Iterable[str]) -> Iterator[str]:
+def answer_questions(task: str, questions: Iterable[str]) -> Iterator[str]:
     """An answer to each question of a task."""
     made: Any = pickle.loads(base64.b64decode(task))  # noqa: S301 - made by the driver, as all tasks are
-    answers = Answers.to(Task(*made))
+    answers = WriterPrograms.to(LookupTask(*made))
     for question in questions:
         try:
-            yield json.dumps(answers.about(int(question)))
+            yield json.dumps(answers.describe_writer(int(question)))
         except SteleError as error:
             yield json.dumps({"failed": f"{type(error).__name__}: {error}"})
 
 
-def _lines() -> Iterator[str]:
+def _read_lines() -> Iterator[str]:
     """Lines of standard input, until it ends or is idle. Not buffered: `select` must see what is left."""
     rest = b""
-    while select.select([0], [], [], IDLE)[0]:
+    while select.select([0], [], [], IDLE_SECONDS)[0]:
         more = os.read(0, 1 << 16)
         if not more:
             return
@@ -120,11 +120,11 @@ def _lines() -> Iterator[str]:
 
 def main() -> None:
     """Answer until there are no more questions."""
-    lines = _lines()
+    lines = _read_lines()
     task = next(lines, None)
     if task is None:
         return
-    for said in answer(task, lines):
+    for said in answer_questions(task, lines):
         print(said, flush=True)  # noqa: T201 - the answer
 
 

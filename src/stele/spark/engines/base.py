@@ -10,7 +10,7 @@ from stele.formats.avro.model import AvroSchema
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.decoded import Decoded
 
-Writers: TypeAlias = Callable[[int], "AvroSchema | None"]
+FindWriter: TypeAlias = Callable[[int], "AvroSchema | None"]
 """The schema of an id; None when the registry knows no such id.
 
 A `DataError` says that the id is of no use (another format, text that does not parse) and becomes the reason of its
@@ -47,10 +47,12 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """Word by which `engine_named` finds it."""
+        """Word by which `get_engine` finds it."""
         ...
 
-    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False, recursion: int = 0) -> Decoder:
+    def decoder(
+        self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0
+    ) -> Decoder:
         """A decoder towards the reader's schema, with types Spark can take when asked for.
 
         recursion is how often a type that contains itself is unrolled into columns; records that go deeper are bad.
@@ -66,7 +68,7 @@ class Engine(Protocol):
         ...
 
 
-def engine_named(name: str = "auto") -> Engine:
+def get_engine(name: str = "auto") -> Engine:
     """The engine `vm` or `python`; `auto` is `vm` where numba is installed. Raises `Invalid`, `NotInstalled`.
 
     The engine `jvm` is not among them: it is part of Spark's plans and sees no Arrow (`engines.jvm.columns`).

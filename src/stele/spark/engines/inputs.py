@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from stele.errors import EncodeError
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.steps import Digits, Kind, Slot
+from stele.spark.engines.steps import Slot, SlotKind, WideDecimal
 
 
 @dataclass(slots=True)
-class Inputs:
+class ColumnInputs:
     """The arrays by slot index, the scope each is in, and each slot's dotted path for messages.
 
     Arrays of one scope are equally long and indexed together: scope 0 is the rows, every list slot opens one for its
@@ -24,33 +24,33 @@ class Inputs:
 
     arrays: dict[int, Column] = field(default_factory=dict)
     scopes: dict[int, int] = field(default_factory=dict)
-    opened: dict[int, int] = field(default_factory=dict)
+    list_scopes: dict[int, int] = field(default_factory=dict)
     paths: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, root: Slot, values: Column) -> Inputs:
+    def from_column(cls, root: Slot, values: Column) -> ColumnInputs:
         """Take the values apart. Raises `EncodeError` when a type does not fit its slot."""
         inputs = cls()
-        inputs._add(root, values, 0, "")
+        inputs._add_slot(root, values, 0, "")
         return inputs
 
     @property
     def scope_count(self) -> int:
         """How many scopes there are."""
-        return 1 + len(self.opened)
+        return 1 + len(self.list_scopes)
 
-    def _add(self, slot: Slot, values: Column, scope: int, path: str) -> None:
+    def _add_slot(self, slot: Slot, values: Column, scope: int, path: str) -> None:
         self.scopes[slot.index] = scope
         self.paths[slot.index] = path or "the value"
         match slot.kind:
-            case Kind.STRUCT:
-                self._struct(slot, values, scope, path)
-            case Kind.LIST:
-                self._list(slot, values, scope, path)
+            case SlotKind.STRUCT:
+                self._add_struct(slot, values, scope, path)
+            case SlotKind.LIST:
+                self._add_list(slot, values, scope, path)
             case _:
-                self.arrays[slot.index] = _fitted(slot, values, path)
+                self.arrays[slot.index] = _fit_type(slot, values, path)
 
-    def _struct(self, slot: Slot, values: Column, scope: int, path: str) -> None:
+    def _add_struct(self, slot: Slot, values: Column, scope: int, path: str) -> None:
         if pa.types.is_null(values.type):
             values = pa.nulls(len(values), slot.type)
         if not pa.types.is_struct(values.type):
@@ -60,15 +60,15 @@ class Inputs:
         columns = dict(zip((f.name for f in values.type), values.flatten(), strict=True))
         unknown = sorted(columns.keys() - {child.name for child in slot.children})
         if unknown:
-            raise EncodeError(f"{_below(path, unknown[0])} is not in the schema")
+            raise EncodeError(f"{_join_path(path, unknown[0])} is not in the schema")
         for child in slot.children:
             column = columns.get(child.name)
             if column is None:
                 column = pa.nulls(len(values), child.type)
-            self._add(child, column, scope, _below(path, child.name))
+            self._add_slot(child, column, scope, _join_path(path, child.name))
 
-    def _list(self, slot: Slot, values: Column, scope: int, path: str) -> None:
-        inner = self.opened.setdefault(slot.index, self.scope_count)
+    def _add_list(self, slot: Slot, values: Column, scope: int, path: str) -> None:
+        inner = self.list_scopes.setdefault(slot.index, self.scope_count)
         if pa.types.is_null(values.type):
             values = pa.nulls(len(values), slot.type)
         is_map = len(slot.children) == 2
@@ -81,14 +81,14 @@ class Inputs:
         items = (values.keys, values.items) if is_map else (values.values,)
         marks = (path + "{key}", path + "{}") if is_map else (path + "[]",)
         for child, column, mark in zip(slot.children, items, marks, strict=True):
-            self._add(child, column, inner, mark)
+            self._add_slot(child, column, inner, mark)
 
 
-def _below(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _fitted(slot: Slot, values: Column, path: str) -> Column:
+def _fit_type(slot: Slot, values: Column, path: str) -> Column:
     if slot.is_uuid:
         return _uuid_bytes(values, path)
     if slot.digits is not None:
@@ -113,18 +113,18 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _LONGEST = 1000
 
 
-def _decimal_bytes(values: Column, digits: Digits, path: str) -> Column:
+def _decimal_bytes(values: Column, digits: WideDecimal, path: str) -> Column:
     """The unscaled integers of decimals shown as text."""
     found = []
     for row, text in enumerate(values.to_pylist()):
         try:
-            found.append(None if text is None else _unscaled(str(text), digits))
+            found.append(None if text is None else _unscaled_bytes(str(text), digits))
         except ValueError as error:
             raise EncodeError(f"row {row}, {path or 'the value'}: {error}") from error
     return pa.array(found, pa.binary())
 
 
-def _unscaled(text: str, digits: Digits) -> bytes:
+def _unscaled_bytes(text: str, digits: WideDecimal) -> bytes:
     """The fewest bytes for the number, or as many as its type has. Raises `ValueError`."""
     if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
         raise ValueError("is no number")

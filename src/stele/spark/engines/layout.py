@@ -20,10 +20,10 @@ from stele.formats.avro.model import (
     AvroUnion,
 )
 from stele.spark.engines.arrow import ArrowType
-from stele.spark.engines.steps import Digits, Kind, Slot
+from stele.spark.engines.steps import Slot, SlotKind, WideDecimal
 
 
-def layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
+def build_layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
     """The slots of a schema. Raises `Invalid` for recursive types and for what Arrow cannot hold.
 
     Decimals of more than 38 digits are text, which Spark, Parquet and Iceberg all hold without loss.
@@ -32,10 +32,10 @@ def layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
     """
     table = AVRO.arrow_schema(schema)
     type_ = pa.struct(list(table)) if isinstance(schema.root, AvroRecord) else table.field(0).type
-    return _Layout(for_spark=for_spark).slot("value", schema.root, type_)
+    return _Layout(for_spark=for_spark).add_slot("value", schema.root, type_)
 
 
-def tabular(type_: ArrowType) -> ArrowType:
+def tabular_type(type_: ArrowType) -> ArrowType:
     """The type Spark and Iceberg take instead of an Arrow leaf type."""
     if pa.types.is_timestamp(type_):
         return pa.int64() if type_.unit == "ns" else pa.timestamp("us", type_.tz)
@@ -48,12 +48,12 @@ def tabular(type_: ArrowType) -> ArrowType:
     return type_
 
 
-def members(node: AvroUnion) -> list[AvroType]:
+def union_members(node: AvroUnion) -> list[AvroType]:
     """The branches of a union that are not null: one makes a nullable column, more make a struct with a field each."""
     return [branch for branch in node.branches if branch.kind != "null"]
 
 
-def merged(branches: Sequence[AvroType], type_: ArrowType) -> AvroType | None:
+def merge_branches(branches: Sequence[AvroType], type_: ArrowType) -> AvroType | None:
     """The one branch that holds all: the only one, or the wider where the mapping made one number of int and long.
 
     None for a general union, whose type is a struct with one field per branch.
@@ -70,55 +70,55 @@ class _Layout:
         self._for_spark = for_spark
         self._numbers = count()
 
-    def slot(self, name: str, node: AvroType, type_: ArrowType) -> Slot:
+    def add_slot(self, name: str, node: AvroType, type_: ArrowType) -> Slot:
         """The slot of one node, numbered before those below it."""
         index = next(self._numbers)
         if isinstance(node, AvroUnion):
-            branches = members(node) or [PRIMITIVES["null"]]
-            single = merged(branches, type_)
+            branches = union_members(node) or [PRIMITIVES["null"]]
+            single = merge_branches(branches, type_)
             if single is None:
                 parts = zip(type_, branches, strict=True)
-                return self._struct(index, name, [(part.name, branch, part.type) for part, branch in parts])
+                return self._add_struct(index, name, [(part.name, branch, part.type) for part, branch in parts])
             node = single
         match node:
             case AvroRecord():
-                return self._struct(index, name, [(f.name, f.type, type_.field(f.name).type) for f in node.fields])
+                return self._add_struct(index, name, [(f.name, f.type, type_.field(f.name).type) for f in node.fields])
             case AvroArray():
-                item = self.slot("element", node.items, type_.value_type)
-                return Slot(index, Kind.LIST, name, pa.list_(_field(item)), (item,))
+                item = self.add_slot("element", node.items, type_.value_type)
+                return Slot(index, SlotKind.LIST, name, pa.list_(_arrow_field(item)), (item,))
             case AvroMap():
-                key = self.slot("key", PRIMITIVES["string"], pa.string())
-                value = self.slot("value", node.values, type_.item_type)
-                entry = (pa.field("key", pa.string(), nullable=False), _field(value))
-                return Slot(index, Kind.LIST, name, pa.map_(*entry), (key, value))
+                key = self.add_slot("key", PRIMITIVES["string"], pa.string())
+                value = self.add_slot("value", node.values, type_.item_type)
+                entry = (pa.field("key", pa.string(), nullable=False), _arrow_field(value))
+                return Slot(index, SlotKind.LIST, name, pa.map_(*entry), (key, value))
             case _:
-                return self._leaf(index, name, node, type_)
+                return self._add_leaf(index, name, node, type_)
 
-    def _struct(self, index: int, name: str, fields: Sequence[tuple[str, AvroType, ArrowType]]) -> Slot:
-        children = tuple(self.slot(*field) for field in fields)
-        return Slot(index, Kind.STRUCT, name, pa.struct([_field(child) for child in children]), children)
+    def _add_struct(self, index: int, name: str, fields: Sequence[tuple[str, AvroType, ArrowType]]) -> Slot:
+        children = tuple(self.add_slot(*field) for field in fields)
+        return Slot(index, SlotKind.STRUCT, name, pa.struct([_arrow_field(child) for child in children]), children)
 
-    def _leaf(self, index: int, name: str, node: AvroType, type_: ArrowType) -> Slot:
+    def _add_leaf(self, index: int, name: str, node: AvroType, type_: ArrowType) -> Slot:
         if isinstance(node, AvroEnum):
-            return Slot(index, Kind.WORD, name, pa.string(), symbols=node.symbols)
+            return Slot(index, SlotKind.WORD, name, pa.string(), symbols=node.symbols)
         if pa.types.is_decimal256(type_):
-            digits = Digits(type_.precision, type_.scale, node.size if isinstance(node, AvroFixed) else None)
-            return Slot(index, Kind.BYTES, name, pa.string(), digits=digits)
-        target = tabular(type_) if self._for_spark else type_
+            digits = WideDecimal(type_.precision, type_.scale, node.size if isinstance(node, AvroFixed) else None)
+            return Slot(index, SlotKind.BYTES, name, pa.string(), digits=digits)
+        target = tabular_type(type_) if self._for_spark else type_
         is_uuid = isinstance(node, AvroFixed) and pa.types.is_string(type_)
-        return Slot(index, _kind(type_), name, target, is_uuid=is_uuid)
+        return Slot(index, _slot_kind(type_), name, target, is_uuid=is_uuid)
 
 
-def _field(slot: Slot) -> ArrowType:
+def _arrow_field(slot: Slot) -> ArrowType:
     # nullable whatever the schema says: a record that could not be decoded is null all the way down
     return pa.field(slot.name, slot.type, nullable=True)
 
 
-def _kind(type_: ArrowType) -> Kind:
+def _slot_kind(type_: ArrowType) -> SlotKind:
     if pa.types.is_null(type_):
-        return Kind.EMPTY
+        return SlotKind.EMPTY
     if pa.types.is_decimal128(type_):
-        return Kind.DECIMAL
+        return SlotKind.DECIMAL
     if pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_fixed_size_binary(type_):
-        return Kind.BYTES
-    return Kind.WORD
+        return SlotKind.BYTES
+    return SlotKind.WORD

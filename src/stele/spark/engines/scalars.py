@@ -8,14 +8,14 @@ from typing import Final
 import pyarrow as pa
 
 from stele.formats.avro.model import AvroFixed, AvroPrimitive, AvroType
-from stele.spark.engines.steps import Cast, Number, Slot, Wire
+from stele.spark.engines.steps import NumberCast, NumberEncoding, ReadNumber, Slot
 
 WIRES: Final = {
-    "int": Wire.INT,
-    "long": Wire.LONG,
-    "float": Wire.FLOAT,
-    "double": Wire.DOUBLE,
-    "boolean": Wire.BOOLEAN,
+    "int": NumberEncoding.INT,
+    "long": NumberEncoding.LONG,
+    "float": NumberEncoding.FLOAT,
+    "double": NumberEncoding.DOUBLE,
+    "boolean": NumberEncoding.BOOLEAN,
 }
 _PROMOTIONS: Final = {
     ("int", "long"),
@@ -37,39 +37,39 @@ def is_number(node: AvroType) -> bool:
     return node.kind in WIRES
 
 
-def promotes(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed) -> bool:
+def can_promote(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed) -> bool:
     """Whether the specification lets the reader take the writer's values."""
     if isinstance(writer, AvroFixed) and isinstance(reader, AvroFixed):
         return writer.size == reader.size
     return writer.kind == reader.kind or (writer.kind, reader.kind) in _PROMOTIONS
 
 
-def number(writer: AvroType, reader: AvroType, slot: Slot | None) -> Number:
+def read_number(writer: AvroType, reader: AvroType, slot: Slot | None) -> ReadNumber:
     """The step that reads a number; points in time change from the writer's unit to the slot's."""
     wire = WIRES[writer.kind]
     if slot is None:
-        return Number(None, wire)
-    cast = Cast.KEEP
+        return ReadNumber(None, wire)
+    cast = NumberCast.KEEP
     if reader.kind != writer.kind and reader.kind in ("float", "double"):
-        cast = Cast.FLOAT if reader.kind == "float" else Cast.DOUBLE
-    have, want = _units(writer, reader, slot)
+        cast = NumberCast.FLOAT if reader.kind == "float" else NumberCast.DOUBLE
+    have, want = _time_units(writer, reader, slot)
     common = gcd(have, want)
-    limit = _DAY * want if _unit(reader)[0] == "time" else 0
-    return Number(slot, wire, cast, want // common, have // common, limit)
+    limit = _DAY * want if _time_unit(reader)[0] == "time" else 0
+    return ReadNumber(slot, wire, cast, want // common, have // common, limit)
 
 
-def _units(writer: AvroType, reader: AvroType, slot: Slot) -> tuple[int, int]:
+def _time_units(writer: AvroType, reader: AvroType, slot: Slot) -> tuple[int, int]:
     """(units per second the writer has, the slot has); equal where nothing is to convert."""
-    family, theirs = _unit(reader)
+    family, theirs = _time_unit(reader)
     if theirs is None:
         return 1, 1
-    mine_family, mine = _unit(writer)
+    mine_family, mine = _time_unit(writer)
     have = mine if mine is not None and mine_family == family else theirs
     temporal = pa.types.is_timestamp(slot.type) or pa.types.is_time(slot.type)
     return have, _PER_SECOND_ARROW[slot.type.unit] if temporal else theirs
 
 
-def _unit(node: AvroType) -> tuple[str, int | None]:
+def _time_unit(node: AvroType) -> tuple[str, int | None]:
     """The family of a logical type (`timestamp`, `local-timestamp`, `time`) and its units per second."""
     if node.logical is None:
         return "", None

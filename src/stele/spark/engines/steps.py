@@ -15,7 +15,7 @@ from stele.spark.engines.arrow import ArrowType
 from stele.spark.engines.error_codes import ErrorCode
 
 
-class Kind(IntEnum):
+class SlotKind(IntEnum):
     """How a slot stores its values while a batch is being decoded."""
 
     EMPTY = 0
@@ -32,7 +32,7 @@ class Kind(IntEnum):
     """Validity only; one child per field."""
 
 
-class Digits(NamedTuple):
+class WideDecimal(NamedTuple):
     """A decimal too wide for a column of decimals, which is shown as text; size as in `Text`, of the reader's type."""
 
     precision: int
@@ -49,29 +49,29 @@ class Slot:
     """
 
     index: int
-    kind: Kind
+    kind: SlotKind
     name: str
     type: ArrowType
     children: tuple[Slot, ...] = ()
     symbols: tuple[str, ...] = ()
     is_uuid: bool = False
-    digits: Digits | None = None
+    digits: WideDecimal | None = None
 
-    def walk(self) -> Iterator[Slot]:
+    def walk_slots(self) -> Iterator[Slot]:
         """This slot and all below it, in index order."""
         yield self
         for child in self.children:
-            yield from child.walk()
+            yield from child.walk_slots()
 
-    def nulled(self) -> Iterator[Slot]:
+    def slots_with_null(self) -> Iterator[Slot]:
         """The slots that get an entry when this one is null: structs reach down, lists do not."""
         yield self
-        if self.kind is Kind.STRUCT:
+        if self.kind is SlotKind.STRUCT:
             for child in self.children:
-                yield from child.nulled()
+                yield from child.slots_with_null()
 
 
-class Wire(IntEnum):
+class NumberEncoding(IntEnum):
     """Avro's fixed set of number encodings."""
 
     INT = 0
@@ -81,7 +81,7 @@ class Wire(IntEnum):
     BOOLEAN = 4
 
 
-class Cast(IntEnum):
+class NumberCast(IntEnum):
     """What a number becomes in its word."""
 
     KEEP = 0
@@ -92,12 +92,12 @@ class Cast(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class ReadNumber:
     """A number; `multiply` then floor-`divide` convert units of time; from 0 to below `limit`, when there is one."""
 
     slot: Slot | None
-    wire: Wire
-    cast: Cast = Cast.KEEP
+    wire: NumberEncoding
+    cast: NumberCast = NumberCast.KEEP
     multiply: int = 1
     divide: int = 1
     limit: int = 0
@@ -108,7 +108,7 @@ REST: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ReadBytes:
     """Bytes with a length in front, exactly `size` of them, or the `REST`; `utf8` demands well-formed UTF-8."""
 
     slot: Slot | None
@@ -117,7 +117,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Unscaled:
+class ReadDecimal:
     """The unscaled integer of a decimal of at most `precision` digits; `size` as in `Text`."""
 
     slot: Slot
@@ -131,7 +131,7 @@ class Unscaled:
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class ReadEnum:
     """An enum; `mapping` leads from the writer's index to the reader's, -1 where the reader has none."""
 
     slot: Slot | None
@@ -139,14 +139,14 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class ReadNull:
     """No bytes; the slot becomes null."""
 
     slot: Slot | None
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ReadMember:
     """One branch of a general union, whose slot is a struct with a field for each: all `others` become null."""
 
     slot: Slot
@@ -155,7 +155,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ReadRecord:
     """A record: `steps` in the writer's order."""
 
     slot: Slot | None
@@ -163,7 +163,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Default:
+class ReadDefault:
     """A value the writer does not have, as Avro bytes under the reader's own type."""
 
     data: bytes
@@ -176,17 +176,17 @@ class Default:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class ReadItems:
     """An array, or a map when there is a `key`; `floor` is the least number of bytes an entry takes."""
 
     slot: Slot | None
-    key: Text | None
+    key: ReadBytes | None
     item: Step
-    floor: int
+    least_entry_size: int
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class RefuseValue:
     """A branch or an item the reader has no place for: an error when a record has it."""
 
     slot: Slot | None
@@ -194,7 +194,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class ReadUnion:
     """The writer's union: an index, then the step it names."""
 
     slot: Slot | None
@@ -202,7 +202,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Beyond:
+class RequireEmpty:
     """Where a type inside itself would go deeper than the reader's columns: `step` reads an empty value, and fails for
     any other; `empty` are the integers that are written there, None where the writer has nothing empty."""
 
@@ -216,7 +216,7 @@ class Beyond:
 
 
 @dataclass(slots=True, eq=False)
-class Routine:
+class SkipRoutine:
     """How to read past a record that contains itself: its own `step` has a `Past` of the same routine in it.
 
     made is what the engine `python` keeps of it.
@@ -227,10 +227,10 @@ class Routine:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class CallSkip:
     """Read past a record by its routine."""
 
-    routine: Routine
+    routine: SkipRoutine
 
     @property
     def slot(self) -> None:
@@ -238,49 +238,49 @@ class Past:
         return
 
 
-MOST_LEVELS: Final = 100
+MAX_SKIP_DEPTH: Final = 100
 """Routines inside each other while one record is read past: bounds the memory, and the stack, that data can take."""
 
 Step: TypeAlias = (
-    Number
-    | Text
-    | Unscaled
-    | Symbol
-    | Nothing
-    | Member
-    | Group
-    | Default
-    | Repeat
-    | Unreadable
-    | Branch
-    | Beyond
-    | Past
+    ReadNumber
+    | ReadBytes
+    | ReadDecimal
+    | ReadEnum
+    | ReadNull
+    | ReadMember
+    | ReadRecord
+    | ReadDefault
+    | ReadItems
+    | RefuseValue
+    | ReadUnion
+    | RequireEmpty
+    | CallSkip
 )
 
 
-def floor(step: Step) -> int:
+def least_size(step: Step) -> int:
     """The least number of bytes the step can consume."""
     match step:
-        case Number(wire=wire):
-            return {Wire.FLOAT: 4, Wire.DOUBLE: 8}.get(wire, 1)
-        case Text(size=size):
+        case ReadNumber(wire=wire):
+            return {NumberEncoding.FLOAT: 4, NumberEncoding.DOUBLE: 8}.get(wire, 1)
+        case ReadBytes(size=size):
             return 1 if size is None else size
-        case Unscaled(size=size):
+        case ReadDecimal(size=size):
             return 2 if size is None else size
-        case Group(steps=steps):
-            return sum(floor(each) for each in steps)
-        case Nothing() | Default():
+        case ReadRecord(steps=steps):
+            return sum(least_size(each) for each in steps)
+        case ReadNull() | ReadDefault():
             return 0
-        case Member(step=step) | Beyond(step=step):
-            return floor(step)
-        case Branch(steps=steps):
-            return 1 + min(floor(each) for each in steps)
+        case ReadMember(step=step) | RequireEmpty(step=step):
+            return least_size(step)
+        case ReadUnion(steps=steps):
+            return 1 + min(least_size(each) for each in steps)
         case _:
             # a record that contains itself does so in a union, array or map, which takes a byte at least
             return 1
 
 
-def options(branch: Branch) -> list[tuple[int, Step, Slot | None]]:
+def writing_options(branch: ReadUnion) -> list[tuple[int, Step, Slot | None]]:
     """For writing: (index, step, the slot that is not null when a row takes the branch), null last.
 
     Of several branches with one slot (int and long in one column) only the widest is of use.
@@ -288,15 +288,17 @@ def options(branch: Branch) -> list[tuple[int, Step, Slot | None]]:
     by_slot: dict[Slot | None, tuple[int, Step, Slot | None]] = {}
     for number, step in enumerate(branch.steps):
         match step:
-            case Unreadable():
+            case RefuseValue():
                 continue
-            case Nothing():
+            case ReadNull():
                 slot = None
-            case Member():
+            case ReadMember():
                 slot = step.step.slot
             case _:
                 slot = step.slot
         held = by_slot.get(slot)
-        if held is None or (isinstance(step, Number) and isinstance(held[1], Number) and step.wire > held[1].wire):
+        if held is None or (
+            isinstance(step, ReadNumber) and isinstance(held[1], ReadNumber) and step.wire > held[1].wire
+        ):
             by_slot[slot] = (number, step, slot)
     return sorted(by_slot.values(), key=lambda option: option[2] is None)

@@ -14,25 +14,25 @@ import msgspec
 from stele.errors import Invalid
 from stele.formats.avro.model import AvroArray, AvroField, AvroMap, AvroRecord, AvroSchema, AvroType, AvroUnion
 
-MOST_RECURSION = 32
+MAX_RECURSION = 32
 """Levels that can be asked for; nesting and number of columns have limits of their own."""
-MOST_FIELDS = 10_000
+MAX_FIELDS = 10_000
 """Fields at all levels together: with two fields of its own type, a record doubles at each."""
 
 
-class Shortened(AvroRecord, frozen=True, eq=False):
+class TruncatedRecord(AvroRecord, frozen=True, eq=False):
     """A record without those of its fields that would go deeper; their types are as they were."""
 
     deeper: tuple[AvroField, ...] = ()
 
 
-class Pruned(AvroUnion, frozen=True, eq=False):
+class TruncatedUnion(AvroUnion, frozen=True, eq=False):
     """A union without those of its branches that would go deeper."""
 
     deeper: tuple[AvroType, ...] = ()
 
 
-class _Left(Enum):
+class Remainder(Enum):
     """What is left of a type that is no type any more."""
 
     NOTHING = auto()
@@ -43,19 +43,19 @@ class _Left(Enum):
 
 def check_recursion(levels: int) -> int:
     """The number of levels. Raises `Invalid` for one that nobody can ask for."""
-    if isinstance(levels, bool) or not isinstance(levels, int) or not 0 <= levels <= MOST_RECURSION:
-        raise Invalid(f"recursion is a number of levels from 0 to {MOST_RECURSION}, not {levels!r}")
+    if isinstance(levels, bool) or not isinstance(levels, int) or not 0 <= levels <= MAX_RECURSION:
+        raise Invalid(f"recursion is a number of levels from 0 to {MAX_RECURSION}, not {levels!r}")
     return levels
 
 
-def unrolled(schema: AvroSchema, levels: int) -> AvroSchema:
+def unroll_schema(schema: AvroSchema, levels: int) -> AvroSchema:
     """The schema with records that contain themselves at most so often; itself when there are none.
 
     Raises `Invalid` for a type that contains itself when no levels are asked for, or that has no finite value, or that
     unfolds to too many fields.
     """
     check_recursion(levels)
-    endless = _endless(schema.root)
+    endless = _find_recursive(schema.root)
     if endless is None:
         return schema
     if not levels:
@@ -63,13 +63,13 @@ def unrolled(schema: AvroSchema, levels: int) -> AvroSchema:
             f"{endless.name} contains itself, and a table cannot be nested without end: say how many levels are "
             "columns, recursion=1 or more"
         )
-    made = _Unroller(levels).type(schema.root)
-    if isinstance(made, _Left):
+    made = _Unroller(levels).unroll_type(schema.root)
+    if isinstance(made, Remainder):
         raise Invalid(f"{endless.name} contains itself and has no value that ends")
     return msgspec.structs.replace(schema, root=made)
 
 
-def _parts(node: AvroType) -> tuple[AvroType, ...]:
+def _child_types(node: AvroType) -> tuple[AvroType, ...]:
     match node:
         case AvroRecord():
             return tuple(field.type for field in node.fields)
@@ -82,7 +82,7 @@ def _parts(node: AvroType) -> tuple[AvroType, ...]:
     return ()
 
 
-def _endless(root: AvroType) -> AvroRecord | None:
+def _find_recursive(root: AvroType) -> AvroRecord | None:
     """A record that contains itself, the first there is; without recursion, as schemas may be deep."""
     done: set[int] = set()
     open_: set[int] = set()
@@ -100,7 +100,7 @@ def _endless(root: AvroType) -> AvroRecord | None:
                 continue
             open_.add(id(node))
             ways.append((node, True))
-        ways += [(part, False) for part in _parts(node)]
+        ways += [(part, False) for part in _child_types(node)]
     return None
 
 
@@ -110,51 +110,53 @@ class _Unroller:
         self._inside: list[AvroRecord] = []
         self._fields = 0
 
-    def type(self, node: AvroType) -> AvroType | _Left:
+    def unroll_type(self, node: AvroType) -> AvroType | Remainder:
         """A type at one place, or what is left of it."""
         match node:
             case AvroRecord():
-                return self._record(node)
+                return self._unroll_record(node)
             case AvroArray():
-                items = self.type(node.items)
-                return _Left.EMPTY if isinstance(items, _Left) else msgspec.structs.replace(node, items=items)
+                items = self.unroll_type(node.items)
+                return Remainder.EMPTY if isinstance(items, Remainder) else msgspec.structs.replace(node, items=items)
             case AvroMap():
-                values = self.type(node.values)
-                return _Left.EMPTY if isinstance(values, _Left) else msgspec.structs.replace(node, values=values)
+                values = self.unroll_type(node.values)
+                return (
+                    Remainder.EMPTY if isinstance(values, Remainder) else msgspec.structs.replace(node, values=values)
+                )
             case AvroUnion():
-                return self._union(node)
+                return self._unroll_union(node)
         return node
 
-    def _record(self, node: AvroRecord) -> AvroRecord | _Left:
+    def _unroll_record(self, node: AvroRecord) -> AvroRecord | Remainder:
         if sum(each is node for each in self._inside) > self._levels:
-            return _Left.NOTHING
+            return Remainder.NOTHING
         self._inside.append(node)
-        made = self._members(node)
+        made = self._unroll_branches(node)
         self._inside.pop()
         return made
 
-    def _members(self, node: AvroRecord) -> AvroRecord | _Left:
+    def _unroll_branches(self, node: AvroRecord) -> AvroRecord | Remainder:
         kept, deeper = [], []
         for field in node.fields:
             self._fields += 1
-            if self._fields > MOST_FIELDS:
-                raise Invalid(f"unrolled, the schema has more than {MOST_FIELDS} fields: ask for fewer levels")
-            type_ = self.type(field.type)
-            if type_ is _Left.NOTHING:
-                return _Left.NOTHING
-            if type_ is _Left.EMPTY:
+            if self._fields > MAX_FIELDS:
+                raise Invalid(f"unrolled, the schema has more than {MAX_FIELDS} fields: ask for fewer levels")
+            type_ = self.unroll_type(field.type)
+            if type_ is Remainder.NOTHING:
+                return Remainder.NOTHING
+            if type_ is Remainder.EMPTY:
                 deeper.append(field)
             else:
                 kept.append(msgspec.structs.replace(field, type=type_))
         rest = {name: getattr(node, name) for name in ("name", "doc", "aliases", "error", "props")}
         by_name = {field.name: field for field in kept}
-        return Shortened(**rest, fields=tuple(kept), by_name=by_name, deeper=tuple(deeper))
+        return TruncatedRecord(**rest, fields=tuple(kept), by_name=by_name, deeper=tuple(deeper))
 
-    def _union(self, node: AvroUnion) -> AvroUnion | _Left:
-        made = [(branch, self.type(branch)) for branch in node.branches]
-        kept = tuple(type_ for _, type_ in made if not isinstance(type_, _Left))
-        deeper = tuple(branch for branch, type_ in made if isinstance(type_, _Left))
+    def _unroll_union(self, node: AvroUnion) -> AvroUnion | Remainder:
+        made = [(branch, self.unroll_type(branch)) for branch in node.branches]
+        kept = tuple(type_ for _, type_ in made if not isinstance(type_, Remainder))
+        deeper = tuple(branch for branch, type_ in made if isinstance(type_, Remainder))
         if deeper and all(type_.kind == "null" for type_ in kept):
-            empty = kept or any(type_ is _Left.EMPTY for _, type_ in made)
-            return _Left.EMPTY if empty else _Left.NOTHING
-        return Pruned(kept, deeper=deeper)
+            empty = kept or any(type_ is Remainder.EMPTY for _, type_ in made)
+            return Remainder.EMPTY if empty else Remainder.NOTHING
+        return TruncatedUnion(kept, deeper=deeper)

@@ -34,7 +34,7 @@ from stele.spark.pipeline.routes import (
 )
 from stele.spark.registry.clients import RegistryLike, get_client, retry_unavailable
 from stele.spark.registry.snapshot import PinnedSchemas, pin_schemas
-from stele.spark.wires import Prefix, wire_named
+from stele.spark.wires import Prefix, get_wire
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -110,7 +110,7 @@ class BatchClassifier:
 
     def __init__(self, config: PipelineConfig, registry: RegistryLike, stop: Event) -> None:
         self._config, self._registry, self._stop = config, registry, stop
-        self._label = wire_named(config.source.wire).id_label
+        self._label = get_wire(config.source.wire).id_label
 
     def pin_routes(self) -> tuple[PinnedRoute, ...]:
         """The routes with the newest versions of their subjects; a registry that is being restarted is waited for."""
@@ -205,7 +205,7 @@ class BatchClassifier:
         Tasks do not ask again for a while; and an id may be registered while a batch is judged.
         """
         registry = self._registry
-        if isinstance(registry, SchemaSnapshot) or not isinstance(wire_named(self._config.source.wire), Prefix):
+        if isinstance(registry, SchemaSnapshot) or not isinstance(get_wire(self._config.source.wire), Prefix):
             return None
         context = split_subject(routes[0].pinned.subject).context
         found: list[ResolvedSchema] = []

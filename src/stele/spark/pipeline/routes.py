@@ -17,7 +17,7 @@ from stele.spark.pipeline.raw_records import RAW
 from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas
-from stele.spark.wires import wire_named
+from stele.spark.wires import get_wire
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -99,7 +99,7 @@ def version_column(pinned: PinnedSchemas, name: Column) -> Column:
 
 def id_type(config: PipelineConfig) -> DataType:
     """The type of what names a record's schema."""
-    return to_spark_types([wire_named(config.source.wire).id_type])[0]
+    return to_spark_types([get_wire(config.source.wire).id_type])[0]
 
 
 def schema_names(schema: ResolvedSchema) -> list[str]:
@@ -139,7 +139,7 @@ class RouteGroup:
             tuple(ReadTarget(route.config.table, route.pinned, route.config.message) for route in self.routes),
             registry,
             config.engine,
-            wire_named(source.wire),
+            get_wire(source.wire),
             source.rules,
             several=len(self.routes) > 1,
             topic=self.topic,

@@ -15,7 +15,7 @@ from stele.spark.failures import find_cause
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.registry.clients import RegistryLike, as_picklable
-from stele.spark.session import local_session, need_spark
+from stele.spark.session import local_session, require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -208,7 +208,7 @@ def _set_trigger(writer: DataStreamWriter, config: PipelineConfig) -> DataStream
 
 def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSession | None:
     """The session given, or the active one; None where one is to be made. Raises `NotInstalled`, `Invalid`."""
-    need_spark()
+    require_spark()
     from pyspark.sql import SparkSession
 
     found = spark or SparkSession.getActiveSession()

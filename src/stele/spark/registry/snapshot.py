@@ -61,7 +61,7 @@ def pin_schemas(
     patience   seconds a registry that does not answer is asked again
     Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `OSError` for a file that cannot be read.
     """
-    snapshot = _snapshot(registry, subject, patience)
+    snapshot = _load_snapshot(registry, subject, patience)
     if isinstance(reader, str) and reader.isdecimal():
         reader = int(reader)
     if isinstance(reader, int) or reader == "latest":
@@ -76,7 +76,7 @@ def pin_schemas(
     return PinnedSchemas(subject, snapshot, resolve_references(registry, reader, split_subject(subject).context))
 
 
-def _snapshot(registry: RegistryLike, subject: str, patience: float) -> SchemaSnapshot:
+def _load_snapshot(registry: RegistryLike, subject: str, patience: float) -> SchemaSnapshot:
     if isinstance(registry, SchemaSnapshot):
         return registry
     if not subject:

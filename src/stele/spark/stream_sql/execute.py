@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import Invalid
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.stream_sql import insert
 from stele.spark.stream_sql.options import OptionInvalid
 from stele.spark.stream_sql.parser import parse_statement
@@ -62,7 +62,7 @@ def script(spark: SparkSession, text: str) -> list[DataFrame]:
 
 def run_statement(spark: SparkSession, piece: StatementText, args: Mapping[str, Any] | None = None) -> DataFrame:
     """Run one statement; see `sql`."""
-    need_spark()
+    require_spark()
     statement = parse_statement(piece)
     try:
         match statement:

@@ -269,7 +269,7 @@ def _parse_subjects(name: str, said: _MergedOptions) -> tuple[str, ...]:
 
 def _make_connector(name: str, said: _MergedOptions, wire: str) -> Connector:
     """Return the connector for the records. Raises `Invalid` when no option names a place."""
-    from stele.spark.wires import wire_named
+    from stele.spark.wires import get_wire
 
     passed = said.passed["option."]
     column, headers = said.get("column", "value"), said.get("headers")
@@ -296,7 +296,7 @@ def _make_connector(name: str, said: _MergedOptions, wire: str) -> Connector:
         raise Invalid(f"nothing says where the records of {name!r} are: give the option topic, path, table or source")
     if not said.get("bootstrap"):
         raise said.wrong("topic", "needs a broker: give the option bootstrap or set stele.bootstrap = 'host:9092'")
-    with_headers = bool(headers) or wire_named(wire).needs_headers
+    with_headers = bool(headers) or get_wire(wire).needs_headers
     return KafkaConnector(
         said.get("topic"),
         said.get("bootstrap"),

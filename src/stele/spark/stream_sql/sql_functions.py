@@ -24,7 +24,7 @@ from stele.spark.datasource import add_source
 from stele.spark.functions import to_spark_types
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import pin_schemas
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -65,13 +65,9 @@ def register_sql_functions(
         readers: Subjects by the name of the function that decodes their records. A bad record is null; the function
             with `_error` after its name returns the reason.
         writers: Subjects by the name of the function that encodes a struct of columns by the newest version.
-        wire: As for `from_registry`.
-        message: As for `from_registry`.
-        rules: As for `from_registry`.
-        engine: As for `from_registry`.
-        patience: As for `from_registry`.
+        wire, message, rules, engine, patience: As for `from_registry`.
     """
-    need_spark()
+    require_spark()
     from stele.spark.decode.planning import plan_read, plan_write
 
     registry = as_picklable(registry)

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from stele.errors import AlreadyExists, NotFound
 from stele.spark.registry.clients import RegistryLike
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.stream_sql.query_rewrite import STREAMING
 from stele.spark.stream_sql.statements import RequestedColumn
 from stele.spark.stream_sql.stream import DEAD, RegisteredStream, StreamTables, make_stream
@@ -78,7 +78,7 @@ def create_stream(
 
     Raises `AlreadyExists`, `OptionInvalid`, `ColumnInvalid`, and what `Stream.made` raises.
     """
-    need_spark()
+    require_spark()
     known = _STREAMS.setdefault(spark, {})
     held = known.get(name.lower())
     if held is not None and if_not_exists:

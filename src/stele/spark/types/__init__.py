@@ -28,9 +28,9 @@ from stele.errors import CannotConvert
 from stele.formats.capabilities import FromModel, ToModel
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.registry import get_format
-from stele.spark.session import need_spark
-from stele.spark.types.from_model import Shaper
-from stele.spark.types.to_model import Reader
+from stele.spark.session import require_spark
+from stele.spark.types.from_model import StructBuilder
+from stele.spark.types.to_model import ModelBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -44,9 +44,9 @@ def to_spark(model: Model) -> tuple[StructType, list[Loss]]:
 
     Raises `TooLarge` past 10 000 columns or 64 levels, `CannotConvert` for a model that is not sound, `NotInstalled`.
     """
-    need_spark()
-    shaper = Shaper(model)
-    return shaper.root(), shaper.losses
+    require_spark()
+    shaper = StructBuilder(model)
+    return shaper.build_root(), shaper.losses
 
 
 def from_spark(struct: StructType, *, name: str = ROOT_NAME) -> tuple[Model, list[Loss]]:
@@ -55,8 +55,8 @@ def from_spark(struct: StructType, *, name: str = ROOT_NAME) -> tuple[Model, lis
     Raises `TooLarge` past 10 000 columns or 64 levels, `CannotConvert` for two columns of one name and for types that
     no schema language knows (geometry), `NotInstalled`.
     """
-    need_spark()
-    reader = Reader()
+    require_spark()
+    reader = ModelBuilder()
     return reader.model(struct, name), reader.losses
 
 
@@ -73,8 +73,8 @@ def spark_schema(
     found = get_format(format)
     if not isinstance(found, ToModel):
         raise CannotConvert(f"schemas of the format {found.name!r} cannot be converted")
-    given = {label: _bytes(document) for label, document in (references or {}).items()}
-    parsed: Any = found.parse(_bytes(text), given)
+    given = {label: _to_bytes(document) for label, document in (references or {}).items()}
+    parsed: Any = found.parse(_to_bytes(text), given)
     model, losses = found.to_model(parsed)
     struct, more = to_spark(model)
     return struct, [*losses, *more]
@@ -98,5 +98,5 @@ def schema_for(
     return text.decode(), [*losses, *more]
 
 
-def _bytes(text: str | bytes) -> bytes:
+def _to_bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text

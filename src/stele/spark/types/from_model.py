@@ -21,7 +21,7 @@ from stele.formats.conversion.model import (
     Union,
 )
 from stele.spark.types.metadata import enum_note, fixed_note, metadata_of, note_of, record_note
-from stele.spark.types.scalars import model_of, spark_of
+from stele.spark.types.scalars import to_model_scalar, to_spark_scalar
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -38,7 +38,7 @@ def usual_name(record: str, field: str) -> str:
     return f"{record}.{field[:1].upper()}{field[1:]}"
 
 
-class Shaper:
+class StructBuilder:
     """Makes columns of fields and reports what they do not say."""
 
     def __init__(self, model: Model) -> None:
@@ -47,25 +47,25 @@ class Shaper:
         self._depth = 0
         self.losses: list[Loss] = []
 
-    def _lose(self, path: str, what: str, why: str, *, data: bool = False) -> None:
+    def _add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
         self.losses.append(Loss(path, what, why, data))
 
-    def root(self) -> StructType:
+    def build_root(self) -> StructType:
         """The columns of the root; of one that is no record, the column `value`."""
         declared = self._model.types.get(self._model.root.name) if isinstance(self._model.root, TypeReference) else None
         if isinstance(declared, RecordType):
             if self._model.nullable:
-                self._lose("", "NULLABLE", "A row is never null.", data=True)
+                self._add_loss("", "NULLABLE", "A row is never null.", data=True)
             if self._model.constraints:
-                self._lose("", "CONSTRAINT", f"Nothing checks {', '.join(sorted(self._model.constraints))}.")
+                self._add_loss("", "CONSTRAINT", f"Nothing checks {', '.join(sorted(self._model.constraints))}.")
             if declared.doc or declared.aliases or self._model.doc:
-                self._lose("", "DOC", "The documentation and earlier names of the root have no place in a schema.")
-            return self._struct(declared, "", ())
-        self._lose("", "ROOT", "Rows have columns: the value is the only one, `value`.")
+                self._add_loss("", "DOC", "The documentation and earlier names of the root have no place in a schema.")
+            return self._build_struct(declared, "", ())
+        self._add_loss("", "ROOT", "Rows have columns: the value is the only one, `value`.")
         only = RecordField("value", self._model.root, self._model.nullable, constraints=self._model.constraints)
-        return self._struct(RecordType("Value", (only,)), "", ())
+        return self._build_struct(RecordType("Value", (only,)), "", ())
 
-    def _struct(self, record: RecordType, path: str, above: tuple[str, ...]) -> StructType:
+    def _build_struct(self, record: RecordType, path: str, above: tuple[str, ...]) -> StructType:
         from pyspark.sql.types import StructType
 
         self._left -= len(record.fields)
@@ -73,7 +73,7 @@ class Shaper:
             raise TooLarge(f"the schema has more than {MAX_COLUMNS} columns")
         if record.open:
             why = f"{record.name!r} takes members that it does not name; a struct has no place for them."
-            self._lose(path, "OPEN", why, data=True)
+            self._add_loss(path, "OPEN", why, data=True)
         if len({field.name for field in record.fields}) < len(record.fields):
             raise CannotConvert(f"{record.name} has two fields of one name")
         seen: dict[str, str] = {}
@@ -83,29 +83,31 @@ class Shaper:
             at = f"{path}.{field.name}" if path else field.name
             other = seen.setdefault(field.name.lower(), field.name)
             if other != field.name:
-                self._lose(at, "NAME", f"Spark tells {other!r} and {field.name!r} apart only when it is told to.")
-            fields.append(self._field(field, record.name, at, (*above, record.name), groups.get(field.name, "")))
+                self._add_loss(at, "NAME", f"Spark tells {other!r} and {field.name!r} apart only when it is told to.")
+            fields.append(self._build_field(field, record.name, at, (*above, record.name), groups.get(field.name, "")))
         for group in record.at_most_one:
-            self._lose(path, "ONEOF", f"That a row has at most one of {group or 'a group'!r} is not checked.")
+            self._add_loss(path, "ONEOF", f"That a row has at most one of {group or 'a group'!r} is not checked.")
         return StructType(fields)
 
-    def _field(self, field: RecordField, owner: str, path: str, above: tuple[str, ...], group: str) -> StructField:
+    def _build_field(
+        self, field: RecordField, owner: str, path: str, above: tuple[str, ...], group: str
+    ) -> StructField:
         from pyspark.sql.types import StructField
 
-        kind, note = self._type(field.type, usual_name(owner, field.name), path, above)
+        kind, note = self._build_type(field.type, usual_name(owner, field.name), path, above)
         nullable = field.nullable or (not field.required and field.default is ABSENT)
         notes: dict[str, Any] = {}
         if field.number is not None:
             notes["number"] = field.number
         if field.default is not ABSENT:
             notes["default"] = field.default
-            self._lose(path, "DEFAULT", "The default is kept as metadata; Spark does not fill it in.")
+            self._add_loss(path, "DEFAULT", "The default is kept as metadata; Spark does not fill it in.")
         if field.aliases:
             notes["aliases"] = list(field.aliases)
-            self._lose(path, "ALIAS", "Earlier names are kept as metadata; Spark does not look for them.")
+            self._add_loss(path, "ALIAS", "Earlier names are kept as metadata; Spark does not look for them.")
         if field.constraints:
             notes["constraints"] = dict(field.constraints)
-            self._lose(path, "CONSTRAINT", f"Nothing checks {', '.join(sorted(field.constraints))}.")
+            self._add_loss(path, "CONSTRAINT", f"Nothing checks {', '.join(sorted(field.constraints))}.")
         if not field.required:
             notes["required"] = False
         if nullable != field.nullable:
@@ -118,40 +120,40 @@ class Shaper:
 
     # --- types ------------------------------------------------------------------------------------------------------
 
-    def _type(self, kind: Type, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+    def _build_type(self, kind: Type, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
         """The type of a column, and the note without which it would come back as another one."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise TooLarge(f"{path[:200]}: structs, arrays and maps are nested deeper than {MAX_DEPTH} levels")
-        made = self._made(kind, usual, path, above)
+        made = self._build_unnoted_type(kind, usual, path, above)
         self._depth -= 1
         return made
 
-    def _made(self, kind: Type, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+    def _build_unnoted_type(self, kind: Type, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
         from pyspark.sql import types as t
 
         match kind:
             case Array():
-                item, note = self._type(kind.items, usual, f"{path}[]", above)
+                item, note = self._build_type(kind.items, usual, f"{path}[]", above)
                 return t.ArrayType(item, kind.nullable), None if note is None else {"items": note}
             case Map():
-                return self._map(kind, usual, path, above)
+                return self._build_map(kind, usual, path, above)
             case TypeReference():
-                return self._named(kind.name, usual, path, above)
+                return self._build_named(kind.name, usual, path, above)
             case Union():
-                return self._union(kind, usual, path, above)
-        made, losses = spark_of(kind, path)
+                return self._build_union(kind, usual, path, above)
+        made, losses = to_spark_scalar(kind, path)
         self.losses += losses
-        plain = model_of(made, path)
+        plain = to_model_scalar(made, path)
         return made, None if plain is not None and plain[0] == kind else note_of(kind)
 
-    def _map(self, kind: Map, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+    def _build_map(self, kind: Map, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
         from pyspark.sql import types as t
 
-        value, note = self._type(kind.values, usual, f"{path}{{}}", above)
-        key, key_note = self._type(kind.keys, usual, f"{path}{{}}.key", above)
+        value, note = self._build_type(kind.values, usual, f"{path}{{}}", above)
+        key, key_note = self._build_type(kind.keys, usual, f"{path}{{}}.key", above)
         if kind.keys.kind in {ScalarKind.ANY, ScalarKind.NULL}:
-            self._lose(path, "MAP", "No map has such keys: the column is a list of entries.")
+            self._add_loss(path, "MAP", "No map has such keys: the column is a list of entries.")
             entry = [
                 t.StructField("key", key, kind.keys.kind is ScalarKind.NULL),
                 t.StructField("value", value, kind.nullable),
@@ -160,35 +162,35 @@ class Shaper:
         notes = {"keys": key_note, "values": note}
         return t.MapType(key, value, kind.nullable), {k: v for k, v in notes.items() if v is not None} or None
 
-    def _named(self, name: str, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+    def _build_named(self, name: str, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
         from pyspark.sql import types as t
 
         item = self._model.types.get(name)
         if isinstance(item, Enumeration):
-            self._lose(path, "ENUM", "Any text fits the column where one of the symbols was demanded.")
+            self._add_loss(path, "ENUM", "Any text fits the column where one of the symbols was demanded.")
             return t.StringType(), enum_note(item)
         if isinstance(item, Fixed):
-            self._lose(path, "FIXED", f"Any number of bytes fits the column where {item.size} were demanded.")
+            self._add_loss(path, "FIXED", f"Any number of bytes fits the column where {item.size} were demanded.")
             return t.BinaryType(), fixed_note(item)
         if item is None:
             raise CannotConvert(f"{path}: the model has no type named {name!r}")
         if name in above:
             why = f"Spark has no types inside themselves: another {name!r} is kept as a variant."
-            self._lose(path, "RECURSION", why)
+            self._add_loss(path, "RECURSION", why)
             return t.VariantType(), {"recursive": name}
-        return self._struct(item, path, above), record_note(item, usual)
+        return self._build_struct(item, path, above), record_note(item, usual)
 
-    def _union(self, kind: Union, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+    def _build_union(self, kind: Union, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
         """A struct with a column for each option, of which one is not null."""
         from pyspark.sql import types as t
 
         self._left -= len(kind.options)
         if self._left < 0:
             raise TooLarge(f"the schema has more than {MAX_COLUMNS} columns")
-        self._lose(path, "UNION", "That exactly one column of the struct is not null is not checked.")
+        self._add_loss(path, "UNION", "That exactly one column of the struct is not null is not checked.")
         fields = []
         for index, option in enumerate(kind.options):
-            inner, note = self._type(option.type, f"{usual}{index + 1}", path, above)
+            inner, note = self._build_type(option.type, f"{usual}{index + 1}", path, above)
             metadata = metadata_of("", {} if note is None else {"type": note})
             fields.append(t.StructField(f"member{index}", inner, True, metadata))
         return t.StructType(fields), {"union": [option.name for option in kind.options]}

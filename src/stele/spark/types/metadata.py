@@ -101,7 +101,7 @@ def type_in(note: Any) -> Type | None:
 def enum_note(item: Enumeration) -> dict[str, Any]:
     """The note for an enumeration, whose column is text."""
     symbols = [[symbol.name, symbol.number, symbol.doc] for symbol in item.symbols]
-    return {"enum": {"name": item.name, "symbols": symbols, "default": item.default, **_head(item)}}
+    return {"enum": {"name": item.name, "symbols": symbols, "default": item.default, **_head_note(item)}}
 
 
 def enum_in(note: Any) -> Enumeration | None:
@@ -124,7 +124,7 @@ def enum_in(note: Any) -> Enumeration | None:
 
 def fixed_note(item: Fixed) -> dict[str, Any]:
     """The note for bytes of one length."""
-    return {"fixed": {"name": item.name, "size": item.size, **_head(item)}}
+    return {"fixed": {"name": item.name, "size": item.size, **_head_note(item)}}
 
 
 def fixed_in(note: Any) -> Fixed | None:
@@ -138,7 +138,7 @@ def fixed_in(note: Any) -> Fixed | None:
 
 def record_note(item: RecordType, usual: str) -> dict[str, Any] | None:
     """The note for a struct; None where the record has its usual name and nothing else to say."""
-    said = _head(item)
+    said = _head_note(item)
     if item.name != usual:
         said["name"] = item.name
     if item.open is not None:
@@ -146,7 +146,7 @@ def record_note(item: RecordType, usual: str) -> dict[str, Any] | None:
     return {"record": said} if said else None
 
 
-def _head(item: RecordType | Enumeration | Fixed) -> dict[str, Any]:
+def _head_note(item: RecordType | Enumeration | Fixed) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if item.doc:
         said["doc"] = item.doc

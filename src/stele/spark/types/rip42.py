@@ -47,7 +47,7 @@ PRIMITIVES: Final[dict[str, Type]] = {
 _NAMES = {kind: name for name, kind in PRIMITIVES.items()}
 
 
-def primitive(name: str) -> Type:
+def parse_primitive(name: str) -> Type:
     """The type of a name, in any case. Raises `CannotConvert` for a name that is none of them."""
     word = name.strip().upper()
     found = PRIMITIVES.get("FLOAT" if word == "FLOATE" else word)
@@ -58,7 +58,7 @@ def primitive(name: str) -> Type:
 
 def spark_type(name: str) -> DataType:
     """The Spark type. Raises `CannotConvert`, `NotInstalled`."""
-    columns, _ = to_spark(Model(primitive(name)))
+    columns, _ = to_spark(Model(parse_primitive(name)))
     return columns.fields[0].dataType
 
 
@@ -78,7 +78,7 @@ def from_spark_type(kind: DataType) -> str:
 
 def arrow_type(name: str) -> pa.DataType:
     """The Arrow type. Raises `CannotConvert`, `NotInstalled`."""
-    return _arrow_types()[_NAMES[primitive(name)]]
+    return _arrow_types()[_NAMES[parse_primitive(name)]]
 
 
 def from_arrow_type(kind: pa.DataType) -> str:

@@ -44,7 +44,7 @@ _LOST: Final = {
 _WHOLE: Final = {ScalarKind.UINT64: 20, ScalarKind.INTEGER: MAX_PRECISION}
 
 
-def spark_of(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
+def to_spark_scalar(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
     """The type of a column for a type without parts, and what it does not say."""
     from pyspark.sql import types as t
 
@@ -57,7 +57,7 @@ def spark_of(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
             made: DataType = getattr(t, _NAMES[kind.kind])()
             return made, losses
         case Decimal():
-            return _decimal(kind, path)
+            return _decimal_type(kind, path)
         case Timestamp():
             return (t.TimestampType() if kind.utc else t.TimestampNTZType()), _below_micro(kind.unit, path)
         case Duration(calendar=True):
@@ -71,7 +71,7 @@ def spark_of(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
     raise TypeError(type(kind).__name__)
 
 
-def _decimal(kind: Decimal, path: str) -> tuple[DataType, list[Loss]]:
+def _decimal_type(kind: Decimal, path: str) -> tuple[DataType, list[Loss]]:
     """A decimal where Spark has one wide enough, else text, which holds every number."""
     from pyspark.sql import types as t
 
@@ -88,7 +88,7 @@ def _below_micro(unit: TimeUnit, path: str) -> list[Loss]:
     return [Loss(path, "PRECISION", why, data=True)] if unit is TimeUnit.NANO else []
 
 
-def model_of(kind: DataType, path: str) -> tuple[Type, dict[str, Any], list[Loss]] | None:
+def to_model_scalar(kind: DataType, path: str) -> tuple[Type, dict[str, Any], list[Loss]] | None:
     """The type of a column without parts, constraints for its values, and what they do not say; None for others."""
     from pyspark.sql import types as t
 
@@ -96,10 +96,10 @@ def model_of(kind: DataType, path: str) -> tuple[Type, dict[str, Any], list[Loss
         case t.DecimalType():
             return Decimal(kind.precision, kind.scale), {}, []
         case t.VarcharType():
-            return Scalar(ScalarKind.STRING), {"maxLength": kind.length}, [_char(path, f"varchar({kind.length})")]
+            return Scalar(ScalarKind.STRING), {"maxLength": kind.length}, [_char_type(path, f"varchar({kind.length})")]
         case t.CharType():
             bounds = {"minLength": kind.length, "maxLength": kind.length}
-            return Scalar(ScalarKind.STRING), bounds, [_char(path, f"char({kind.length})")]
+            return Scalar(ScalarKind.STRING), bounds, [_char_type(path, f"char({kind.length})")]
         case t.StringType():
             why = "How texts are compared and sorted (the collation) is left out."
             return Scalar(ScalarKind.STRING), {}, [] if kind == t.StringType() else [Loss(path, "COLLATION", why)]
@@ -117,13 +117,13 @@ def model_of(kind: DataType, path: str) -> tuple[Type, dict[str, Any], list[Loss
             whole = (kind.startField, kind.endField) == (0, 3)
             return Duration(TimeUnit.MICRO), {}, [] if whole else [Loss(path, "INTERVAL", why)]
     if type(kind).__name__ == "TimeType":
-        return _time(kind, path)
+        return _time_type(kind, path)
     name = type(kind).__name__
     found = next((scalar for scalar, word in _NAMES.items() if word == name and scalar not in _LOST), None)
     return None if found is None else (Scalar(found), {}, [])
 
 
-def _time(kind: Any, path: str) -> tuple[Type, dict[str, Any], list[Loss]]:
+def _time_type(kind: Any, path: str) -> tuple[Type, dict[str, Any], list[Loss]]:
     unit = next((unit for unit, digits in _DIGITS.items() if digits == kind.precision), None)
     if unit is not None:
         return Time(unit), {}, []
@@ -131,5 +131,5 @@ def _time(kind: Any, path: str) -> tuple[Type, dict[str, Any], list[Loss]]:
     return Time(TimeUnit.MICRO), {}, [Loss(path, "PRECISION", why, data=kind.precision > 6)]
 
 
-def _char(path: str, word: str) -> Loss:
+def _char_type(path: str, word: str) -> Loss:
     return Loss(path, "CHAR", f"{word} is a string whose length is bounded.")

@@ -97,7 +97,7 @@ _IMPORTS: Final = "".join(
 )
 
 
-class Read(NamedTuple):
+class ReadSupport(NamedTuple):
     """How a type of a language comes to Spark: `from_registry` gives data that type, `spark_schema` says this one.
 
     Either is '' where there is none; losses are what `spark_schema` says is lost.
@@ -110,7 +110,7 @@ class Read(NamedTuple):
     losses: tuple[str, ...]
 
 
-class Written(NamedTuple):
+class WriteSupport(NamedTuple):
     """How a type of Spark is said in a language by `schema_for`, '' where it cannot be, and what is lost by that."""
 
     spark: str
@@ -119,37 +119,39 @@ class Written(NamedTuple):
     losses: tuple[str, ...]
 
 
-def reading() -> Iterator[Read]:
+def reading() -> Iterator[ReadSupport]:
     """A row for each type of each language. Raises `NotInstalled`."""
-    for format_name, name, text in _samples():
+    for format_name, name, text in _sample_schemas():
         try:
             struct, losses = spark_schema(format_name, text)
             said = struct["x"].dataType.simpleString() if "x" in struct.names else struct.simpleString()
             lost = tuple(dict.fromkeys(loss.what for loss in losses))
         except (CannotConvert, Invalid) as error:
             said, lost = "", (str(error),)
-        yield Read(format_name, name, _data_type(format_name, text), said, lost)
+        yield ReadSupport(format_name, name, _data_type(format_name, text), said, lost)
 
 
-def writing() -> Iterator[Written]:
+def writing() -> Iterator[WriteSupport]:
     """A row for each type of Spark in each language. Raises `NotInstalled`."""
     from pyspark.sql import types as t
 
-    for kind in _spark():
+    for kind in _spark_samples():
         struct = t.StructType([t.StructField("x", kind)])
         for format_name in ("avro", "protobuf", "json", "thrift"):
             try:
                 text, losses = schema_for(struct, format_name, name="r.Row")
             except CannotConvert as error:
-                yield Written(kind.simpleString(), format_name, "", (str(error),))
+                yield WriteSupport(kind.simpleString(), format_name, "", (str(error),))
                 continue
             found = get_format(format_name)
             fields = found.fields(found.parse(text.encode(), {}))
             said = next((field.type for field in fields if field.path.rpartition(".")[2] == "x"), "")
-            yield Written(kind.simpleString(), format_name, said, tuple(dict.fromkeys(loss.what for loss in losses)))
+            yield WriteSupport(
+                kind.simpleString(), format_name, said, tuple(dict.fromkeys(loss.what for loss in losses))
+            )
 
 
-def _samples() -> Iterator[tuple[str, str, str]]:
+def _sample_schemas() -> Iterator[tuple[str, str, str]]:
     """(format, word for the type, a schema with the one field x)."""
     for name, kind in _AVRO.items():
         yield "avro", name, json.dumps({"type": "record", "name": "R", "fields": [{"name": "x", "type": kind}]})
@@ -175,7 +177,7 @@ def _data_type(format_name: str, text: str) -> str:
     return named.get("x") or struct.simpleString()
 
 
-def _spark() -> list[DataType]:
+def _spark_samples() -> list[DataType]:
     from pyspark.sql import types as t
 
     plain = [

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from stele.errors import Invalid
 from stele.spark.wires.avro_single import SingleObject
 from stele.spark.wires.base import FrameParts, Framer, ResolvedId, Wire
-from stele.spark.wires.cloudevents import CloudEvents, of_mode
+from stele.spark.wires.cloudevents import CloudEvents, events_of_mode
 from stele.spark.wires.confluent import HeaderGuid, Prefix
 from stele.spark.wires.pravega import Pravega
 from stele.spark.wires.rocketmq import RocketMQ
@@ -41,11 +41,11 @@ __all__ = [
     "Unframed",
     "Wire",
     "WireLike",
-    "wire_named",
+    "get_wire",
 ]
 
 
-def wire_named(wire: WireLike) -> Wire:
+def get_wire(wire: WireLike) -> Wire:
     """The wire a word stands for. Raises `Invalid` naming the words there are."""
     if not isinstance(wire, str):
         return wire
@@ -56,42 +56,42 @@ def wire_named(wire: WireLike) -> Wire:
     return make(setting)
 
 
-def _prefix(setting: str) -> Wire:
+def _make_prefix(setting: str) -> Wire:
     if setting:
         raise Invalid(f"the wire 'confluent' has no setting {setting!r}")
     return Prefix()
 
 
-def _header(setting: str) -> Wire:
+def _make_header(setting: str) -> Wire:
     if setting not in {"", "key", "value"}:
         raise Invalid(f"the header is that of a key or of a value, not {setting!r}")
     return HeaderGuid("key" if setting == "key" else "value")
 
 
-def _rocketmq(setting: str) -> Wire:
+def _make_rocketmq(setting: str) -> Wire:
     if setting not in {"", "avro", "json"}:
         raise Invalid(f"the wire 'rocketmq' is for avro or json, not {setting!r}")
     return RocketMQ(setting or "avro")
 
 
-def _single(setting: str) -> Wire:
+def _make_single_object(setting: str) -> Wire:
     if setting:
         raise Invalid(f"the wire 'avro-single-object' has no setting {setting!r}")
     return SingleObject()
 
 
-def _unframed(setting: str) -> Wire:
+def _make_unframed(setting: str) -> Wire:
     if not setting.isdecimal():
         raise Invalid("unframed records need the id they were written with: 'unframed:7'")
     return Unframed(int(setting))
 
 
 _WORDS: Final[dict[str, Callable[[str], Wire]]] = {
-    "confluent": _prefix,
-    "confluent-header": _header,
+    "confluent": _make_prefix,
+    "confluent-header": _make_header,
     "pravega": Pravega,
-    "rocketmq": _rocketmq,
-    "avro-single-object": _single,
-    "cloudevents": lambda mode: of_mode(mode or "binary"),
-    "unframed": _unframed,
+    "rocketmq": _make_rocketmq,
+    "avro-single-object": _make_single_object,
+    "cloudevents": lambda mode: events_of_mode(mode or "binary"),
+    "unframed": _make_unframed,
 }

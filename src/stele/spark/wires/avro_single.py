@@ -46,10 +46,10 @@ class SingleObject:
         """See `Wire`."""
         wanted = bytes.fromhex(number)
         pinned = [*lookup.pinned.snapshot.schemas, lookup.pinned.reader]
-        found = _with(wanted, pinned)
+        found = _find_by_rabin(wanted, pinned)
         if found is None and lookup.subjects:
             fresh = lookup.query(("versions", number), lambda registry: registry.snapshot(subjects=lookup.subjects))
-            found = None if fresh is None else _with(wanted, fresh.schemas)
+            found = None if fresh is None else _find_by_rabin(wanted, fresh.schemas)
             if found is None:
                 lookup.remember_unknown(("versions", number))
         return None if found is None else ResolvedId(found)
@@ -59,7 +59,7 @@ class SingleObject:
         del message, registry
         if writer.schema_type != "AVRO":
             raise Invalid(f"single objects are Avro, the schema is {writer.schema_type}")
-        return SingleObjectFramer(_rabin(writer))
+        return SingleObjectFramer(_rabin_of(writer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +73,15 @@ class SingleObjectFramer:
         return prepend_frame(avro_single.frame(self.rabin, indexes), payloads), None
 
 
-def _with(rabin: bytes, schemas: Iterable[ResolvedSchema]) -> ResolvedSchema | None:
+def _find_by_rabin(rabin: bytes, schemas: Iterable[ResolvedSchema]) -> ResolvedSchema | None:
     for schema in schemas:
         try:
-            if schema.schema_type == "AVRO" and _rabin(schema) == rabin:
+            if schema.schema_type == "AVRO" and _rabin_of(schema) == rabin:
                 return schema
         except DataError:  # what does not parse has no fingerprint
             continue
     return None
 
 
-def _rabin(schema: ResolvedSchema) -> bytes:
+def _rabin_of(schema: ResolvedSchema) -> bytes:
     return AVRO.fingerprints(parse_avro(schema))["rabin"]

@@ -56,29 +56,29 @@ class CloudEvents:
         values = values.cast(pa.binary())
         if headers is not None and self.mode == "binary":
             found = [first_header(headers, prefix + "dataschema") for prefix in cloudevents.PREFIXES]
-            ids, said = read_ids(pc.if_else(values.is_valid(), pc.coalesce(*found), None), _uri, pa.string())
-            return FrameParts(ids, values, pc.coalesce(said, _missing(ids, values)))
-        events = [None if document is None else _read(document) for document in values.to_pylist()]
+            ids, said = read_ids(pc.if_else(values.is_valid(), pc.coalesce(*found), None), _read_uri, pa.string())
+            return FrameParts(ids, values, pc.coalesce(said, _missing_schema_errors(ids, values)))
+        events = [None if document is None else _read_event(document) for document in values.to_pylist()]
         ids = pa.array([event.dataschema or None if isinstance(event, cloudevents.Event) else None for event in events])
         payloads = [event.data if isinstance(event, cloudevents.Event) else None for event in events]
         said = pa.array([event if isinstance(event, str) else None for event in events], pa.string())
         ids = ids.cast(pa.string())
-        return FrameParts(ids, pa.array(payloads, pa.binary()), pc.coalesce(said, _missing(ids, values)))
+        return FrameParts(ids, pa.array(payloads, pa.binary()), pc.coalesce(said, _missing_schema_errors(ids, values)))
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
         named = cloudevents.parse_dataschema(number)
-        if named is None or not self._trusted(number, lookup.registry):
+        if named is None or not self._is_trusted(number, lookup.registry):
             return None
         if named.id is not None or named.guid is not None:
             key = named.id if named.id is not None else named.guid
             assert key is not None
             schema = lookup.find_schema(key)
         else:
-            schema = _version(named, lookup)
+            schema = _find_version(named, lookup)
         return None if schema is None else ResolvedId(schema, message="")
 
-    def _trusted(self, uri: str, registry: RegistryLike) -> bool:
+    def _is_trusted(self, uri: str, registry: RegistryLike) -> bool:
         if "://" not in uri and not uri.startswith("//"):
             return True
         bases = self.bases or (tuple(registry.split(",")) if isinstance(registry, str) else ())
@@ -125,26 +125,26 @@ class EventFramer:
         return payloads, pa.array(rows, HEADERS)
 
 
-def _read(document: bytes) -> cloudevents.Event | str:
+def _read_event(document: bytes) -> cloudevents.Event | str:
     try:
         return cloudevents.read_structured(document)
     except FrameError as error:
         return str(error)
 
 
-def _uri(value: bytes) -> str:
+def _read_uri(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
         raise FrameError("the dataschema in the record header is not UTF-8") from None
 
 
-def _missing(ids: Column, values: Column) -> Column:
+def _missing_schema_errors(ids: Column, values: Column) -> Column:
     lacks = pc.and_(ids.is_null(), values.is_valid())
     return pc.if_else(lacks, pa.scalar(_MISSING), pa.scalar(None, pa.string()))
 
 
-def _version(named: cloudevents.DataSchemaTarget, lookup: SchemaLookup) -> ResolvedSchema | None:
+def _find_version(named: cloudevents.DataSchemaTarget, lookup: SchemaLookup) -> ResolvedSchema | None:
     number: Version = "latest" if named.version == "latest" else int(named.version)
     try:
         return lookup.pinned.snapshot.resolve_version(named.subject, number)
@@ -153,7 +153,7 @@ def _version(named: cloudevents.DataSchemaTarget, lookup: SchemaLookup) -> Resol
         return lookup.query(question, lambda registry: registry.resolve_version(named.subject, number), NotFound)
 
 
-def of_mode(mode: str) -> CloudEvents:
+def events_of_mode(mode: str) -> CloudEvents:
     """Events of a mode by its word. Raises `Invalid`."""
     if mode not in {"binary", "structured"}:
         raise Invalid(f"events are binary or structured, not {mode!r}")

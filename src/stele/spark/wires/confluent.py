@@ -90,15 +90,15 @@ class HeaderGuid:
         found = first_header(headers, confluent.HEADER_NAMES[self.field])
         heads, rest = split_heads(values, 5)
         bare = found.is_null()
-        own, own_reasons = read_ids(found, _in_header, pa.string())
-        near, near_reasons = read_ids(heads.filter(bare), _in_front, pa.string())
-        places = _places(bare)
+        own, own_reasons = read_ids(found, _read_header_guid, pa.string())
+        near, near_reasons = read_ids(heads.filter(bare), _read_prefix_id, pa.string())
+        places = _positions_among(bare)
         payloads = pc.if_else(bare, rest, values.cast(pa.binary()))
         indexes = pc.fill_null(pc.binary_slice(found, _GUID_END, 1 << 31), b"")
         ids = pc.coalesce(own, near.take(places))
         reasons = pc.coalesce(own_reasons, near_reasons.take(places))
         gone = values.is_null()
-        return FrameParts(_blank(ids, gone), payloads, _blank(reasons, gone), pc.if_else(bare, None, indexes))
+        return FrameParts(_null_where(ids, gone), payloads, _null_where(reasons, gone), pc.if_else(bare, None, indexes))
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
@@ -127,22 +127,22 @@ class HeaderFramer:
         return payloads, one.take(pa.array([0] * len(payloads), pa.int64()))
 
 
-def _in_header(value: bytes) -> str:
+def _read_header_guid(value: bytes) -> str:
     frame = confluent.read_frame(b"", value)
     if not isinstance(frame.schema, UUID):
         raise FrameError("the record header holds no guid")
     return str(frame.schema)
 
 
-def _in_front(head: bytes) -> str:
+def _read_prefix_id(head: bytes) -> str:
     return str(confluent.unframe(head)[0])
 
 
-def _places(chosen: Column) -> Column:
+def _positions_among(chosen: Column) -> Column:
     """For each row its place among the chosen ones, null for the others."""
     counted = pc.subtract(pc.cumulative_sum(chosen.cast(pa.int64())), 1)
     return pc.if_else(chosen, counted, None)
 
 
-def _blank(column: Column, gone: Column) -> Column:
+def _null_where(column: Column, gone: Column) -> Column:
     return pc.if_else(gone, None, column)

@@ -109,9 +109,9 @@ class FrameNormalizer:
             number = self._numbers[key] = len(self._known)
             self._known.append((key, found))
         found = self._known[number][1]
-        return found, id_prefix(number) + self._indexes(found)
+        return found, id_prefix(number) + self._encode_indexes(found)
 
-    def _indexes(self, found: ResolvedId) -> bytes:
+    def _encode_indexes(self, found: ResolvedId) -> bytes:
         """Message indexes for payloads that come without."""
         if found.schema.schema_type.upper() != "PROTOBUF" or found.message is None:
             return b""

@@ -72,11 +72,11 @@ class Pravega:
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`. Raises `Invalid` beside a snapshot, which holds no encodings."""
-        _need_registry(lookup.registry)
+        _require_registry(lookup.registry)
         group = self.group or lookup.pinned.subject
         request = Request(
             "GET",
-            f"{_group(group)}/encodings/{number}",
+            f"{_group_path(group)}/encodings/{number}",
             json_decoder(_Encoding),
             build_query({"namespace": self.namespace or None}),
             cache_policy=CachePolicy.IMMUTABLE,
@@ -87,24 +87,24 @@ class Pravega:
             return None
         codec = found.codec_type.name
         unpack = partial(pravega.decompress, codec) if codec else None
-        return ResolvedId(_resolved(found.schema_info), found.schema_info.type, unpack, padded=bool(codec))
+        return ResolvedId(_to_resolved_schema(found.schema_info), found.schema_info.type, unpack, padded=bool(codec))
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`. The registry gives the encoding id; raises `NotFound` for a codec or schema the group lacks."""
-        _need_registry(registry)
+        _require_registry(registry)
         assert not isinstance(registry, SchemaSnapshot)
         own, client = parse_schema(writer), get_client(registry)
         group = self.group or writer.subject
         schema = {
             "type": message or own.parsed.type_name,
-            "serializationFormat": {"serializationFormat": _word(writer.schema_type)},
+            "serializationFormat": {"serializationFormat": _format_word(writer.schema_type)},
             "schemaData": b64encode(writer.text.encode()).decode(),
         }
         parameters = build_query({"namespace": self.namespace or None})
         version = client.send(
             Request(
                 "POST",
-                f"{_group(group)}/schemas/versions/find",
+                f"{_group_path(group)}/schemas/versions/find",
                 json_decoder(Any),
                 parameters,
                 encode_body(schema),
@@ -112,7 +112,7 @@ class Pravega:
             )
         )
         body = encode_body({"versionInfo": version, "codecType": self.codec})
-        route = f"{_group(group)}/encodings"
+        route = f"{_group_path(group)}/encodings"
         given = client.send(
             Request("PUT", route, json_decoder(_EncodingId), parameters, body, JSON, effect=Effect.WRITE)
         )
@@ -135,16 +135,16 @@ class PravegaFramer:
         return prepend_frame(pravega.frame(self.number, b""), payloads), None
 
 
-def _need_registry(registry: RegistryLike) -> None:
+def _require_registry(registry: RegistryLike) -> None:
     if isinstance(registry, SchemaSnapshot):
         raise Invalid("a snapshot holds no encodings: reading the Pravega wire needs the registry")
 
 
-def _group(name: str) -> str:
+def _group_path(name: str) -> str:
     return build_path("v1", "groups", name)
 
 
-def _resolved(schema: _Schema) -> ResolvedSchema:
+def _to_resolved_schema(schema: _Schema) -> ResolvedSchema:
     """The schema as a document; descriptors of Protobuf, which are no text, as base64."""
     try:
         text = schema.schema_data.decode()
@@ -153,7 +153,7 @@ def _resolved(schema: _Schema) -> ResolvedSchema:
     return ResolvedSchema(text, schema.serialization_format.serialization_format.upper())
 
 
-def _word(schema_type: str) -> str:
+def _format_word(schema_type: str) -> str:
     known = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "Json"}
     if schema_type not in known:
         raise Invalid(f"the Pravega wire has no word for the format {schema_type}")

@@ -55,7 +55,7 @@ class RocketMQ:
         if isinstance(lookup.registry, SchemaSnapshot):
             raise Invalid("a snapshot holds no record ids: reading the RocketMQ wire needs the registry")
         subject = self.subject or lookup.pinned.subject
-        route = f"{self._subject(subject)}/recordId/{number}/schema"
+        route = f"{self._subject_path(subject)}/recordId/{number}/schema"
         request = Request("GET", route, json_decoder(_Record), cache_policy=CachePolicy.IMMUTABLE, subject=subject)
         found = lookup.query((subject, number), lambda registry: registry.send(request), NotFound)
         return None if found is None else ResolvedId(ResolvedSchema(found.idl, found.type.upper()), message="")
@@ -66,7 +66,7 @@ class RocketMQ:
         if isinstance(registry, SchemaSnapshot):
             raise Invalid("a snapshot holds no record ids: writing the RocketMQ wire needs the registry")
         subject = self.subject or writer.subject
-        route = f"{self._subject(subject)}/schema/schema"
+        route = f"{self._subject_path(subject)}/schema/schema"
         found = get_client(registry).send(
             Request("POST", route, json_decoder(_Record), body=writer.text.encode(), media=JSON, subject=subject)
         )
@@ -75,7 +75,7 @@ class RocketMQ:
         frame = wire.frame_avro if self.form == "avro" else wire.frame_json
         return RocketMQFramer(frame(found.record_id, b""))
 
-    def _subject(self, subject: str) -> str:
+    def _subject_path(self, subject: str) -> str:
         where = ("cluster", self.cluster, "tenant", self.tenant, "subject", subject)
         return "/schema-registry/v1" + build_path(*where)
 

@@ -15,13 +15,13 @@ from stele.formats.avro import AVRO
 from stele.formats.avro.codec import AvroCodec
 
 
-def codec(writer: Any, reader: Any = None) -> AvroCodec:
+def make_codec(writer: Any, reader: Any = None) -> AvroCodec:
     """A codec for schemas given as JSON values."""
     parse = [AVRO.parse(json.dumps(value).encode(), {}) for value in (writer, reader) if value is not None]
     return AVRO.codec(*parse)
 
 
-def logical(kind: str, word: str, **more: Any) -> dict[str, Any]:
+def make_logical_type(kind: str, word: str, **more: Any) -> dict[str, Any]:
     """A type with a logical type."""
     return {"type": kind, "logicalType": word, **more}
 
@@ -40,15 +40,15 @@ MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123000, tzinfo=UTC)
         ("double", 1.5, "000000000000f83f"),
         ("string", "é", "04c3a9"),
         ("bytes", b"\x00", "0200"),
-        (logical("int", "date"), date(1969, 12, 31), "01"),
-        (logical("int", "time-millis"), time(0, 0, 1), "d00f"),
-        (logical("long", "timestamp-millis"), MOMENT, "a682fcf4be63"),
-        (logical("long", "local-timestamp-micros"), datetime(1970, 1, 1, 0, 0, 0, 1), "02"),  # noqa: DTZ001 - local
-        (logical("string", "uuid"), UUID_, "48" + str(UUID_).encode().hex()),
-        (logical("fixed", "uuid", name="U", size=16), UUID_, UUID_.hex),
-        (logical("bytes", "decimal", precision=4, scale=2), Decimal("-1.28"), "0280"),
-        (logical("bytes", "decimal", precision=4, scale=2), Decimal("1.28"), "040080"),
-        (logical("fixed", "decimal", precision=4, scale=2, name="D", size=3), Decimal("-0.01"), "ffffff"),
+        (make_logical_type("int", "date"), date(1969, 12, 31), "01"),
+        (make_logical_type("int", "time-millis"), time(0, 0, 1), "d00f"),
+        (make_logical_type("long", "timestamp-millis"), MOMENT, "a682fcf4be63"),
+        (make_logical_type("long", "local-timestamp-micros"), datetime(1970, 1, 1, 0, 0, 0, 1), "02"),  # noqa: DTZ001 - local
+        (make_logical_type("string", "uuid"), UUID_, "48" + str(UUID_).encode().hex()),
+        (make_logical_type("fixed", "uuid", name="U", size=16), UUID_, UUID_.hex),
+        (make_logical_type("bytes", "decimal", precision=4, scale=2), Decimal("-1.28"), "0280"),
+        (make_logical_type("bytes", "decimal", precision=4, scale=2), Decimal("1.28"), "040080"),
+        (make_logical_type("fixed", "decimal", precision=4, scale=2, name="D", size=3), Decimal("-0.01"), "ffffff"),
         ({"type": "array", "items": "int"}, [1, 2], "04020400"),
         ({"type": "map", "values": "int"}, {"a": 1}, "0202610200"),
         (["null", "int", "string"], "x", "040278"),
@@ -57,7 +57,7 @@ MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123000, tzinfo=UTC)
 )
 def test_known_bytes(schema: Any, datum: Any, data: str) -> None:
     """Values become the bytes the specification says, and come back."""
-    found = codec(schema)
+    found = make_codec(schema)
     assert found.validate(datum) == []
     assert found.encode(datum).hex() == data
     assert found.decode(found.encode(datum)) == datum
@@ -84,18 +84,18 @@ def test_known_bytes(schema: Any, datum: Any, data: str) -> None:
         ({"type": "map", "values": "int"}, {1: 2}),
         (["null", "int"], "x"),
         (["int", "string"], 1.5),
-        (logical("bytes", "decimal", precision=4, scale=2), Decimal("123.45")),
-        (logical("bytes", "decimal", precision=4, scale=2), Decimal("1.001")),
-        (logical("bytes", "decimal", precision=4, scale=2), Decimal("NaN")),
-        (logical("string", "uuid"), "no uuid"),
-        (logical("int", "date"), MOMENT),
-        (logical("long", "timestamp-millis"), MOMENT.replace(tzinfo=None)),
-        (logical("long", "local-timestamp-millis"), MOMENT),
+        (make_logical_type("bytes", "decimal", precision=4, scale=2), Decimal("123.45")),
+        (make_logical_type("bytes", "decimal", precision=4, scale=2), Decimal("1.001")),
+        (make_logical_type("bytes", "decimal", precision=4, scale=2), Decimal("NaN")),
+        (make_logical_type("string", "uuid"), "no uuid"),
+        (make_logical_type("int", "date"), MOMENT),
+        (make_logical_type("long", "timestamp-millis"), MOMENT.replace(tzinfo=None)),
+        (make_logical_type("long", "local-timestamp-millis"), MOMENT),
     ],
 )
 def test_misfits_are_refused_twice(schema: Any, datum: Any) -> None:
     """What does not fit is refused by encode and by validate, with a sentence."""
-    found = codec(schema)
+    found = make_codec(schema)
     assert len(found.validate(datum)) == 1
     with pytest.raises(EncodeError):
         found.encode(datum)
@@ -114,7 +114,7 @@ ORDER = {
 
 def test_paths() -> None:
     """Every problem has its path; encode names the first."""
-    found = codec(ORDER)
+    found = make_codec(ORDER)
     datum = {"id": "x", "items": [{}, {"k": None}], "typo": 1}
     assert found.validate(datum) == [
         "the record Order has no field 'typo'",
@@ -145,29 +145,29 @@ def test_paths() -> None:
         ({"type": "enum", "name": "E", "symbols": ["A"]}, "01", "no symbol -1"),
         ({"type": "array", "items": "int"}, "80808080080200", "beyond the end"),
         ({"type": "fixed", "name": "F", "size": 2}, "00", "end in the middle"),
-        (logical("bytes", "decimal", precision=2, scale=0), "040064", "more digits"),
-        (logical("string", "uuid"), "0261", "UUID"),
-        (logical("long", "timestamp-millis"), "feffffffffffffffff01", "out of range|too large"),
+        (make_logical_type("bytes", "decimal", precision=2, scale=0), "040064", "more digits"),
+        (make_logical_type("string", "uuid"), "0261", "UUID"),
+        (make_logical_type("long", "timestamp-millis"), "feffffffffffffffff01", "out of range|too large"),
     ],
 )
 def test_damaged_data(schema: Any, data: str, words: str) -> None:
     """Damage is an error with words that name it, never another value."""
     with pytest.raises(DecodeError, match=words):
-        codec(schema).decode(bytes.fromhex(data))
+        make_codec(schema).decode(bytes.fromhex(data))
 
 
-def fields(*named: tuple[str, Any], **more: Any) -> dict[str, Any]:
+def make_record(*named: tuple[str, Any], **more: Any) -> dict[str, Any]:
     """A record R with fields given as (name, type)."""
     return {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in named], **more}
 
 
 def test_resolution() -> None:
     """Promotion, reordering, dropped fields, aliases and fresh defaults."""
-    writer = fields(("a", "int"), ("gone", ["null", "string"]), ("old", "string"))
-    reader = fields(("new", "bytes"), ("a", ["null", "double"]), ("list", {"type": "array", "items": "int"}))
+    writer = make_record(("a", "int"), ("gone", ["null", "string"]), ("old", "string"))
+    reader = make_record(("new", "bytes"), ("a", ["null", "double"]), ("list", {"type": "array", "items": "int"}))
     reader["fields"][0]["aliases"] = ["old"]
     reader["fields"][2]["default"] = [7]
-    found = codec(writer, reader)
+    found = make_codec(writer, reader)
     data = found.encode({"a": 3, "gone": "x", "old": "é"})
     first = found.decode(data)
     assert first == {"new": "é".encode(), "a": 3.0, "list": [7]}
@@ -180,11 +180,11 @@ def test_resolution_of_enums_and_unions() -> None:
     """Unknown symbols take the reader's default or fail; a branch that fits nothing fails only when it is met."""
     writer = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
     lenient = {"type": "enum", "name": "E", "symbols": ["A"], "default": "A"}
-    assert codec(writer, lenient).decode(b"\x02") == "A"
+    assert make_codec(writer, lenient).decode(b"\x02") == "A"
     del lenient["default"]
     with pytest.raises(DecodeError, match="'B'"):
-        codec(writer, lenient).decode(b"\x02")
-    found = codec(["null", "string"], "string")
+        make_codec(writer, lenient).decode(b"\x02")
+    found = make_codec(["null", "string"], "string")
     assert found.decode(b"\x02\x02x") == "x"
     with pytest.raises(DecodeError, match="null cannot be read as string"):
         found.decode(b"\x00")
@@ -192,15 +192,15 @@ def test_resolution_of_enums_and_unions() -> None:
 
 def test_units_are_kept_when_resolving() -> None:
     """Milliseconds read as microseconds stay the same moment: the writer's unit counts."""
-    found = codec(logical("long", "timestamp-millis"), logical("long", "timestamp-micros"))
+    found = make_codec(make_logical_type("long", "timestamp-millis"), make_logical_type("long", "timestamp-micros"))
     assert found.decode(found.encode(MOMENT)) == MOMENT
 
 
 def test_branch_by_name() -> None:
     """Where data fit several branches, a pair of name and datum chooses."""
-    first, second = fields(("a", "int")), {**fields(("a", "int")), "name": "S"}
-    found = codec([first, second])
+    first, second = make_record(("a", "int")), {**make_record(("a", "int")), "name": "S"}
+    found = make_codec([first, second])
     assert found.encode({"a": 1}) == b"\x00\x02"
     assert found.encode(("S", {"a": 1})) == b"\x02\x02"
-    assert codec(["double", "int"]).encode(3) == b"\x02\x06"
-    assert codec(["double", "int"]).encode(("double", 3))[:1] == b"\x00"
+    assert make_codec(["double", "int"]).encode(3) == b"\x02\x06"
+    assert make_codec(["double", "int"]).encode(("double", 3))[:1] == b"\x00"

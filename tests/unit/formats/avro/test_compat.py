@@ -12,23 +12,23 @@ from stele.errors import UnknownRuleset
 from stele.formats.avro import AVRO
 
 
-def check(reader: Any, writer: Any, ruleset: str = "") -> list[Finding]:
+def check_schemas(reader: Any, writer: Any, ruleset: str = "") -> list[Finding]:
     """Compare two schemas given as JSON values."""
     first, second = (AVRO.parse(json.dumps(value).encode(), {}, strict=False) for value in (reader, writer))
     return AVRO.check(first, second, ruleset)
 
 
-def record(*fields: tuple[str, Any], **more: Any) -> dict[str, Any]:
+def make_record(*fields: tuple[str, Any], **more: Any) -> dict[str, Any]:
     """A record R with fields given as (name, type)."""
     return {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in fields], **more}
 
 
-def enum(*symbols: str, **more: Any) -> dict[str, Any]:
+def make_enum(*symbols: str, **more: Any) -> dict[str, Any]:
     """An enum E."""
     return {"type": "enum", "name": "E", "symbols": list(symbols), **more}
 
 
-def fixed(size: int, **more: Any) -> dict[str, Any]:
+def make_fixed(size: int, **more: Any) -> dict[str, Any]:
     """A fixed F."""
     return {"type": "fixed", "name": "F", "size": size, **more}
 
@@ -37,31 +37,36 @@ def fixed(size: int, **more: Any) -> dict[str, Any]:
     ("reader", "writer", "rule", "path"),
     [
         ("int", "long", "TYPE_MISMATCH", "/"),
-        (record(("a", "int")), record(), "READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0"),
-        (record(("a", enum("A", default="A"))), record(), "READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0"),
+        (make_record(("a", "int")), make_record(), "READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0"),
         (
-            record(("a", {"type": "array", "items": "int"})),
-            record(("a", {"type": "array", "items": "string"})),
+            make_record(("a", make_enum("A", default="A"))),
+            make_record(),
+            "READER_FIELD_MISSING_DEFAULT_VALUE",
+            "/fields/0",
+        ),
+        (
+            make_record(("a", {"type": "array", "items": "int"})),
+            make_record(("a", {"type": "array", "items": "string"})),
             "TYPE_MISMATCH",
             "/fields/0/type/items",
         ),
         (
-            record(("a", {"type": "map", "values": "int"})),
-            record(("a", {"type": "map", "values": "null"})),
+            make_record(("a", {"type": "map", "values": "int"})),
+            make_record(("a", {"type": "map", "values": "null"})),
             "TYPE_MISMATCH",
             "/fields/0/type/values",
         ),
-        (record(("a", "int")), record(("a", ["null", "int"])), "TYPE_MISMATCH", "/fields/0/type/0"),
+        (make_record(("a", "int")), make_record(("a", ["null", "int"])), "TYPE_MISMATCH", "/fields/0/type/0"),
         (["null", "int"], ["null", "string"], "MISSING_UNION_BRANCH", "/1"),
         (["null", "int"], "string", "MISSING_UNION_BRANCH", "/"),
-        (enum("A"), enum("A", "B"), "MISSING_ENUM_SYMBOLS", "/symbols"),
-        (fixed(4), fixed(8), "FIXED_SIZE_MISMATCH", "/size"),
-        (fixed(4), fixed(4, name="G"), "NAME_MISMATCH", "/name"),
+        (make_enum("A"), make_enum("A", "B"), "MISSING_ENUM_SYMBOLS", "/symbols"),
+        (make_fixed(4), make_fixed(8), "FIXED_SIZE_MISMATCH", "/size"),
+        (make_fixed(4), make_fixed(4, name="G"), "NAME_MISMATCH", "/name"),
     ],
 )
 def test_each_rule(reader: Any, writer: Any, rule: str, path: str) -> None:
     """Each rule is found once, at Java's path, with both sides, a reason and advice."""
-    (finding,) = check(reader, writer)
+    (finding,) = check_schemas(reader, writer)
     assert (finding.rule, finding.path, finding.level) == (rule, path, Severity.ERROR)
     assert finding.reader
     assert finding.writer
@@ -71,11 +76,11 @@ def test_each_rule(reader: Any, writer: Any, rule: str, path: str) -> None:
 
 def test_what_the_columns_say() -> None:
     """Missing symbols, sizes and names stand in the columns, so that a dialect can build its own message."""
-    (symbols,) = check(enum("A"), enum("C", "A", "B"))
+    (symbols,) = check_schemas(make_enum("A"), make_enum("C", "A", "B"))
     assert symbols.writer == "[B, C]"
-    (size,) = check(fixed(4), fixed(8))
+    (size,) = check_schemas(make_fixed(4), make_fixed(8))
     assert (size.reader, size.writer) == ("4", "8")
-    (name,) = check(fixed(4), fixed(4, name="n.G"))
+    (name,) = check_schemas(make_fixed(4), make_fixed(4, name="n.G"))
     assert (name.reader, name.writer) == ("F", "n.G")
 
 
@@ -87,30 +92,30 @@ def test_what_the_columns_say() -> None:
         ("bytes", "string"),
         (["string", "double"], "long"),
         ("long", ["int", "long"]),
-        (enum("A", default="A"), enum("A", "B")),
-        (record(aliases=["Old"]), record(name="Old")),
-        (record(namespace="a"), record(namespace="b")),
-        (record(), {**record(("x", "int")), "type": "error"}),
+        (make_enum("A", default="A"), make_enum("A", "B")),
+        (make_record(aliases=["Old"]), make_record(name="Old")),
+        (make_record(namespace="a"), make_record(namespace="b")),
+        (make_record(), {**make_record(("x", "int")), "type": "error"}),
     ],
 )
 def test_readable(reader: Any, writer: Any) -> None:
     """Promotions, unions, enum defaults, aliases, and names that differ in their namespace only."""
-    assert check(reader, writer) == []
+    assert check_schemas(reader, writer) == []
 
 
 def test_aliases_of_fields() -> None:
     """An alias finds the writer's field; two matches are one ambiguity, even in a branch that was tried in vain."""
-    new = record(("b", "int"))
+    new = make_record(("b", "int"))
     new["fields"][0]["aliases"] = ["a"]
-    assert check(new, record(("a", "int"))) == []
-    both = record(("a", "int"), ("b", "int"))
-    assert [finding.rule for finding in check(new, both)] == ["READER_FIELD_AMBIGUOUS"]
-    assert "READER_FIELD_AMBIGUOUS" in {finding.rule for finding in check(["null", new], both)}
+    assert check_schemas(new, make_record(("a", "int"))) == []
+    both = make_record(("a", "int"), ("b", "int"))
+    assert [finding.rule for finding in check_schemas(new, both)] == ["READER_FIELD_AMBIGUOUS"]
+    assert "READER_FIELD_AMBIGUOUS" in {finding.rule for finding in check_schemas(["null", new], both)}
 
 
 def test_nearest_branch_is_explained() -> None:
     """When a union has the right record with the wrong fields, the finding says what is wrong inside."""
-    (finding,) = check(["null", record(("a", "int"))], ["null", record(("a", "string"))])
+    (finding,) = check_schemas(["null", make_record(("a", "int"))], ["null", make_record(("a", "string"))])
     assert finding.rule == "MISSING_UNION_BRANCH"
     assert "TYPE_MISMATCH" in finding.why
     assert "/fields/0/type" in finding.why
@@ -118,17 +123,17 @@ def test_nearest_branch_is_explained() -> None:
 
 def test_shared_types_are_reported_once() -> None:
     """A broken type used by many fields is one finding."""
-    old = record(("a", fixed(4)), ("b", "F"), ("c", "F"))
-    new = record(("a", fixed(5)), ("b", "F"), ("c", "F"))
-    assert [finding.path for finding in check(new, old)] == ["/fields/0/type/size"]
+    old = make_record(("a", make_fixed(4)), ("b", "F"), ("c", "F"))
+    new = make_record(("a", make_fixed(5)), ("b", "F"), ("c", "F"))
+    assert [finding.path for finding in check_schemas(new, old)] == ["/fields/0/type/size"]
 
 
 def test_recursive_types() -> None:
     """A list compares with a list; a change inside the recursion is found."""
-    old = record(("value", "long"), ("next", ["null", "R"]))
-    new = record(("value", "int"), ("next", ["null", "R"]))
-    assert check(old, new) == []
-    assert {finding.path for finding in check(new, old)} >= {"/fields/0/type"}
+    old = make_record(("value", "long"), ("next", ["null", "R"]))
+    new = make_record(("value", "int"), ("next", ["null", "R"]))
+    assert check_schemas(old, new) == []
+    assert {finding.path for finding in check_schemas(new, old)} >= {"/fields/0/type"}
 
 
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
@@ -136,7 +141,7 @@ MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 DATE = {"type": "int", "logicalType": "date"}
 
 
-def decimal(precision: int, scale: int) -> dict[str, Any]:
+def make_decimal(precision: int, scale: int) -> dict[str, Any]:
     """A decimal on bytes."""
     return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
 
@@ -146,9 +151,9 @@ def decimal(precision: int, scale: int) -> dict[str, Any]:
     [
         (MICROS, MILLIS, True),
         (MILLIS, DATE, True),
-        (decimal(9, 3), decimal(9, 2), True),
-        (decimal(8, 2), decimal(9, 2), True),
-        (decimal(10, 2), decimal(9, 2), False),
+        (make_decimal(9, 3), make_decimal(9, 2), True),
+        (make_decimal(8, 2), make_decimal(9, 2), True),
+        (make_decimal(10, 2), make_decimal(9, 2), False),
         (MILLIS, "long", False),
         ("long", MILLIS, False),
         (["null", MICROS], ["null", MILLIS], True),
@@ -156,18 +161,18 @@ def decimal(precision: int, scale: int) -> dict[str, Any]:
 )
 def test_logical_types_only_warn(reader: Any, writer: Any, *, warned: bool) -> None:
     """A changed logical type is no error, as in Java, but a warning where values silently change."""
-    found = check(reader, writer)
+    found = check_schemas(reader, writer)
     assert [finding.rule for finding in found] == ["LOGICAL_TYPE_CHANGED"] * warned
     assert not any(finding.breaks for finding in found)
 
 
 def test_rulesets() -> None:
     """confluent equals avro; avro-ruby resolves equal decimals whatever holds them; others are unknown."""
-    held = {**fixed(4), "logicalType": "decimal", "precision": 9, "scale": 2}
-    assert check(decimal(9, 2), held, "avro")[0].breaks
-    assert check(decimal(9, 2), held, "confluent") == check(decimal(9, 2), held)
-    assert check(decimal(9, 2), held, "avro-ruby") == []
-    assert check(["null", record()], record(namespace="n"), "avro") == []
-    assert check(["null", record()], record(namespace="n"), "avro-ruby")[0].breaks
+    held = {**make_fixed(4), "logicalType": "decimal", "precision": 9, "scale": 2}
+    assert check_schemas(make_decimal(9, 2), held, "avro")[0].breaks
+    assert check_schemas(make_decimal(9, 2), held, "confluent") == check_schemas(make_decimal(9, 2), held)
+    assert check_schemas(make_decimal(9, 2), held, "avro-ruby") == []
+    assert check_schemas(["null", make_record()], make_record(namespace="n"), "avro") == []
+    assert check_schemas(["null", make_record()], make_record(namespace="n"), "avro-ruby")[0].breaks
     with pytest.raises(UnknownRuleset, match="confluent"):
-        check("int", "int", "strict")
+        check_schemas("int", "int", "strict")

@@ -37,33 +37,35 @@ LONG = Scalar(ScalarKind.INT64)
 TEXT = Scalar(ScalarKind.STRING)
 
 
-def read(schema: Any) -> tuple[Model, list[Loss]]:
+def read_model(schema: Any) -> tuple[Model, list[Loss]]:
     """The model of a schema given as a JSON value."""
     return AVRO.to_model(AVRO.parse(json.dumps(schema).encode(), {}))
 
 
-def written(model: Model) -> tuple[Any, list[Loss]]:
+def write_schema(model: Model) -> tuple[Any, list[Loss]]:
     """The schema of a model as a JSON value, seen to be valid."""
     text, losses = AVRO.from_model(model)
     AVRO.parse(text, {})
     return json.loads(text), losses
 
 
-def record(*fields: RecordField, **rest: Any) -> Model:
+def make_model(*fields: RecordField, **rest: Any) -> Model:
     """A model that is one record R."""
     return Model(TypeReference("R"), {"R": RecordType("R", fields, **rest)})
 
 
-def field(schema: Any, default: Any = ..., **rest: Any) -> tuple[RecordField, list[Loss]]:
+def write_field(schema: Any, default: Any = ..., **rest: Any) -> tuple[RecordField, list[Loss]]:
     """The only field of a record, and the losses."""
     given = {} if default is ... else {"default": default}
-    model, losses = read({"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, **given, **rest}]})
+    model, losses = read_model(
+        {"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, **given, **rest}]}
+    )
     found = model.types["R"]
     assert isinstance(found, RecordType)
     return found.fields[0], losses
 
 
-def whats(losses: list[Loss]) -> set[tuple[str, str, bool]]:
+def summarize_losses(losses: list[Loss]) -> set[tuple[str, str, bool]]:
     """(path, what, data) of each loss."""
     return {(loss.path, loss.what, loss.data) for loss in losses}
 
@@ -94,46 +96,46 @@ SAME: list[tuple[Any, Type]] = [
 @pytest.mark.parametrize(("schema", "kind"), SAME, ids=lambda value: str(value)[:40])
 def test_types_there_and_back(schema: Any, kind: Type) -> None:
     """A type both sides have is that type in either direction, without a loss."""
-    assert read(schema) == (Model(kind), [])
-    assert written(Model(kind)) == (schema, [])
+    assert read_model(schema) == (Model(kind), [])
+    assert write_schema(Model(kind)) == (schema, [])
 
 
 @pytest.mark.parametrize("name", ["timestamp-nanos", "local-timestamp-nanos"])
 def test_nanoseconds(name: str) -> None:
     """Nanoseconds are kept; that 64 bits of them do not reach far is said, for other languages reach further."""
     schema = {"type": "long", "logicalType": name}
-    model, losses = read(schema)
+    model, losses = read_model(schema)
     assert (model.root, losses) == (Timestamp(TimeUnit.NANO, utc=name[0] == "t"), [])
-    again, losses = written(model)
+    again, losses = write_schema(model)
     assert again == schema
-    assert whats(losses) == {("", "RANGE", True)}
+    assert summarize_losses(losses) == {("", "RANGE", True)}
 
 
 def test_duration() -> None:
     """A duration is one, whatever its fixed type was called; the name is lost."""
-    model, losses = read({"type": "fixed", "name": "Span", "size": 12, "logicalType": "duration"})
+    model, losses = read_model({"type": "fixed", "name": "Span", "size": 12, "logicalType": "duration"})
     assert model == Model(Duration(TimeUnit.MILLI, calendar=True))
-    assert whats(losses) == {("", "FIXED", False)}
+    assert summarize_losses(losses) == {("", "FIXED", False)}
     again = {"type": "fixed", "name": "duration", "size": 12, "logicalType": "duration"}
-    assert written(model) == (again, [])
-    twice = record(RecordField("a", model.root), RecordField("b", model.root))
-    assert written(twice)[0]["fields"][1]["type"] == "duration"
+    assert write_schema(model) == (again, [])
+    twice = make_model(RecordField("a", model.root), RecordField("b", model.root))
+    assert write_schema(twice)[0]["fields"][1]["type"] == "duration"
 
 
 @pytest.mark.parametrize("size", [16, 4])
 def test_logical_types_on_fixed(size: int) -> None:
     """A uuid or decimal on a fixed type is a uuid or decimal; that it was fixed is lost."""
     logical = {"logicalType": "uuid"} if size == 16 else {"logicalType": "decimal", "precision": 5}
-    model, losses = read({"type": "fixed", "name": "F", "size": size, **logical})
+    model, losses = read_model({"type": "fixed", "name": "F", "size": size, **logical})
     assert model.root == (Scalar(ScalarKind.UUID) if size == 16 else Decimal(5, 0))
-    assert whats(losses) == {("", "FIXED", False)}
+    assert summarize_losses(losses) == {("", "FIXED", False)}
 
 
 def test_logical_types_without_a_place() -> None:
     """A logical type the model does not have is carried as its raw value."""
-    model, losses = read({"type": "bytes", "logicalType": "big-decimal"})
+    model, losses = read_model({"type": "bytes", "logicalType": "big-decimal"})
     assert model.root == Scalar(ScalarKind.BYTES)
-    assert whats(losses) == {("", "LOGICAL_TYPE", False)}
+    assert summarize_losses(losses) == {("", "LOGICAL_TYPE", False)}
 
 
 @pytest.mark.parametrize(
@@ -148,10 +150,10 @@ def test_logical_types_without_a_place() -> None:
 )
 def test_nullable_fields(schema: Any, default: Any, again: Any) -> None:
     """Null is nullability, and stands where the default needs it when written again."""
-    found, losses = field(schema, default)
+    found, losses = write_field(schema, default)
     assert found.nullable
     assert losses == []
-    out, losses = written(record(found))
+    out, losses = write_schema(make_model(found))
     assert out["fields"][0] == {"name": "a", "type": again, **({} if default is ... else {"default": default})}
     assert losses == []
 
@@ -159,16 +161,16 @@ def test_nullable_fields(schema: Any, default: Any, again: Any) -> None:
 @pytest.mark.parametrize("schema", [["string", "null"], ["long", "null", "string"]])
 def test_order_of_null(schema: Any) -> None:
     """Null moves to the front where no default holds it at the end, and that is said."""
-    found, losses = field(schema)
-    assert whats(losses) == {("a", "UNION_ORDER", False)}
-    assert written(record(found))[0]["fields"][0]["type"][0] == "null"
+    found, losses = write_field(schema)
+    assert summarize_losses(losses) == {("a", "UNION_ORDER", False)}
+    assert write_schema(make_model(found))[0]["fields"][0]["type"][0] == "null"
 
 
 def test_odd_unions() -> None:
     """A union of one type is that type, one of null alone is null."""
-    assert whats(read(["int"])[1]) == {("", "UNION", False)}
-    assert read(["null"])[0] == Model(Scalar(ScalarKind.NULL), nullable=True)
-    assert written(Model(Scalar(ScalarKind.NULL), nullable=True)) == ("null", [])
+    assert summarize_losses(read_model(["int"])[1]) == {("", "UNION", False)}
+    assert read_model(["null"])[0] == Model(Scalar(ScalarKind.NULL), nullable=True)
+    assert write_schema(Model(Scalar(ScalarKind.NULL), nullable=True)) == ("null", [])
 
 
 def test_named_types_docs_and_aliases() -> None:
@@ -235,19 +237,19 @@ def test_names_without_namespace_are_found() -> None:
 )
 def test_defaults_there_and_back(schema: Any, raw: Any, plain: Any) -> None:
     """A default is in neutral JSON in the model, and in Avro's own notation in the schema."""
-    found, losses = field(schema, raw)
+    found, losses = write_field(schema, raw)
     assert (found.default, losses) == (plain, [])
-    model, _ = read({"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, "default": raw}]})
-    assert written(model)[0]["fields"][0]["default"] == raw
+    model, _ = read_model({"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, "default": raw}]})
+    assert write_schema(model)[0]["fields"][0]["default"] == raw
 
 
 def test_the_branch_of_the_default_leads() -> None:
     """The option a default belongs to is written first, where readers of old look for it."""
     kind = Union((UnionOption(LONG), UnionOption(TEXT)))
-    assert written(record(RecordField("a", kind, default="x")))[0]["fields"][0]["type"] == ["string", "long"]
-    found, losses = field(["long", "string"], "x")
+    assert write_schema(make_model(RecordField("a", kind, default="x")))[0]["fields"][0]["type"] == ["string", "long"]
+    found, losses = write_field(["long", "string"], "x")
     assert found.default == "x"
-    assert whats(losses) == {("a", "UNION_ORDER", False)}
+    assert summarize_losses(losses) == {("a", "UNION_ORDER", False)}
 
 
 @pytest.mark.parametrize(
@@ -260,16 +262,16 @@ def test_the_branch_of_the_default_leads() -> None:
 )
 def test_defaults_that_do_not_fit(given: RecordField, path: str) -> None:
     """A default that is none of the type is left out."""
-    out, losses = written(record(given))
+    out, losses = write_schema(make_model(given))
     assert "default" not in out["fields"][0]
-    assert whats(losses) == {(path, "DEFAULT", False)}
+    assert summarize_losses(losses) == {(path, "DEFAULT", False)}
 
 
 def test_what_avro_has_and_the_model_has_not() -> None:
     """Sort orders, unknown attributes and protocol errors are reported."""
     schema = {"type": "error", "name": "R", "owner": "me", "fields": [{"name": "a", "type": "int", "order": "ignore"}]}
-    _, losses = read(schema)
-    assert whats(losses) == {("", "ERROR", False), ("", "ATTRIBUTE", False), ("a", "ORDER", False)}
+    _, losses = read_model(schema)
+    assert summarize_losses(losses) == {("", "ERROR", False), ("", "ATTRIBUTE", False), ("a", "ORDER", False)}
 
 
 @pytest.mark.parametrize(
@@ -296,9 +298,9 @@ def test_what_avro_has_and_the_model_has_not() -> None:
 )
 def test_types_avro_does_not_have(kind: Type, schema: Any, loss: tuple[str, str, bool]) -> None:
     """The nearest type is written, and whether data are hurt by it is said."""
-    out, losses = written(Model(kind))
+    out, losses = write_schema(Model(kind))
     assert out == schema
-    assert whats(losses) == {loss}
+    assert summarize_losses(losses) == {loss}
 
 
 def test_names_avro_does_not_allow() -> None:
@@ -313,17 +315,17 @@ def test_names_avro_does_not_allow() -> None:
             "int": Enumeration("int", (EnumSymbol("ü"), EnumSymbol("_"), EnumSymbol("")), "ü"),
         },
     )
-    out, losses = written(model)
+    out, losses = write_schema(model)
     assert out["name"] == "_1st_thing"
     assert [inner["name"] for inner in out["fields"]] == ["a_b_2", "a_b", "e"]
     assert out["fields"][2]["type"]["symbols"] == ["__2", "_", "__3"]
-    assert whats(losses) == {
+    assert summarize_losses(losses) == {
         ("", "NAME", False),
         ("a-b", "NAME", True),
         ("e", "NAME", False),
         ("e", "SYMBOL", True),
     }
-    assert read(out) == (model, [])
+    assert read_model(out) == (model, [])
 
 
 def test_numbers_are_kept() -> None:
@@ -335,13 +337,13 @@ def test_numbers_are_kept() -> None:
             "E": Enumeration("E", (EnumSymbol("A", 1), EnumSymbol("B", 5))),
         },
     )
-    assert read(written(model)[0]) == (model, [])
+    assert read_model(write_schema(model)[0]) == (model, [])
 
 
 def test_members_that_may_be_missing() -> None:
     """A member that is missing is its default then, else null; where null says something else the two are mixed up."""
-    out, losses = written(
-        record(
+    out, losses = write_schema(
+        make_model(
             RecordField("a", LONG, required=False),
             RecordField("b", LONG, required=False, default=3),
             RecordField("c", LONG, nullable=True, required=False),
@@ -356,7 +358,7 @@ def test_members_that_may_be_missing() -> None:
         {"name": "d", "type": ["null", "long"], "default": None},
         {"name": "e", "type": ["null", "long"], "default": None},
     ]
-    assert whats(losses) == {
+    assert summarize_losses(losses) == {
         *((name, "OPTIONAL", name == "c") for name in "abcde"),
         ("e", "DEFAULT", False),
     }
@@ -380,7 +382,7 @@ def test_what_the_model_has_and_avro_has_not() -> None:
             "E": Enumeration("E", (EnumSymbol("A", doc="the first"),)),
         },
     )
-    assert whats(written(model)[1]) == {
+    assert summarize_losses(write_schema(model)[1]) == {
         ("", "OPEN", True),
         ("", "ONEOF", False),
         ("a", "CONSTRAINT", False),
@@ -394,17 +396,17 @@ def test_what_the_model_has_and_avro_has_not() -> None:
 def test_unions_avro_does_not_allow() -> None:
     """Options of one Avro type are one branch when they are the same, else sit in records of their own."""
     text = Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.UUID))))
-    out, losses = written(Model(text))
+    out, losses = write_schema(Model(text))
     assert out == "string"
-    assert whats(losses) == {("", "UNION", False)}
+    assert summarize_losses(losses) == {("", "UNION", False)}
     lists = Union(
         (UnionOption(Array(LONG)), UnionOption(Array(TEXT)), UnionOption(Union((UnionOption(LONG), UnionOption(TEXT)))))
     )
-    out, losses = written(Model(lists))
+    out, losses = write_schema(Model(lists))
     assert [branch if isinstance(branch, str) else branch["type"] for branch in out] == [
         *("array", "record", "long", "string")
     ]
-    assert whats(losses) == {("", "UNION", True)}
+    assert summarize_losses(losses) == {("", "UNION", True)}
 
 
 def test_models_without_a_schema() -> None:
@@ -424,7 +426,7 @@ def test_hostile_nesting() -> None:
     for _ in range(150):
         deep = {"type": "array", "items": deep}
     with pytest.raises(TooLarge, match="deeper"):
-        read(deep)
+        read_model(deep)
     kind: Type = LONG
     for _ in range(5000):
         kind = Array(kind)

@@ -19,14 +19,14 @@ SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)
-def _soon() -> Iterator[None]:
+def _limit_time() -> Iterator[None]:
     """Whatever happens, it happens soon."""
     start = time.process_time()
     yield
     assert time.process_time() - start < SECONDS
 
 
-def parse(value: Any) -> AvroSchema:
+def parse_schema(value: Any) -> AvroSchema:
     """Parse a schema given as a JSON value."""
     return AVRO.parse(json.dumps(value).encode(), {})
 
@@ -53,14 +53,14 @@ def test_nested_records_at_the_limit() -> None:
     for index in range(120):
         node = {"type": "record", "name": f"R{index}", "fields": [{"name": "f", "type": ["null", node]}]}
     with pytest.raises(MalformedSchema):
-        parse(node)
+        parse_schema(node)
     node = "int"
     for index in range(60):
         node = {"type": "record", "name": f"R{index}", "fields": [{"name": "f", "type": ["null", node]}]}
-    schema = parse(node)
+    schema = parse_schema(node)
     for form in TextForm:
         assert AVRO.canonical(schema, form)
-    assert AVRO.check(schema, parse(node)) == []
+    assert AVRO.check(schema, parse_schema(node)) == []
     assert len(AVRO.fields(schema)) == 60
     codec = AVRO.codec(schema)
     assert codec.decode(codec.encode({"f": None})) == {"f": None}
@@ -75,11 +75,11 @@ def test_too_large() -> None:
 def test_wide_documents() -> None:
     """A union of thousands of records compares with another one within bounds."""
     many = [{"type": "record", "name": f"n{index}.R", "fields": []} for index in range(3_000)]
-    findings = AVRO.check(parse(many), parse(list(reversed(many))))
+    findings = AVRO.check(parse_schema(many), parse_schema(list(reversed(many))))
     assert findings == []
 
 
-def doubling(levels: int) -> list[Any]:
+def make_doubling_records(levels: int) -> list[Any]:
     """Records of which each contains the one before twice."""
     out: list[Any] = [{"type": "record", "name": "R0", "fields": [{"name": "x", "type": "int"}]}]
     for index in range(1, levels):
@@ -90,13 +90,13 @@ def doubling(levels: int) -> list[Any]:
 
 def test_exponential_schemas() -> None:
     """A short schema with 2**60 fields is listed in part, refused as a table, and compared in no time."""
-    schema = parse(doubling(60))
-    changed = doubling(60)
+    schema = parse_schema(make_doubling_records(60))
+    changed = make_doubling_records(60)
     changed[0]["fields"][0]["type"] = "string"
     assert len(AVRO.fields(schema)) == 10_000
     with pytest.raises(Invalid, match="more than"):
         AVRO.arrow_schema(schema)
-    findings = AVRO.check(parse(changed), schema)
+    findings = AVRO.check(parse_schema(changed), schema)
     assert findings
     assert len(findings) <= 61
     assert AVRO.codec(schema).decode(b"\x00\x02") == {"x": 1}
@@ -118,10 +118,10 @@ def test_exponential_defaults() -> None:
     for _ in range(40):
         value = {"f": value}
     with pytest.raises(MalformedSchema, match="fits no branch"):
-        parse({"type": "record", "name": "R", "fields": [{"name": "f", "type": node, "default": value}]})
+        parse_schema({"type": "record", "name": "R", "fields": [{"name": "f", "type": node, "default": value}]})
 
 
-def cycle(period: int, prefix: str) -> Any:
+def make_record_cycle(period: int, prefix: str) -> Any:
     """A record that leads back to itself after period steps, all steps of one name."""
     node: Any = f"{prefix}0.R"
     for index in reversed(range(period)):
@@ -131,9 +131,9 @@ def cycle(period: int, prefix: str) -> Any:
 
 def test_cycles_of_coprime_periods() -> None:
     """Recursive types whose pairs nest beyond any stack end with a finding of level UNKNOWN."""
-    findings = AVRO.check(parse(cycle(61, "a")), parse(cycle(59, "b")))
+    findings = AVRO.check(parse_schema(make_record_cycle(61, "a")), parse_schema(make_record_cycle(59, "b")))
     assert [finding.level for finding in findings] == [Severity.UNKNOWN]
-    assert AVRO.check(parse(cycle(5, "a")), parse(cycle(7, "b"))) == []
+    assert AVRO.check(parse_schema(make_record_cycle(5, "a")), parse_schema(make_record_cycle(7, "b"))) == []
 
 
 def test_references_that_nest_together() -> None:
@@ -159,7 +159,7 @@ LIST = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["nul
 
 def test_deep_data() -> None:
     """A megabyte of nested data is an error, where readers in C crash the process."""
-    codec = AVRO.codec(parse(LIST))
+    codec = AVRO.codec(parse_schema(LIST))
     with pytest.raises(DecodeError, match="deep"):
         codec.decode(b"\x02" * 1_000_000 + b"\x00")
     datum: Any = None
@@ -172,7 +172,7 @@ def test_deep_data() -> None:
 
 def test_items_without_bytes() -> None:
     """Ten bytes that promise a billion nulls are an error; a few hundred nulls are not."""
-    codec = AVRO.codec(parse({"type": "array", "items": "null"}))
+    codec = AVRO.codec(parse_schema({"type": "array", "items": "null"}))
     assert codec.decode(codec.encode([None] * 300)) == [None] * 300
     with pytest.raises(DecodeError, match="without content"):
         codec.decode(b"\x80\x94\xeb\xdc\x03\x00")
@@ -180,7 +180,7 @@ def test_items_without_bytes() -> None:
 
 def test_endless_record() -> None:
     """A record that contains itself without a way out has no datum, and every part says so."""
-    schema = parse({"type": "record", "name": "X", "fields": [{"name": "x", "type": "X"}]})
+    schema = parse_schema({"type": "record", "name": "X", "fields": [{"name": "x", "type": "X"}]})
     with pytest.raises(Invalid, match="without end"):
         AVRO.codec(schema).example()
     with pytest.raises(DecodeError):
@@ -193,11 +193,13 @@ def test_endless_record() -> None:
 
 def test_enormous_precision() -> None:
     """A decimal of two billion digits costs nothing: such values stay bytes."""
-    codec = AVRO.codec(parse({"type": "bytes", "logicalType": "decimal", "precision": 2_000_000_000, "scale": 3}))
+    codec = AVRO.codec(
+        parse_schema({"type": "bytes", "logicalType": "decimal", "precision": 2_000_000_000, "scale": 3})
+    )
     assert codec.decode(b"\x02\x07") == b"\x07"
 
 
-def wide(kind: str, width: int) -> list[dict[str, object]]:
+def make_wide_union(kind: str, width: int) -> list[dict[str, object]]:
     """A union of records, each with twenty fields of a kind."""
     fields = [{"name": f"f{number}", "type": kind} for number in range(20)]
     return [{"type": "record", "name": f"R{number}", "fields": fields} for number in range(width)]
@@ -206,8 +208,8 @@ def wide(kind: str, width: int) -> list[dict[str, object]]:
 def test_wide_unions_cost_their_width() -> None:
     """A thousand records in a union are compared by name, not each with each: the answer is exact and soon there."""
     started = time.process_time()
-    assert AVRO.check(parse(wide("long", 1000)), parse(wide("int", 1000))) == []
-    found = AVRO.check(parse(wide("string", 1000)), parse(wide("int", 1000)))
+    assert AVRO.check(parse_schema(make_wide_union("long", 1000)), parse_schema(make_wide_union("int", 1000))) == []
+    found = AVRO.check(parse_schema(make_wide_union("string", 1000)), parse_schema(make_wide_union("int", 1000)))
     assert {(finding.rule, finding.level) for finding in found} == {("MISSING_UNION_BRANCH", Severity.ERROR)}
     assert len(found) == 1000
     assert time.process_time() - started < 20
@@ -217,7 +219,9 @@ def test_undecided_is_refused() -> None:
     """Where aliases make every pair count, there is a limit; beyond it nothing passes as compatible."""
     started = time.process_time()
     renamed = {"type": "record", "name": "X", "fields": [{"name": "g", "type": "int", "aliases": ["h"]}]}
-    (finding,) = AVRO.check(parse([renamed, *wide("string", 300)]), parse(wide("int", 300)))
+    (finding,) = AVRO.check(
+        parse_schema([renamed, *make_wide_union("string", 300)]), parse_schema(make_wide_union("int", 300))
+    )
     assert finding.rule == "TOO_COMPLEX"
     assert finding.breaks
     assert time.process_time() - started < 20
@@ -226,26 +230,26 @@ def test_undecided_is_refused() -> None:
 def test_a_message_is_short_however_long_the_name() -> None:
     """What is wrong is said in a few lines also when the wrong name has thousands of characters."""
     with pytest.raises(MalformedSchema) as caught:
-        parse({"type": "record", "name": "R", "fields": [{"name": "f", "type": "x" * 50_000}]})
+        parse_schema({"type": "record", "name": "R", "fields": [{"name": "f", "type": "x" * 50_000}]})
     assert "not defined" in str(caught.value)
     assert len(str(caught.value)) < 1_500
 
 
 def test_examples_of_enormous_types() -> None:
     """A decimal nobody computes with has raw bytes as its example; a fixed of two gigabytes has none."""
-    codec = AVRO.codec(parse({"type": "bytes", "logicalType": "decimal", "precision": 97_190}))
+    codec = AVRO.codec(parse_schema({"type": "bytes", "logicalType": "decimal", "precision": 97_190}))
     assert codec.validate(codec.example()) == []
     fixed = {"type": "fixed", "name": "F", "size": 2**31 - 1, "logicalType": "decimal", "precision": 5}
     with pytest.raises(Invalid, match="bytes"):
-        AVRO.codec(parse(fixed)).example()
+        AVRO.codec(parse_schema(fixed)).example()
 
 
 @pytest.mark.parametrize("ruleset", AVRO.rulesets)
 def test_unions_of_strangers(ruleset: str) -> None:
     """Thousands of types none of which has the name of another one are compared in part, and refused."""
     for kind in ({"type": "enum", "symbols": ["A"]}, {"type": "fixed", "size": 1}):
-        ours = parse([{**kind, "name": f"E{index}"} for index in range(2_000)])
-        theirs = parse([{**kind, "name": f"F{index}"} for index in range(2_000)])
+        ours = parse_schema([{**kind, "name": f"E{index}"} for index in range(2_000)])
+        theirs = parse_schema([{**kind, "name": f"F{index}"} for index in range(2_000)])
         findings = AVRO.check(ours, theirs, ruleset)
         assert findings
         assert all(finding.breaks for finding in findings)

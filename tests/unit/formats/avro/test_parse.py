@@ -13,12 +13,12 @@ from stele.formats.avro import AVRO
 from stele.formats.avro.model import AvroFixed, AvroPrimitive, AvroRecord, AvroUnion
 
 
-def record(*fields: Any, **more: Any) -> bytes:
+def make_record(*fields: Any, **more: Any) -> bytes:
     """A record `n.R` with these fields."""
     return json.dumps({"type": "record", "name": "R", "namespace": "n", "fields": list(fields), **more}).encode()
 
 
-def field(kind: Any, **more: Any) -> dict[str, Any]:
+def make_field(kind: Any, **more: Any) -> dict[str, Any]:
     """A field `f`."""
     return {"name": "f", "type": kind, **more}
 
@@ -49,34 +49,42 @@ REFUSED: list[tuple[bytes, str, str]] = [
     (b'{"type":"record","name":"\xc3\xa9","fields":[]}', "/name", "not a valid name"),
     (b'{"type":"record","name":"R","aliases":["1x"],"fields":[]}', "/aliases/0", "not a valid name"),
     (b'{"type":"record","name":"R","aliases":"x","fields":[]}', "/aliases", "not an array"),
-    (record(3), "/fields/0", "is not a field"),
-    (record(field("int"), field("int")), "/fields/1/name", "'f' twice"),
-    (record({"name": "a-b", "type": "int"}), "/fields/0/name", "not a valid name"),
-    (record(field("int", order="upwards")), "/fields/0/order", "no sort order"),
-    (record(field("int", aliases=["1x"])), "/fields/0/aliases/0", "not a valid name"),
-    (record(field("int", default=2**31)), "/fields/0/default", "range of int"),
-    (record(field("int", default=1.0)), "/fields/0/default", "integer"),
-    (record(field("int", default=True)), "/fields/0/default", "integer"),
-    (record(field("long", default=2**63)), "/fields/0/default", "range of long"),
-    (record(field("boolean", default=0)), "/fields/0/default", "true or false"),
-    (record(field("null", default=0)), "/fields/0/default", "null"),
-    (record(field("string", default=None)), "/fields/0/default", "string"),
-    (record(field("double", default="1.5")), "/fields/0/default", "number"),
-    (record(field("bytes", default="\u0100")), "/fields/0/default", "\\u00ff"),
-    (record(field({"type": "fixed", "name": "F", "size": 2}, default="a")), "/fields/0/default", "2 bytes"),
-    (record(field({"type": "enum", "name": "E", "symbols": ["A"]}, default="B")), "/fields/0/default", "no symbol"),
-    (record(field({"type": "array", "items": "int"}, default=[1, "x"])), "/fields/0/default", "integer"),
-    (record(field({"type": "array", "items": "int"}, default={})), "/fields/0/default", "array"),
-    (record(field({"type": "map", "values": "int"}, default={"a": None})), "/fields/0/default", "integer"),
-    (record(field(["int", "string"], default=True)), "/fields/0/default", "no branch"),
-    (record(field("R", default={})), "/fields/0/default", "still being defined"),
+    (make_record(3), "/fields/0", "is not a field"),
+    (make_record(make_field("int"), make_field("int")), "/fields/1/name", "'f' twice"),
+    (make_record({"name": "a-b", "type": "int"}), "/fields/0/name", "not a valid name"),
+    (make_record(make_field("int", order="upwards")), "/fields/0/order", "no sort order"),
+    (make_record(make_field("int", aliases=["1x"])), "/fields/0/aliases/0", "not a valid name"),
+    (make_record(make_field("int", default=2**31)), "/fields/0/default", "range of int"),
+    (make_record(make_field("int", default=1.0)), "/fields/0/default", "integer"),
+    (make_record(make_field("int", default=True)), "/fields/0/default", "integer"),
+    (make_record(make_field("long", default=2**63)), "/fields/0/default", "range of long"),
+    (make_record(make_field("boolean", default=0)), "/fields/0/default", "true or false"),
+    (make_record(make_field("null", default=0)), "/fields/0/default", "null"),
+    (make_record(make_field("string", default=None)), "/fields/0/default", "string"),
+    (make_record(make_field("double", default="1.5")), "/fields/0/default", "number"),
+    (make_record(make_field("bytes", default="\u0100")), "/fields/0/default", "\\u00ff"),
+    (make_record(make_field({"type": "fixed", "name": "F", "size": 2}, default="a")), "/fields/0/default", "2 bytes"),
     (
-        record(field({"type": "record", "name": "S", "fields": [{"name": "a", "type": "int"}]}, default={})),
+        make_record(make_field({"type": "enum", "name": "E", "symbols": ["A"]}, default="B")),
+        "/fields/0/default",
+        "no symbol",
+    ),
+    (make_record(make_field({"type": "array", "items": "int"}, default=[1, "x"])), "/fields/0/default", "integer"),
+    (make_record(make_field({"type": "array", "items": "int"}, default={})), "/fields/0/default", "array"),
+    (make_record(make_field({"type": "map", "values": "int"}, default={"a": None})), "/fields/0/default", "integer"),
+    (make_record(make_field(["int", "string"], default=True)), "/fields/0/default", "no branch"),
+    (make_record(make_field("R", default={})), "/fields/0/default", "still being defined"),
+    (
+        make_record(make_field({"type": "record", "name": "S", "fields": [{"name": "a", "type": "int"}]}, default={})),
         "/fields/0/default",
         "'a' of n.S is missing",
     ),
-    (record(field({"type": "array", "items": {"type": "map", "values": "No"}})), "/fields/0/type/items/values", "'No'"),
-    (record(field({"type": "record", "name": "R", "fields": []})), "/fields/0/type/name", "defined twice"),
+    (
+        make_record(make_field({"type": "array", "items": {"type": "map", "values": "No"}})),
+        "/fields/0/type/items/values",
+        "'No'",
+    ),
+    (make_record(make_field({"type": "record", "name": "R", "fields": []})), "/fields/0/type/name", "defined twice"),
     (b'{"type":"bytes","logicalType":"decimal","precision":2,"scale":5}', "/logicalType", "greater than precision"),
     (b'{"type":"bytes","logicalType":"decimal"}', "/logicalType", "needs a precision"),
     (b'{"type":"bytes","logicalType":"decimal","precision":4,"scale":-1}', "/logicalType", "scale"),
@@ -146,23 +154,23 @@ def test_lenient_reading(text: bytes) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        field(["int", "null"], default=None),
-        field(["null", "int"], default=3),
-        field("float", default="NaN"),
-        field("double", default=12345678901234567890123),
-        field({"type": "array", "items": ["int", "null"]}, default=[1, None]),
-        field("int", order="ASCENDING"),
-        field(["null", "R"], default=None),
+        make_field(["int", "null"], default=None),
+        make_field(["null", "int"], default=3),
+        make_field("float", default="NaN"),
+        make_field("double", default=12345678901234567890123),
+        make_field({"type": "array", "items": ["int", "null"]}, default=[1, None]),
+        make_field("int", order="ASCENDING"),
+        make_field(["null", "R"], default=None),
     ],
 )
 def test_accepted_fields(kind: Any) -> None:
     """Defaults of any branch (Avro 1.12), NaN, sort orders in any case, and recursion are right."""
-    assert isinstance(AVRO.parse(record(kind), {}).root, AvroRecord)
+    assert isinstance(AVRO.parse(make_record(kind), {}).root, AvroRecord)
 
 
 def test_names_and_namespaces() -> None:
     """Namespaces are inherited, replaced, emptied and overridden by dotted names, as the specification says."""
-    text = record(
+    text = make_record(
         {"name": "a", "type": {"type": "fixed", "name": "A", "size": 1}},
         {"name": "b", "type": {"type": "fixed", "name": "x.B", "namespace": "ignored", "size": 1}},
         {"name": "c", "type": {"type": "fixed", "name": "C", "namespace": "", "size": 1, "aliases": ["old", "y.C"]}},
@@ -201,7 +209,7 @@ COUNTRY = b'{"type":"enum","name":"Country","namespace":"n","symbols":["CH","DE"
 
 def test_references() -> None:
     """References make names known in order; printing names them, `resolved` and CANONICAL write them out."""
-    text = record({"name": "home", "type": "n.Address"}, {"name": "work", "type": "Address"})
+    text = make_record({"name": "home", "type": "n.Address"}, {"name": "work", "type": "Address"})
     schema = AVRO.parse(text, {"n.Country": COUNTRY, "n.Address": ADDRESS})
     assert AVRO.canonical(schema, TextForm.PRINTED) == (
         b'{"type":"record","name":"R","namespace":"n","fields":'
@@ -215,7 +223,7 @@ def test_references() -> None:
 
 def test_reference_faults() -> None:
     """A missing reference, a missing dependency of one, a broken one and a clash are told apart."""
-    text = record({"name": "home", "type": "n.Address"})
+    text = make_record({"name": "home", "type": "n.Address"})
     with pytest.raises(UnresolvedReference) as caught:
         AVRO.parse(text, {})
     assert caught.value.path == "/fields/0/type"

@@ -38,7 +38,7 @@ TEXT = Scalar(ScalarKind.STRING)
 ID = "123e4567-e89b-42d3-a456-426614174000"
 
 
-def kind(*values: Any, **options: Any) -> Type:
+def infer_type(*values: Any, **options: Any) -> Type:
     """The type of values at the top."""
     return infer_model(values, options=InferOptions(**options)).root
 
@@ -72,7 +72,7 @@ def kind(*values: Any, **options: Any) -> Type:
 )
 def test_types(values: list[Any], found: Type) -> None:
     """Values of a kind have its type, of several kinds a union, in an order that is always the same."""
-    assert kind(*values) == kind(*reversed(values)) == found
+    assert infer_type(*values) == infer_type(*reversed(values)) == found
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_types(values: list[Any], found: Type) -> None:
 )
 def test_notations(texts: list[str], found: Type) -> None:
     """Strings are more than text only when every one of them is, and never when that is switched off."""
-    assert kind(*texts) == found
-    assert kind(*texts, notations=False) == TEXT
+    assert infer_type(*texts) == found
+    assert infer_type(*texts, notations=False) == TEXT
 
 
 def test_records() -> None:
@@ -129,16 +129,16 @@ def test_names_of_records_are_distinct() -> None:
 def test_maps() -> None:
     """Many objects with names of their own and one kind of value are a map; anything less is a record."""
     counts = [{f"key{at}": at} for at in range(MIN_KEYS)]
-    assert kind(*counts) == Map(LONG)
-    assert kind(*counts[1:]) == TypeReference("Record")
-    assert kind(*counts, *({"key0": 1} for _ in range(MIN_KEYS))) == TypeReference("Record")
-    assert kind(*counts, {"key": "text"}) == TypeReference("Record")
+    assert infer_type(*counts) == Map(LONG)
+    assert infer_type(*counts[1:]) == TypeReference("Record")
+    assert infer_type(*counts, *({"key0": 1} for _ in range(MIN_KEYS))) == TypeReference("Record")
+    assert infer_type(*counts, {"key": "text"}) == TypeReference("Record")
 
 
 def test_more_members_than_a_record_has() -> None:
     """Past the limit names are keys, whenever they came."""
     samples = [{f"k{at}": at % 7 or None for at in range(part, part + 400)} for part in range(0, MAX_MEMBERS, 300)]
-    assert kind(*samples) == kind(*reversed(samples)) == Map(LONG, nullable=True)
+    assert infer_type(*samples) == infer_type(*reversed(samples)) == Map(LONG, nullable=True)
 
 
 def test_enumerations_on_request() -> None:
@@ -146,7 +146,7 @@ def test_enumerations_on_request() -> None:
     model = infer_model([{"s": text} for text in "aba"], options=InferOptions(enumerations=2))
     assert model.types["RecordS"] == Enumeration("RecordS", (EnumSymbol("a"), EnumSymbol("b")))
     for texts, limit in (("aba", 0), ("aba", 1), ("ab", 2)):
-        assert kind(*texts, enumerations=limit) == TEXT
+        assert infer_type(*texts, enumerations=limit) == TEXT
 
 
 def test_merging_is_adding() -> None:
@@ -182,4 +182,4 @@ def test_hostile_samples() -> None:
         infer_model([deep])
     with pytest.raises(TooLarge, match="places"):
         infer_model({f"k{at}": {f"q{inner}": 1 for inner in range(900)}} for at in range(900))
-    assert kind(10**5000, 1.5) == kind(10**5000, Number("1.5")) == Scalar(ScalarKind.NUMBER)
+    assert infer_type(10**5000, 1.5) == infer_type(10**5000, Number("1.5")) == Scalar(ScalarKind.NUMBER)

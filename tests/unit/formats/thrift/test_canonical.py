@@ -113,32 +113,32 @@ service V extends shared.Base {
 """
 
 
-def parse(text: bytes) -> ThriftSchema:
+def parse_schema(text: bytes) -> ThriftSchema:
     """Parse with the shared document at hand."""
     return THRIFT.parse(text, REFERENCES)
 
 
-def canonical(text: bytes, form: TextForm = TextForm.CANONICAL) -> str:
+def print_form(text: bytes, form: TextForm = TextForm.CANONICAL) -> str:
     """One of the stable texts."""
-    return THRIFT.canonical(parse(text), form).decode()
+    return THRIFT.canonical(parse_schema(text), form).decode()
 
 
 def test_printed() -> None:
     """Nothing that was said is lost, and the layout is always the same."""
-    assert canonical(EVERYTHING, TextForm.PRINTED) == PRINTED
+    assert print_form(EVERYTHING, TextForm.PRINTED) == PRINTED
 
 
 def test_canonical() -> None:
     """Only what data and calls consist of is left, in one spelling."""
-    assert canonical(EVERYTHING) == CANONICAL
+    assert print_form(EVERYTHING) == CANONICAL
 
 
 def test_texts_are_fixed_points() -> None:
     """Each text is its own text, and the canonical text of each text is the same."""
     for form in TextForm:
-        text = canonical(EVERYTHING, form).encode()
-        assert canonical(text, form).encode() == text
-        assert canonical(text) == CANONICAL
+        text = print_form(EVERYTHING, form).encode()
+        assert print_form(text, form).encode() == text
+        assert print_form(text) == CANONICAL
 
 
 def test_normalized_sorts_what_has_no_order() -> None:
@@ -151,19 +151,19 @@ def test_normalized_sorts_what_has_no_order() -> None:
         b'namespace cpp b;namespace py a\nenum E { A (x = "1", y = "2"), B }\nstruct S { 1: string a; 2: i32 b }\n'
         b"const map<i32, i32> M = {1: 2, 2: 1}\nservice V { void a() void b() }"
     ).replace(b";namespace", b"\nnamespace")
-    assert canonical(one, TextForm.NORMALIZED) == canonical(two, TextForm.NORMALIZED)
-    assert canonical(one, TextForm.PRINTED) != canonical(two, TextForm.PRINTED)
+    assert print_form(one, TextForm.NORMALIZED) == print_form(two, TextForm.NORMALIZED)
+    assert print_form(one, TextForm.PRINTED) != print_form(two, TextForm.PRINTED)
 
 
 def test_normalized_keeps_the_order_of_definitions() -> None:
     """The last struct is the one that data is of, so the order of definitions says something."""
     one, two = b"struct A {}\nstruct B {}", b"struct B {}\nstruct A {}"
-    assert canonical(one, TextForm.NORMALIZED) != canonical(two, TextForm.NORMALIZED)
+    assert print_form(one, TextForm.NORMALIZED) != print_form(two, TextForm.NORMALIZED)
 
 
 def test_counted_fields_stay_in_counting_order() -> None:
     """Fields without ids come out with the ids they count to, in the order in which a compiler counts them again."""
-    assert canonical(b"struct S { i32 a, 1: i32 c, i32 b }") == (
+    assert print_form(b"struct S { i32 a, 1: i32 c, i32 b }") == (
         "struct S {\n  1: i32 c,\n  -1: i32 a,\n  -2: i32 b,\n}\n"
     )
 
@@ -175,27 +175,27 @@ def test_canonical_resolves_names() -> None:
         b"struct S { 1: L a = [K], 2: E e = E.A, 3: bool b = 1 }"
     )
     two = b"enum E { A = 2 }\nstruct S { 1: list<i32> a = [3], 2: E e = 2, 3: bool b = true }"
-    assert canonical(one) == canonical(two)
-    assert THRIFT.fingerprints(parse(one)) == THRIFT.fingerprints(parse(two))
+    assert print_form(one) == print_form(two)
+    assert THRIFT.fingerprints(parse_schema(one)) == THRIFT.fingerprints(parse_schema(two))
 
 
 def test_canonical_drops_unused_includes() -> None:
     """An include that no type needs is not part of the data."""
-    assert canonical(b'include "shared.thrift"\nstruct S {}') == "struct S {}\n"
+    assert print_form(b'include "shared.thrift"\nstruct S {}') == "struct S {}\n"
 
 
 def test_fingerprints() -> None:
     """Digests have their lengths and tell schemas apart."""
-    one, two = (THRIFT.fingerprints(parse(text)) for text in (b"struct S {}", b"struct S { 1: i32 a }"))
+    one, two = (THRIFT.fingerprints(parse_schema(text)) for text in (b"struct S {}", b"struct S { 1: i32 a }"))
     assert {kind: len(digest) for kind, digest in one.items()} == {"sha256": 32, "md5": 16}
     assert one["sha256"] != two["sha256"]
 
 
 def test_empty() -> None:
     """A document without anything prints as nothing."""
-    assert canonical(b"// nothing", TextForm.PRINTED) == ""
+    assert print_form(b"// nothing", TextForm.PRINTED) == ""
 
 
 def test_no_other_style() -> None:
     """There is no other representation."""
-    assert THRIFT.render(parse(b""), "resolved") is None
+    assert THRIFT.render(parse_schema(b""), "resolved") is None

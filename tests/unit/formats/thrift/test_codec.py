@@ -38,19 +38,19 @@ FULL: dict[str, Any] = {
 }
 
 
-def parse(text: str) -> ThriftSchema:
+def parse_schema(text: str) -> ThriftSchema:
     """Parse a schema given as text."""
     return THRIFT.parse(text.encode(), {})
 
 
-def codec(text: str, reader: str | None = None) -> ThriftCodec:
+def make_codec(text: str, reader: str | None = None) -> ThriftCodec:
     """A codec for the last struct."""
-    return ThriftCodec(parse(text), None if reader is None else parse(reader))
+    return ThriftCodec(parse_schema(text), None if reader is None else parse_schema(reader))
 
 
 def test_every_type_comes_back() -> None:
     """A datum with every type decodes to itself."""
-    both = codec(ALL)
+    both = make_codec(ALL)
     assert both.decode(both.encode(FULL)) == FULL
     assert both.validate(FULL) == []
 
@@ -77,19 +77,19 @@ def test_every_type_comes_back() -> None:
 )
 def test_bytes(kind: str, value: Any, data: str) -> None:
     """The bytes are those of the binary protocol."""
-    written = codec(f"enum E {{ A = 4 }}\nstruct N {{}}\nstruct S {{ 1: {kind} a }}").encode({"a": value})
+    written = make_codec(f"enum E {{ A = 4 }}\nstruct N {{}}\nstruct S {{ 1: {kind} a }}").encode({"a": value})
     assert written == bytes.fromhex(data + "00")
 
 
 def test_fields_are_written_by_id() -> None:
     """The order of the dict and of the declaration does not show in the bytes."""
-    both = codec("struct S { 2: i8 b, 1: i8 a, i8 c }")
+    both = make_codec("struct S { 2: i8 b, 1: i8 a, i8 c }")
     assert both.encode({"b": 2, "c": 3, "a": 1}) == bytes.fromhex("03ffff03 03000101 03000202 00")
 
 
 def test_unset_fields_and_defaults() -> None:
     """A default is written in the place of a field that is not set, unless it is optional; readers fill it in."""
-    both = codec("struct S { 1: i32 a, 2: i32 b = 5, 3: optional i32 c = 6, 4: required i32 d = 7 }")
+    both = make_codec("struct S { 1: i32 a, 2: i32 b = 5, 3: optional i32 c = 6, 4: required i32 d = 7 }")
     data = both.encode({"a": None})
     assert data == bytes.fromhex("08 0002 00000005 08 0004 00000007 00")
     assert both.decode(data) == {"b": 5, "c": 6, "d": 7}
@@ -97,7 +97,9 @@ def test_unset_fields_and_defaults() -> None:
 
 def test_defaults_are_the_callers_own() -> None:
     """Two data never share a default that could be changed."""
-    both = codec('const i32 K = 2\nstruct P { 1: i32 x }\nstruct S { 1: map<string, list<i32>> a = {"k": [1, K]} }')
+    both = make_codec(
+        'const i32 K = 2\nstruct P { 1: i32 x }\nstruct S { 1: map<string, list<i32>> a = {"k": [1, K]} }'
+    )
     one, two = both.decode(b"\0"), both.decode(b"\0")
     assert one == two == {"a": {"k": [1, 2]}}
     one["a"]["k"].append(3)
@@ -106,14 +108,14 @@ def test_defaults_are_the_callers_own() -> None:
 
 def test_defaults_of_sets_and_uuids() -> None:
     """A set has each item once and a uuid its plain spelling, however the default was written."""
-    both = codec("struct S { 1: set<i32> a = [5, 5, 3], 2: uuid b = '{00112233-4455-6677-8899-aaBBccDDeeFF}' }")
+    both = make_codec("struct S { 1: set<i32> a = [5, 5, 3], 2: uuid b = '{00112233-4455-6677-8899-aaBBccDDeeFF}' }")
     found = {"a": [5, 3], "b": "00112233-4455-6677-8899-aabbccddeeff"}
     assert both.decode(b"\0") == both.decode(both.encode({})) == found
 
 
 def test_required_fields() -> None:
     """A required field that is not there is an error on both sides, however deep."""
-    both = codec("struct P { 1: required i32 x }\nstruct S { 1: list<P> ps }")
+    both = make_codec("struct P { 1: required i32 x }\nstruct S { 1: list<P> ps }")
     with pytest.raises(EncodeError, match=r"ps\[1\]: the required field 'x' of P is not set"):
         both.encode({"ps": [{"x": 1}, {}]})
     with pytest.raises(DecodeError, match=r"ps\[\]: the required field 'x' of P is missing at byte 8"):
@@ -149,7 +151,7 @@ def test_required_fields() -> None:
 )
 def test_what_does_not_fit(change: dict[Any, Any], path: str) -> None:
     """A datum that does not fit is refused with its path; validate says the same."""
-    both = codec(ALL)
+    both = make_codec(ALL)
     problems = both.validate({**FULL, **change})
     assert len(problems) == 1
     assert problems[0].startswith(path)
@@ -160,7 +162,7 @@ def test_what_does_not_fit(change: dict[Any, Any], path: str) -> None:
 
 def test_problems_are_all_listed() -> None:
     """Every problem is listed, up to a hundred."""
-    both = codec("struct S { 1: list<i32> a }")
+    both = make_codec("struct S { 1: list<i32> a }")
     assert len(both.validate({"a": ["x"] * 3})) == 3
     assert len(both.validate({"a": ["x"] * 1000})) == 100
     assert both.validate([]) == ["a list is no mapping for struct S"]
@@ -189,44 +191,44 @@ def test_problems_are_all_listed() -> None:
 def test_what_is_no_data(data: str, why: str) -> None:
     """Bytes that contradict the schema are refused with path and offset, never bent into something else."""
     with pytest.raises(DecodeError) as caught:
-        codec(ALL).decode(bytes.fromhex(data))
+        make_codec(ALL).decode(bytes.fromhex(data))
     assert why in str(caught.value)
     assert caught.value.offset is not None
 
 
 def test_unknown_fields_are_passed_over() -> None:
     """A reader skips fields of every type that it does not know, and reads the others under its own names."""
-    reading = codec(ALL, "struct All { 4: i32 number, 99: string other = 'none' }")
+    reading = make_codec(ALL, "struct All { 4: i32 number, 99: string other = 'none' }")
     assert reading.decode(reading.encode(FULL)) == {"number": 2**31 - 1, "other": "none"}
 
 
 def test_enum_numbers_without_names() -> None:
     """A number of a newer enum stays a number, and can be written again."""
     old, new = "enum E { A }\nstruct S { 1: E e }", "enum E { A, B }\nstruct S { 1: E e }"
-    assert codec(new, old).decode(codec(new).encode({"e": "B"})) == {"e": 1}
-    assert codec(old).encode({"e": 1}) == codec(new).encode({"e": "B"})
+    assert make_codec(new, old).decode(make_codec(new).encode({"e": "B"})) == {"e": 1}
+    assert make_codec(old).encode({"e": 1}) == make_codec(new).encode({"e": "B"})
 
 
 def test_empty_containers_may_say_any_type() -> None:
     """An empty list has no values of a wrong type."""
-    assert codec(ALL).decode(bytes.fromhex("0f 000b 00 00000000 00")) == {"k": []}
+    assert make_codec(ALL).decode(bytes.fromhex("0f 000b 00 00000000 00")) == {"k": []}
 
 
 def test_other_structs() -> None:
     """A codec can be made for any struct; the reader's is the one of the same name, else its last one."""
-    point = ThriftCodec(parse(ALL), name="Point")
+    point = ThriftCodec(parse_schema(ALL), name="Point")
     assert point.decode(point.encode({"x": 1})) == {"x": 1, "y": 7}
-    renamed = ThriftCodec(parse(ALL), parse("struct Q { 1: i32 a }"), "Point")
+    renamed = ThriftCodec(parse_schema(ALL), parse_schema("struct Q { 1: i32 a }"), "Point")
     assert renamed.decode(point.encode({"x": 1})) == {"a": 1}
     with pytest.raises(InvalidRequest, match="'Nope'"):
-        ThriftCodec(parse(ALL), name="Nope")
+        ThriftCodec(parse_schema(ALL), name="Nope")
     with pytest.raises(InvalidRequest, match="no struct"):
-        ThriftCodec(parse("enum E {}"))
+        ThriftCodec(parse_schema("enum E {}"))
 
 
 def test_example() -> None:
     """The example sets every field and fits."""
-    both = codec(ALL)
+    both = make_codec(ALL)
     example = both.example()
     assert set(example) == set(FULL)
     assert both.decode(both.encode(example)) == example
@@ -234,9 +236,9 @@ def test_example() -> None:
 
 def test_examples_of_recursive_structs() -> None:
     """An example ends where it may; a struct that demands itself has none."""
-    both = codec("struct N { 1: i32 x, 2: list<N> children, 3: optional N next }")
+    both = make_codec("struct N { 1: i32 x, 2: list<N> children, 3: optional N next }")
     assert both.example() == {"x": 1, "children": []}
     with pytest.raises(Invalid, match="without end"):
-        codec("struct N { 1: required N next }").example()
+        make_codec("struct N { 1: required N next }").example()
     with pytest.raises(Invalid, match="no members"):
-        codec("union U {}").example()
+        make_codec("union U {}").example()

@@ -9,14 +9,14 @@ from stele.errors import UnknownRuleset
 from stele.formats.thrift import THRIFT
 
 
-def check(reader: str, writer: str, ruleset: str, shared: tuple[str, str] = ("", "")) -> list[Finding]:
+def check_schemas(reader: str, writer: str, ruleset: str, shared: tuple[str, str] = ("", "")) -> list[Finding]:
     """The findings; shared holds the texts of `shared.thrift` for the reader and the writer."""
     sides = zip((reader, writer), shared, strict=True)
     schemas = [THRIFT.parse(text.encode(), {"shared.thrift": other.encode()}) for text, other in sides]
     return THRIFT.check(schemas[0], schemas[1], ruleset)
 
 
-def rules(findings: list[Finding]) -> list[tuple[str, str]]:
+def rules_and_paths(findings: list[Finding]) -> list[tuple[str, str]]:
     """Rule and path of each."""
     return [(finding.rule, finding.path) for finding in findings]
 
@@ -32,8 +32,8 @@ def test_unknown_ruleset() -> None:
 def test_the_audit_is_directional() -> None:
     """The writer is the audit's old file: what may be added may not be removed."""
     small, large = "struct S { 1: i32 a }", "struct S { 1: i32 a, 2: i32 b }"
-    assert check(large, small, "thrift-audit") == []
-    assert rules(check(small, large, "thrift-audit")) == [("FIELD_REMOVED", "S.b")]
+    assert check_schemas(large, small, "thrift-audit") == []
+    assert rules_and_paths(check_schemas(small, large, "thrift-audit")) == [("FIELD_REMOVED", "S.b")]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_audit_is_directional() -> None:
 )
 def test_audit_failures(new: str, old: str, found: list[tuple[str, str]]) -> None:
     """What the compiler reports as a failure is an error, with the dotted place."""
-    assert rules([each for each in check(new, old, "thrift-audit") if each.breaks]) == found
+    assert rules_and_paths([each for each in check_schemas(new, old, "thrift-audit") if each.breaks]) == found
 
 
 @pytest.mark.parametrize(
@@ -93,16 +93,16 @@ def test_audit_failures(new: str, old: str, found: list[tuple[str, str]]) -> Non
 )
 def test_audit_warnings(new: str, old: str, found: list[tuple[str, str]]) -> None:
     """What the compiler warns of is a warning."""
-    findings = check(new, old, "thrift-audit")
-    assert rules(findings) == found
+    findings = check_schemas(new, old, "thrift-audit")
+    assert rules_and_paths(findings) == found
     assert {finding.level for finding in findings} <= {Severity.WARNING}
 
 
 def test_audit_looks_at_one_file() -> None:
     """Included documents are not audited, and their types are compared by the last part of their names."""
     new, old = 'include "shared.thrift"\nstruct S { 1: shared.T t }', "struct S { 1: T t }\nstruct T { 1: i32 a }"
-    findings = check(new, old, "thrift-audit", ("struct T { 1: string a }", ""))
-    assert rules(findings) == [("STRUCT_REMOVED", "T")]
+    findings = check_schemas(new, old, "thrift-audit", ("struct T { 1: string a }", ""))
+    assert rules_and_paths(findings) == [("STRUCT_REMOVED", "T")]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_audit_looks_at_one_file() -> None:
 def test_wire_errors(reader: str, writer: str, found: list[tuple[str, str]]) -> None:
     """What the bytes cannot carry across is an error where it shows first; names and services do not matter."""
     writer = writer.removesuffix("\nnamespace")
-    assert rules([each for each in check(reader, writer, "thrift-wire") if each.breaks]) == found
+    assert rules_and_paths([each for each in check_schemas(reader, writer, "thrift-wire") if each.breaks]) == found
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_wire_errors(reader: str, writer: str, found: list[tuple[str, str]]) -> 
 )
 def test_wire_warnings(reader: str, writer: str, found: list[tuple[str, str]]) -> None:
     """What can be read, but perhaps not as it was meant, is a warning."""
-    findings = check(reader, writer, "thrift-wire")
-    assert rules(findings) == found
+    findings = check_schemas(reader, writer, "thrift-wire")
+    assert rules_and_paths(findings) == found
     assert {finding.level for finding in findings} == {Severity.WARNING}
 
 
@@ -169,11 +169,13 @@ def test_wire_follows_includes() -> None:
     """Data of included structs is data of the schema."""
     text = 'include "shared.thrift"\nstruct S { 1: shared.T t }'
     shared = ("struct T { 1: shared2 a }\ntypedef i64 shared2", "struct T { 1: i32 a }")
-    assert rules(check(text, text, "thrift-wire", shared)) == [("FIELD_TYPE_CHANGED", "S.t.a")]
+    assert rules_and_paths(check_schemas(text, text, "thrift-wire", shared)) == [("FIELD_TYPE_CHANGED", "S.t.a")]
 
 
 def test_recursive_structs() -> None:
     """Structs that contain themselves or each other are compared once."""
     writer = "struct A { 1: B b, 2: A a }\nstruct B { 1: list<A> a, 2: i32 x }"
-    assert check(writer, writer, "thrift-wire") == []
-    assert rules(check(writer.replace("i32", "i64"), writer, "thrift-wire")) == [("FIELD_TYPE_CHANGED", "B.x")]
+    assert check_schemas(writer, writer, "thrift-wire") == []
+    assert rules_and_paths(check_schemas(writer.replace("i32", "i64"), writer, "thrift-wire")) == [
+        ("FIELD_TYPE_CHANGED", "B.x")
+    ]

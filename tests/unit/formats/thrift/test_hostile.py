@@ -16,14 +16,14 @@ SECONDS = 30.0
 
 
 @pytest.fixture(autouse=True)
-def _soon() -> Iterator[None]:
+def _limit_time() -> Iterator[None]:
     """Whatever happens, it happens soon."""
     start = time.process_time()
     yield
     assert time.process_time() - start < SECONDS
 
 
-def parse(text: str) -> ThriftSchema:
+def parse_schema(text: str) -> ThriftSchema:
     """Parse a schema given as text."""
     return THRIFT.parse(text.encode(), {})
 
@@ -75,26 +75,26 @@ def use_all(schema: ThriftSchema) -> None:
 def test_documents_that_are_refused(text: str) -> None:
     """Deep, endless, unterminated, exploding and huge documents are refused."""
     with pytest.raises(MalformedSchema) as caught:
-        parse(text)
+        parse_schema(text)
     assert len(str(caught.value)) < 400
 
 
 def test_the_deepest_that_parses() -> None:
     """Types and values nested up to the limit are walked by everything."""
-    use_all(parse("struct S { 1: " + "list<" * 60 + "i32" + ">" * 60 + " a = " + "[" * 60 + "]" * 60 + " }"))
+    use_all(parse_schema("struct S { 1: " + "list<" * 60 + "i32" + ">" * 60 + " a = " + "[" * 60 + "]" * 60 + " }"))
 
 
 @pytest.mark.parametrize("kind", ["optional", "required", ""])
 def test_long_chains_of_structs(kind: str) -> None:
     """A thousand structs inside each other are compared and listed without recursion beyond the limits."""
-    use_all(parse("struct S0 {}\n" + "\n".join(f"struct S{n + 1} {{ 1: {kind} S{n} s }}" for n in range(3_000))))
+    use_all(parse_schema("struct S0 {}\n" + "\n".join(f"struct S{n + 1} {{ 1: {kind} S{n} s }}" for n in range(3_000))))
 
 
 @pytest.mark.parametrize("kind", ["optional", "required", ""])
 def test_structs_that_explode(kind: str) -> None:
     """A struct used twice at each of forty levels would have more fields than any memory holds."""
     lines = [f"struct S{n + 1} {{ 1: {kind} S{n} a, 2: {kind} S{n} b, 3: {kind} list<S{n}> c }}" for n in range(40)]
-    use_all(parse("struct S0 { 1: i32 x }\n" + "\n".join(lines)))
+    use_all(parse_schema("struct S0 { 1: i32 x }\n" + "\n".join(lines)))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_structs_that_explode(kind: str) -> None:
 )
 def test_large_documents(text: str) -> None:
     """A large document is read and walked in a time that grows with its size only."""
-    use_all(parse(text))
+    use_all(parse_schema(text))
 
 
 def test_includes_that_explode() -> None:
@@ -139,7 +139,7 @@ def test_includes_that_explode() -> None:
 )
 def test_bytes_that_claim_more_than_there_is(data: str) -> None:
     """Sizes beyond the data, and nesting beyond the limit, are refused before anything is allocated."""
-    codec = THRIFT.codec(parse("struct S { 1: list<S> a, 2: i32 b }"))
+    codec = THRIFT.codec(parse_schema("struct S { 1: list<S> a, 2: i32 b }"))
     with pytest.raises(DecodeError):
         codec.decode(bytes.fromhex(data))
 
@@ -147,7 +147,7 @@ def test_bytes_that_claim_more_than_there_is(data: str) -> None:
 def test_defaults_that_multiply() -> None:
     """Many absent fields with large defaults are refused, not built."""
     values = ",".join("1" * 1_000)
-    codec = THRIFT.codec(parse(f"struct P {{ 1: list<i32> a = [{values}] }}\nstruct S {{ 1: list<P> p }}"))
+    codec = THRIFT.codec(parse_schema(f"struct P {{ 1: list<i32> a = [{values}] }}\nstruct S {{ 1: list<P> p }}"))
     count = 200_000
     with pytest.raises(DecodeError, match="defaults of missing fields"):
         codec.decode(bytes.fromhex("0f 0001 0c") + count.to_bytes(4, "big") + bytes(count + 1))
@@ -156,7 +156,7 @@ def test_defaults_that_multiply() -> None:
 def test_wide_structs_in_long_lists() -> None:
     """The time to read a struct depends on what is there, not on what could be."""
     body = "".join(f"{n}: i32 f{n}," for n in range(1, 10_000))
-    codec = THRIFT.codec(parse(f"struct P {{ {body} }}\nstruct S {{ 1: list<P> p }}"))
+    codec = THRIFT.codec(parse_schema(f"struct P {{ {body} }}\nstruct S {{ 1: list<P> p }}"))
     count = 200_000
     data = bytes.fromhex("0f 0001 0c") + count.to_bytes(4, "big") + bytes(count + 1)
     assert codec.decode(data) == {"p": [{}] * count}
@@ -166,7 +166,7 @@ def test_data_in_a_circle() -> None:
     """A Python value that contains itself is refused at the limit of depth."""
     endless: dict[str, Any] = {}
     endless["a"] = [endless, endless]
-    codec = THRIFT.codec(parse("struct S { 1: list<S> a }"))
+    codec = THRIFT.codec(parse_schema("struct S { 1: list<S> a }"))
     with pytest.raises(EncodeError, match="deeper than 64 levels"):
         codec.encode(endless)
 

@@ -34,13 +34,13 @@ from stele.formats.thrift.syntax import (
 )
 
 
-def parse(text: str, references: dict[str, str] | None = None, *, strict: bool = True) -> ThriftSchema:
+def parse_schema(text: str, references: dict[str, str] | None = None, *, strict: bool = True) -> ThriftSchema:
     """Parse a schema given as text."""
     given = {name: document.encode() for name, document in (references or {}).items()}
     return THRIFT.parse(text.encode(), given, strict=strict)
 
 
-def struct(body: str) -> ThriftStruct:
+def parse_struct(body: str) -> ThriftStruct:
     """The struct with a body."""
     (found,) = parse_document(f"struct S {{{body}}}").definitions
     assert isinstance(found, ThriftStruct)
@@ -71,7 +71,7 @@ def test_headers() -> None:
 
 def test_fields() -> None:
     """Ids, requiredness, defaults, references, legacy XML words, annotations and documentation of fields."""
-    found = struct(
+    found = parse_struct(
         '1: required i32 a, /** doc */ 2: optional string b = "x" (k = "v");\n -7: Node & c\n'
         "bool d = true xsd_optional xsd_nillable xsd_attrs { 1: i32 z } i64 e"
     )
@@ -103,7 +103,7 @@ def test_fields() -> None:
 
 def test_keywords_name_fields() -> None:
     """A field may be called like a keyword, since 0.19."""
-    assert [field.name for field in struct("1: string string, 2: i32 required, 3: i32 struct").fields] == [
+    assert [field.name for field in parse_struct("1: string string, 2: i32 required, 3: i32 struct").fields] == [
         "string",
         "required",
         "struct",
@@ -112,7 +112,7 @@ def test_keywords_name_fields() -> None:
 
 def test_types() -> None:
     """Containers inside containers, C++ types before and after, annotations on types."""
-    (found,) = struct('1: map cpp_type "M" <string, list<set<byte (a = "b")>> cpp_type "L"> (c) field').fields
+    (found,) = parse_struct('1: map cpp_type "M" <string, list<set<byte (a = "b")>> cpp_type "L"> (c) field').fields
     inner = ContainerType("set", (BaseType("byte", (Annotation("a", "b"),)),))
     assert found.type == ContainerType(
         "map", (BaseType("string"), ContainerType("list", (inner,), "L")), "M", (Annotation("c"),)
@@ -234,7 +234,7 @@ def test_comments() -> None:
 def test_malformed(text: str, line: int, column: int, word: str) -> None:
     """An error names the line, the column and what is wrong."""
     with pytest.raises(MalformedSchema) as caught:
-        parse(text)
+        parse_schema(text)
     assert (caught.value.line, caught.value.column) == (line, column)
     assert word in str(caught.value)
 
@@ -265,10 +265,10 @@ def test_not_utf8() -> None:
 def test_values_must_fit(text: str) -> None:
     """A value that does not fit its type is refused with its place, unless an old schema is only read again."""
     with pytest.raises(MalformedSchema) as caught:
-        parse(text)
+        parse_schema(text)
     assert caught.value.line is not None
     assert caught.value.expected
-    parse(text, strict=False)
+    parse_schema(text, strict=False)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_values_must_fit(text: str) -> None:
 )
 def test_values_that_fit(text: str) -> None:
     """What the Apache compiler takes for a value of a type, in any order of definitions."""
-    parse(text)
+    parse_schema(text)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_unresolved(text: str, line: int, column: int) -> None:
     """A name that leads nowhere is an unresolved reference with its place, strict or not."""
     for strict in (True, False):
         with pytest.raises(UnresolvedReference) as caught:
-            parse(text, strict=strict)
+            parse_schema(text, strict=strict)
         assert (caught.value.line, caught.value.column) == (line, column)
 
 
@@ -322,7 +322,7 @@ def test_includes() -> None:
         'include "shared.thrift"\nservice V extends shared.B {}\n'
         "struct S { 1: shared.Id id, 2: shared.E e = shared.E.A }"
     )
-    schema = parse(text, references)
+    schema = parse_schema(text, references)
     assert schema.unit.resolve_type(schema.find_struct().fields[0].type).kind == "i64"
     assert THRIFT.codec(schema).decode(b"\x00") == {"e": "A"}
 
@@ -331,27 +331,27 @@ def test_only_direct_includes_are_seen() -> None:
     """A name of a document that only an included one includes means nothing."""
     references = {"a.thrift": 'include "b.thrift"', "b.thrift": "struct T {}"}
     with pytest.raises(UnresolvedReference, match=r"b\.T"):
-        parse('include "a.thrift"\nstruct S { 1: b.T t }', references)
+        parse_schema('include "a.thrift"\nstruct S { 1: b.T t }', references)
 
 
 def test_circle_of_includes() -> None:
     """Documents that include each other are refused."""
     references = {"a.thrift": 'include "b.thrift"', "b.thrift": 'include "a.thrift"'}
     with pytest.raises(MalformedSchema, match=r"circle: .*a\.thrift > b\.thrift > a\.thrift|b\.thrift > a\.thrift"):
-        parse('include "a.thrift"', references)
+        parse_schema('include "a.thrift"', references)
 
 
 def test_errors_in_included_documents() -> None:
     """An error in an included document says in which one it is, with the place there."""
     with pytest.raises(MalformedSchema, match=r"line 2, column 1: in the included document 'a\.thrift'"):
-        parse('include "a.thrift"', {"a.thrift": "\n~"})
+        parse_schema('include "a.thrift"', {"a.thrift": "\n~"})
     with pytest.raises(UnresolvedReference, match=r"in the included document 'a\.thrift': there is no type 'T'"):
-        parse('include "a.thrift"', {"a.thrift": "struct S { 1: T t }"})
+        parse_schema('include "a.thrift"', {"a.thrift": "struct S { 1: T t }"})
 
 
 def test_uuid() -> None:
     """`uuid` is a built-in type, unless the document defines a type of that name, as older ones could."""
-    new, old = parse("struct S { 1: uuid a }"), parse("typedef string uuid\nstruct S { 1: uuid a }")
+    new, old = parse_schema("struct S { 1: uuid a }"), parse_schema("typedef string uuid\nstruct S { 1: uuid a }")
     kinds = [schema.unit.resolve_type(schema.find_struct().fields[0].type).kind for schema in (new, old)]
     assert kinds == ["uuid", "string"]
 
@@ -368,4 +368,4 @@ def test_uuid() -> None:
 )
 def test_type_name(text: str, name: str) -> None:
     """The top type is the last struct or union; an exception only where there is nothing else."""
-    assert parse(text).type_name == name
+    assert parse_schema(text).type_name == name

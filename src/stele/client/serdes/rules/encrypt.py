@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeVar
 
+from stele.client.api import BlockingApi
 from stele.client.keys import Algorithm, DekVersion
 from stele.client.names import split_subject
 from stele.client.serdes.rules.ciphers import Cipher, make_cipher
@@ -30,7 +31,6 @@ from stele.client.serdes.rules.model import (
     Tools,
     Visit,
 )
-from stele.client.sync import BlockingApi
 from stele.errors import Conflict, DecodeError, NotFound, SteleError
 from stele.protocol.confluent import Dek, Kek
 from stele.wire import kms

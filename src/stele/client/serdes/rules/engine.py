@@ -27,8 +27,8 @@ from stele.errors import NotInstalled, RuleFailed, SteleError
 from stele.protocol.confluent import Rule
 
 if TYPE_CHECKING:
+    from stele.client.api import BlockingApi
     from stele.client.snapshot import ResolvedSchema
-    from stele.client.sync import BlockingApi
 
 Tool = RuleExecutor | RuleAction
 

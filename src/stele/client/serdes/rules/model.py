@@ -21,9 +21,9 @@ from stele.protocol.confluent import Rule, RuleSet
 from stele.wire.confluent import RecordField
 
 if TYPE_CHECKING:
+    from stele.client.api import BlockingApi
     from stele.client.serdes.framing import SeenHeaders
     from stele.client.snapshot import ResolvedSchema
-    from stele.client.sync import BlockingApi
 
 
 class RuleMode(Enum):

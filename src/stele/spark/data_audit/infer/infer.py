@@ -25,7 +25,7 @@ from stele.spark.data_audit.infer.registration import SchemaOffer, make_notes, o
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
 from stele.spark.failures import spark_failures
 from stele.spark.registry.clients import PATIENCE, RegistryLike
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.types import from_spark
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def infer(
     Raises `InvalidRequest` without records, `UnknownFormat`, `CannotConvert`, `TooLarge`, `Invalid`, `JobFailed`,
     `NotInstalled`.
     """
-    need_spark()
+    require_spark()
     target = get_format(to)
     if df.isStreaming:
         raise Invalid("data at rest are a batch DataFrame, this one is a stream")

@@ -22,12 +22,12 @@ from stele.spark.data_audit.reencode.transcoders import HeaderMerger
 from stele.spark.decode.planning import WritePlan, plan_read, plan_write
 from stele.spark.decode.records import ReadPlan
 from stele.spark.decode.rules import RulesLike
-from stele.spark.engines.base import engine_named
+from stele.spark.engines.base import get_engine
 from stele.spark.failures import spark_failures
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import ReaderLike, SchemaLookup, pin_schemas
-from stele.spark.session import need_spark
-from stele.spark.wires import ResolvedId, Unframed, Wire, WireLike, wire_named
+from stele.spark.session import require_spark
+from stele.spark.wires import ResolvedId, Unframed, Wire, WireLike, get_wire
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,16 +125,16 @@ def migrate(
     that do not become one another), `RulesRefused`, `RegistryUnreachable`, `Invalid`, `NotInstalled`.
     """
     # Long because every choice is an argument, and each is told once, here
-    need_spark()
+    require_spark()
     if mode not in {"FAILFAST", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST or DEADLETTER")
     if not subject:
         raise SubjectNotFound(subject)
-    engine_named(engine)
+    get_engine(engine)
     registry = as_picklable(registry)
     writer = pin_schemas(registry, to_subject or subject, to_version, patience=patience).reader
     old = pin_schemas(registry, subject, patience=patience)
-    chosen = _make_bare_wire(registry, subject, schema, patience) if wire == "unframed" else wire_named(wire)
+    chosen = _make_bare_wire(registry, subject, schema, patience) if wire == "unframed" else get_wire(wire)
     target = wire if to_wire is None else to_wire
     same = old.reader.schema_type == writer.schema_type
     reading = plan_read(

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import DataError
-from stele.spark.decode.formats.base import Language, made_ready
-from stele.spark.decode.formats.fitting import fit
-from stele.spark.decode.formats.json import JsonLanguage
-from stele.spark.decode.formats.protobuf import ProtobufLanguage
+from stele.spark.decode.formats.base import ColumnFormat, require_parsed
+from stele.spark.decode.formats.fitting import fit_column
+from stele.spark.decode.formats.json import JsonColumns
+from stele.spark.decode.formats.protobuf import ProtobufColumns
 from stele.spark.decode.formats.rows import RowDecoder, RowEncoder, Schemas
-from stele.spark.decode.formats.thrift import ThriftLanguage
-from stele.spark.engines.base import Decoder, Encoder, engine_named
+from stele.spark.decode.formats.thrift import ThriftColumns
+from stele.spark.engines.base import Decoder, Encoder, get_engine
 from stele.spark.registry.snapshot import parse_avro
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from stele.spark.engines.arrow import ArrowType, Column
 
 AVRO: Final = "AVRO"
-LANGUAGES: Final[dict[str, Language]] = {
-    "JSON": JsonLanguage(),
-    "PROTOBUF": ProtobufLanguage(),
-    "THRIFT": ThriftLanguage(),
+COLUMN_FORMATS: Final[dict[str, ColumnFormat]] = {
+    "JSON": JsonColumns(),
+    "PROTOBUF": ProtobufColumns(),
+    "THRIFT": ThriftColumns(),
 }
 """The languages beside Avro, by the registry's word for them."""
 
-__all__ = ["AVRO", "LANGUAGES", "Schemas", "check_columns", "decoder_for", "encoder_for", "type_for"]
+__all__ = ["AVRO", "COLUMN_FORMATS", "Schemas", "check_columns", "decoder_for", "encoder_for", "type_for"]
 
 
 def decoder_for(
@@ -51,9 +51,9 @@ def decoder_for(
             found = schemas(number)
             return None if found is None else parse_avro(found)
 
-        return engine_named(engine).decoder(parse_avro(reader), writers, for_spark=True, recursion=recursion)
-    language = _language(reader)
-    ready = made_ready(reader, reader.schema_type)
+        return get_engine(engine).decoder(parse_avro(reader), writers, for_spark=True, recursion=recursion)
+    language = _get_language(reader)
+    ready = require_parsed(reader, reader.schema_type)
     return RowDecoder(language, ready, schemas, message, scanning=engine != "python", recursion=recursion)
 
 
@@ -62,10 +62,10 @@ def encoder_for(
 ) -> Encoder:
     """An encoder whose frames carry the number. Raises like `decoder_for`."""
     if writer.schema_type.upper() == AVRO:
-        return engine_named(engine).encoder(parse_avro(writer), number, for_spark=True, recursion=recursion)
-    language = _language(writer)
-    ready = made_ready(writer, writer.schema_type)
-    return RowEncoder(language.plan(ready, message, recursion), language.writing(ready, message), number)
+        return get_engine(engine).encoder(parse_avro(writer), number, for_spark=True, recursion=recursion)
+    language = _get_language(writer)
+    ready = require_parsed(writer, writer.schema_type)
+    return RowEncoder(language.plan(ready, message, recursion), language.make_writer(ready, message), number)
 
 
 def type_for(reader: ResolvedSchema, message: str = "", recursion: int = 0) -> ArrowType:
@@ -74,17 +74,17 @@ def type_for(reader: ResolvedSchema, message: str = "", recursion: int = 0) -> A
         from stele.spark.engines.resolve import Resolver
 
         return Resolver(parse_avro(reader), for_spark=True, recursion=recursion).root.type
-    return _language(reader).plan(made_ready(reader, reader.schema_type), message, recursion).type
+    return _get_language(reader).plan(require_parsed(reader, reader.schema_type), message, recursion).type
 
 
 def check_columns(writer: ResolvedSchema, value: Column, message: str = "", recursion: int = 0) -> None:
     """Raise `EncodeError` when a column cannot be written with a schema that is not Avro, whatever its rows."""
-    fit(_language(writer).plan(made_ready(writer, writer.schema_type), message, recursion), value)
+    fit_column(_get_language(writer).plan(require_parsed(writer, writer.schema_type), message, recursion), value)
 
 
-def _language(schema: ResolvedSchema) -> Language:
-    found = LANGUAGES.get(schema.schema_type.upper())
+def _get_language(schema: ResolvedSchema) -> ColumnFormat:
+    found = COLUMN_FORMATS.get(schema.schema_type.upper())
     if found is None:
-        known = ", ".join((AVRO, *LANGUAGES))
+        known = ", ".join((AVRO, *COLUMN_FORMATS))
         raise DataError(f"data of the format {schema.schema_type} have no columns here; there are {known}")
     return found

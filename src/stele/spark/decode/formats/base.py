@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from stele.client.serdes.schemas import ParsedSchema, parse_schema
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, Invalid
-from stele.spark.decode.formats.plans import Plan
+from stele.spark.decode.formats.plans import ColumnPlan
 
 if TYPE_CHECKING:
     from stele.spark.decode.formats.scan.decoder import Scanner
@@ -23,7 +23,7 @@ Accepts: TypeAlias = Callable[[int, tuple[int, ...]], bool]
 """Whether records with a schema id and message indexes are of the type read."""
 
 
-class Reads(NamedTuple):
+class DatumReaders(NamedTuple):
     """The ways to read: the usual one, and the one for data in which `Language.careful` is found.
 
     accepts  whether data that begin with these message indexes are of the type read; Protobuf only
@@ -34,7 +34,7 @@ class Reads(NamedTuple):
     accepts: Callable[[tuple[int, ...]], bool] = bool
 
 
-class Language(Protocol):
+class ColumnFormat(Protocol):
     """How values of one schema language become columns and come from them.
 
     message names the type among those of a schema that has several (Protobuf, Thrift); '' is the usual one.
@@ -45,7 +45,7 @@ class Language(Protocol):
         """A regular expression found in data that take the careful way; '' for a language with one way only."""
         ...
 
-    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> Plan:
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
         """The columns for data of a schema. Raises `Invalid` when it has no table shape.
 
         recursion is how often a type that contains itself is unrolled into columns, values that go deeper are bad; with
@@ -53,20 +53,20 @@ class Language(Protocol):
         """
         ...
 
-    def scanner(self, reader: ParsedSchema, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
+    def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> Scanner | None:
         """What reads whole batches at once, where there is such a thing for the reader's schema and its plan."""
         ...
 
-    def reading(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> Reads:
+    def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
         """Reads data of the writer's schema as values for the plan of the reader's."""
         ...
 
-    def writing(self, schema: ParsedSchema, message: str) -> Write:
+    def make_writer(self, schema: ParsedSchema, message: str) -> Write:
         """Writes data that the plan of the schema has made."""
         ...
 
 
-def made_ready(schema: ResolvedSchema, schema_type: str) -> ParsedSchema:
+def require_parsed(schema: ResolvedSchema, schema_type: str) -> ParsedSchema:
     """The schema parsed. Raises `DataError` when it is of another type, or none at all."""
     if schema.schema_type.upper() != schema_type.upper():
         raise DataError(f"its format is {schema.schema_type}, {schema_type} is needed")

@@ -61,7 +61,7 @@ class GenericDecoder:
             number = numbers[row] = int.from_bytes(data[1:_HEADER], "big", signed=True)
             read = self._reads.get(number)
             if read is None:
-                read = self._reads[number] = self._open(number)
+                read = self._reads[number] = self._prepare_reader(number)
             try:
                 if isinstance(read, RecordError):
                     errors.add_error(row, read)
@@ -76,24 +76,26 @@ class GenericDecoder:
         values = pa.StructArray.from_arrays(parts, fields=list(TYPE), mask=absent)
         return Decoded(values, pa.array(numbers, pa.int32()), *errors.columns())
 
-    def _open(self, number: int) -> _Read | RecordError:
+    def _prepare_reader(self, number: int) -> _Read | RecordError:
         try:
             schema = self._schemas(number) if number >= 0 else None
             return (
-                RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0) if schema is None else _reading(parse_schema(schema))
+                RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0)
+                if schema is None
+                else _build_reader(parse_schema(schema))
             )
         except (DataError, Invalid) as error:
             return RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
 
 
-def _reading(schema: ParsedSchema) -> _Read:
+def _build_reader(schema: ParsedSchema) -> _Read:
     if schema.format.name == "protobuf":
-        return _protobuf(schema)
+        return _build_protobuf_reader(schema)
     codec, name = schema.format.codec(schema.parsed), str(schema.parsed.type_name)
-    return lambda data: (name, dumped(codec.decode(data)))
+    return lambda data: (name, dump_json_text(codec.decode(data)))
 
 
-def _protobuf(schema: ParsedSchema) -> _Read:
+def _build_protobuf_reader(schema: ParsedSchema) -> _Read:
     def read(data: bytes) -> tuple[str, str]:
         indexes, start = decode_indexes(data)
         name = message_by_indexes(schema.parsed, indexes)
@@ -106,17 +108,17 @@ def _protobuf(schema: ParsedSchema) -> _Read:
     return read
 
 
-def dumped(value: Any) -> str:
+def dump_json_text(value: Any) -> str:
     """A decoded value as JSON text. Raises `DecodeError` for what JSON cannot hold, such as half a surrogate pair."""
     try:
         return orjson.dumps(
-            value, default=_other, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
+            value, default=_to_json_value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME
         ).decode()
     except (orjson.JSONEncodeError, RecursionError) as error:
         raise DecodeError(f"the value cannot be written as JSON: {error}") from error
 
 
-def _other(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
     if isinstance(value, datetime | date | time):

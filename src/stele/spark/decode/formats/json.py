@@ -20,8 +20,17 @@ import pyarrow.compute as pc
 from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import Invalid
 from stele.formats.jsonschema.arrow import DEEPER, JSON_TEXT, REQUIRED, WHOLE, marked_schema
-from stele.spark.decode.formats.base import Accepts, Reads, Write
-from stele.spark.decode.formats.plans import Deeper, Entries, Items, Leaf, Part, Plan, Struct, member
+from stele.spark.decode.formats.base import Accepts, DatumReaders, Write
+from stele.spark.decode.formats.plans import (
+    ColumnPlan,
+    FieldPlan,
+    ListPlan,
+    MapPlan,
+    ScalarPlan,
+    Struct,
+    TruncatedField,
+    pick_member,
+)
 from stele.spark.engines.arrow import ArrowType, Column
 
 _INT: Final = frozenset({int})
@@ -29,30 +38,30 @@ _FLOAT: Final = frozenset({float})
 _OBJECT: Final = frozenset({dict})
 
 
-class JsonLanguage:
-    """See `Language`."""
+class JsonColumns:
+    """See `ColumnFormat`."""
 
     careful = r"(?s)(?:[:,\[\s]|^.{5})\s*-?[0-9](?:[0-9]{17}|[0-9.]*[eE][+]?[0-9]{3})"
     """Found in every frame with a number that orjson may not read exactly: an integer of so many digits, or an exponent
     beyond those of doubles. Digits behind a point, or in strings, do not matter."""
 
-    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> Plan:
-        """See `Language`."""
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
+        """See `ColumnFormat`."""
         del message  # a schema has one type
         columns = marked_schema(schema.parsed, recursion)
         only = columns.field(0) if len(columns) == 1 else None
         if only is None or WHOLE not in (only.metadata or {}):
-            return _struct(list(columns), "")
-        plan = _plan(only.type, only.metadata, "the value")
+            return _plan_struct(list(columns), "")
+        plan = _plan_column(only.type, only.metadata, "the value")
         if plan is None:
             raise Invalid("the schema contains itself and has no value that ends")
         return plan
 
-    def scanner(self, reader: ParsedSchema, message: str, plan: Plan, accepts: Accepts) -> None:
-        """See `Language`."""
+    def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> None:
+        """See `ColumnFormat`."""
 
-    def reading(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> Reads:
-        """See `Language`."""
+    def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
+        """See `ColumnFormat`."""
         del reader, message
         exact = writer.format.codec(writer.parsed).decode
         is_valid = writer.parsed.validator.is_valid
@@ -66,56 +75,56 @@ class JsonLanguage:
                 pass
             return exact(data)  # says what is wrong
 
-        return Reads(read, exact)
+        return DatumReaders(read, exact)
 
-    def writing(self, schema: ParsedSchema, message: str) -> Write:
-        """See `Language`."""
+    def make_writer(self, schema: ParsedSchema, message: str) -> Write:
+        """See `ColumnFormat`."""
         del message
         return schema.format.codec(schema.parsed).encode
 
 
-def _struct(fields: list[Any], path: str) -> Struct:
+def _plan_struct(fields: list[Any], path: str) -> Struct:
     parts, deeper = [], []
     for field in fields:
-        plan = _plan(field.type, field.metadata, f"{path}.{field.name}" if path else field.name)
+        plan = _plan_column(field.type, field.metadata, f"{path}.{field.name}" if path else field.name)
         needed = REQUIRED in (field.metadata or {})
         if plan is not None:
-            parts.append(Part(field.name, member(field.name), plan, keeps_null=needed))
+            parts.append(FieldPlan(field.name, pick_member(field.name), plan, keeps_null=needed))
             continue
         empty: Any = [] if pa.types.is_list(field.type) else {} if pa.types.is_map(field.type) else None
-        deeper.append(Deeper(field.name, member(field.name), empty is not None, empty if needed else None))
+        deeper.append(TruncatedField(field.name, pick_member(field.name), empty is not None, empty if needed else None))
     return Struct(parts, path, kinds=_OBJECT, deeper=deeper)
 
 
-def _plan(type_: ArrowType, metadata: Any, path: str) -> Plan | None:
+def _plan_column(type_: ArrowType, metadata: Any, path: str) -> ColumnPlan | None:
     """The plan of a place; None where a schema would be deeper inside itself than asked for."""
     if DEEPER in (metadata or {}):
         return None
     if JSON_TEXT in (metadata or {}):
-        return Leaf(pa.string(), path, read=_dumped, write=_loaded)
+        return ScalarPlan(pa.string(), path, read=_dump_json, write=_load_json)
     if pa.types.is_struct(type_):
-        return _struct(list(type_), path)
+        return _plan_struct(list(type_), path)
     if pa.types.is_list(type_):
-        items = _plan(type_.value_type, type_.value_field.metadata, f"{path}[]")
-        return None if items is None else Items(items, path, kinds=frozenset({list}))
+        items = _plan_column(type_.value_type, type_.value_field.metadata, f"{path}[]")
+        return None if items is None else ListPlan(items, path, kinds=frozenset({list}))
     if pa.types.is_map(type_):
-        key = Leaf(pa.string(), f"{path}{{key}}", kinds=frozenset({str}))
-        item = _plan(type_.item_type, type_.item_field.metadata, f"{path}{{}}")
-        return None if item is None else Entries(key, item, path, kinds=_OBJECT)
-    return _scalar(type_, path)
+        key = ScalarPlan(pa.string(), f"{path}{{key}}", kinds=frozenset({str}))
+        item = _plan_column(type_.item_type, type_.item_field.metadata, f"{path}{{}}")
+        return None if item is None else MapPlan(key, item, path, kinds=_OBJECT)
+    return _plan_scalar(type_, path)
 
 
-def _scalar(type_: ArrowType, path: str) -> Leaf:
+def _plan_scalar(type_: ArrowType, path: str) -> ScalarPlan:
     if pa.types.is_integer(type_):
-        return Leaf(pa.int64(), path, read=_whole, kinds=_INT | _FLOAT, easy=_INT)
+        return ScalarPlan(pa.int64(), path, read=_to_whole_number, kinds=_INT | _FLOAT, easy=_INT)
     if pa.types.is_floating(type_):
-        return Leaf(pa.float64(), path, read=float, kinds=_INT | _FLOAT, easy=_FLOAT)
+        return ScalarPlan(pa.float64(), path, read=float, kinds=_INT | _FLOAT, easy=_FLOAT)
     if pa.types.is_boolean(type_):
-        return Leaf(pa.bool_(), path, kinds=frozenset({bool}))
+        return ScalarPlan(pa.bool_(), path, kinds=frozenset({bool}))
     if pa.types.is_null(type_):
-        return Leaf(pa.string(), path, kinds=frozenset())
+        return ScalarPlan(pa.string(), path, kinds=frozenset())
     if pa.types.is_string(type_):
-        return Leaf(pa.string(), path, kinds=frozenset({str}), take=_as_text)
+        return ScalarPlan(pa.string(), path, kinds=frozenset({str}), take=_as_text)
     raise Invalid(f"{path}: there is no column for {type_}")
 
 
@@ -130,20 +139,20 @@ def _as_text(values: Column) -> Column | None:
     return None
 
 
-def _whole(value: float) -> int:
+def _to_whole_number(value: float) -> int:
     if value != int(value):
         raise ValueError(f"{value} is no integer")
     return int(value)
 
 
-def _dumped(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # integers beyond 64 bits
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _loaded(text: str) -> Any:
+def _load_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.error_codes import ErrorCode, RecordError
-from stele.spark.engines.layout import tabular
+from stele.spark.engines.layout import tabular_type
 
 Values: TypeAlias = Sequence[Any]
 Convert: TypeAlias = Callable[[Any], Any]
@@ -32,7 +32,7 @@ Kinds: TypeAlias = frozenset[type]
 _NOTHING: Kinds = frozenset({type(None)})
 
 
-class Plan(Protocol):
+class ColumnPlan(Protocol):
     """One place of a schema; kinds are the classes of values that are taken, None for any."""
 
     type: ArrowType
@@ -47,7 +47,7 @@ class Plan(Protocol):
         ...
 
 
-class Leaf:
+class ScalarPlan:
     """A value without parts.
 
     read   makes of one value what Arrow takes for the type; None where that is the value itself
@@ -77,9 +77,9 @@ class Leaf:
         self._easy = easy | _NOTHING
 
     def array(self, values: Values) -> Column:
-        """See `Plan`."""
+        """See `ColumnPlan`."""
         read = self._read
-        if self._kinds is not None and _kinds_of(values, self._kinds, self) <= self._easy:
+        if self._kinds is not None and _check_kinds(values, self._kinds, self) <= self._easy:
             read = None
         try:
             if read is not None:
@@ -91,7 +91,7 @@ class Leaf:
             raise DataError(f"{self.path}: {error}") from error
 
     def datum(self, value: Any) -> Any:
-        """See `Plan`."""
+        """See `ColumnPlan`."""
         if value is None or self._write is None:
             return value
         try:
@@ -100,16 +100,16 @@ class Leaf:
             raise EncodeError(f"{self.path}: {error}") from error
 
 
-class Part(NamedTuple):
+class FieldPlan(NamedTuple):
     """A field of a struct; pick gives the field of every value, keeps_null has a null written rather than left out."""
 
     name: str
     pick: Pick
-    plan: Plan
+    plan: ColumnPlan
     keeps_null: bool = False
 
 
-def member(name: str) -> Pick:
+def pick_member(name: str) -> Pick:
     """Picks a member of dicts."""
     get = itemgetter(name)
 
@@ -124,7 +124,7 @@ def member(name: str) -> Pick:
     return pick
 
 
-class Deeper(NamedTuple):
+class TruncatedField(NamedTuple):
     """A field without a column: a type inside itself would go deeper there than the columns do.
 
     items  whether it is a list or map, which may be there without items
@@ -152,12 +152,12 @@ class Struct:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[FieldPlan],
         path: str = "",
         *,
         kinds: Kinds | None = None,
         whole: Callable[[ArrowType], bool] | None = None,
-        deeper: Sequence[Deeper] = (),
+        deeper: Sequence[TruncatedField] = (),
     ) -> None:
         self.parts = tuple(parts)
         self.deeper = tuple(deeper)
@@ -167,9 +167,9 @@ class Struct:
         self.type: ArrowType = pa.struct([pa.field(part.name, part.plan.type) for part in parts])
 
     def array(self, values: Values) -> Column:
-        """See `Plan`."""
+        """See `ColumnPlan`."""
         if self._kinds is not None:
-            _kinds_of(values, self._kinds, self)
+            _check_kinds(values, self._kinds, self)
         absent = [value is None for value in values]
         holes = True in absent
         for each in self.deeper:
@@ -181,7 +181,7 @@ class Struct:
         return pa.StructArray.from_arrays(children, fields=list(self.type), mask=mask)
 
     def datum(self, value: Any) -> Any:
-        """See `Plan`."""
+        """See `ColumnPlan`."""
         if not isinstance(value, dict):
             return value  # nothing, or a whole
         found = ((part, part.plan.datum(value.get(part.name))) for part in self.parts)
@@ -189,40 +189,42 @@ class Struct:
         return made | {each.name: each.empty for each in self.deeper if each.empty is not None}
 
 
-class Items:
+class ListPlan:
     """A list."""
 
-    def __init__(self, item: Plan, path: str, *, kinds: Kinds | None = None) -> None:
+    def __init__(self, item: ColumnPlan, path: str, *, kinds: Kinds | None = None) -> None:
         self.item = item
         self.path = path
         self._kinds = None if kinds is None else kinds | _NOTHING
         self.type: ArrowType = pa.list_(pa.field("element", item.type))
 
     def array(self, values: Values) -> Column:
-        """See `Plan`."""
+        """See `ColumnPlan`."""
         if self._kinds is not None:
-            _kinds_of(values, self._kinds, self)
+            _check_kinds(values, self._kinds, self)
         items = self.item.array(list(chain.from_iterable(value for value in values if value)))
-        return pa.ListArray.from_arrays(_offsets(values), items, type=self.type)
+        return pa.ListArray.from_arrays(_list_offsets(values), items, type=self.type)
 
     def datum(self, value: Any) -> Any:
-        """See `Plan`."""
+        """See `ColumnPlan`."""
         return None if value is None else [self.item.datum(item) for item in value]
 
 
-class Entries:
+class MapPlan:
     """A map; values are mappings, or lists of pairs where pairs is set."""
 
-    def __init__(self, key: Plan, item: Plan, path: str, *, pairs: bool = False, kinds: Kinds | None = None) -> None:
+    def __init__(
+        self, key: ColumnPlan, item: ColumnPlan, path: str, *, pairs: bool = False, kinds: Kinds | None = None
+    ) -> None:
         self.key, self.item, self.path = key, item, path
         self._pairs = pairs
         self._kinds = None if kinds is None else kinds | _NOTHING
         self.type: ArrowType = pa.map_(key.type, item.type)
 
     def array(self, values: Values) -> Column:
-        """See `Plan`."""
+        """See `ColumnPlan`."""
         if self._kinds is not None:
-            _kinds_of(values, self._kinds, self)
+            _check_kinds(values, self._kinds, self)
         if self._pairs:
             values = [list(value.items()) if isinstance(value, dict) else value for value in values]
             both = list(chain.from_iterable(value for value in values if value))
@@ -231,17 +233,17 @@ class Entries:
             keys = list(chain.from_iterable(value for value in values if value))
             items = [value[key] for value in values if value for key in value]
         entries = self.key.array(keys), self.item.array(items)
-        return pa.MapArray.from_arrays(_offsets(values), *entries, type=self.type)
+        return pa.MapArray.from_arrays(_list_offsets(values), *entries, type=self.type)
 
     def datum(self, value: Any) -> Any:
-        """See `Plan`."""
+        """See `ColumnPlan`."""
         if value is None:
             return None
         made = [(self.key.datum(key), self.item.datum(item)) for key, item in value]
         return made if self._pairs else dict(made)
 
 
-def _kinds_of(values: Values, kinds: Kinds, plan: Plan) -> set[type]:
+def _check_kinds(values: Values, kinds: Kinds, plan: ColumnPlan) -> set[type]:
     """The classes there are. Raises `DataError` for one that is not among the kinds."""
     there = set(map(type, values))
     if not there <= kinds:
@@ -250,7 +252,7 @@ def _kinds_of(values: Values, kinds: Kinds, plan: Plan) -> set[type]:
     return there
 
 
-def _offsets(values: Iterable[Any]) -> Column:
+def _list_offsets(values: Iterable[Any]) -> Column:
     """Where the items of each value begin; null for a null value, as `from_arrays` wants it."""
     sizes = [0 if value is None else len(value) for value in values]
     ends = list(accumulate(sizes, initial=0))
@@ -269,7 +271,7 @@ def spark_type(type_: ArrowType) -> ArrowType:
         return pa.duration("us")
     if pa.types.is_decimal(type_):
         return pa.decimal128(type_.precision, type_.scale) if type_.precision <= _DIGITS else pa.string()
-    return tabular(type_)
+    return tabular_type(type_)
 
 
 _DIGITS = 38
@@ -281,21 +283,21 @@ _WIDER: dict[ArrowType, ArrowType] = {
 }
 
 
-class Built(NamedTuple):
+class BuiltColumn(NamedTuple):
     """A column, and by row why a value did not fit; the column is null there."""
 
     column: Column
     misfits: dict[int, RecordError]
 
 
-def built(plan: Plan, values: Values) -> Built:
+def build_column(plan: ColumnPlan, values: Values) -> BuiltColumn:
     """The column of all values that fit."""
     misfits: dict[int, RecordError] = {}
-    pieces = list(_pieces(plan, values, 0, misfits))
-    return Built(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), misfits)
+    pieces = list(_build_pieces(plan, values, 0, misfits))
+    return BuiltColumn(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), misfits)
 
 
-def _pieces(plan: Plan, values: Values, first: int, misfits: dict[int, RecordError]) -> Iterable[Column]:
+def _build_pieces(plan: ColumnPlan, values: Values, first: int, misfits: dict[int, RecordError]) -> Iterable[Column]:
     """Halves of what does not fit as a whole, down to the single value that is to blame."""
     try:
         yield plan.array(values)
@@ -307,5 +309,5 @@ def _pieces(plan: Plan, values: Values, first: int, misfits: dict[int, RecordErr
             yield pa.nulls(1, plan.type)
             return
     half = len(values) // 2
-    yield from _pieces(plan, values[:half], first, misfits)
-    yield from _pieces(plan, values[half:], first + half, misfits)
+    yield from _build_pieces(plan, values[:half], first, misfits)
+    yield from _build_pieces(plan, values[half:], first + half, misfits)

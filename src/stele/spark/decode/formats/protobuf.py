@@ -34,8 +34,18 @@ from stele.formats.protobuf.type_names import (
     map_parts,
     message_of,
 )
-from stele.spark.decode.formats.base import Accepts, Reads, Write
-from stele.spark.decode.formats.plans import Deeper, Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
+from stele.spark.decode.formats.base import Accepts, DatumReaders, Write
+from stele.spark.decode.formats.plans import (
+    ColumnPlan,
+    FieldPlan,
+    ListPlan,
+    MapPlan,
+    Pick,
+    ScalarPlan,
+    Struct,
+    TruncatedField,
+    Values,
+)
 from stele.spark.engines.arrow import ArrowType
 from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.wire.confluent import decode_indexes, encode_indexes
@@ -74,44 +84,44 @@ _LONGEST: Final = 315_576_000_000
 """Seconds of the longest Duration."""
 
 
-class ProtobufLanguage:
-    """See `Language`."""
+class ProtobufColumns:
+    """See `ColumnFormat`."""
 
     careful = ""
 
-    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> Plan:
-        """See `Language`. Raises `InvalidRequest` for an unknown message."""
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
+        """See `ColumnFormat`. Raises `InvalidRequest` for an unknown message."""
         described = schema.parsed.get_message(message)
         plan = _Planner(recursion).message(described, "", ())
         if plan is None:
             raise Invalid(f"message {described.full_name} contains itself and has no value that ends")
         return plan
 
-    def scanner(self, reader: ParsedSchema, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
-        """See `Language`; none without numba, and for messages that only the parser reads right."""
+    def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> Scanner | None:
+        """See `ColumnFormat`; none without numba, and for messages that only the parser reads right."""
         try:
             from stele.spark.decode.formats.scan.decoder import Scanner
-            from stele.spark.decode.formats.scan.tables import Unfit
+            from stele.spark.decode.formats.scan.tables import ScanUnsupported
         except NotInstalled:
             return None
         assert isinstance(plan, Struct)
         try:
             return Scanner(reader.parsed.get_message(message), plan, accepts)
-        except Unfit:
+        except ScanUnsupported:
             return None
 
-    def reading(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> Reads:
-        """See `Language`."""
+    def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
+        """See `ColumnFormat`."""
         kind = reader.parsed.message_class(message)
         known: dict[tuple[int, ...], RecordError | None] = {}
 
         def refusal(indexes: tuple[int, ...]) -> RecordError | None:
             if indexes not in known:
-                known[indexes] = _refusal(writer, reader, kind.DESCRIPTOR.full_name, indexes)
+                known[indexes] = _find_refusal(writer, reader, kind.DESCRIPTOR.full_name, indexes)
             return known[indexes]
 
         def read(data: bytes) -> Any:
-            indexes, start = _indexes(data)
+            indexes, start = _read_indexes(data)
             refused = refusal(indexes)
             if refused is not None:
                 raise refused.with_traceback(None)
@@ -124,16 +134,18 @@ class ProtobufLanguage:
                 raise DecodeError(f"required fields are missing: {missing}")
             return value
 
-        return Reads(read, read, lambda indexes: refusal(indexes) is None)
+        return DatumReaders(read, read, lambda indexes: refusal(indexes) is None)
 
-    def writing(self, schema: ParsedSchema, message: str) -> Write:
-        """See `Language`."""
+    def make_writer(self, schema: ParsedSchema, message: str) -> Write:
+        """See `ColumnFormat`."""
         codec = ProtobufCodec(schema.parsed, full_name=message)
         indexes = encode_indexes(indexes_of(schema.parsed, schema.parsed.get_message(message).full_name))
         return lambda value: indexes + codec.encode(value)
 
 
-def _refusal(writer: ParsedSchema, reader: ParsedSchema, wanted: str, indexes: tuple[int, ...]) -> RecordError | None:
+def _find_refusal(
+    writer: ParsedSchema, reader: ParsedSchema, wanted: str, indexes: tuple[int, ...]
+) -> RecordError | None:
     """Why a message of the writer's is not the one wanted; None when it is, or stands for one the reader renamed."""
     try:
         name = message_by_indexes(writer.parsed, indexes)
@@ -157,46 +169,53 @@ class _Planner:
         inside = (*above, message.full_name)
         parts, deeper = [], []
         for field in message.fields:
-            plan = self._column(field, f"{path}.{field.name}" if path else field.name, inside)
-            pick = _present(field.name) if field.has_presence and not field.is_required else _attribute(field.name)
+            plan = self._plan_field(field, f"{path}.{field.name}" if path else field.name, inside)
+            pick = (
+                _pick_present(field.name)
+                if field.has_presence and not field.is_required
+                else _pick_attribute(field.name)
+            )
             if plan is None and field.is_required:
                 return None
             if plan is None:
-                deeper.append(Deeper(field.name, pick, field.is_repeated))
+                deeper.append(TruncatedField(field.name, pick, field.is_repeated))
             else:
-                parts.append(Part(field.name, pick, plan))
+                parts.append(FieldPlan(field.name, pick, plan))
         return Struct(parts, path, whole=_WHOLE.get(message.full_name), deeper=deeper)
 
-    def _column(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> Plan | None:
+    def _plan_field(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> ColumnPlan | None:
         if is_map(field):
             described, value = map_parts(field)
-            key, item = self._plan(described, f"{path}{{key}}", above), self._plan(value, f"{path}{{}}", above)
-            return None if key is None or item is None else Entries(key, item, path)
-        plan = self._plan(field, f"{path}[]" if field.is_repeated else path, above)
-        return Items(plan, path) if field.is_repeated and plan is not None else plan
+            key, item = (
+                self._plan_value(described, f"{path}{{key}}", above),
+                self._plan_value(value, f"{path}{{}}", above),
+            )
+            return None if key is None or item is None else MapPlan(key, item, path)
+        plan = self._plan_value(field, f"{path}[]" if field.is_repeated else path, above)
+        return ListPlan(plan, path) if field.is_repeated and plan is not None else plan
 
-    def _plan(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> Plan | None:
+    def _plan_value(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> ColumnPlan | None:
         """The plan of one value; None where it would be deeper inside itself than asked for."""
         if field.message_type is None:
-            return _scalar(field, path)
+            return _plan_scalar(field, path)
         message = message_of(field)
         name = message.full_name
         if name in WRAPPERS:
-            return _wrapper(message.fields_by_name["value"], path)
+            return _plan_wrapper(message.fields_by_name["value"], path)
         if name == TIMESTAMP:
-            return Leaf(pa.timestamp("us", "UTC"), path, read=_microseconds(_SECONDS), raw=pa.int64())
+            return ScalarPlan(pa.timestamp("us", "UTC"), path, read=_read_microseconds(_SECONDS), raw=pa.int64())
         if name == DURATION:
-            return Leaf(pa.duration("us"), path, read=_microseconds((-_LONGEST, _LONGEST)), raw=pa.int64())
+            return ScalarPlan(pa.duration("us"), path, read=_read_microseconds((-_LONGEST, _LONGEST)), raw=pa.int64())
         if name == FIELD_MASK:
-            return Leaf(pa.string(), path, read=lambda value: value.ToJsonString())
+            return ScalarPlan(pa.string(), path, read=lambda value: value.ToJsonString())
         if above.count(name) > self._recursion > 0:
             return None
         if name in JSON_VALUES or (name in above and not self._recursion):
-            return Leaf(pa.string(), path, read=_json, write=_from_json)
+            return ScalarPlan(pa.string(), path, read=_to_json, write=_from_json)
         return self.message(message, path, above)
 
 
-def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:
+def _read_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
     """Message indexes and where they end; nearly always there is one, in one byte."""
     if data and data[0] == 0:
         return (0,), 1
@@ -205,7 +224,7 @@ def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:
     return decode_indexes(data)
 
 
-def _attribute(name: str) -> Pick:
+def _pick_attribute(name: str) -> Pick:
     get = attrgetter(name)
 
     def pick(values: Values, holes: bool) -> list[Any]:
@@ -216,7 +235,7 @@ def _attribute(name: str) -> Pick:
     return pick
 
 
-def _present(name: str) -> Pick:
+def _pick_present(name: str) -> Pick:
     get = attrgetter(name)
 
     def pick(values: Values, holes: bool) -> list[Any]:
@@ -227,23 +246,23 @@ def _present(name: str) -> Pick:
     return pick
 
 
-def _scalar(field: FieldDescriptor, path: str) -> Leaf:
+def _plan_scalar(field: FieldDescriptor, path: str) -> ScalarPlan:
     if field.type in (F.TYPE_UINT64, F.TYPE_FIXED64):
-        return Leaf(pa.decimal128(20, 0), path, write=int, raw=pa.uint64())
+        return ScalarPlan(pa.decimal128(20, 0), path, write=int, raw=pa.uint64())
     if field.type == F.TYPE_ENUM:
         names = {number: value.name for number, value in enum_of(field).values_by_number.items()}
-        return Leaf(pa.string(), path, read=lambda value: names.get(value) or str(value), write=_symbol)
-    return Leaf(_TYPES[field.type], path)
+        return ScalarPlan(pa.string(), path, read=lambda value: names.get(value) or str(value), write=_enum_value)
+    return ScalarPlan(_TYPES[field.type], path)
 
 
-def _wrapper(field: FieldDescriptor, path: str) -> Leaf:
-    inner = _scalar(field, path)
+def _plan_wrapper(field: FieldDescriptor, path: str) -> ScalarPlan:
+    inner = _plan_scalar(field, path)
     if pa.types.is_decimal(inner.type):
-        return Leaf(inner.type, path, read=attrgetter("value"), write=int, raw=pa.uint64())
-    return Leaf(inner.type, path, read=attrgetter("value"))
+        return ScalarPlan(inner.type, path, read=attrgetter("value"), write=int, raw=pa.uint64())
+    return ScalarPlan(inner.type, path, read=attrgetter("value"))
 
 
-def _microseconds(span: tuple[int, int]) -> Callable[[Any], int]:
+def _read_microseconds(span: tuple[int, int]) -> Callable[[Any], int]:
     first, last = span
 
     def read(value: Any) -> int:
@@ -254,7 +273,7 @@ def _microseconds(span: tuple[int, int]) -> Callable[[Any], int]:
     return read
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json_format.MessageToJson(value, indent=None, preserving_proto_field_name=True)
 
 
@@ -262,7 +281,7 @@ def _from_json(text: str) -> Any:
     return json.loads(text)
 
 
-def _symbol(text: str) -> str | int:
+def _enum_value(text: str) -> str | int:
     """A name, or the number of a value that has none."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else text

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from stele.client.serdes.schemas import ParsedSchema
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, DecodeError, EncodeError
-from stele.spark.decode.formats.base import Language, Reads, Write, made_ready
-from stele.spark.decode.formats.fitting import fit
-from stele.spark.decode.formats.plans import Plan, built
+from stele.spark.decode.formats.base import ColumnFormat, DatumReaders, Write, require_parsed
+from stele.spark.decode.formats.fitting import fit_column
+from stele.spark.decode.formats.plans import ColumnPlan, build_column
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.decoded import Decoded, ErrorColumns, no_errors
 from stele.spark.engines.error_codes import ErrorCode, RecordError
@@ -38,7 +38,7 @@ class RowDecoder:
 
     def __init__(
         self,
-        language: Language,
+        language: ColumnFormat,
         reader: ParsedSchema,
         schemas: Schemas,
         message: str = "",
@@ -49,8 +49,8 @@ class RowDecoder:
         self._language, self._reader, self._message = language, reader, message
         self._schemas = schemas
         self._plan = language.plan(reader, message, recursion)
-        self._reads: dict[int, Reads | RecordError] = {}
-        self._scanner = language.scanner(reader, message, self._plan, self._accepts) if scanning else None
+        self._reads: dict[int, DatumReaders | RecordError] = {}
+        self._scanner = language.make_scanner(reader, message, self._plan, self._accepts) if scanning else None
 
     @property
     def type(self) -> ArrowType:
@@ -62,33 +62,33 @@ class RowDecoder:
         self._reads = {number: read for number, read in self._reads.items() if not isinstance(read, RecordError)}
         scanned = None if self._scanner is None else self._scanner.scan(frames)
         if scanned is None:
-            return self._by_rows(frames)
+            return self._decode_rows(frames)
         n = len(frames)
         good = Decoded(scanned.values, scanned.numbers, *no_errors(n))
         if not scanned.left:
             return good
-        rest = self._by_rows(frames.take(pa.array(scanned.left, pa.int64())))
+        rest = self._decode_rows(frames.take(pa.array(scanned.left, pa.int64())))
         source = np.arange(n)
         source[scanned.left] = np.arange(n, n + len(scanned.left))
         return replace(Decoded.concat([good, rest]).take(pa.array(source)), schema_ids=scanned.numbers)
 
     def _accepts(self, number: int, indexes: tuple[int, ...]) -> bool:
         """Whether records with this id and these message indexes are of the type read."""
-        read = self._reads.get(number) or self._open(number)
+        read = self._reads.get(number) or self._prepare_reader(number)
         return not isinstance(read, RecordError) and read.accepts(indexes)
 
-    def _by_rows(self, frames: Column) -> Decoded:
+    def _decode_rows(self, frames: Column) -> Decoded:
         """Decode one record after the other, in pieces whose values fit the processor's cache."""
-        pieces = [self._piece(frames.slice(at, _PIECE)) for at in range(0, len(frames), _PIECE)]
-        return Decoded.concat(pieces) if pieces else self._piece(frames)
+        pieces = [self._decode_piece(frames.slice(at, _PIECE)) for at in range(0, len(frames), _PIECE)]
+        return Decoded.concat(pieces) if pieces else self._decode_piece(frames)
 
-    def _piece(self, frames: Column) -> Decoded:
+    def _decode_piece(self, frames: Column) -> Decoded:
         n = len(frames)
         values: list[Any] = [None] * n
         numbers: list[int | None] = [None] * n
         errors = ErrorColumns(n)
-        careful = self._careful(frames)
-        with _no_collecting():
+        careful = self._careful_rows(frames)
+        with _without_garbage_collection():
             for row, data in enumerate(frames.to_pylist()):
                 if data is None:
                     continue
@@ -96,7 +96,7 @@ class RowDecoder:
                     errors.add(row, ErrorCode.NOT_FRAMED, offset=0)
                     continue
                 number = numbers[row] = int.from_bytes(data[1:_HEADER], "big", signed=True)
-                read = self._reads.get(number) or self._open(number)
+                read = self._reads.get(number) or self._prepare_reader(number)
                 try:
                     if isinstance(read, RecordError):
                         errors.add_error(row, read)
@@ -104,26 +104,26 @@ class RowDecoder:
                         values[row] = read[row in careful](data[_HEADER:])
                 except DataError as error:
                     errors.add_error(row, as_record_error(error))
-            column, misfits = built(self._plan, values)
+            column, misfits = build_column(self._plan, values)
         for row, misfit in misfits.items():
             errors.add_error(row, misfit)
         return Decoded(column, pa.array(numbers, pa.int32()), *errors.columns())
 
-    def _careful(self, frames: Column) -> frozenset[int]:
+    def _careful_rows(self, frames: Column) -> frozenset[int]:
         """Rows to be read with care."""
         if not self._language.careful:
             return frozenset()
         found: Column = pc.match_substring_regex(frames, self._language.careful)
         return frozenset(pc.indices_nonzero(found.fill_null(False)).to_pylist())
 
-    def _open(self, number: int) -> Reads | RecordError:
+    def _prepare_reader(self, number: int) -> DatumReaders | RecordError:
         try:
             writer = self._schemas(number) if number >= 0 else None
             if writer is None:
-                found: Reads | RecordError = RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0)
+                found: DatumReaders | RecordError = RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0)
             else:
-                ready = made_ready(writer, self._reader.schema.schema_type)
-                found = self._language.reading(ready, self._reader, self._message)
+                ready = require_parsed(writer, self._reader.schema.schema_type)
+                found = self._language.make_readers(ready, self._reader, self._message)
         except DataError as error:
             found = RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
         self._reads[number] = found
@@ -142,13 +142,13 @@ def as_record_error(error: DataError) -> RecordError:
 class RowEncoder:
     """Encodes rows under one schema."""
 
-    def __init__(self, plan: Plan, write: Write, number: int) -> None:
+    def __init__(self, plan: ColumnPlan, write: Write, number: int) -> None:
         self._plan, self._write = plan, write
         self._prefix = id_prefix(number)
 
     def encode(self, values: Column) -> Column:
         """Framed records; see `engines.base.Encoder.encode`."""
-        fitted = fit(self._plan, values)
+        fitted = fit_column(self._plan, values)
         frames: list[bytes | None] = []
         for row, value in enumerate(fitted.to_pylist()):
             if value is None:
@@ -162,7 +162,7 @@ class RowEncoder:
 
 
 @contextmanager
-def _no_collecting() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """Values of a batch are many, and none of them is garbage: looking for cycles among them takes most of the time."""
     on = gc.isenabled()
     gc.disable()

@@ -15,8 +15,17 @@ from stele.errors import Invalid
 from stele.formats.thrift.codec import ThriftCodec
 from stele.formats.thrift.schema import ResolvedType, is_required
 from stele.formats.thrift.syntax import ThriftStruct as Declared
-from stele.spark.decode.formats.base import Accepts, Reads, Write
-from stele.spark.decode.formats.plans import Deeper, Entries, Items, Leaf, Part, Plan, Struct, member
+from stele.spark.decode.formats.base import Accepts, DatumReaders, Write
+from stele.spark.decode.formats.plans import (
+    ColumnPlan,
+    FieldPlan,
+    ListPlan,
+    MapPlan,
+    ScalarPlan,
+    Struct,
+    TruncatedField,
+    pick_member,
+)
 
 MAX_COLUMNS: Final = 10_000
 """Columns at all levels together."""
@@ -37,31 +46,31 @@ _TYPES: Final = {
 _EMPTY: Final[dict[str, Any]] = {"list": [], "set": [], "map": {}}
 
 
-class ThriftLanguage:
-    """See `Language`."""
+class ThriftColumns:
+    """See `ColumnFormat`."""
 
     careful = ""
 
-    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> Plan:
-        """See `Language`. Raises `InvalidRequest` for an unknown struct."""
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
+        """See `ColumnFormat`. Raises `InvalidRequest` for an unknown struct."""
         parsed = schema.parsed
-        struct = parsed.struct(message)
+        struct = parsed.find_struct(message)
         plan = _Planner(recursion).struct(ResolvedType(parsed.unit, struct), "", ())
         if plan is None:
             raise Invalid(f"{struct.name} contains itself and has no value that ends")
         return plan
 
-    def scanner(self, reader: ParsedSchema, message: str, plan: Plan, accepts: Accepts) -> None:
-        """See `Language`."""
+    def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> None:
+        """See `ColumnFormat`."""
 
-    def reading(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> Reads:
-        """See `Language`. The writer's schema says nothing the bytes do not say themselves."""
+    def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
+        """See `ColumnFormat`. The writer's schema says nothing the bytes do not say themselves."""
         del writer
         decode = ThriftCodec(reader.parsed, name=message).decode
-        return Reads(decode, decode)
+        return DatumReaders(decode, decode)
 
-    def writing(self, schema: ParsedSchema, message: str) -> Write:
-        """See `Language`."""
+    def make_writer(self, schema: ParsedSchema, message: str) -> Write:
+        """See `ColumnFormat`."""
         return ThriftCodec(schema.parsed, name=message).encode
 
 
@@ -80,51 +89,53 @@ class _Planner:
         parts, deeper = [], []
         for field in struct.fields:
             inner = kind.unit.resolve_type(field.type)
-            plan = self._plan(inner, f"{path}.{field.name}" if path else field.name, (*above, struct))
+            plan = self._plan_value(inner, f"{path}.{field.name}" if path else field.name, (*above, struct))
             if plan is not None:
-                parts.append(Part(field.name, member(field.name), plan))
+                parts.append(FieldPlan(field.name, pick_member(field.name), plan))
                 continue
             empty = _EMPTY.get(inner.kind)
             needed = is_required(struct, field)
             if needed and empty is None:
                 return None
-            deeper.append(Deeper(field.name, member(field.name), empty is not None, empty if needed else None))
+            deeper.append(
+                TruncatedField(field.name, pick_member(field.name), empty is not None, empty if needed else None)
+            )
         return Struct(parts, path, deeper=deeper)
 
-    def _plan(self, kind: ResolvedType, path: str, above: tuple[Declared, ...]) -> Plan | None:
+    def _plan_value(self, kind: ResolvedType, path: str, above: tuple[Declared, ...]) -> ColumnPlan | None:
         """The plan of one value; None where it would be deeper inside itself than asked for."""
         match kind.kind:
             case "list" | "set":
-                item = self._plan(kind.inner_type(0), f"{path}[]", above)
-                return None if item is None else Items(item, path)
+                item = self._plan_value(kind.inner_type(0), f"{path}[]", above)
+                return None if item is None else ListPlan(item, path)
             case "map":
-                key = self._plan(kind.inner_type(0), f"{path}{{key}}", above)
-                item = self._plan(kind.inner_type(1), f"{path}{{}}", above)
+                key = self._plan_value(kind.inner_type(0), f"{path}{{key}}", above)
+                item = self._plan_value(kind.inner_type(1), f"{path}{{}}", above)
                 if key is None or item is None:
                     return None
-                return Entries(key, item, path, pairs=not isinstance(key, Leaf))
+                return MapPlan(key, item, path, pairs=not isinstance(key, ScalarPlan))
             case "struct" if sum(kind.node is each for each in above) > self._recursion > 0:
                 return None
             case "struct" if not self._recursion and any(kind.node is each for each in above):
-                return Leaf(pa.string(), path, read=_dumped, write=orjson.loads)
+                return ScalarPlan(pa.string(), path, read=_dump_json, write=orjson.loads)
             case "struct":
                 return self.struct(kind, path, above)
             case "enum":
-                return Leaf(pa.string(), path, read=str, write=_symbol)
-        return Leaf(_TYPES[kind.kind], path)
+                return ScalarPlan(pa.string(), path, read=str, write=_enum_value)
+        return ScalarPlan(_TYPES[kind.kind], path)
 
 
-def _symbol(text: str) -> str | int:
+def _enum_value(text: str) -> str | int:
     """A name, or the number of a value that has none."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else text
 
 
-def _dumped(value: Any) -> str:
-    return orjson.dumps(value, default=_other, option=orjson.OPT_NON_STR_KEYS).decode()
+def _dump_json(value: Any) -> str:
+    return orjson.dumps(value, default=_to_json_value, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
-def _other(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("latin-1")
     raise TypeError(type(value).__name__)

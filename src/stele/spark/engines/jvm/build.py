@@ -27,34 +27,41 @@ RELEASE = "17"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-class CannotBuild(SteleError):
+class JarBuildFailed(SteleError):
     """The jar could not be built; the sentence says what is missing, or what javac said."""
 
 
 def build(target: Path = JAR) -> Path:
-    """Compile and pack. Raises `CannotBuild` without a JDK, `NotInstalled` without PySpark."""
+    """Compile and pack. Raises `JarBuildFailed` without a JDK, `NotInstalled` without PySpark."""
     with tempfile.TemporaryDirectory() as folder:
         classes = Path(folder)
-        _compile(classes)
+        _compile_sources(classes)
         messages = {code.name: message for code, message in error_messages.MESSAGES.items()}
         (classes / "io/stele/spark/error_messages.json").write_text(json.dumps(messages, sort_keys=True))
         draft = target.with_name(f"{target.name}.{os.getpid()}")
-        _pack(classes, draft)
+        _pack_jar(classes, draft)
         draft.replace(target)
     return target
 
 
-def _compile(classes: Path) -> None:
+def _compile_sources(classes: Path) -> None:
     sources = sorted(str(path) for path in SOURCES.rglob("*.java"))
     options = ["-d", str(classes), "--release", RELEASE, "-encoding", "UTF-8", "-g:source,lines", "-proc:none"]
-    command = [str(javac()), *options, "-Xlint:all,-classfile,-path,-processing", "-cp", f"{spark_jars()}/*", *sources]
+    command = [
+        str(find_javac()),
+        *options,
+        "-Xlint:all,-classfile,-path,-processing",
+        "-cp",
+        f"{find_spark_jars()}/*",
+        *sources,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     # javac warns about classes the jars of Spark were built with and do not hold; those are not ours
     if done.returncode:
-        raise CannotBuild(f"javac failed:\n{done.stdout}{done.stderr}")
+        raise JarBuildFailed(f"javac failed:\n{done.stdout}{done.stderr}")
 
 
-def _pack(classes: Path, target: Path) -> None:
+def _pack_jar(classes: Path, target: Path) -> None:
     """A jar whose bytes depend on its files only."""
     files = sorted(path for path in classes.rglob("*") if path.is_file())
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as jar:
@@ -65,17 +72,17 @@ def _pack(classes: Path, target: Path) -> None:
             jar.writestr(entry, path.read_bytes())
 
 
-def javac() -> Path:
-    """The compiler of JAVA_HOME, else of the PATH. Raises `CannotBuild`."""
+def find_javac() -> Path:
+    """The compiler of JAVA_HOME, else of the PATH. Raises `JarBuildFailed`."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("javac", path=str(Path(home) / "bin")) if home else None
     found = found or shutil.which("javac")
     if found is None:
-        raise CannotBuild("building needs a JDK of 17 or newer: no javac in JAVA_HOME or on the PATH")
+        raise JarBuildFailed("building needs a JDK of 17 or newer: no javac in JAVA_HOME or on the PATH")
     return Path(found)
 
 
-def spark_jars() -> Path:
+def find_spark_jars() -> Path:
     """The folder of jars inside PySpark. Raises `NotInstalled`."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
@@ -99,7 +106,7 @@ def main() -> int:
         return 0
     try:
         sys.stdout.write(f"{build()}\n")
-    except (CannotBuild, NotInstalled) as error:
+    except (JarBuildFailed, NotInstalled) as error:
         sys.stderr.write(f"The jvm engine was not built: {error}\n")
         return 0 if options.if_possible else 1
     return 0

@@ -43,11 +43,11 @@ def settings(jars: str = "") -> dict[str, str]:
 def is_loaded(session: SparkSession) -> bool:
     """Whether the session has the jar, and one that understands us. Asked once for each session."""
     if not _KNOWN.get(session):
-        _KNOWN[session] = session.conf.get(_SETTING, None) == CATALOG_CLASS and _answers(session)
+        _KNOWN[session] = session.conf.get(_SETTING, None) == CATALOG_CLASS and _has_protocol(session)
     return _KNOWN[session]
 
 
-def need_engine(session: SparkSession) -> None:
+def require_engine(session: SparkSession) -> None:
     """Raise `JarMissing` with the one line that helps."""
     if is_loaded(session):
         return
@@ -64,13 +64,13 @@ def add_engine(session: SparkSession) -> None:
     if is_loaded(session):
         return
     if not JAR.exists():
-        need_engine(session)
+        require_engine(session)
     if is_remote(session):
         session.addArtifacts(str(JAR))
     else:
         session.sql(f"ADD JAR '{JAR}'").collect()
     session.conf.set(_SETTING, CATALOG_CLASS)
-    need_engine(session)
+    require_engine(session)
 
 
 def is_remote(session: SparkSession) -> bool:
@@ -78,7 +78,7 @@ def is_remote(session: SparkSession) -> bool:
     return "connect" in type(session).__module__.split(".")
 
 
-def _answers(session: SparkSession) -> bool:
+def _has_protocol(session: SparkSession) -> bool:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as f

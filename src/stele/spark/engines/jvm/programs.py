@@ -51,25 +51,25 @@ import pyarrow as pa
 from stele.errors import DataError
 from stele.spark.engines.arrow import ArrowType
 from stele.spark.engines.steps import (
-    Beyond,
-    Branch,
-    Default,
-    Digits,
-    Group,
-    Kind,
-    Member,
-    Nothing,
-    Number,
-    Past,
-    Repeat,
-    Routine,
+    CallSkip,
+    ReadBytes,
+    ReadDecimal,
+    ReadDefault,
+    ReadEnum,
+    ReadItems,
+    ReadMember,
+    ReadNull,
+    ReadNumber,
+    ReadRecord,
+    ReadUnion,
+    RefuseValue,
+    RequireEmpty,
+    SkipRoutine,
     Slot,
+    SlotKind,
     Step,
-    Symbol,
-    Text,
-    Unreadable,
-    Unscaled,
-    options,
+    WideDecimal,
+    writing_options,
 )
 
 Instruction: TypeAlias = list[Any]
@@ -81,46 +81,48 @@ LONG_DIGITS: Final = 18
 """Digits of the longest decimal that Spark keeps in a row as a long."""
 
 
-def reading(step: Step) -> Program:
+def decode_program(step: Step) -> Program:
     """How to read a writer's data."""
-    made = _Reading()
+    made = DecodeProgramBuilder()
     made.add(step)
     return made.program
 
 
-def writing(step: Step) -> Program:
+def encode_program(step: Step) -> Program:
     """How to write data of a schema, from the steps that read it with the same schema."""
-    made = _Writing()
+    made = EncodeProgramBuilder()
     made.add(step)
     return made.program
 
 
-def width(slot: Slot) -> str:
+def slot_width(slot: Slot) -> str:
     """How a value lies in Spark's rows: bytes in place, `d` for a wide decimal, `a` for anything behind a pointer."""
-    if slot.kind is Kind.DECIMAL:
+    if slot.kind is SlotKind.DECIMAL:
         return "8" if slot.type.precision <= LONG_DIGITS else "d"
-    if slot.kind is not Kind.WORD or slot.symbols:
+    if slot.kind is not SlotKind.WORD or slot.symbols:
         return "a"
     return {1: "1", 32: "4"}.get(slot.type.bit_width, "8")
 
 
-class _Reading:
+class DecodeProgramBuilder:
+    """Turns the steps that read a value into instructions."""
+
     def __init__(self) -> None:
         self.program: Program = []
-        self._routines: dict[Routine, int] = {}
+        self._routines: dict[SkipRoutine, int] = {}
 
     def add(self, step: Step) -> int:
         """The place of the instruction for a step."""
-        self.program.append(self._wanted(step) if step.slot is not None else self._past(step))
+        self.program.append(self._column_instruction(step) if step.slot is not None else self._skip_instruction(step))
         return len(self.program) - 1
 
-    def _all(self, steps: Sequence[Step]) -> list[int]:
+    def _add_steps(self, steps: Sequence[Step]) -> list[int]:
         return [self.add(step) for step in steps]
 
-    def _wanted(self, step: Step) -> Instruction:
+    def _column_instruction(self, step: Step) -> Instruction:
         assert step.slot is not None
         match step:
-            case Number():
+            case ReadNumber():
                 return [
                     "number",
                     step.wire.name.lower(),
@@ -129,109 +131,111 @@ class _Reading:
                     step.divide,
                     step.limit,
                 ]
-            case Text():
-                return ["uuid"] if step.slot.is_uuid else ["text", True, _size(step.size), step.utf8]
-            case Unscaled():
+            case ReadBytes():
+                return ["uuid"] if step.slot.is_uuid else ["text", True, _json_size(step.size), step.utf8]
+            case ReadDecimal():
                 name = "decimal" if step.slot.digits is None else "digits"
-                return [name, step.precision, step.scale, _size(step.size)]
-            case Symbol():
+                return [name, step.precision, step.scale, _json_size(step.size)]
+            case ReadEnum():
                 symbols = step.slot.symbols
                 return ["symbol", [symbols[place] if place >= 0 else None for place in step.mapping]]
-            case Nothing():
-                return ["null", width(step.slot)]
-            case Default():
+            case ReadNull():
+                return ["null", slot_width(step.slot)]
+            case ReadDefault():
                 return ["default", base64.b64encode(step.data).decode(), self.add(step.step)]
-            case Group():
-                parts = self._all(step.steps)
-                places = _places(step.slot, step.steps)
+            case ReadRecord():
+                parts = self._add_steps(step.steps)
+                places = _column_positions(step.slot, step.steps)
                 return ["group", len(step.slot.children), places, parts]
-            case Member():
+            case ReadMember():
                 members = step.slot.children
                 place = members.index(step.step.slot)
-                return ["member", [width(each) for each in members], place, self.add(step.step)]
-            case Repeat():
-                held = width(step.slot.children[-1])
-                return ["array" if step.key is None else "map", held, step.floor, self.add(step.item)]
-            case Unreadable() | Branch():
-                return self._past(step)
+                return ["member", [slot_width(each) for each in members], place, self.add(step.step)]
+            case ReadItems():
+                held = slot_width(step.slot.children[-1])
+                return ["array" if step.key is None else "map", held, step.least_entry_size, self.add(step.item)]
+            case RefuseValue() | ReadUnion():
+                return self._skip_instruction(step)
         assert_never(step)
 
-    def _past(self, step: Step) -> Instruction:
+    def _skip_instruction(self, step: Step) -> Instruction:
         """What does the same with a column and without one, or is only read past."""
         match step:
-            case Number():
+            case ReadNumber():
                 return ["number", step.wire.name.lower(), "", 1, 1, 0]
-            case Text():
-                return ["text", False, _size(step.size), step.utf8]
-            case Symbol():
+            case ReadBytes():
+                return ["text", False, _json_size(step.size), step.utf8]
+            case ReadEnum():
                 return ["past symbol", len(step.mapping)]
-            case Nothing():
+            case ReadNull():
                 return ["past null"]
-            case Group():
-                return ["past group", self._all(step.steps)]
-            case Repeat():
-                return ["past array" if step.key is None else "past map", step.floor, self.add(step.item)]
-            case Unreadable():
+            case ReadRecord():
+                return ["past group", self._add_steps(step.steps)]
+            case ReadItems():
+                return ["past array" if step.key is None else "past map", step.least_entry_size, self.add(step.item)]
+            case RefuseValue():
                 return ["fail", int(step.code)]
-            case Branch():
-                return ["branch", self._all(step.steps)]
-            case Beyond():
-                return self._past(step.step)
-            case Past():
-                return self._routine(step.routine)
+            case ReadUnion():
+                return ["branch", self._add_steps(step.steps)]
+            case RequireEmpty():
+                return self._skip_instruction(step.step)
+            case CallSkip():
+                return self._routine_instruction(step.routine)
             case _:
                 raise DataError(f"a step to read past a value is none: {step}")
 
-    def _routine(self, routine: Routine) -> Instruction:
+    def _routine_instruction(self, routine: SkipRoutine) -> Instruction:
         if routine in self._routines:
             return ["past again", self._routines[routine]]
         number = self._routines[routine] = len(self._routines)
         return ["past record", number, self.add(routine.step)]
 
 
-class _Writing:
+class EncodeProgramBuilder:
+    """Turns the steps that read a value into the instructions that write it."""
+
     def __init__(self) -> None:
         self.program: Program = []
 
     def add(self, step: Step) -> int:
         """The place of the instruction for a step."""
-        self.program.append(self._instruction(step))
+        self.program.append(self._build_instruction(step))
         return len(self.program) - 1
 
-    def _instruction(self, step: Step) -> Instruction:
+    def _build_instruction(self, step: Step) -> Instruction:
         match step:
-            case Number():
+            case ReadNumber():
                 return ["number", step.wire.name.lower(), step.multiply, step.divide]
-            case Text():
-                return ["uuid"] if step.slot is not None and step.slot.is_uuid else ["text", _size(step.size)]
-            case Unscaled(slot=Slot(digits=Digits() as digits)):
-                return ["digits", digits.precision, digits.scale, _size(step.size)]
-            case Unscaled():
-                return ["decimal", _size(step.size)]
-            case Beyond() if step.empty is not None:
+            case ReadBytes():
+                return ["uuid"] if step.slot is not None and step.slot.is_uuid else ["text", _json_size(step.size)]
+            case ReadDecimal(slot=Slot(digits=WideDecimal() as digits)):
+                return ["digits", digits.precision, digits.scale, _json_size(step.size)]
+            case ReadDecimal():
+                return ["decimal", _json_size(step.size)]
+            case RequireEmpty() if step.empty is not None:
                 return ["literal", list(step.empty)]
-            case Symbol():
+            case ReadEnum():
                 return ["symbol", list(step.slot.symbols if step.slot else ())]
-            case Nothing():
+            case ReadNull():
                 return ["null"]
-            case Member():
-                return self._instruction(step.step)
-            case Group():
+            case ReadMember():
+                return self._build_instruction(step.step)
+            case ReadRecord():
                 names = [each.slot.name if each.slot else "" for each in step.steps]
                 return ["group", names, [self.add(each) for each in step.steps]]
-            case Repeat():
+            case ReadItems():
                 if step.key is None:
                     return ["array", self.add(step.item)]
                 return ["map", self.add(step.key), self.add(step.item)]
-            case Branch():
-                return self._branch(step)
+            case ReadUnion():
+                return self._union_instruction(step)
             case _:
                 raise DataError("a schema does not need resolving against itself")
 
-    def _branch(self, step: Branch) -> Instruction:
+    def _union_instruction(self, step: ReadUnion) -> Instruction:
         null = -1
         choices = []
-        for index, each, slot in options(step):
+        for index, each, slot in writing_options(step):
             if slot is None:
                 null = index
             else:
@@ -244,13 +248,13 @@ class _Writing:
         return ["members", names, [index for index, _, _ in choices], [self.add(each) for _, each, _ in choices], null]
 
 
-def _places(slot: Slot, steps: Sequence[Step]) -> list[int]:
+def _column_positions(slot: Slot, steps: Sequence[Step]) -> list[int]:
     """The column of each step; -1 for a step nobody wants."""
     places = {child.index: place for place, child in enumerate(slot.children)}
     return [-1 if step.slot is None else places[step.slot.index] for step in steps]
 
 
-def _size(size: int | None) -> int:
+def _json_size(size: int | None) -> int:
     return SIZED if size is None else size
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stele.errors import DataError
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Writers
+from stele.spark.engines.base import FindWriter
 from stele.spark.engines.decoded import Decoded, ErrorColumns
 from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.spark.engines.python.reading import Cursor, Read, reader, to_arrow
@@ -21,7 +21,7 @@ _HEADER = struct.Struct(">bi")
 class PythonDecoder:
     """Decodes batches towards one reader's schema; grows by one closure per writer id met."""
 
-    def __init__(self, resolver: Resolver, writers: Writers) -> None:
+    def __init__(self, resolver: Resolver, writers: FindWriter) -> None:
         self._resolver = resolver
         self._writers = writers
         self._readers: dict[int, Read | RecordError] = {}
@@ -66,7 +66,7 @@ class PythonDecoder:
             writer = self._writers(number) if number >= 0 else None
             if writer is None:
                 return RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0)
-            return reader(self._resolver.steps(writer))
+            return reader(self._resolver.resolve_writer(writer))
         except DataError as error:
             return RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
 

@@ -15,27 +15,27 @@ from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_codes import FREE_ITEMS, ErrorCode, RecordError
 from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.engines.steps import (
-    MOST_LEVELS,
+    MAX_SKIP_DEPTH,
     REST,
-    Beyond,
-    Branch,
-    Cast,
-    Default,
-    Group,
-    Kind,
-    Member,
-    Nothing,
-    Number,
-    Past,
-    Repeat,
-    Routine,
+    CallSkip,
+    NumberCast,
+    NumberEncoding,
+    ReadBytes,
+    ReadDecimal,
+    ReadDefault,
+    ReadEnum,
+    ReadItems,
+    ReadMember,
+    ReadNull,
+    ReadNumber,
+    ReadRecord,
+    ReadUnion,
+    RefuseValue,
+    RequireEmpty,
+    SkipRoutine,
     Slot,
+    SlotKind,
     Step,
-    Symbol,
-    Text,
-    Unreadable,
-    Unscaled,
-    Wire,
 )
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
@@ -114,53 +114,53 @@ Read: TypeAlias = Callable[[Cursor], Any]
 def reader(step: Step) -> Read:
     """The closure of a step."""
     match step:
-        case Number():
+        case ReadNumber():
             return _number(step)
-        case Text():
+        case ReadBytes():
             return _text(step)
-        case Unscaled():
+        case ReadDecimal():
             return _unscaled(step)
-        case Symbol():
+        case ReadEnum():
             return _symbol(step)
-        case Nothing():
+        case ReadNull():
             return lambda cursor: None
-        case Member():
+        case ReadMember():
             return _member(step)
-        case Group():
+        case ReadRecord():
             return _group(step)
-        case Default():
+        case ReadDefault():
             value = _default(step)
             return lambda cursor: value
-        case Repeat():
+        case ReadItems():
             return _repeat(step)
-        case Unreadable():
+        case RefuseValue():
             return _unreadable(step)
-        case Branch():
+        case ReadUnion():
             return _branch(step)
-        case Beyond():
+        case RequireEmpty():
             return reader(step.step)
-        case Past():
+        case CallSkip():
             return _past(step.routine)
     assert_never(step)
 
 
-def _default(step: Default) -> Any:
+def _default(step: ReadDefault) -> Any:
     try:
         return reader(step.step)(Cursor(step.data, 0))
     except RecordError as error:
         raise DataError(f"a default cannot be used: {MESSAGES[error.code]}") from error
 
 
-def _unreadable(step: Unreadable) -> Read:
+def _unreadable(step: RefuseValue) -> Read:
     def read(cursor: Cursor) -> Any:
         raise cursor.error(step.code, cursor.at)
 
     return read
 
 
-def _past(routine: Routine) -> Read:
+def _past(routine: SkipRoutine) -> Read:
     def read(cursor: Cursor) -> None:
-        if cursor.levels == MOST_LEVELS:
+        if cursor.levels == MAX_SKIP_DEPTH:
             raise cursor.error(ErrorCode.ENDLESS, cursor.at)
         if routine.made is None:
             routine.made = reader(routine.step)
@@ -174,13 +174,13 @@ def _past(routine: Routine) -> Read:
     return read
 
 
-def _number(step: Number) -> Read:
+def _number(step: ReadNumber) -> Read:
     match step.wire:
-        case Wire.FLOAT:
+        case NumberEncoding.FLOAT:
             return _packed("<f")
-        case Wire.DOUBLE:
+        case NumberEncoding.DOUBLE:
             return _packed("<d")
-        case Wire.BOOLEAN:
+        case NumberEncoding.BOOLEAN:
             return _boolean
         case _:
             return _integer(step)
@@ -204,8 +204,8 @@ def _boolean(cursor: Cursor) -> bool:
     return byte == 1
 
 
-def _integer(step: Number) -> Read:
-    narrow = step.wire is Wire.INT
+def _integer(step: ReadNumber) -> Read:
+    narrow = step.wire is NumberEncoding.INT
     multiply, divide, cast, wanted = step.multiply, step.divide, step.cast, step.slot is not None
     largest, limit = LONG_MAX // multiply, step.limit
 
@@ -221,12 +221,12 @@ def _integer(step: Number) -> Read:
         value = value * multiply // divide
         if limit and not 0 <= value < limit:
             raise cursor.error(ErrorCode.OUT_OF_RANGE, begin)
-        return value if cast is Cast.KEEP else float(value)
+        return value if cast is NumberCast.KEEP else float(value)
 
     return read
 
 
-def _text(step: Text) -> Read:
+def _text(step: ReadBytes) -> Read:
     size, utf8 = step.size, step.utf8
     decode = utf8 and step.slot is not None and pa.types.is_string(step.slot.type)
 
@@ -247,7 +247,7 @@ def _text(step: Text) -> Read:
     return read
 
 
-def _unscaled(step: Unscaled) -> Read:
+def _unscaled(step: ReadDecimal) -> Read:
     size, limit = step.size, 10**step.precision
     exponent, as_text = -step.scale, step.slot.digits is not None
 
@@ -265,7 +265,7 @@ def _unscaled(step: Unscaled) -> Read:
     return read
 
 
-def _symbol(step: Symbol) -> Read:
+def _symbol(step: ReadEnum) -> Read:
     mapping = step.mapping
     symbols = step.slot.symbols if step.slot else None
 
@@ -283,13 +283,13 @@ def _symbol(step: Symbol) -> Read:
     return read
 
 
-def _member(step: Member) -> Read:
+def _member(step: ReadMember) -> Read:
     read = reader(step.step)
     name = step.step.slot.name if step.step.slot else ""
     return lambda cursor: {name: read(cursor)}
 
 
-def _group(step: Group) -> Read:
+def _group(step: ReadRecord) -> Read:
     wanted = step.slot is not None
     parts = [(each.slot.name if wanted and each.slot else None, reader(each)) for each in step.steps]
 
@@ -304,9 +304,9 @@ def _group(step: Group) -> Read:
     return read
 
 
-def _repeat(step: Repeat) -> Read:
+def _repeat(step: ReadItems) -> Read:
     key = reader(step.key) if step.key else None
-    item, floor, wanted = reader(step.item), step.floor, step.slot is not None
+    item, floor, wanted = reader(step.item), step.least_entry_size, step.slot is not None
 
     def read(cursor: Cursor) -> list[Any]:
         found: list[Any] = []
@@ -320,7 +320,7 @@ def _repeat(step: Repeat) -> Read:
     return read
 
 
-def _branch(step: Branch) -> Read:
+def _branch(step: ReadUnion) -> Read:
     branches = [reader(each) for each in step.steps]
 
     def read(cursor: Cursor) -> Any:
@@ -335,7 +335,7 @@ def _branch(step: Branch) -> Read:
 
 def to_arrow(slot: Slot, values: list[Any]) -> Column:
     """Python values of a slot as an array; structs go field by field, faster than pyarrow's walk over dicts."""
-    if slot.kind is not Kind.STRUCT or not slot.children:
+    if slot.kind is not SlotKind.STRUCT or not slot.children:
         return pa.array(values, slot.type)
     children = [
         to_arrow(child, [None if value is None else value.get(child.name) for value in values])

@@ -11,25 +11,25 @@ import pyarrow as pa
 
 from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.defaults import varint
-from stele.spark.engines.inputs import Inputs
+from stele.spark.engines.defaults import encode_varint
+from stele.spark.engines.inputs import ColumnInputs
 from stele.spark.engines.steps import (
     REST,
-    Beyond,
-    Branch,
-    Group,
-    Kind,
-    Member,
-    Nothing,
-    Number,
-    Repeat,
+    NumberEncoding,
+    ReadBytes,
+    ReadDecimal,
+    ReadEnum,
+    ReadItems,
+    ReadMember,
+    ReadNull,
+    ReadNumber,
+    ReadRecord,
+    ReadUnion,
+    RequireEmpty,
     Slot,
+    SlotKind,
     Step,
-    Symbol,
-    Text,
-    Unscaled,
-    Wire,
-    options,
+    writing_options,
 )
 
 EXACT = Context(prec=76)
@@ -46,9 +46,9 @@ class PythonEncoder:
 
     def encode(self, values: Column) -> Column:
         """Framed records; see `Encoder.encode`."""
-        inputs = Inputs.of(self._root, values)
+        inputs = ColumnInputs.from_column(self._root, values)
         write = _Writer(inputs).of(self._step)
-        stay = not isinstance(self._step, Branch | Nothing)
+        stay = not isinstance(self._step, ReadUnion | ReadNull)
         present = values.is_valid().to_pylist()
         frames: list[bytes | None] = []
         for row in range(len(values)):
@@ -62,31 +62,31 @@ class PythonEncoder:
 
 
 class _Writer:
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: ColumnInputs) -> None:
         self._inputs = inputs
 
     def of(self, step: Step) -> Write:
         """The closure of a step."""
         match step:
-            case Beyond() if step.empty is not None:
-                return _literal(b"".join(map(varint, step.empty)))
-            case Number():
+            case RequireEmpty() if step.empty is not None:
+                return _literal(b"".join(map(encode_varint, step.empty)))
+            case ReadNumber():
                 return self._number(step)
-            case Text():
+            case ReadBytes():
                 return self._text(step)
-            case Unscaled():
+            case ReadDecimal():
                 return self._unscaled(step)
-            case Symbol():
+            case ReadEnum():
                 return self._symbol(step)
-            case Nothing():
+            case ReadNull():
                 return lambda i, out: None
-            case Member():
+            case ReadMember():
                 return self.of(step.step)
-            case Group():
+            case ReadRecord():
                 return self._group(step)
-            case Repeat():
+            case ReadItems():
                 return self._repeat(step)
-            case Branch():
+            case ReadUnion():
                 return self._branch(step)
             case _:
                 raise DataError("a schema does not need resolving against itself")
@@ -94,27 +94,29 @@ class _Writer:
     def _values(self, slot: Slot | None) -> tuple[list[Any], str]:
         assert slot is not None
         column, path = self._inputs.arrays[slot.index], self._inputs.paths[slot.index]
-        if slot.kind is Kind.WORD and not slot.symbols and pa.types.is_temporal(column.type):
+        if slot.kind is SlotKind.WORD and not slot.symbols and pa.types.is_temporal(column.type):
             column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
         return column.to_pylist(), path
 
-    def _number(self, step: Number) -> Write:
+    def _number(self, step: ReadNumber) -> Write:
         values, path = self._values(step.slot)
         multiply, divide = step.multiply, step.divide
-        pack = {Wire.FLOAT: struct.Struct("<f").pack, Wire.DOUBLE: struct.Struct("<d").pack}.get(step.wire)
+        pack = {NumberEncoding.FLOAT: struct.Struct("<f").pack, NumberEncoding.DOUBLE: struct.Struct("<d").pack}.get(
+            step.wire
+        )
 
         def write(i: int, out: bytearray) -> None:
             value = _required(values[i], i, path)
             if pack is not None:
                 out += pack(value)
-            elif step.wire is Wire.BOOLEAN:
+            elif step.wire is NumberEncoding.BOOLEAN:
                 out.append(value)
             else:
-                out += varint(value // multiply * divide)
+                out += encode_varint(value // multiply * divide)
 
         return write
 
-    def _text(self, step: Text) -> Write:
+    def _text(self, step: ReadBytes) -> Write:
         values, path = self._values(step.slot)
         size = step.size
 
@@ -122,16 +124,16 @@ class _Writer:
             value = _required(values[i], i, path)
             data = value.encode() if isinstance(value, str) else value
             if size is None:
-                out += varint(len(data))
+                out += encode_varint(len(data))
             elif size not in (REST, len(data)):
                 raise EncodeError(f"row {i}, {path}: {len(data)} bytes where the schema wants {size}")
             out += data
 
         return write
 
-    def _unscaled(self, step: Unscaled) -> Write:
+    def _unscaled(self, step: ReadDecimal) -> Write:
         if step.slot.digits is not None:  # its bytes are made already, see `inputs`
-            return self._text(Text(step.slot, step.size))
+            return self._text(ReadBytes(step.slot, step.size))
         values, path = self._values(step.slot)
         size, scale = step.size, step.slot.type.scale
 
@@ -139,17 +141,17 @@ class _Writer:
             unscaled = int(_required(values[i], i, path).scaleb(scale, EXACT))
             least = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
             if size is None:
-                out += varint(least)
+                out += encode_varint(least)
             elif least > size != REST:
                 raise EncodeError(f"row {i}, {path}: the decimal needs {least} bytes, the schema has {size}")
             out += unscaled.to_bytes(least if size in (None, REST) else size, signed=True)
 
         return write
 
-    def _symbol(self, step: Symbol) -> Write:
+    def _symbol(self, step: ReadEnum) -> Write:
         assert step.slot is not None
         values, path = self._values(step.slot)
-        places = {symbol: varint(place) for place, symbol in enumerate(step.slot.symbols)}
+        places = {symbol: encode_varint(place) for place, symbol in enumerate(step.slot.symbols)}
 
         def write(i: int, out: bytearray) -> None:
             value = _required(values[i], i, path)
@@ -159,7 +161,7 @@ class _Writer:
 
         return write
 
-    def _group(self, step: Group) -> Write:
+    def _group(self, step: ReadRecord) -> Write:
         assert step.slot is not None
         present, path = self._present(step.slot)
         parts = [self.of(each) for each in step.steps]
@@ -174,7 +176,7 @@ class _Writer:
     def _present(self, slot: Slot) -> tuple[list[bool], str]:
         return self._inputs.arrays[slot.index].is_valid().to_pylist(), self._inputs.paths[slot.index]
 
-    def _repeat(self, step: Repeat) -> Write:
+    def _repeat(self, step: ReadItems) -> Write:
         assert step.slot is not None
         present, path = self._present(step.slot)
         offsets = self._inputs.arrays[step.slot.index].offsets.to_pylist()
@@ -184,7 +186,7 @@ class _Writer:
         def write(i: int, out: bytearray) -> None:
             _required(present[i] or None, i, path)
             if offsets[i + 1] > offsets[i]:
-                out += varint(offsets[i + 1] - offsets[i])
+                out += encode_varint(offsets[i + 1] - offsets[i])
                 for k in range(offsets[i], offsets[i + 1]):
                     if key:
                         key(k, out)
@@ -193,11 +195,11 @@ class _Writer:
 
         return write
 
-    def _branch(self, step: Branch) -> Write:
+    def _branch(self, step: ReadUnion) -> Write:
         choices: list[tuple[list[bool] | None, bytes, Write]] = []
-        for number, each, slot in options(step):
+        for number, each, slot in writing_options(step):
             present = None if slot is None else self._present(slot)[0]
-            choices.append((present, varint(number), self.of(each)))
+            choices.append((present, encode_varint(number), self.of(each)))
         path = self._inputs.paths[step.slot.index] if step.slot else ""
 
         def write(i: int, out: bytearray) -> None:

@@ -8,25 +8,25 @@ import pyarrow as pa
 
 from stele.errors import DataError
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Writers
+from stele.spark.engines.base import FindWriter
 from stele.spark.engines.decoded import Decoded, error_columns, no_errors
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.resolve import Resolver
-from stele.spark.engines.vm.columns import array, blank, exact
-from stele.spark.engines.vm.frames import Frames, split
-from stele.spark.engines.vm.kernel import run
+from stele.spark.engines.vm.columns import array, counting_columns, sized_columns
+from stele.spark.engines.vm.frames import Frames, split_frames
+from stele.spark.engines.vm.kernel import decode_rows
 from stele.spark.engines.vm.memory import Program, Rows, Scratch
-from stele.spark.engines.vm.program import Assembler
+from stele.spark.engines.vm.program import DecodeAssembler
 
 
 class VmDecoder:
     """Decodes batches towards one reader's schema; grows by one program per writer id met."""
 
-    def __init__(self, resolver: Resolver, writers: Writers) -> None:
+    def __init__(self, resolver: Resolver, writers: FindWriter) -> None:
         self._resolver = resolver
         self._writers = writers
-        self._slots = list(resolver.root.walk())
-        self._assembler = Assembler(resolver.root)
+        self._slots = list(resolver.root.walk_slots())
+        self._assembler = DecodeAssembler(resolver.root)
         self._program: Program | None = None
         self._entries: dict[int, int] = {}
         self._refused: dict[int, str] = {}
@@ -38,32 +38,32 @@ class VmDecoder:
 
     def decode(self, frames: Column) -> Decoded:
         """Decode one batch; see `Decoder.decode`."""
-        parts = split(frames)
-        rows = self._rows(parts)
+        parts = split_frames(frames)
+        rows = self._prepare_rows(parts)
         if self._program is None:
             self._program = self._assembler.program()
-        scratch = Scratch.sized(self._program, len(self._slots))
-        measured = blank(self._slots)
-        run(False, self._program, rows, measured, scratch)
-        filled = exact(measured)
-        run(True, self._program, rows, filled, scratch)
+        scratch = Scratch.for_program(self._program, len(self._slots))
+        measured = counting_columns(self._slots)
+        decode_rows(False, self._program, rows, measured, scratch)
+        filled = sized_columns(measured)
+        decode_rows(True, self._program, rows, filled, scratch)
         values = array(self._resolver.root, filled)
-        return Decoded(values, pa.array(parts.ids, mask=~parts.framed), *self._errors(parts, rows))
+        return Decoded(values, pa.array(parts.ids, mask=~parts.framed), *self._error_columns(parts, rows))
 
-    def _rows(self, parts: Frames) -> Rows:
+    def _prepare_rows(self, parts: Frames) -> Rows:
         n = len(parts.ids)
         entries, codes = np.zeros(n, np.int64), np.zeros(n, np.uint8)
         codes[parts.present & ~parts.framed] = ErrorCode.NOT_FRAMED
         for number in np.unique(parts.ids[parts.framed]):
             mine = parts.framed & (parts.ids == number)
-            entry = self._entry(int(number))
+            entry = self._find_entry(int(number))
             if isinstance(entry, ErrorCode):
                 codes[mine] = entry
             else:
                 entries[mine] = entry
         return Rows(parts.source, parts.starts, parts.ends, entries, codes, np.zeros(n, np.int64))
 
-    def _entry(self, number: int) -> int | ErrorCode:
+    def _find_entry(self, number: int) -> int | ErrorCode:
         """Where the program of the writer begins, or why there is none."""
         if number in self._entries:
             return self._entries[number]
@@ -74,7 +74,7 @@ class VmDecoder:
             if writer is None:
                 # not kept: the id may be registered before the next batch
                 return ErrorCode.UNKNOWN_SCHEMA_ID
-            entry = self._assembler.add(self._resolver.steps(writer))
+            entry = self._assembler.add(self._resolver.resolve_writer(writer))
         except DataError as error:
             self._refused[number] = str(error)
             return ErrorCode.UNUSABLE_SCHEMA
@@ -82,7 +82,7 @@ class VmDecoder:
         self._entries[number] = entry
         return entry
 
-    def _errors(self, parts: Frames, rows: Rows) -> tuple[Column, Column, Column]:
+    def _error_columns(self, parts: Frames, rows: Rows) -> tuple[Column, Column, Column]:
         """Return codes, details and offsets of all rows."""
         if not rows.codes.any():
             return no_errors(len(rows.codes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.vm.jit import compiled
+from stele.spark.engines.vm.jit import compile_kernel
 from stele.spark.engines.vm.memory import Bytes, Scratch
 
 EMPTY_DECIMAL, DECIMAL_RANGE = int(ErrorCode.EMPTY_DECIMAL), int(ErrorCode.DECIMAL_RANGE)
@@ -13,8 +13,8 @@ WIDTH = 32
 """Bytes of the longest decimal: 76 digits need 253 bits."""
 
 
-@compiled
-def load(source: Bytes, at: int, length: int, scratch: Scratch) -> bool:
+@compile_kernel
+def load_limbs(source: Bytes, at: int, length: int, scratch: Scratch) -> bool:
     """Keep the magnitude of a big-endian two's complement integer in the limbs; False when it is too long."""
     limbs = scratch.limbs
     sign = np.uint8(255) if source[at] > 127 else np.uint8(0)
@@ -37,7 +37,7 @@ def load(source: Bytes, at: int, length: int, scratch: Scratch) -> bool:
     return True
 
 
-@compiled
+@compile_kernel
 def next_digit(scratch: Scratch) -> int:
     """Divide the limbs by ten; the rest."""
     rest = np.uint64(0)
@@ -48,14 +48,14 @@ def next_digit(scratch: Scratch) -> int:
     return np.int64(rest)  # type: ignore[return-value]  # an int to numba
 
 
-@compiled
+@compile_kernel
 def decimal_text(source: Bytes, at: int, length: int, precision: int, scale: int, scratch: Scratch) -> tuple[int, int]:
     """(first byte, reason): the number as text up to the end of `scratch.text`, with all digits of its scale."""
     text = scratch.text
     to = len(text)
     if length == 0:
         return to, EMPTY_DECIMAL
-    if not load(source, at, length, scratch):
+    if not load_limbs(source, at, length, scratch):
         return to, DECIMAL_RANGE
     digits = 0
     while digits <= scale or scratch.limbs.any():

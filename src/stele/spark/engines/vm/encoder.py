@@ -11,23 +11,23 @@ import pyarrow.compute as pc
 
 from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import Column, as_buffer, as_numbers
-from stele.spark.engines.inputs import Inputs
+from stele.spark.engines.inputs import ColumnInputs
 from stele.spark.engines.steps import (
-    Beyond,
-    Branch,
-    Group,
-    Kind,
-    Member,
-    Nothing,
-    Number,
-    Repeat,
+    NumberEncoding,
+    ReadBytes,
+    ReadDecimal,
+    ReadEnum,
+    ReadItems,
+    ReadMember,
+    ReadNull,
+    ReadNumber,
+    ReadRecord,
+    ReadUnion,
+    RequireEmpty,
     Slot,
+    SlotKind,
     Step,
-    Symbol,
-    Text,
-    Unscaled,
-    Wire,
-    options,
+    writing_options,
 )
 from stele.spark.engines.vm import opcodes as op
 from stele.spark.engines.vm import writer
@@ -40,11 +40,11 @@ _FAULTS = {
     writer.WRONG_RANGE: "a point in time is out of range for the schema's unit",
 }
 _NUMBERS = {
-    Wire.INT: op.LONG,
-    Wire.LONG: op.LONG,
-    Wire.FLOAT: op.FLOAT,
-    Wire.DOUBLE: op.DOUBLE,
-    Wire.BOOLEAN: op.BOOLEAN,
+    NumberEncoding.INT: op.LONG,
+    NumberEncoding.LONG: op.LONG,
+    NumberEncoding.FLOAT: op.FLOAT,
+    NumberEncoding.DOUBLE: op.DOUBLE,
+    NumberEncoding.BOOLEAN: op.BOOLEAN,
 }
 
 
@@ -53,163 +53,164 @@ class VmEncoder:
 
     def __init__(self, root: Slot, step: Step, header: bytes) -> None:
         self._root = root
-        self._step = step
-        self._slots = list(root.walk())
+        self._add_step = step
+        self._slots = list(root.walk_slots())
         self._header = np.frombuffer(header, np.uint8)
 
     def encode(self, values: Column) -> Column:
         """Framed records; see `Encoder.encode`."""
-        inputs = Inputs.of(self._root, values)
-        code = _Assembler(inputs).code(self._step)
-        sources = _sources(self._slots, inputs)
+        inputs = ColumnInputs.from_column(self._root, values)
+        code = EncodeAssembler(inputs).assemble(self._add_step)
+        sources = _flatten_inputs(self._slots, inputs)
         n = len(values)
         sizes, nothing = np.zeros(n, np.int64), np.zeros(1, np.uint8)
         scopes = np.zeros(inputs.scope_count, np.int64), np.zeros(inputs.scope_count, np.int64)
-        stay = not isinstance(self._step, Branch | Nothing)
-        found = writer.write(False, stay, code, n, sources, *scopes, self._header, sizes, nothing)
-        self._check(found, inputs)
+        stay = not isinstance(self._add_step, ReadUnion | ReadNull)
+        found = writer.encode_rows(False, stay, code, n, sources, *scopes, self._header, sizes, nothing)
+        self._raise_fault(found, inputs)
         ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
         if ends[-1] > 2**31 - 1:
             raise DataError("a batch encodes to more than 2 GiB: use smaller batches")
         out = np.empty(int(ends[-1]) + 1, np.uint8)
-        found = writer.write(True, stay, code, n, sources, *scopes, self._header, ends[:-1].copy(), out)
-        self._check(found, inputs)
+        found = writer.encode_rows(True, stay, code, n, sources, *scopes, self._header, ends[:-1].copy(), out)
+        self._raise_fault(found, inputs)
         validity = np.packbits(sizes > 0, bitorder="little")
         buffers: list[pa.Buffer | None] = [as_buffer(validity), as_buffer(ends.astype(np.int32)), as_buffer(out[:-1])]
         return pa.Array.from_buffers(pa.binary(), n, buffers)
 
-    def _check(self, found: tuple[int, int, int], inputs: Inputs) -> None:
+    def _raise_fault(self, found: tuple[int, int, int], inputs: ColumnInputs) -> None:
         row, column, fault = found
         if fault != writer.FINE:
             raise EncodeError(f"row {row}, {inputs.paths[column]}: {_FAULTS[fault]}")
 
 
-class _Assembler:
+class EncodeAssembler:
     """Steps in reverse: what reads a value says how to write it."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: ColumnInputs) -> None:
         self._inputs = inputs
         self._code: list[tuple[int, int, int, int]] = []
 
-    def code(self, step: Step) -> Ints:
-        self._step(step)
-        self._emit(op.END)
+    def assemble(self, step: Step) -> Ints:
+        """Return the instructions that write values of a step, one row of four integers each."""
+        self._add_step(step)
+        self._add_instruction(op.END)
         return np.array(self._code, np.int64)
 
-    def _emit(self, opcode: int, a: int = 0, b: int = 0, c: int = 0) -> int:
+    def _add_instruction(self, opcode: int, a: int = 0, b: int = 0, c: int = 0) -> int:
         self._code.append((opcode, a, b, c))
         return len(self._code) - 1
 
-    def _step(self, step: Step) -> None:
+    def _add_step(self, step: Step) -> None:
         column = step.slot.index if step.slot else 0
         match step:
-            case Number():
-                self._emit(_NUMBERS[step.wire], column, step.multiply, step.divide)
-            case Text():
-                self._emit(op.TEXT, column, -1 if step.size is None else step.size)
-            case Unscaled():
+            case ReadNumber():
+                self._add_instruction(_NUMBERS[step.wire], column, step.multiply, step.divide)
+            case ReadBytes():
+                self._add_instruction(op.TEXT, column, -1 if step.size is None else step.size)
+            case ReadDecimal():
                 # a wide decimal has its bytes made already, see `inputs`
                 code = op.DECIMAL if step.slot.digits is None else op.TEXT
-                self._emit(code, column, -1 if step.size is None else step.size)
-            case Beyond() if step.empty is not None:
+                self._add_instruction(code, column, -1 if step.size is None else step.size)
+            case RequireEmpty() if step.empty is not None:
                 for number in step.empty:
-                    self._emit(writer.LITERAL, number)
-            case Symbol():
-                self._emit(op.SYMBOL, column)
-            case Nothing():
+                    self._add_instruction(writer.LITERAL, number)
+            case ReadEnum():
+                self._add_instruction(op.SYMBOL, column)
+            case ReadNull():
                 pass
-            case Member():
-                self._step(step.step)
-            case Group():
-                self._emit(op.VALID, column)
+            case ReadMember():
+                self._add_step(step.step)
+            case ReadRecord():
+                self._add_instruction(op.VALID, column)
                 for each in step.steps:
-                    self._step(each)
-            case Repeat():
-                self._repeat(step, column)
-            case Branch():
-                self._branch(step, column)
+                    self._add_step(each)
+            case ReadItems():
+                self._add_items(step, column)
+            case ReadUnion():
+                self._add_union(step, column)
             case _:
                 raise DataError("a schema does not need resolving against itself")
 
-    def _repeat(self, step: Repeat, column: int) -> None:
-        scope = self._inputs.opened[column]
-        enter = self._emit(op.ENTER)
+    def _add_items(self, step: ReadItems, column: int) -> None:
+        scope = self._inputs.list_scopes[column]
+        enter = self._add_instruction(op.ENTER)
         if step.key is not None:
-            self._step(step.key)
-        self._step(step.item)
-        self._emit(op.AGAIN, scope, enter + 1)
+            self._add_step(step.key)
+        self._add_step(step.item)
+        self._add_instruction(op.AGAIN, scope, enter + 1)
         self._code[enter] = (op.ENTER, column, len(self._code), scope)
 
-    def _branch(self, step: Branch, column: int) -> None:
+    def _add_union(self, step: ReadUnion, column: int) -> None:
         exits: list[int] = []
         null_branch = None
-        for number, each, slot in options(step):
+        for number, each, slot in writing_options(step):
             if slot is None:
                 null_branch = number
                 continue
-            test = self._emit(op.NULL)
-            self._emit(writer.LITERAL, number)
-            self._step(each)
-            exits.append(self._emit(op.JUMP))
+            test = self._add_instruction(op.NULL)
+            self._add_instruction(writer.LITERAL, number)
+            self._add_step(each)
+            exits.append(self._add_instruction(op.JUMP))
             self._code[test] = (op.NULL, slot.index, len(self._code), 0)
         if null_branch is None:
-            self._emit(op.FAIL, column)
+            self._add_instruction(op.FAIL, column)
         else:
-            self._emit(writer.LITERAL, null_branch)
+            self._add_instruction(writer.LITERAL, null_branch)
         for exit_ in exits:
             self._code[exit_] = (op.JUMP, len(self._code), 0, 0)
 
 
-def _sources(slots: list[Slot], inputs: Inputs) -> writer.Sources:
+def _flatten_inputs(slots: list[Slot], inputs: ColumnInputs) -> writer.Sources:
     words, valid, data = [], [], []
     for slot in slots:
         column = inputs.arrays[slot.index]
-        valid.append(_valid(column))
-        column_words, column_data = _flat(slot, column)
+        valid.append(_validity_bytes(column))
+        column_words, column_data = _words_and_bytes(slot, column)
         words.append(column_words)
         data.append(column_data)
     scopes = np.array([inputs.scopes[slot.index] for slot in slots], np.int64)
     return writer.Sources(
         scopes=scopes,
-        word_base=_bases(words),
-        entry_base=_bases(valid),
-        data_base=_bases(data),
+        word_base=_start_offsets(words),
+        entry_base=_start_offsets(valid),
+        data_base=_start_offsets(data),
         words=np.concatenate([*words, np.zeros(2, np.int64)]),
         valid=np.concatenate([*valid, np.zeros(1, np.uint8)]),
         data=np.concatenate([*data, np.zeros(1, np.uint8)]),
     )
 
 
-def _bases(parts: list[npt.NDArray[np.int64]] | list[npt.NDArray[np.uint8]]) -> Ints:
+def _start_offsets(parts: list[npt.NDArray[np.int64]] | list[npt.NDArray[np.uint8]]) -> Ints:
     sizes = [len(part) for part in parts]
     return np.array([0, *np.cumsum(sizes)[:-1]], np.int64)
 
 
-def _valid(column: Column) -> npt.NDArray[np.uint8]:
+def _validity_bytes(column: Column) -> npt.NDArray[np.uint8]:
     if not column.null_count:
         return np.ones(len(column), np.uint8)
     present: npt.NDArray[np.uint8] = column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8)
     return present
 
 
-def _flat(slot: Slot, column: Column) -> tuple[Ints, npt.NDArray[np.uint8]]:
+def _words_and_bytes(slot: Slot, column: Column) -> tuple[Ints, npt.NDArray[np.uint8]]:
     """A column's words (offsets for lists and bytes) and its bytes."""
     nothing = np.zeros(0, np.uint8)
     match slot.kind:
-        case Kind.STRUCT | Kind.EMPTY:
+        case SlotKind.STRUCT | SlotKind.EMPTY:
             return np.zeros(0, np.int64), nothing
-        case Kind.LIST:
+        case SlotKind.LIST:
             return column.offsets.to_numpy().astype(np.int64), nothing
-        case Kind.BYTES:
-            return _bytes(column)
-        case Kind.DECIMAL:
+        case SlotKind.BYTES:
+            return _column_bytes(column)
+        case SlotKind.DECIMAL:
             raw = as_numbers(column.buffers()[1], np.int64)
             return raw[2 * column.offset : 2 * (column.offset + len(column))], nothing
-        case Kind.WORD:
-            return _words(slot, column), nothing
+        case SlotKind.WORD:
+            return _column_words(slot, column), nothing
 
 
-def _bytes(column: Column) -> tuple[Ints, npt.NDArray[np.uint8]]:
+def _column_bytes(column: Column) -> tuple[Ints, npt.NDArray[np.uint8]]:
     if pa.types.is_fixed_size_binary(column.type):
         column = column.cast(pa.binary())
     _, offset_buffer, data_buffer = column.buffers()
@@ -220,7 +221,7 @@ def _bytes(column: Column) -> tuple[Ints, npt.NDArray[np.uint8]]:
     return offsets - offsets[0], data
 
 
-def _words(slot: Slot, column: Column) -> Ints:
+def _column_words(slot: Slot, column: Column) -> Ints:
     if slot.symbols:
         places: Column = pc.index_in(column, pa.array(slot.symbols, column.type))
         column = pc.fill_null(places, -1)

@@ -26,7 +26,7 @@ class Frames(NamedTuple):
     present: npt.NDArray[np.bool_]
 
 
-def split(column: Column) -> Frames:
+def split_frames(column: Column) -> Frames:
     """Take a binary column apart; an id is meaningful only where `framed`, a null record is not `present`."""
     if pa.types.is_null(column.type):
         column = column.cast(pa.binary())

@@ -35,17 +35,17 @@ def cache_folder() -> Path:
             (folder / "numba").mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError:
             continue
-        if os.access(folder / "numba", os.W_OK) and _private(folder / "numba"):
+        if os.access(folder / "numba", os.W_OK) and _is_private(folder / "numba"):
             return folder / "numba"
     return Path(tempfile.mkdtemp(prefix="stele-cache-"))
 
 
-def _private(folder: Path) -> bool:
+def _is_private(folder: Path) -> bool:
     """Whether the folder is ours: compiled code is loaded from it, so another user's will not do."""
     return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
 
 
-def compiled(function: Callable[P, T]) -> Callable[P, T]:
+def compile_kernel(function: Callable[P, T]) -> Callable[P, T]:
     """Compile with numba on first call; cached on disk, without the interpreter lock.
 
     Also without numba's run-time (`_nrt`, which its stubs do not know): kernels allocate nothing, and counting

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from stele.spark.engines.error_codes import FREE_ITEMS, ErrorCode
-from stele.spark.engines.steps import MOST_LEVELS, Cast, Kind
+from stele.spark.engines.steps import MAX_SKIP_DEPTH, NumberCast, SlotKind
 from stele.spark.engines.vm import opcodes as op
 from stele.spark.engines.vm.digits import decimal_text
-from stele.spark.engines.vm.jit import compiled
+from stele.spark.engines.vm.jit import compile_kernel
 from stele.spark.engines.vm.memory import Bytes, Columns, Program, Rows, Scratch
 
 # numba folds plain module integers into the code; members of an Enum it would look up
@@ -33,18 +33,18 @@ EMPTY_DECIMAL, DECIMAL_RANGE, TRAILING = (
     int(ErrorCode.DECIMAL_RANGE),
     int(ErrorCode.TRAILING),
 )
-KIND_BYTES, KIND_LIST = int(Kind.BYTES), int(Kind.LIST)
-TO_FLOAT, TO_DOUBLE = int(Cast.FLOAT), int(Cast.DOUBLE)
+KIND_BYTES, KIND_LIST = int(SlotKind.BYTES), int(SlotKind.LIST)
+TO_FLOAT, TO_DOUBLE = int(NumberCast.FLOAT), int(NumberCast.DOUBLE)
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
 
-@compiled
-def signed(bits: Any) -> int:
+@compile_kernel
+def to_signed(bits: Any) -> int:
     """The same 64 bits as a signed integer, or a smaller unsigned number widened."""
     return np.int64(bits)  # type: ignore[return-value]  # an int to numba
 
 
-@compiled
+@compile_kernel
 def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """(value, next position, reason) of a zig-zag integer of at most 64 bits."""
     bits = np.uint64(0)
@@ -56,13 +56,13 @@ def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int, int]:
             return 0, at, BAD_VARINT
         bits |= np.uint64(byte & np.uint8(127)) << shift
         if byte < 128:
-            return signed(bits >> np.uint64(1)) ^ -signed(bits & np.uint64(1)), at, 0
+            return to_signed(bits >> np.uint64(1)) ^ -to_signed(bits & np.uint64(1)), at, 0
         shift += np.uint64(7)
     return 0, at, TRUNCATED
 
 
-@compiled
-def well_formed(source: Bytes, at: int, end: int) -> bool:
+@compile_kernel
+def is_utf8(source: Bytes, at: int, end: int) -> bool:
     """Whether the bytes are UTF-8: no over-long forms, no surrogates, nothing above U+10FFFF."""
     while at < end:
         first = source[at]
@@ -86,8 +86,8 @@ def well_formed(source: Bytes, at: int, end: int) -> bool:
     return True
 
 
-@compiled
-def put(fill: bool, columns: Columns, column: int, word: int) -> None:
+@compile_kernel
+def put_word(fill: bool, columns: Columns, column: int, word: int) -> None:
     """Append one word."""
     if column >= 0:
         if fill:
@@ -95,7 +95,7 @@ def put(fill: bool, columns: Columns, column: int, word: int) -> None:
         columns.entries[column] += 1
 
 
-@compiled
+@compile_kernel
 def put_bytes(fill: bool, columns: Columns, column: int, source: Bytes, at: int, length: int) -> None:
     """Append bytes."""
     if column >= 0:
@@ -108,7 +108,7 @@ def put_bytes(fill: bool, columns: Columns, column: int, source: Bytes, at: int,
         columns.entries[column] += 1
 
 
-@compiled
+@compile_kernel
 def put_null(fill: bool, columns: Columns, column: int) -> None:
     """Append a null: its word is defined (an unchanged end, or 0) so that buffers never show old memory."""
     if fill:
@@ -120,7 +120,7 @@ def put_null(fill: bool, columns: Columns, column: int) -> None:
     columns.entries[column] += 1
 
 
-@compiled
+@compile_kernel
 def put_decimal(
     fill: bool, columns: Columns, column: int, source: Bytes, at: int, length: int, powers: Any, precision: int
 ) -> int:
@@ -150,8 +150,8 @@ def put_decimal(
     return 0
 
 
-@compiled
-def little_endian(source: Bytes, at: int, length: int) -> Any:
+@compile_kernel
+def read_little_endian(source: Bytes, at: int, length: int) -> Any:
     """An unsigned number of 4 or 8 bytes."""
     bits = np.uint64(0)
     for k in range(length):
@@ -159,8 +159,8 @@ def little_endian(source: Bytes, at: int, length: int) -> Any:
     return bits
 
 
-@compiled
-def converted(value: int, cast: int, multiply: int, divide: int, limit: int, scratch: Scratch) -> tuple[int, int]:
+@compile_kernel
+def convert_number(value: int, cast: int, multiply: int, divide: int, limit: int, scratch: Scratch) -> tuple[int, int]:
     """(word, reason) of an integer in the reader's unit and type."""
     if multiply > 1:
         if value > LONG_MAX // multiply or value < -(LONG_MAX // multiply):
@@ -175,12 +175,12 @@ def converted(value: int, cast: int, multiply: int, divide: int, limit: int, scr
         return scratch.double_bits[0], 0
     if cast == TO_FLOAT:
         scratch.float_[0] = np.float64(value)
-        return signed(scratch.float_bits[0]), 0
+        return to_signed(scratch.float_bits[0]), 0
     return value, 0
 
 
-@compiled
-def block(source: Bytes, at: int, end: int, least: int, free: int) -> tuple[int, int, int]:
+@compile_kernel
+def read_block(source: Bytes, at: int, end: int, least: int, free: int) -> tuple[int, int, int]:
     """(items, next position, reason) of a block header; a negative count is followed by the block's size in bytes."""
     count, at, reason = read_varint(source, at, end)
     if reason != 0:
@@ -199,8 +199,8 @@ def block(source: Bytes, at: int, end: int, least: int, free: int) -> tuple[int,
     return count, at, 0
 
 
-@compiled
-def run(  # noqa: PLR0915 - see below
+@compile_kernel
+def decode_rows(  # noqa: PLR0915 - see below
     fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scratch
 ) -> None:
     """One pass over all rows."""
@@ -227,10 +227,10 @@ def run(  # noqa: PLR0915 - see below
                 if reason == 0 and opcode == op.INT and (value > INT_MAX or value < -INT_MAX - 1):
                     reason = INT_RANGE
                 if reason == 0 and a >= 0:
-                    value, reason = converted(value, code[pc, 2], code[pc, 3], code[pc, 4], code[pc, 5], scratch)
+                    value, reason = convert_number(value, code[pc, 2], code[pc, 3], code[pc, 4], code[pc, 5], scratch)
                 if reason != 0:
                     break
-                put(fill, columns, a, value)
+                put_word(fill, columns, a, value)
                 pc += 1
             elif opcode == op.TEXT:
                 length = code[pc, 2]
@@ -242,7 +242,7 @@ def run(  # noqa: PLR0915 - see below
                         reason = BAD_LENGTH
                 elif length > end - at:
                     reason = TRUNCATED
-                if reason == 0 and code[pc, 3] != 0 and not well_formed(source, at, at + length):
+                if reason == 0 and code[pc, 3] != 0 and not is_utf8(source, at, at + length):
                     reason = BAD_UTF8
                 if reason != 0:
                     break
@@ -268,7 +268,7 @@ def run(  # noqa: PLR0915 - see below
                 if end - at < 8:
                     reason = TRUNCATED
                     break
-                put(fill, columns, a, signed(little_endian(source, at, 8)))
+                put_word(fill, columns, a, to_signed(read_little_endian(source, at, 8)))
                 at += 8
                 pc += 1
             elif opcode == op.SYMBOL:
@@ -280,7 +280,7 @@ def run(  # noqa: PLR0915 - see below
                 if reason != 0:
                     break
                 if a >= 0:
-                    put(fill, columns, a, jumps[code[pc, 2] + value])
+                    put_word(fill, columns, a, jumps[code[pc, 2] + value])
                 pc += 1
             elif opcode == op.DECIMAL or opcode == op.DIGITS:  # noqa: PLR1714 - as above
                 length = code[pc, 2]
@@ -311,7 +311,7 @@ def run(  # noqa: PLR0915 - see below
                     if registers[register] > 0:
                         pc = code[pc, 2]
                         continue
-                items, at, reason = block(source, at, end, code[pc, 4], free)
+                items, at, reason = read_block(source, at, end, code[pc, 4], free)
                 if reason != 0:
                     break
                 if items > 0:
@@ -321,18 +321,18 @@ def run(  # noqa: PLR0915 - see below
                     pc = pc + 1 if opcode == op.ENTER else code[pc, 2]
                 else:
                     if a >= 0:
-                        put(fill, columns, a, columns.size[a])
+                        put_word(fill, columns, a, columns.size[a])
                     pc = code[pc, 2] if opcode == op.ENTER else pc + 1
             elif opcode == op.FLOAT:
                 if end - at < 4:
                     reason = TRUNCATED
                     break
-                bits = little_endian(source, at, 4)
+                bits = read_little_endian(source, at, 4)
                 if code[pc, 2] == TO_DOUBLE:
                     scratch.float_bits[0] = np.uint32(bits)
                     scratch.double[0] = scratch.float_[0]
                     bits = np.uint64(scratch.double_bits[0])
-                put(fill, columns, a, signed(bits))
+                put_word(fill, columns, a, to_signed(bits))
                 at += 4
                 pc += 1
             elif opcode == op.BOOLEAN:
@@ -342,7 +342,7 @@ def run(  # noqa: PLR0915 - see below
                 if source[at] > 1:
                     reason = BAD_BOOLEAN
                     break
-                put(fill, columns, a, signed(source[at]))
+                put_word(fill, columns, a, to_signed(source[at]))
                 at += 1
                 pc += 1
             elif opcode == op.CONSTANT:
@@ -353,7 +353,7 @@ def run(  # noqa: PLR0915 - see below
                 source, at, end = rows.source, outer_at, outer_end
                 pc += 1
             elif opcode == op.CALL:
-                if levels == MOST_LEVELS:
+                if levels == MAX_SKIP_DEPTH:
                     reason = ENDLESS
                     break
                 stack[top] = pc + 1

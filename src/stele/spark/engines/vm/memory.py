@@ -71,7 +71,7 @@ class Scratch(NamedTuple):
     text: Bytes
 
     @classmethod
-    def sized(cls, program: Program, columns: int) -> Scratch:
+    def for_program(cls, program: Program, columns: int) -> Scratch:
         """Memory for a program and its columns."""
         double, float_ = np.zeros(1, np.float64), np.zeros(1, np.float32)
         return cls(

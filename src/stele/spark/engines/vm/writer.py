@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stele.spark.engines.vm import opcodes as op
-from stele.spark.engines.vm.jit import compiled
+from stele.spark.engines.vm.jit import compile_kernel
 from stele.spark.engines.vm.memory import Bytes, Ints
 
 LITERAL = 19
@@ -46,7 +46,7 @@ class Sources(NamedTuple):
     data: Bytes
 
 
-@compiled
+@compile_kernel
 def put_varint(fill: bool, out: Bytes, to: int, value: int) -> int:
     """Write a zig-zag integer; the position behind it."""
     bits = np.uint64((value << 1) ^ (value >> 63))
@@ -60,7 +60,7 @@ def put_varint(fill: bool, out: Bytes, to: int, value: int) -> int:
     return to + 1
 
 
-@compiled
+@compile_kernel
 def put_decimal(fill: bool, out: Bytes, to: int, low: int, high: int, size: int) -> tuple[int, int]:
     """Write the fewest bytes that hold the number, by `size` with their count in front or not, or exactly `size` of
     them; (position, fault)."""
@@ -90,8 +90,8 @@ def put_decimal(fill: bool, out: Bytes, to: int, low: int, high: int, size: int)
     return to + size, FINE
 
 
-@compiled
-def write(  # noqa: PLR0915 - see below
+@compile_kernel
+def encode_rows(  # noqa: PLR0915 - see below
     fill: bool,
     tombstones: bool,
     code: Ints,

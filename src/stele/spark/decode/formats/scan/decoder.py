@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from stele.spark.decode.formats.plans import Struct
-from stele.spark.decode.formats.scan.columns import Odd, Scan
+from stele.spark.decode.formats.scan.columns import Scan, ScanRefused
 from stele.spark.decode.formats.scan.tables import Layout
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.vm.frames import Frames, split
+from stele.spark.engines.vm.frames import Frames, split_frames
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
@@ -43,12 +43,12 @@ class Scanner:
 
     def scan(self, frames: Column) -> Scanned | None:
         """The batch, or None when the parser has to read it all."""
-        parts = split(frames)
-        starts, status = self._starts(parts)
+        parts = split_frames(frames)
+        starts, status = self._find_starts(parts)
         try:
             scan = Scan(self._layout, parts.source, starts, parts.ends, status)
             values = scan.column(self._plan)
-        except Odd:
+        except ScanRefused:
             return None
         left = np.flatnonzero(status & parts.present).tolist()
         if status.any():
@@ -56,7 +56,7 @@ class Scanner:
             values = values.take(numbers)
         return Scanned(values, pa.array(parts.ids, mask=~parts.framed), left)
 
-    def _starts(self, parts: Frames) -> tuple[Any, Any]:
+    def _find_starts(self, parts: Frames) -> tuple[Any, Any]:
         """Where messages begin, behind their indexes, and status 1 for records that are not of the type."""
         source, last = parts.source, len(parts.source) - 1
         sizes = parts.ends - parts.starts

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stele.spark.engines.vm.jit import compiled
-from stele.spark.engines.vm.kernel import well_formed
+from stele.spark.engines.vm.jit import compile_kernel
+from stele.spark.engines.vm.kernel import is_utf8
 
 VARINT, ZIGZAG, FIXED32, FIXED64, BYTES, TEXT, MESSAGE = range(7)
 """How values of a slot are written."""
@@ -20,8 +20,8 @@ MAX_DEPTH = 64
 _BAD = -1
 
 
-@compiled
-def varint(source: Any, at: int, end: int) -> tuple[int, int]:
+@compile_kernel
+def read_varint(source: Any, at: int, end: int) -> tuple[int, int]:
     """(bits, next position) of an integer; the position is -1 for one that does not end, or has more than 64 bits."""
     bits = np.uint64(0)
     shift = np.uint64(0)
@@ -37,8 +37,8 @@ def varint(source: Any, at: int, end: int) -> tuple[int, int]:
     return np.int64(0), _BAD  # type: ignore[return-value]  # likewise
 
 
-@compiled
-def fixed(source: Any, at: int, size: int) -> int:
+@compile_kernel
+def read_fixed(source: Any, at: int, size: int) -> int:
     """Little-endian bytes as bits."""
     bits = np.uint64(0)
     for k in range(size):
@@ -46,34 +46,34 @@ def fixed(source: Any, at: int, size: int) -> int:
     return np.int64(bits)  # type: ignore[return-value]  # an int to numba
 
 
-@compiled
-def skipped(source: Any, at: int, end: int, wire: int) -> int:
+@compile_kernel
+def skip_field(source: Any, at: int, end: int, wire: int) -> int:
     """Where a field of this wire type ends, -1 where it does not."""
     if wire == 0:
-        return varint(source, at, end)[1]
+        return read_varint(source, at, end)[1]
     if wire == 1:
         return at + 8 if at + 8 <= end else _BAD
     if wire == 5:
         return at + 4 if at + 4 <= end else _BAD
     if wire == 2:
-        size, after = varint(source, at, end)
+        size, after = read_varint(source, at, end)
         return after + size if after >= 0 and 0 <= size <= end - after else _BAD
     return _BAD
 
 
-@compiled
-def number_at(source: Any, at: int, end: int, kind: int) -> tuple[int, int]:
+@compile_kernel
+def read_number(source: Any, at: int, end: int, kind: int) -> tuple[int, int]:
     """(bits, next position) of a number of this kind; the position is -1 where there is none."""
     if kind <= ZIGZAG:
-        return varint(source, at, end)
+        return read_varint(source, at, end)
     size = 4 if kind == FIXED32 else 8
     if at + size > end:
         return np.int64(0), _BAD  # type: ignore[return-value]  # an int to numba
-    return fixed(source, at, size), at + size
+    return read_fixed(source, at, size), at + size
 
 
-@compiled
-def put(fill: bool, slot: int, place: int, bits: int, size: int, tables: Any, memory: Any) -> bool:
+@compile_kernel
+def put_value(fill: bool, slot: int, place: int, bits: int, size: int, tables: Any, memory: Any) -> bool:
     """Keep a value; False for a second member of a oneof."""
     _, _, _, _, _, repeated, _, scope, oneof, _ = tables
     base, counted, group, n, values, sizes, seen, counts, members = memory
@@ -95,7 +95,7 @@ def put(fill: bool, slot: int, place: int, bits: int, size: int, tables: Any, me
     return True
 
 
-@compiled
+@compile_kernel
 def run(  # noqa: PLR0915 - an interpreter's loop is one thing
     fill: bool, source: Any, starts: Any, ends: Any, status: Any, tables: Any, memory: Any, stack: Any
 ) -> None:
@@ -127,7 +127,7 @@ def run(  # noqa: PLR0915 - an interpreter's loop is one thing
                     break
                 depth -= 1
                 continue
-            tag, at = varint(source, at, end)
+            tag, at = read_varint(source, at, end)
             number, wire = tag >> 3, tag & 7
             if at < 0 or number <= 0 or number >= 1 << 29:
                 good = False
@@ -135,19 +135,19 @@ def run(  # noqa: PLR0915 - an interpreter's loop is one thing
             node, place = nodes[depth], places[depth]
             slot = look[first[node] + number] if number <= highest[node] else -1
             if slot < 0:
-                at = skipped(source, at, end, wire)
+                at = skip_field(source, at, end, wire)
                 good = at >= 0 and not entry[node]  # the parser may drop entries with unknown fields
                 continue
             kind = kinds[slot]
             if kind < BYTES and wire != 2:
                 expected = 0 if kind <= ZIGZAG else 5 if kind == FIXED32 else 1
-                bits, at = number_at(source, at, end, kind)
-                good = wire == expected and at >= 0 and put(fill, slot, place, bits, 0, tables, memory)
+                bits, at = read_number(source, at, end, kind)
+                good = wire == expected and at >= 0 and put_value(fill, slot, place, bits, 0, tables, memory)
                 continue
             if wire != 2:
                 good = False
                 break
-            size, at = varint(source, at, end)
+            size, at = read_varint(source, at, end)
             if at < 0 or size < 0 or size > end - at:
                 good = False
                 break
@@ -155,27 +155,27 @@ def run(  # noqa: PLR0915 - an interpreter's loop is one thing
                 stop = at + size
                 good = bool(repeated[slot])
                 while good and at < stop:
-                    bits, at = number_at(source, at, stop, kind)
-                    good = at >= 0 and put(fill, slot, place, bits, 0, tables, memory)
+                    bits, at = read_number(source, at, stop, kind)
+                    good = at >= 0 and put_value(fill, slot, place, bits, 0, tables, memory)
                 continue
             if kind < MESSAGE:
-                good = kind == BYTES or not fill or well_formed(source, at, at + size)
-                good = good and put(fill, slot, place, at, size, tables, memory)
+                good = kind == BYTES or not fill or is_utf8(source, at, at + size)
+                good = good and put_value(fill, slot, place, at, size, tables, memory)
                 at += size
                 continue
             if depth + 1 >= MAX_DEPTH or (fill and once[slot] and seen[base[slot] + place]):
                 good = False
                 break
             inner = n[scope[slot]] if repeated[slot] else place
-            good = put(fill, slot, place, 0, 0, tables, memory)
+            good = put_value(fill, slot, place, 0, 0, tables, memory)
             depth += 1
             until[depth], nodes[depth], places[depth] = at + size, child[slot], inner
         if not good:
             status[row] = 1
 
 
-@compiled
-def gather(source: Any, starts: Any, sizes: Any, out: Any) -> None:
+@compile_kernel
+def copy_pieces(source: Any, starts: Any, sizes: Any, out: Any) -> None:
     """Copy pieces of the source one behind the other."""
     to = 0
     for k in range(len(starts)):

@@ -9,7 +9,7 @@ import numpy as np
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from stele.formats.protobuf.type_names import DURATION, TIMESTAMP, WRAPPERS, enum_of, is_map, map_parts, message_of
-from stele.spark.decode.formats.plans import Entries, Items, Leaf, Plan, Struct
+from stele.spark.decode.formats.plans import ColumnPlan, ListPlan, MapPlan, ScalarPlan, Struct
 from stele.spark.decode.formats.scan.kernel import BYTES, FIXED32, FIXED64, MESSAGE, TEXT, VARINT, ZIGZAG
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _KINDS: Final = {
 }
 
 
-class Unfit(Exception):
+class ScanUnsupported(Exception):
     """The message has something that is left to the parser."""
 
 
@@ -49,7 +49,7 @@ class Slot:
     kind: int
     scope: int
     owner: int
-    plan: Plan
+    plan: ColumnPlan
     optional: bool
     repeated: bool = False
     oneof: int = -1
@@ -59,7 +59,7 @@ class Slot:
 
 
 class Layout:
-    """All slots of a message, and the tables. Raises `Unfit`."""
+    """All slots of a message, and the tables. Raises `ScanUnsupported`."""
 
     def __init__(self, message: Descriptor, plan: Struct) -> None:
         self.slots: list[Slot] = []
@@ -67,51 +67,53 @@ class Layout:
         self.oneofs: list[int] = []
         self._nodes: list[dict[int, int]] = []
         self._entries: set[int] = set()
-        self.root = self._message(message, plan, 0)[1]
-        self.tables = self._tables()
+        self.root = self._add_message(message, plan, 0)[1]
+        self.tables = self._build_tables()
 
-    def _message(self, message: Descriptor, plan: Struct, scope: int) -> tuple[int, list[Slot]]:
+    def _add_message(self, message: Descriptor, plan: Struct, scope: int) -> tuple[int, list[Slot]]:
         if plan.deeper:
-            raise Unfit
+            raise ScanUnsupported
         groups = {}
         for each in message.oneofs:
             groups[each.name] = len(self.oneofs)
             self.oneofs.append(scope)
-        node, known = self._node()
+        node, known = self._add_node()
         made = []
         for described, part in zip(message.fields, plan.parts, strict=True):
-            slot = self._field(described, part.plan, scope, known)
+            slot = self._add_field(described, part.plan, scope, known)
             oneof = described.containing_oneof
             slot.oneof = -1 if oneof is None else groups[oneof.name]
             made.append(slot)
         return node, made
 
-    def _node(self) -> tuple[int, dict[int, int]]:
+    def _add_node(self) -> tuple[int, dict[int, int]]:
         self._nodes.append({})
         return len(self._nodes) - 1, self._nodes[-1]
 
-    def _field(self, described: FieldDescriptor, plan: Plan, scope: int, known: dict[int, int]) -> Slot:
+    def _add_field(self, described: FieldDescriptor, plan: ColumnPlan, scope: int, known: dict[int, int]) -> Slot:
         repeated = described.is_repeated
         owner = scope
         if repeated:
             scope, self.scopes = self.scopes, self.scopes + 1
-        one: Any = plan.item if isinstance(plan, Items) else plan
-        slot = self._slot(described, one, scope, owner, known)
+        one: Any = plan.item if isinstance(plan, ListPlan) else plan
+        slot = self._add_slot(described, one, scope, owner, known)
         slot.repeated = repeated
         if is_map(described):
-            assert isinstance(plan, Entries)
-            slot.node, inside = self._node()
+            assert isinstance(plan, MapPlan)
+            slot.node, inside = self._add_node()
             self._entries.add(slot.node)
             parts = zip(map_parts(described), (plan.key, plan.item), strict=True)
-            slot.inner = [self._field(part, each, scope, inside) for part, each in parts]
+            slot.inner = [self._add_field(part, each, scope, inside) for part, each in parts]
             for each in slot.inner:
                 each.optional = False  # an entry without key or value has the default
         return slot
 
-    def _slot(self, described: FieldDescriptor, plan: Plan, scope: int, owner: int, known: dict[int, int]) -> Slot:
+    def _add_slot(
+        self, described: FieldDescriptor, plan: ColumnPlan, scope: int, owner: int, known: dict[int, int]
+    ) -> Slot:
         kind = _KINDS.get(described.type)
         if kind is None or described.number > HIGHEST or described.is_required:
-            raise Unfit
+            raise ScanUnsupported
         optional = described.has_presence and not described.is_repeated
         slot = Slot(len(self.slots), described.number, described.type, kind, scope, owner, plan, optional)
         known[described.number] = len(self.slots)
@@ -119,23 +121,23 @@ class Layout:
         if described.type == F.TYPE_ENUM:
             enum = enum_of(described)
             if enum.is_closed:
-                raise Unfit
+                raise ScanUnsupported
             slot.names = {number: value.name for number, value in enum.values_by_number.items()}
         elif kind == MESSAGE and not is_map(described):
-            self._inside(message_of(described), slot)
+            self._is_inside(message_of(described), slot)
         return slot
 
-    def _inside(self, message: Descriptor, slot: Slot) -> None:
+    def _is_inside(self, message: Descriptor, slot: Slot) -> None:
         if isinstance(slot.plan, Struct):
-            slot.node, slot.inner = self._message(message, slot.plan, slot.scope)
+            slot.node, slot.inner = self._add_message(message, slot.plan, slot.scope)
         elif message.full_name in WRAPPERS or message.full_name in (TIMESTAMP, DURATION):
-            assert isinstance(slot.plan, Leaf)
-            slot.node, inside = self._node()
-            slot.inner = [self._slot(each, slot.plan, slot.scope, slot.scope, inside) for each in message.fields]
+            assert isinstance(slot.plan, ScalarPlan)
+            slot.node, inside = self._add_node()
+            slot.inner = [self._add_slot(each, slot.plan, slot.scope, slot.scope, inside) for each in message.fields]
         else:
-            raise Unfit
+            raise ScanUnsupported
 
-    def _tables(self) -> tuple[Any, ...]:
+    def _build_tables(self) -> tuple[Any, ...]:
         first: list[int] = []
         highest: list[int] = []
         look: list[int] = []

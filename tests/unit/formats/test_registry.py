@@ -13,8 +13,8 @@ from stele.formats.registry import GROUP, get_format, list_formats, reload_forma
 
 
 @pytest.fixture
-def points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
-    """The entry points the catalogue sees."""
+def entry_point_list(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
+    """The entry points that the registry of formats sees."""
     found: list[EntryPoint] = []
     monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "stele.formats" else [])
     reload_formats()
@@ -29,32 +29,32 @@ def test_built_in_formats() -> None:
     assert get_format("opaque").name == "opaque"
 
 
-def test_unknown_format_names_the_known_ones(points: list[EntryPoint]) -> None:
+def test_unknown_format_names_the_known_ones(entry_point_list: list[EntryPoint]) -> None:
     """The error lists what is installed."""
-    points.append(EntryPoint("Mine", "stele.formats.opaque:OPAQUE", GROUP))
+    entry_point_list.append(EntryPoint("Mine", "stele.formats.opaque:OPAQUE", GROUP))
     with pytest.raises(UnknownFormat, match="there are mine"):
         get_format("yours")
     assert get_format("MINE").name == "opaque"
 
 
 @pytest.mark.parametrize("value", ["no_such_module:X", "stele.errors:NO_SUCH_NAME", "stele.errors:annotations"])
-def test_broken_formats_fail_when_asked_for(points: list[EntryPoint], value: str) -> None:
+def test_broken_formats_fail_when_asked_for(entry_point_list: list[EntryPoint], value: str) -> None:
     """A format that cannot be loaded, or is none, is reported when asked for, and only then."""
-    points.append(EntryPoint("broken", value, GROUP))
-    points.append(EntryPoint("opaque", "stele.formats.opaque:OPAQUE", GROUP))
+    entry_point_list.append(EntryPoint("broken", value, GROUP))
+    entry_point_list.append(EntryPoint("opaque", "stele.formats.opaque:OPAQUE", GROUP))
     assert list_formats() == ("broken", "opaque")
     assert get_format("opaque").name == "opaque"
     with pytest.raises(UnknownFormat, match="broken"):
         get_format("broken")
 
 
-def test_own_errors_pass_through(points: list[EntryPoint], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_errors_pass_through(entry_point_list: list[EntryPoint], monkeypatch: pytest.MonkeyPatch) -> None:
     """A format that misses an optional part says itself what to install."""
 
     def fails(_: EntryPoint) -> None:
         raise NotInstalled("thing", "extra")
 
     monkeypatch.setattr(EntryPoint, "load", fails)
-    points.append(EntryPoint("needy", "x:y", GROUP))
+    entry_point_list.append(EntryPoint("needy", "x:y", GROUP))
     with pytest.raises(NotInstalled, match="thing"):
         get_format("needy")
