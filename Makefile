@@ -29,7 +29,7 @@ test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## The
 
 test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## All tests in their long form: hours, for releases
 	@$(JAR)
-	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long TONGUES_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" -n $(TESTERS) --dist loadfile
+	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long DIALECT_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" -n $(TESTERS) --dist loadfile
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	STELE_CHAOS_BATCHES=200 $(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
 	$(BIN)/python fuzz/run.py --all --seconds 600

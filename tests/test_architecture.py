@@ -171,7 +171,6 @@ CIRCLES_LEFT = {
         {"stele.service.compatibility", "stele.service.registry", "stele.service.rulesets", "stele.service.validators"}
     ),
     frozenset({"stele.spark.datasource.source", "stele.spark.datasource.stream"}),
-    frozenset({"stele.spark.decode.planning", "stele.spark.decode.records"}),
     frozenset({"stele.spark.engines.base", "stele.spark.engines.vm.engine"}),
 }
 """Circles that are still to be cut, each by two or more of its modules; one that is gone has to leave this list."""
@@ -221,6 +220,32 @@ def test_ranks_inside_client() -> None:
                 ranks[max((name for name in ranks if _is_below(each, name)), key=len)] for each in (module, target)
             )
             assert other <= rank, f"{module} imports {target}. {CLIENT_RANKS[rank][1]}"
+
+
+SPARK_RANKS = (
+    (("engines",), "Engines turn frames into columns and back: they know schemas, and no registry, wire or DataFrame."),
+    (("registry", "session"), "What is read of a registry, and the session, serve all above and ask for nothing else."),
+    (("wires",), "A wire takes records apart and looks ids up, so it needs the registry and the names of Arrow."),
+    (("decode",), "Reading and writing columns puts engines, wires, rules and formats together."),
+    (("functions",), "`from_registry` and `to_registry` are decoding and encoding as a user calls them on DataFrames."),
+    (("types",), "The table of supported types tries the functions out; nothing that decodes needs a type of a model."),
+    (("datasource",), "Subjects as tables show their columns, which takes the types."),
+    (("data_audit",), "Audits decode data at rest by the functions, and no pipeline is needed for that."),
+    (("pipeline",), "A pipeline decodes streams, and reports on itself as audits do."),
+    (("declarative", "stream_sql"), "Other ways to say a pipeline or a stream stand on the parts that run them."),
+    (("magic", ""), "What notebooks load, and the package itself, only say what is public."),
+)
+"""The folders of `stele.spark`, lowest first, each rank with its reason: imports go downwards."""
+
+
+def test_ranks_inside_spark() -> None:
+    """Imports between the folders of the Spark package go to the same rank or to a lower one."""
+    ranks = {name: number for number, (names, _) in enumerate(SPARK_RANKS) for name in names}
+    for module, targets in build_import_graph(SOURCE).items():
+        for target in targets:
+            if _is_below(module, "stele.spark") and _is_below(target, "stele.spark") and target != "stele.spark":
+                rank, other = (ranks[f"{each}..".split(".")[2]] for each in (module, target))
+                assert other <= rank, f"{module} imports {target}. {SPARK_RANKS[rank][1]}"
 
 
 FORMATS_RANKS = (

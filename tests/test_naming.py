@@ -98,7 +98,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Rule",
         "RuleSet",
         "Schema",
-        "SchemaRecord",
         "SchemaSource",
         "Scope",
         "Settings",

@@ -19,18 +19,12 @@ from stele.client.errors import ResponseError
 from stele.client.request import JSON, CachePolicy, Effect, Request, build_path, encode_body, json_decoder
 from stele.client.sync import SchemaRegistryClient
 from stele.errors import InvalidRequest
+from stele.protocol.rocketmq import RecordVersion
 
 DEFAULT = "default"
 """Name of the cluster and the tenant where nobody names one."""
 
 T = TypeVar("T")
-
-
-class Written(msgspec.Struct, frozen=True, rename="camel"):
-    """What a write made: a record id, and the version in it."""
-
-    record_id: int
-    version: int
 
 
 class SchemaRecord(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,7 +42,7 @@ class _Error(msgspec.Struct):
     status: int = 0
 
 
-_written = json_decoder(Written)
+_written = json_decoder(RecordVersion)
 _record = json_decoder(SchemaRecord)
 _names = json_decoder(list[str])
 
@@ -77,7 +71,7 @@ class RocketmqSubjects:
         compatibility: str = "BACKWARD",
         owner: str = "",
         desc: str = "",
-    ) -> Written:
+    ) -> RecordVersion:
         """Make a new schema and bind a subject to it. A schema of that name that exists is a `Conflict`."""
         body = {
             "schemaIdl": idl,
@@ -88,14 +82,14 @@ class RocketmqSubjects:
         }
         return self._write_record("POST", subject, schema, body)
 
-    def update(self, subject: str, schema: str, idl: str, *, owner: str = "", desc: str = "") -> Written:
+    def update(self, subject: str, schema: str, idl: str, *, owner: str = "", desc: str = "") -> RecordVersion:
         """Make the next version of a schema and bind a subject to it.
 
         `Conflict` for one that does not fit, or that is there already.
         """
         return self._write_record("PUT", subject, schema, {"schemaIdl": idl, "owner": owner, "desc": desc})
 
-    def _write_record(self, method: str, subject: str, schema: str, body: dict[str, str]) -> Written:
+    def _write_record(self, method: str, subject: str, schema: str, body: dict[str, str]) -> RecordVersion:
         return self._client.send(
             Request(
                 method,

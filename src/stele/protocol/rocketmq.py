@@ -74,7 +74,7 @@ class BoundSubject(_Body, frozen=True):
     subject: str
 
 
-class SchemaRecord(_Body, frozen=True):
+class RecordWithSubjects(_Body, frozen=True):
     """A version of a schema, and the subjects bound to it; all record ids of the schema begin with schema_id."""
 
     schema: str
@@ -123,7 +123,7 @@ class SchemaMeta(_Body, frozen=True, omit_defaults=True):
 class SchemaDetails(_Body, frozen=True):
     """The records of a schema, oldest first."""
 
-    schema_records: list[SchemaRecord]
+    schema_records: list[RecordWithSubjects]
 
 
 class SchemaDescription(_Body, frozen=True):

@@ -1,4 +1,4 @@
-"""One registry, several tongues: what is done through the CNCF dialect holds in the others, and back."""
+"""One registry, several dialects: what is done through the CNCF dialect holds in the others, and back."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_documents_are_schemas_of_other_dialects(client: httpx.AsyncClient
 
 
 @pytest.mark.asyncio
-async def test_one_document_in_two_tongues_is_one_version(client: httpx.AsyncClient) -> None:
+async def test_one_document_in_two_dialects_is_one_version(client: httpx.AsyncClient) -> None:
     """A document posted here that another dialect brought before is that version, and the other way round."""
     first = (await sent(client, "POST", "/contexts/.team/subjects/s/versions", {"schema": A1})).json()
     headers = {"content_type": "application/json;format=avro"}
@@ -114,7 +114,7 @@ async def test_one_document_in_two_tongues_is_one_version(client: httpx.AsyncCli
 
 
 @pytest.mark.asyncio
-async def test_a_policy_holds_in_every_tongue(client: httpx.AsyncClient) -> None:
+async def test_a_policy_holds_in_every_dialect(client: httpx.AsyncClient) -> None:
     """The policy of a group refuses other dialects' schemas, and one they set refuses documents posted here."""
     body = {"schemaType": "Avro", "schemaCompatibility": "Backward"}
     await sent(client, "PUT", "/$schemaGroups/team", body, 201)

@@ -1,4 +1,4 @@
-"""One registry, two tongues: what is done through the Pravega dialect holds in the Confluent dialect, and back."""
+"""One registry, two dialects: what is done through the Pravega dialect holds in the Confluent dialect, and back."""
 
 from __future__ import annotations
 

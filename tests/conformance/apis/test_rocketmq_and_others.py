@@ -1,4 +1,4 @@
-"""One registry, several tongues: what is done through RocketMQ and OpenSchema holds in the other dialects, and back."""
+"""One registry, several dialects: what is done through RocketMQ and OpenSchema holds in the others, and back."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ JSON = {"content-type": "application/json"}
 INT = '"int"'
 
 
-class Tongue(NamedTuple):
+class TestedDialect(NamedTuple):
     """A dialect: its application, members of its errors, how it registers a schema, and paths with a body."""
 
     build: Any
@@ -47,8 +47,8 @@ class Tongue(NamedTuple):
 
 
 ROOT = rocketmq.ROOT
-TONGUES = {
-    "rocketmq": Tongue(
+DIALECTS = {
+    "rocketmq": TestedDialect(
         rocketmq.application,
         ("status", "message"),
         ("POST", f"{ROOT}/subject/h/schema/h"),
@@ -78,7 +78,7 @@ TONGUES = {
             ("DELETE", f"{ROOT}/tenant/{{}}/schema/{{}}"),
         ),
     ),
-    "openschema": Tongue(
+    "openschema": TestedDialect(
         openschema.application,
         ("errorCode", "errorMessage"),
         ("POST", "/subjects/h/versions"),
@@ -122,26 +122,28 @@ async def registry() -> AsyncIterator[Registry]:
     await node.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module", params=list(TONGUES))
-async def spoken(request: pytest.FixtureRequest, registry: Registry) -> AsyncIterator[tuple[Tongue, httpx.AsyncClient]]:
+@pytest_asyncio.fixture(loop_scope="module", scope="module", params=list(DIALECTS))
+async def spoken(
+    request: pytest.FixtureRequest, registry: Registry
+) -> AsyncIterator[tuple[TestedDialect, httpx.AsyncClient]]:
     """A dialect and a client of it; `there` is a subject, and a schema."""
     await registry.reset(await open_log("memory:"))
-    tongue = TONGUES[request.param]
-    app: App = tongue.build(registry)
+    dialect = DIALECTS[request.param]
+    app: App = dialect.build(registry)
     async with client_of(app) as client:
-        method, path = tongue.register
+        method, path = dialect.register
         there = path.replace("/h", "/there")
-        answer = await client.request(method, there, content=tongue.schema(INT, "AVRO"), headers=JSON)
+        answer = await client.request(method, there, content=dialect.schema(INT, "AVRO"), headers=JSON)
         assert answer.status_code == 200, answer.text
-        yield tongue, client
+        yield dialect, client
 
 
-def own_error(tongue: Tongue, answer: httpx.Response) -> None:
+def own_error(dialect: TestedDialect, answer: httpx.Response) -> None:
     """Whether an answer is an error in the dialect's own shape, and no long one."""
     assert 400 <= answer.status_code < 500, (answer.request.method, answer.request.url, answer.text[:500])
     error = answer.json()
-    assert set(error) == set(tongue.members)
-    number, message = (error[name] for name in tongue.members)
+    assert set(error) == set(dialect.members)
+    number, message = (error[name] for name in dialect.members)
     assert number // 100 == answer.status_code or number == 40401
     assert isinstance(message, str)
     assert len(answer.content) < 10_000
@@ -163,13 +165,13 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-async def test_schemas(name: str, spoken: tuple[Tongue, httpx.AsyncClient], registry: Registry) -> None:
+async def test_schemas(name: str, spoken: tuple[TestedDialect, httpx.AsyncClient], registry: Registry) -> None:
     """Giant, bottomless and broken schemas are refused, soon, and nothing is stored."""
-    tongue, client = spoken
+    dialect, client = spoken
     seq = registry.state.seq
     started = time.perf_counter()
-    method, path = tongue.register
-    own_error(tongue, await client.request(method, path, content=tongue.schema(*SCHEMAS[name]), headers=JSON))
+    method, path = dialect.register
+    own_error(dialect, await client.request(method, path, content=dialect.schema(*SCHEMAS[name]), headers=JSON))
     assert time.perf_counter() - started < SECONDS
     assert registry.state.seq == seq
 
@@ -196,33 +198,35 @@ async def test_schemas(name: str, spoken: tuple[Tongue, httpx.AsyncClient], regi
     ],
     ids=lambda body: repr(body[:24]),
 )
-async def test_bodies(body: bytes, spoken: tuple[Tongue, httpx.AsyncClient], registry: Registry) -> None:
+async def test_bodies(body: bytes, spoken: tuple[TestedDialect, httpx.AsyncClient], registry: Registry) -> None:
     """Bodies that are not what an endpoint takes are refused everywhere."""
-    tongue, client = spoken
+    dialect, client = spoken
     seq = registry.state.seq
-    for method, path in tongue.bodies:
-        own_error(tongue, await client.request(method, path, content=body, headers=JSON))
+    for method, path in dialect.bodies:
+        own_error(dialect, await client.request(method, path, content=body, headers=JSON))
     assert registry.state.seq == seq
 
 
-async def test_texts_beside_schemas_are_limited(spoken: tuple[Tongue, httpx.AsyncClient], registry: Registry) -> None:
+async def test_texts_beside_schemas_are_limited(
+    spoken: tuple[TestedDialect, httpx.AsyncClient], registry: Registry
+) -> None:
     """Descriptions of megabytes are as much too large as a schema of that size."""
-    tongue, client = spoken
+    dialect, client = spoken
     seq = registry.state.seq
     long = "x" * 2_000_000
     body = {"schemaIdl": INT, "owner": long, "desc": long, "schemaDefinition": INT, "comment": long, "validator": long}
     subject = {"subject": "h", "tenant": "", "namespace": "", "status": "released", "app": long}
-    for method, path in tongue.bodies:
+    for method, path in dialect.bodies:
         answer = await client.request(method, path, json={**body, **subject, "schema": 1, "compatibility": "x"})
-        own_error(tongue, answer)
+        own_error(dialect, answer)
     assert registry.state.seq == seq
 
 
 async def test_a_client_that_leaves_in_the_middle_of_a_body(registry: Registry) -> None:
     """Half a request is the client's fault, not the server's, and changes nothing."""
     seq = registry.state.seq
-    for tongue in TONGUES.values():
-        for method, path in (*tongue.bodies, ("POST", f"{ROOT}/subject/there/schema/schema")):
+    for dialect in DIALECTS.values():
+        for method, path in (*dialect.bodies, ("POST", f"{ROOT}/subject/there/schema/schema")):
             messages = iter([{"type": "http.request", "body": b'{"s', "more_body": True}, {"type": "http.disconnect"}])
             sent: list[Any] = []
 
@@ -235,7 +239,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_body(registry: Registry) 
             scope: Any = {"type": "http", "http_version": "1.1", "method": method, "path": path}
             scope |= {"raw_path": path.encode(), "headers": [(b"content-type", b"application/json")]}
             scope |= {"query_string": b"", "root_path": "", "scheme": "http", "server": ("r", 80), "state": {}}
-            await tongue.build(registry)(scope, receive, send)
+            await dialect.build(registry)(scope, receive, send)
             assert 400 <= sent[0]["status"] < 500, path
     assert registry.state.seq == seq
 
@@ -249,29 +253,29 @@ names = st.one_of(
 
 @settings(max_examples=scale_examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=names)
-async def test_names(name: str, spoken: tuple[Tongue, httpx.AsyncClient]) -> None:
+async def test_names(name: str, spoken: tuple[TestedDialect, httpx.AsyncClient]) -> None:
     """No name in a path or query is a server error, and lists can be read whatever was taken."""
-    tongue, client = spoken
-    for path in tongue.reads:
+    dialect, client = spoken
+    for path in dialect.reads:
         answer = await client.get(path.replace("{}", name))
         assert answer.status_code < 500, (path, name, answer.text)
-    body = json.loads(tongue.schema(INT, "AVRO")) | {"schema": INT, "compatibility": "NONE"}
+    body = json.loads(dialect.schema(INT, "AVRO")) | {"schema": INT, "compatibility": "NONE"}
     body |= {"subject": name, "tenant": name, "namespace": name, "status": name}
-    for method, path in tongue.writes:
+    for method, path in dialect.writes:
         answer = await client.request(method, path.replace("{}", name), json=body if method != "DELETE" else None)
         assert answer.status_code < 500, (method, path, name, answer.text)
         if answer.status_code >= 400:
-            own_error(tongue, answer)
+            own_error(dialect, answer)
     for path in ("/subjects", f"{ROOT}/cluster/default/tenants"):
         assert (await client.get(path)).status_code in {200, 404}
 
 
 async def test_a_store_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log that cannot be written is 50001; one that does not answer in time has a number of its own in OpenSchema."""
-    for tongue in TONGUES.values():
+    for dialect in DIALECTS.values():
         log: Log = await open_log("memory:")
         node = await Registry.open(log)
-        async with client_of(tongue.build(node)) as client:
+        async with client_of(dialect.build(node)) as client:
             for error, number in ((StoreError("disk full"), 50001), (StoreTimeout("no answer"), 50002)):
 
                 async def fail(*_: object, error: StoreError = error) -> bool:
@@ -279,8 +283,8 @@ async def test_a_store_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
                 with monkeypatch.context() as patch:
                     patch.setattr(log, "append", fail)
-                    method, path = tongue.register
-                    answer = await client.request(method, path, content=tongue.schema(INT, "AVRO"), headers=JSON)
+                    method, path = dialect.register
+                    answer = await client.request(method, path, content=dialect.schema(INT, "AVRO"), headers=JSON)
                 assert answer.status_code == 500
-                assert answer.json()[tongue.members[0]] == (50001 if tongue.members[0] == "status" else number)
+                assert answer.json()[dialect.members[0]] == (50001 if dialect.members[0] == "status" else number)
         await node.close()

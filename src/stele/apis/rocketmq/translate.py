@@ -175,9 +175,9 @@ def schema_name(key: SubjectKey) -> str:
     return f"{tenant_of(key.namespace)}/{key.name}"
 
 
-def build_schema_record(state: State, version: Version, bound: list[Binding]) -> api.SchemaRecord:
+def build_schema_record(state: State, version: Version, bound: list[Binding]) -> api.RecordWithSubjects:
     """Return a version with the subjects bound to it."""
-    return api.SchemaRecord(
+    return api.RecordWithSubjects(
         schema=schema_name(version.subject.key),
         schema_id=version.subject.record_id,
         version=version.version_number,
@@ -189,7 +189,7 @@ def build_schema_record(state: State, version: Version, bound: list[Binding]) ->
     )
 
 
-def schema_body(state: State, rows: list[Version], records: list[api.SchemaRecord]) -> api.SchemaDescription:
+def schema_body(state: State, rows: list[Version], records: list[api.RecordWithSubjects]) -> api.SchemaDescription:
     """Return a schema with its active versions, at least one."""
     first, newest = rows[0], rows[-1]
     key, policy = newest.subject.key, queries.policy_for(state, newest.subject.key)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from stele.spark.decode.planning import WritePlan
+    from stele.spark.decode.records import WritePlan
     from stele.spark.engines.arrow import ArrowType, Column
 
 

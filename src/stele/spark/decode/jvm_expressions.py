@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from stele.spark.decode.planning import WritePlan
-    from stele.spark.decode.records import ReadPlan
+    from stele.spark.decode.records import ReadPlan, WritePlan
 
 VALUE, ID, ERROR = "value", "schema_id", "error"
 """Columns of the struct that `decoded` makes."""

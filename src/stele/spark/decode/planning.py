@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from stele.client import ResolvedSchema
 from stele.client.names import split_subject
 from stele.client.serdes.schemas import parse_schema
 from stele.errors import Invalid, VersionNotFound
-from stele.spark.decode.records import ReadPlan, ReadTarget
+from stele.spark.decode.records import ReadPlan, ReadTarget, WritePlan
 from stele.spark.decode.rules import RulesLike, check_rules_choice, refuse_reading, refuse_writing
 from stele.spark.engines.unroll import check_recursion
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas, ReaderLike, pin_schemas
-from stele.spark.wires import Framer, Prefix, Wire, WireLike, get_wire
+from stele.spark.wires import Prefix, WireLike, get_wire
 
 Subjects: TypeAlias = "str | Sequence[str] | Mapping[str, str] | None"
 """One subject; several; several by the name of their column; or None, where nobody knows them beforehand."""
@@ -85,21 +84,6 @@ def _name_targets(pins: Sequence[PinnedSchemas]) -> list[ReadTarget]:
         name if name and often[name.lower()] == 1 else pinned.subject for name, pinned in zip(short, pins, strict=True)
     ]
     return [ReadTarget(name, pinned) for name, pinned in zip(names, pins, strict=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class WritePlan:
-    """How columns are encoded. It travels to tasks; seal is None where engines make the frames themselves."""
-
-    writer: ResolvedSchema
-    registry: RegistryLike
-    wire: Wire
-    framer: Framer | None
-    message: str
-    rules: RulesLike
-    topic: str
-    engine: str
-    recursion: int = 0
 
 
 def plan_write(

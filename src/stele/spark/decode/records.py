@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,12 +26,9 @@ from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
-from stele.spark.wires import Prefix, Wire
+from stele.spark.wires import Framer, Prefix, Wire
 from stele.spark.wires.normalize import FrameNormalizer, retry_without_padding
 from stele.wire.confluent import encode_indexes
-
-if TYPE_CHECKING:
-    from stele.spark.decode.planning import WritePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +196,21 @@ def _frame_id(frame: Any) -> int | None:
     if frame is None or len(frame) < 5 or frame[0] != 0:
         return None
     return int.from_bytes(frame[1:5], "big", signed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """How columns are encoded. It travels to tasks; seal is None where engines make the frames themselves."""
+
+    writer: ResolvedSchema
+    registry: RegistryLike
+    wire: Wire
+    framer: Framer | None
+    message: str
+    rules: RulesLike
+    topic: str
+    engine: str
+    recursion: int = 0
 
 
 class RecordEncoder:

@@ -29,8 +29,8 @@ from stele.spark.session import require_spark
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-    from stele.spark.decode.planning import Subjects, WritePlan
-    from stele.spark.decode.records import ReadPlan, RecordDecoder
+    from stele.spark.decode.planning import Subjects
+    from stele.spark.decode.records import ReadPlan, RecordDecoder, WritePlan
     from stele.spark.decode.rules import RulesLike
     from stele.spark.wires import WireLike
 

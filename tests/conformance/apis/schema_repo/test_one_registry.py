@@ -1,4 +1,4 @@
-"""One registry, several tongues: what is done through these dialects holds in the Confluent dialect, and back."""
+"""One registry, several dialects: what is done through these dialects holds in the Confluent dialect, and back."""
 
 from __future__ import annotations
 

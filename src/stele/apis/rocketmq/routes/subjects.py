@@ -131,7 +131,7 @@ async def get_record(operations: InjectedOperations, subject: SubjectName, recor
 
 
 @get(cluster_paths(f"{_SUBJECT}/schema/versions"), **READ)
-async def list_records(operations: InjectedOperations, subject: SubjectName) -> list[api.SchemaRecord]:
+async def list_records(operations: InjectedOperations, subject: SubjectName) -> list[api.RecordWithSubjects]:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions
     """Return all records of the schema a subject is bound to, oldest first, each with its subjects."""
     state, version = await operations.get_bound_record(decode_segment(subject))

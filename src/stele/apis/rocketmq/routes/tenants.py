@@ -69,7 +69,7 @@ async def delete_schema_by_name(operations: InjectedOperations, schema_name: Sch
 
 
 @get(tenant_paths("/record/{record_id:str}"), **READ)
-async def get_record(operations: InjectedOperations, record_id: RecordId) -> api.SchemaRecord:
+async def get_record(operations: InjectedOperations, record_id: RecordId) -> api.RecordWithSubjects:
     # GET /schema-registry/v1/tenant/{tenant}/record/{record}
     """Return a record by its id, also a deleted one, or the newest of a schema's id: the store's `get` of RIP-42."""
     state, version = await operations.get_record(translate.parse_record_id(record_id))

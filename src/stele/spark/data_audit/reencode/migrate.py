@@ -19,8 +19,8 @@ from stele.formats.conversion.model import Loss
 from stele.spark.data_audit.aggregation import limit_kinds
 from stele.spark.data_audit.reencode.result import Migration, ReencodedId
 from stele.spark.data_audit.reencode.transcoders import HeaderMerger
-from stele.spark.decode.planning import WritePlan, plan_read, plan_write
-from stele.spark.decode.records import ReadPlan
+from stele.spark.decode.planning import plan_read, plan_write
+from stele.spark.decode.records import ReadPlan, WritePlan
 from stele.spark.decode.rules import RulesLike
 from stele.spark.engines.base import get_engine
 from stele.spark.failures import spark_failures

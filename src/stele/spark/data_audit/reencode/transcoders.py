@@ -15,8 +15,7 @@ from stele.formats.conversion import json_values as neutral
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
 from stele.spark.data_audit.reencode.field_mapping import Adapt, map_by_name
-from stele.spark.decode.planning import WritePlan
-from stele.spark.decode.records import ReadPlan, RecordEncoder
+from stele.spark.decode.records import ReadPlan, RecordEncoder, WritePlan
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_messages import describe_errors
 from stele.spark.registry.snapshot import SchemaLookup

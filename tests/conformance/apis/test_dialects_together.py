@@ -1,4 +1,4 @@
-"""One registry, many tongues: what random walks through all dialects (tests/property) once found, each on its own."""
+"""One registry, many dialects: what random walks through all dialects (tests/property) once found, each on its own."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from tests.property.tongues.asking import Ask, Op, Reply, Request, segment
-from tests.property.tongues.confluent import names
-from tests.property.tongues.model import Model, Refused
-from tests.property.tongues.pool import Draft
-from tests.property.tongues.things import LEVELS, Key, Lane, Policy
+from tests.property.dialect_model.confluent import names
+from tests.property.dialect_model.exchange import Ask, Op, Reply, Request, segment
+from tests.property.dialect_model.model import Model, Refused
+from tests.property.dialect_model.model_types import LEVELS, Key, KindOfSchema, Policy
+from tests.property.dialect_model.schemas import Draft
 
 NAME = "native"
 
@@ -40,13 +40,13 @@ def _place(op: Op, key: Key) -> tuple[str, tuple[str | None, str | None]]:
     if op.what == "registry":
         return "", (None, None)
     if "space" in op.what:
-        return f"/{segment(f':.{key.space}:')}", (key.space, None)
+        return f"/{segment(f':.{key.namespace}:')}", (key.namespace, None)
     return f"/{segment(names(key))}", key
 
 
 def act(model: Model, op: Op) -> Ask:
     """The request of an operation and what it must answer; the model is as after it."""
-    key = Key(op.space, op.name)
+    key = Key(op.namespace, op.name)
     path, level = _place(op, key)
     clearing = op.what.startswith("clear")
     body = None if clearing else {"policy": form(_POLICIES[op.word])}
@@ -86,9 +86,9 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
         return
     live = subject.live
     for draft in drafts:
-        if draft.format == "opaque" or any(row.lane.format != draft.format for row in live):
+        if draft.format == "opaque" or any(row.schema_kind.format != draft.format for row in live):
             continue
-        fits = model.accepts(key, Lane(draft.format, draft.type), draft.meaning, policy)
+        fits = model.accepts(key, KindOfSchema(draft.format, draft.type), draft.meaning, policy)
         against = [{"schema": row.draft.raw} for row in live]
         body = {"format": draft.format, "schema": draft.raw, "policy": policy.level, "against": against}
         yield Ask(Request("POST", "/api/check", body), (200, fits), _verdict)

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, status
-from tests.property.tongues.confluent import exact_form
-from tests.property.tongues.model import Model, Refused
-from tests.property.tongues.pool import DRAFTS, SAME_DATA, Draft, interpreted, picked
-from tests.property.tongues.things import BACKWARD, LEVELS, Creation, Key, Lane, Row, Subject
+from tests.property.dialect_model.confluent import exact_form
+from tests.property.dialect_model.exchange import Ask, Op, Reply, Request, segment, status
+from tests.property.dialect_model.model import Model, Refused
+from tests.property.dialect_model.model_types import BACKWARD, LEVELS, Creation, Key, KindOfSchema, Row, Subject
+from tests.property.dialect_model.schemas import DRAFTS, SAME_DATA, Draft, interpret_bytes, pick_draft
 
 NAME = "rocketmq"
 
@@ -33,13 +33,13 @@ _TYPES = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF", "opaque": "TEX
 _RECORD_BITS = 14
 
 
-def _at(space: str, path: str) -> str:
-    place = f"/cluster/default/tenant/{space}" if space else ""
+def _at(namespace: str, path: str) -> str:
+    place = f"/cluster/default/tenant/{namespace}" if namespace else ""
     return f"/schema-registry/v1{place}{path}"
 
 
-def _subject(space: str, topic: str, path: str = "") -> str:
-    return _at(space, f"/subject/{segment(topic)}{path}")
+def _subject(namespace: str, topic: str, path: str = "") -> str:
+    return _at(namespace, f"/subject/{segment(topic)}{path}")
 
 
 # --- operations -----------------------------------------------------------------------------------------------------
@@ -48,26 +48,26 @@ def _subject(space: str, topic: str, path: str = "") -> str:
 def draw(random: Random, model: Model, key: Key) -> Op:
     """An operation on a schema, through the topic of its name or another one, which is the word of it."""
     subject = model.subject(key)
-    number = random.choice([*(row.ordinal for row in (subject.live if subject is not None else [])), 99])
+    number = random.choice([*(row.version_number for row in (subject.live if subject is not None else [])), 99])
     what = random.choice(["register"] * 4 + ["update"] * 6 + ["delete", "delete", "drop", "bind"])
-    draft = picked(random, model.language(key))
+    draft = pick_draft(random, model.language(key))
     level = random.choice(["", "", *LEVELS]) if what == "register" else ""
     return Op(NAME, what, *key, draft, number, f"{random.choice([key.name, key.name, 'topic'])}|{level}")
 
 
 def act(model: Model, op: Op) -> Ask:
     """The request of an operation and what it must answer; the model is as after it."""
-    key = Key(op.space, op.name)
+    key = Key(op.namespace, op.name)
     request = _request(model, op, key)
     try:
-        return Ask(request, (200, _done(model, op, key)), _told)
+        return Ask(request, (200, _apply_operation(model, op, key)), _read_reply)
     except Refused as refused:
-        return Ask(request, _REFUSALS[refused.kind], _told)
+        return Ask(request, _REFUSALS[refused.kind], _read_reply)
 
 
 def _request(model: Model, op: Op, key: Key) -> Request:
     topic, level = op.word.split("|")
-    path = _subject(key.space, topic, f"/schema/{segment(key.name)}")
+    path = _subject(key.namespace, topic, f"/schema/{segment(key.name)}")
     draft = DRAFTS[op.draft]
     match op.what:
         case "register":
@@ -76,11 +76,11 @@ def _request(model: Model, op: Op, key: Key) -> Request:
         case "update":
             return Request("PUT", path, {"schemaIdl": draft.raw})
         case "delete":
-            return Request("DELETE", _subject(key.space, topic, f"/schema/versions/{op.number}"))
+            return Request("DELETE", _subject(key.namespace, topic, f"/schema/versions/{op.number}"))
         case "bind":
-            return Request("PUT", _subject(key.space, topic, f"/binding/{_record_of(model, key, op.number)}"))
+            return Request("PUT", _subject(key.namespace, topic, f"/binding/{_record_of(model, key, op.number)}"))
         case _:
-            return Request("DELETE", _subject(key.space, topic, "/schema"))
+            return Request("DELETE", _subject(key.namespace, topic, "/schema"))
 
 
 def _record_of(model: Model, key: Key, number: int) -> int:
@@ -88,73 +88,73 @@ def _record_of(model: Model, key: Key, number: int) -> int:
     return record_id(subject, number) if subject is not None else 999 << _RECORD_BITS | number
 
 
-def record_id(subject: Subject, ordinal: int) -> int:
+def record_id(subject: Subject, version_number: int) -> int:
     """The id of a record: of its schema, with the version in 14 bits."""
-    return subject.serial << _RECORD_BITS | ordinal
+    return subject.serial << _RECORD_BITS | version_number
 
 
-def _done(model: Model, op: Op, key: Key) -> Any:
+def _apply_operation(model: Model, op: Op, key: Key) -> Any:
     topic, level = op.word.split("|")
     match op.what:
         case "register":
-            return _registered(model, key, topic, DRAFTS[op.draft], level)
+            return _register_draft(model, key, topic, DRAFTS[op.draft], level)
         case "update":
-            return _updated(model, key, topic, DRAFTS[op.draft])
+            return _update_schema(model, key, topic, DRAFTS[op.draft])
         case "delete":
-            return _deleted(model, key.space, topic, op.number)
+            return _delete_version(model, key.namespace, topic, op.number)
         case "bind":
             return _bound(model, key, topic, op.number)
         case _:
-            name, subject, row = _found(model, key.space, topic)
+            name, subject, row = _find_bound(model, key.namespace, topic)
             newest = subject.latest or row
-            model.close(Key(key.space, name))
-            return record_id(subject, newest.ordinal)
+            model.close(Key(key.namespace, name))
+            return record_id(subject, newest.version_number)
 
 
-def _registered(model: Model, key: Key, topic: str, draft: Draft, level: str) -> Any:
+def _register_draft(model: Model, key: Key, topic: str, draft: Draft, level: str) -> Any:
     if model.live(key):
         raise Refused("AlreadyExists")
     policy = LEVELS.get(level)
-    lane = Lane(draft.format, draft.type, "TEXT" if draft.format == "opaque" else "")
+    schema_kind = KindOfSchema(draft.format, draft.type, "TEXT" if draft.format == "opaque" else "")
     made = Creation(False, policy=policy or BACKWARD)
-    row = model.register(key, lane, draft.raw.encode(), made, policy=policy, again=True, by=NAME)
+    row = model.register(key, schema_kind, draft.raw.encode(), made, policy=policy, again=True, by=NAME)
     return _bind(model, key, topic, row)
 
 
-def _updated(model: Model, key: Key, topic: str, draft: Draft) -> Any:
+def _update_schema(model: Model, key: Key, topic: str, draft: Draft) -> Any:
     live = model.live(key)
     if not live:
         raise Refused("SubjectNotFound")
     data, newest = draft.raw.encode(), live[-1]
-    meant = interpreted(data, newest.lane.format)
+    meant = interpret_bytes(data, newest.schema_kind.format)
     if meant is None:
         raise Refused("MalformedSchema")
-    lane = Lane(newest.lane.format, meant.type, newest.lane.variety)
-    if same(live, lane, meant) is not None:
+    schema_kind = KindOfSchema(newest.schema_kind.format, meant.type, newest.schema_kind.custom_format)
+    if same(live, schema_kind, meant) is not None:
         raise Refused("SameSchema")
-    return _bind(model, key, topic, model.register(key, lane, data, None, by=NAME))
+    return _bind(model, key, topic, model.register(key, schema_kind, data, None, by=NAME))
 
 
-def same(rows: Sequence[Row], lane: Lane, draft: Draft) -> Row | None:
+def same(rows: Sequence[Row], schema_kind: KindOfSchema, draft: Draft) -> Row | None:
     """The oldest version that means the same, in the same lane."""
-    return next((row for row in rows if row.lane == lane and row.draft.meaning == draft.meaning), None)
+    return next((row for row in rows if row.schema_kind == schema_kind and row.draft.meaning == draft.meaning), None)
 
 
 def _bind(model: Model, key: Key, topic: str, row: Row) -> Any:
-    model.bindings[key.space, topic] = (key.name, row.ordinal)
-    return record_id(model.present(key), row.ordinal), row.ordinal
+    model.bindings[key.namespace, topic] = (key.name, row.version_number)
+    return record_id(model.present(key), row.version_number), row.version_number
 
 
-def _found(model: Model, space: str, topic: str) -> tuple[str, Subject, Row]:
+def _find_bound(model: Model, namespace: str, topic: str) -> tuple[str, Subject, Row]:
     """The schema a topic means, and the version it is bound to: the newest where nobody bound it."""
-    if (space, topic) in model.bindings:
-        name, row = model.bindings[space, topic][0], model.bound(space, topic)
+    if (namespace, topic) in model.bindings:
+        name, row = model.bindings[namespace, topic][0], model.bound(namespace, topic)
     else:
-        name, subject = topic, model.spaces[space].subjects.get(topic)
+        name, subject = topic, model.namespaces[namespace].subjects.get(topic)
         row = subject.latest if subject is not None and foreign(subject) else None
     if row is None:
         raise Refused("SubjectNotFound")
-    return name, model.spaces[space].subjects[name], row
+    return name, model.namespaces[namespace].subjects[name], row
 
 
 def foreign(subject: Subject) -> bool:
@@ -162,19 +162,19 @@ def foreign(subject: Subject) -> bool:
     return bool(subject.live) and subject.rows[0].by != NAME
 
 
-def _deleted(model: Model, space: str, topic: str, number: int) -> Any:
-    name, subject, _ = _found(model, space, topic)
+def _delete_version(model: Model, namespace: str, topic: str, number: int) -> Any:
+    name, subject, _ = _find_bound(model, namespace, topic)
     row = subject.row(number)
     if row is None or not row.live:
         raise Refused("VersionNotFound")
-    key = Key(space, name)
+    key = Key(namespace, name)
     if subject.live == [row]:
         model.close(key)
     else:
         model.retire(key, number)
         for place, bound in model.bindings.items():
-            if (place[0], *bound) == (space, name, number):
-                model.bindings[place] = (name, subject.live[-1].ordinal)
+            if (place[0], *bound) == (namespace, name, number):
+                model.bindings[place] = (name, subject.live[-1].version_number)
     return record_id(subject, number)
 
 
@@ -183,12 +183,12 @@ def _bound(model: Model, key: Key, topic: str, number: int) -> Any:
     row = subject.row(number) if subject is not None else None
     if row is None or not row.live:
         raise Refused("ContentNotFound")
-    if model.bindings.get((key.space, topic)) != (key.name, number):
+    if model.bindings.get((key.namespace, topic)) != (key.name, number):
         model.writable(key)
     return _bind(model, key, topic, row)
 
 
-def _told(reply: Reply) -> Any:
+def _read_reply(reply: Reply) -> Any:
     if reply.status >= 400:
         return reply.status, reply.json["status"]
     told = reply.json
@@ -202,75 +202,77 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     """Everything this dialect says of a subject and the topics that may be bound to it."""
     for topic in (key.name, "topic"):
         try:
-            name, subject, row = _found(model, key.space, topic)
+            name, subject, row = _find_bound(model, key.namespace, topic)
         except Refused:
             for path in ("", "/versions", "/versions/1"):
-                yield Ask(Request("GET", _subject(key.space, topic, f"/schema{path}")), 404, status)
+                yield Ask(Request("GET", _subject(key.namespace, topic, f"/schema{path}")), 404, status)
             continue
-        yield from _of_topic(model, key.space, topic, Key(key.space, name), subject, row)
+        yield from _of_topic(model, key.namespace, topic, Key(key.namespace, name), subject, row)
     yield from _records(model, key)
     live = model.live(key)
-    expected = (200, _described(model, key, live)) if live else (404, None)
-    path = f"/schema-registry/v1/tenant/{key.space or 'default'}/schema/{segment(key.name)}"
+    expected = (200, _describe_schema(model, key, live)) if live else (404, None)
+    path = f"/schema-registry/v1/tenant/{key.namespace or 'default'}/schema/{segment(key.name)}"
     yield Ask(Request("GET", path), expected, _of_schema)
 
 
 def _told_record(key: Key, subject: Subject, row: Row, topic: str) -> Any:
-    tenant = key.space or "default"
+    tenant = key.namespace or "default"
     return (
         f"default/{tenant}/{topic}",
         f"{tenant}/{key.name}",
-        row.ordinal,
-        record_id(subject, row.ordinal),
+        row.version_number,
+        record_id(subject, row.version_number),
         row.schema.text.decode("utf-8", "replace"),
-        _TYPES[row.lane.format],
+        _TYPES[row.schema_kind.format],
     )
 
 
-def _of_topic(model: Model, space: str, topic: str, key: Key, subject: Subject, row: Row) -> Iterator[Ask]:
+def _of_topic(model: Model, namespace: str, topic: str, key: Key, subject: Subject, row: Row) -> Iterator[Ask]:
     bound = (200, _told_record(key, subject, row, topic))
-    yield Ask(Request("GET", _subject(space, topic, "/schema")), bound, _of_record)
-    listed = [(old.ordinal, record_id(subject, old.ordinal), _topics(model, key, old)) for old in subject.live]
-    yield Ask(Request("GET", _subject(space, topic, "/schema/versions")), (200, listed), _of_list)
+    yield Ask(Request("GET", _subject(namespace, topic, "/schema")), bound, _of_record)
+    listed = [
+        (old.version_number, record_id(subject, old.version_number), _topics(model, key, old)) for old in subject.live
+    ]
+    yield Ask(Request("GET", _subject(namespace, topic, "/schema/versions")), (200, listed), _of_list)
     for old in subject.rows:
         told = (200, _told_record(key, subject, old, topic))
-        path = _subject(space, topic, f"/schema/versions/{old.ordinal}")
+        path = _subject(namespace, topic, f"/schema/versions/{old.version_number}")
         yield Ask(Request("GET", path), told if old.live else (404, None), _of_record)
         sent = old.schema.text
-        meant = interpreted(sent, row.lane.format)
+        meant = interpret_bytes(sent, row.schema_kind.format)
         found = None
         if meant is not None:
-            lane = Lane(row.lane.format, meant.type, row.lane.variety)
-            found = same(subject.live, lane, meant) or _same_data(subject.live, lane, meant)
+            schema_kind = KindOfSchema(row.schema_kind.format, meant.type, row.schema_kind.custom_format)
+            found = same(subject.live, schema_kind, meant) or _same_data(subject.live, schema_kind, meant)
         by_text = (200, _told_record(key, subject, found, topic)) if found is not None else (404, None)
-        yield Ask(Request("POST", _subject(space, topic, "/schema/schema"), sent), by_text, _of_record)
+        yield Ask(Request("POST", _subject(namespace, topic, "/schema/schema"), sent), by_text, _of_record)
 
 
-def _same_data(rows: Sequence[Row], lane: Lane, draft: Draft) -> Row | None:
+def _same_data(rows: Sequence[Row], schema_kind: KindOfSchema, draft: Draft) -> Row | None:
     """The oldest version that writes the same data: what differs are defaults."""
-    alike = [row for row in rows if row.lane == lane and {row.draft.meaning, draft.meaning} <= SAME_DATA]
+    alike = [row for row in rows if row.schema_kind == schema_kind and {row.draft.meaning, draft.meaning} <= SAME_DATA]
     return alike[0] if alike else None
 
 
 def _topics(model: Model, key: Key, row: Row) -> list[str]:
-    topics = [topic for space, topic in model.bindings if space == key.space]
-    bound = [topic for topic in topics if model.bindings[key.space, topic][0] == key.name]
-    return sorted(topic for topic in bound if model.bound(key.space, topic) is row)
+    topics = [topic for namespace, topic in model.bindings if namespace == key.namespace]
+    bound = [topic for topic in topics if model.bindings[key.namespace, topic][0] == key.name]
+    return sorted(topic for topic in bound if model.bound(key.namespace, topic) is row)
 
 
 def _records(model: Model, key: Key) -> Iterator[Ask]:
     """Records by id: those of deleted versions and of schemas that are no more, too."""
-    past = [subject for name, subject in model.spaces[key.space].past if name == key.name]
+    past = [subject for name, subject in model.namespaces[key.namespace].past if name == key.name]
     subject = model.subject(key)
     for known in [*past[-1:], *([subject] if subject is not None else [])]:
         for row in known.rows:
-            path = _subject(key.space, "any", f"/recordId/{record_id(known, row.ordinal)}/schema")
+            path = _subject(key.namespace, "any", f"/recordId/{record_id(known, row.version_number)}/schema")
             yield Ask(Request("GET", path), (200, _told_record(key, known, row, "any")), _of_record)
 
 
-def _described(model: Model, key: Key, live: list[Row]) -> Any:
+def _describe_schema(model: Model, key: Key, live: list[Row]) -> Any:
     policy = model.policy(key)
-    return policy.level, exact_form(policy), [row.ordinal for row in live]
+    return policy.level, exact_form(policy), [row.version_number for row in live]
 
 
 def _of_record(reply: Reply) -> Any:
@@ -293,11 +295,13 @@ def _of_schema(reply: Reply) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What this dialect says of all topics."""
-    for space in model.spaces:
-        bound = {topic for place, topic in model.bindings if place == space and model.bound(space, topic) is not None}
-        subjects = model.spaces[space].subjects.items()
+    for namespace in model.namespaces:
+        bound = {
+            topic for place, topic in model.bindings if place == namespace and model.bound(namespace, topic) is not None
+        }
+        subjects = model.namespaces[namespace].subjects.items()
         names = sorted(bound | {name for name, subject in subjects if foreign(subject)})
-        tenant = space or "default"
+        tenant = namespace or "default"
         path = f"/schema-registry/v1/cluster/default/tenant/{tenant}/subjects"
         yield Ask(Request("GET", path), (200, names), _of_names)
         live = sorted(name for name, subject in subjects if subject.live)

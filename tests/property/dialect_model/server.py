@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import structlog
-from tests.property.tongues.asking import Ask, Differs, Reply, Request
+from tests.property.dialect_model.exchange import Ask, Differs, Reply, Request
 
 from stele.core.ports import Log
 from stele.server.dialects import build_dispatcher
@@ -20,7 +20,7 @@ from stele.storage.memory import MemoryLog, MemoryStore
 from stele.storage.sqlite import SqliteLog
 
 
-class World:
+class Server:
     """One node with all its dialects; `folder` None keeps the log in memory."""
 
     def __init__(self, registry: Registry, folder: Path | None) -> None:
@@ -33,12 +33,12 @@ class World:
         self._front: App = build_dispatcher(registry, ServerSettings(store="memory:"), Metrics())
 
     @classmethod
-    async def open(cls, folder: Path | None) -> World:
+    async def open(cls, folder: Path | None) -> Server:
         """An empty world."""
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
-        world = cls(await Registry.open(MemoryLog()), folder)
-        await world.empty()
-        return world
+        server = cls(await Registry.open(MemoryLog()), folder)
+        await server.empty()
+        return server
 
     async def close(self) -> None:
         """Release everything."""
@@ -54,7 +54,7 @@ class World:
     async def replay(self) -> None:
         """Forget the state and fold the log again from its first record."""
         before = self._log
-        self._log = await self._opened()
+        self._log = await self._open_log()
         await self.registry.reset(self._log)
         if before is not None:
             await before.close()
@@ -64,11 +64,11 @@ class World:
         if snapshot:
             await self.registry._save_snapshot(always=True)
         await self.registry.close()
-        self._log = await self._opened()
+        self._log = await self._open_log()
         self.registry = await Registry.open(self._log)
         self._front = build_dispatcher(self.registry, ServerSettings(store="memory:"), Metrics())
 
-    async def _opened(self) -> Log:
+    async def _open_log(self) -> Log:
         if self._folder is None:
             return MemoryLog(self._store)
         return await SqliteLog.open(str(self._folder / f"{self._logs}.db"))
@@ -93,7 +93,7 @@ class World:
             "server": ("registry", 80),
             "client": ("client", 1),
         }
-        return await _exchanged(self._front, scope, data)
+        return await _send_request(self._front, scope, data)
 
     async def check(self, ask: Ask) -> None:
         """Send a request and compare. Raises `Differs`."""
@@ -110,7 +110,7 @@ class World:
             )
 
 
-async def _exchanged(app: App, scope: dict[str, Any], data: bytes) -> Reply:
+async def _send_request(app: App, scope: dict[str, Any], data: bytes) -> Reply:
     told: list[Any] = []
     sent = False
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, text
-from tests.property.tongues.model import Model, Refused
-from tests.property.tongues.pool import COMPILED, DRAFTS, Draft, picked
-from tests.property.tongues.things import LEVELS, Creation, Key, Lane, Policy, Row, Subject
+from tests.property.dialect_model.exchange import Ask, Op, Reply, Request, segment, text
+from tests.property.dialect_model.model import Model, Refused
+from tests.property.dialect_model.model_types import LEVELS, Creation, Key, KindOfSchema, Policy, Row, Subject
+from tests.property.dialect_model.schemas import COMPILED, DRAFTS, Draft, pick_draft
 
 NAME = "confluent"
 
@@ -29,7 +29,7 @@ _REFUSALS = {
 
 def names(key: Key) -> str:
     """A subject as this dialect names it."""
-    return f":.{key.space}:{key.name}" if key.space else key.name
+    return f":.{key.namespace}:{key.name}" if key.namespace else key.name
 
 
 def _path(key: Key) -> str:
@@ -41,15 +41,15 @@ def _path(key: Key) -> str:
 
 def draw(random: Random, model: Model, key: Key) -> Op:
     """An operation on a subject."""
-    draft = picked(random, model.language(key), opaque=False)
+    draft = pick_draft(random, model.language(key), opaque=False)
     subject = model.subject(key)
-    ordinals = [row.ordinal for row in subject.rows] if subject is not None else []
-    number = random.choice([*ordinals, *ordinals, 0, 99])
+    version_numbers = [row.version_number for row in subject.rows] if subject is not None else []
+    number = random.choice([*version_numbers, *version_numbers, 0, 99])
     what = random.choice(
         ["register"] * 9 + ["retire", "purge", "retire", "purge", "retire all", "purge all", "level", "level", "clear"]
         + ["exact", "space", "mode", "unmode", "unmode", "unmode", "force"]
     )  # fmt: skip
-    if what == "purge" and (retired := [row.ordinal for row in subject.rows if not row.live] if subject else []):
+    if what == "purge" and (retired := [row.version_number for row in subject.rows if not row.live] if subject else []):
         number = random.choice(retired)
     word = random.choice([*LEVELS, "NONE", "BACKWARD"]) if what in {"level", "space"} else random.choice(list(_EXACT))
     return Op(NAME, what, *key, draft, number, word if what in {"level", "space", "exact"} else "")
@@ -57,12 +57,12 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 
 def act(model: Model, op: Op) -> Ask:
     """The request of an operation and what it must answer; the model is as after it."""
-    key = Key(op.space, op.name)
+    key = Key(op.namespace, op.name)
     request = _request(op, key)
     try:
-        return Ask(request, _done(model, op, key), _told(op.what))
+        return Ask(request, _apply_operation(model, op, key), _build_reader(op.what))
     except Refused as refused:
-        return Ask(request, _REFUSALS[refused.kind], _told(op.what))
+        return Ask(request, _REFUSALS[refused.kind], _build_reader(op.what))
 
 
 def _request(op: Op, key: Key) -> Request:
@@ -70,7 +70,7 @@ def _request(op: Op, key: Key) -> Request:
     match op.what:
         case "register" | "force":
             path = f"{_path(key)}/versions" + ("?force=true" if op.what == "force" else "")
-            return Request("POST", path, _sent(DRAFTS[op.draft]))
+            return Request("POST", path, _encode_draft(DRAFTS[op.draft]))
         case "retire":
             return Request("DELETE", f"{_path(key)}/versions/{number}")
         case "purge":
@@ -84,7 +84,7 @@ def _request(op: Op, key: Key) -> Request:
         case "exact":
             return Request("PUT", f"/config/{segment(names(key))}", {"steleCompatibility": _EXACT[op.word][1]})
         case "space":
-            return Request("PUT", f"/config/{segment(f':.{key.space}:')}", {"compatibility": op.word})
+            return Request("PUT", f"/config/{segment(f':.{key.namespace}:')}", {"compatibility": op.word})
         case "clear":
             return Request("DELETE", f"/config/{segment(names(key))}")
         case "mode":
@@ -93,29 +93,31 @@ def _request(op: Op, key: Key) -> Request:
             return Request("PUT", f"/mode/{segment(names(key))}", {"mode": "READWRITE"})
 
 
-def _done(model: Model, op: Op, key: Key) -> Any:
+def _apply_operation(model: Model, op: Op, key: Key) -> Any:
     match op.what:
         case "register" | "force":
             draft = DRAFTS[op.draft]
             row = same(model.live(key), draft)
             if row is None:
                 text = draft.printed.encode()
-                row = model.register(key, Lane(draft.format, draft.type), text, Creation(), force=op.what == "force")
-            return 200, (row.gid, row.ordinal, shown(row))
+                row = model.register(
+                    key, KindOfSchema(draft.format, draft.type), text, Creation(), force=op.what == "force"
+                )
+            return 200, (row.schema_id, row.version_number, shown(row))
         case "retire":
-            return 200, model.retire(key, op.number or None).ordinal
+            return 200, model.retire(key, op.number or None).version_number
         case "purge":
-            return 200, model.purge(key, op.number or None).ordinal
+            return 200, model.purge(key, op.number or None).version_number
         case "retire all":
-            return 200, [row.ordinal for row in model.retire_all(key)]
+            return 200, [row.version_number for row in model.retire_all(key)]
         case "purge all":
-            return 200, [row.ordinal for row in model.purge_all(key)]
+            return 200, [row.version_number for row in model.purge_all(key)]
         case "level" | "exact":
             model.writable(key)
             model.policies[key] = LEVELS[op.word] if op.what == "level" else _EXACT[op.word][0]
             return 200, None
         case "space":
-            model.policies[key.space, None] = LEVELS[op.word]
+            model.policies[key.namespace, None] = LEVELS[op.word]
             return 200, None
         case "clear":
             if key not in model.policies:
@@ -132,7 +134,7 @@ def _done(model: Model, op: Op, key: Key) -> Any:
             return 200, None
 
 
-def _told(what: str) -> Any:
+def _build_reader(what: str) -> Any:
     def read(reply: Reply) -> Any:
         if reply.status >= 400:
             return reply.status, reply.json["error_code"]
@@ -161,14 +163,16 @@ def exact_form(policy: Policy) -> dict[str, Any] | None:
     return {"kind": kind, **ways, "checkers": ["repo.reject"] if policy.reject else []}
 
 
-def _sent(draft: Draft) -> dict[str, Any]:
+def _encode_draft(draft: Draft) -> dict[str, Any]:
     return {"schema": draft.raw, **({} if draft.format == "avro" else {"schemaType": draft.format.upper()})}
 
 
 def same(rows: list[Row], draft: Draft) -> Row | None:
     """The newest version that is a draft: of the same text, else of one that is printed so."""
-    newest_first = sorted(rows, key=lambda row: -row.ordinal)
-    alike = [row for row in newest_first if row.lane.format == draft.format and row.draft.printed == draft.printed]
+    newest_first = sorted(rows, key=lambda row: -row.version_number)
+    alike = [
+        row for row in newest_first if row.schema_kind.format == draft.format and row.draft.printed == draft.printed
+    ]
     return next((row for row in alike if row.schema.text == draft.printed.encode()), alike[0] if alike else None)
 
 
@@ -195,26 +199,26 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
 
 
 def _numbers(path: str, rows: list[Row], live: list[Row]) -> Iterator[Ask]:
-    signed = [row.ordinal if row.live else -row.ordinal for row in rows]
-    yield _listed(f"{path}/versions", [row.ordinal for row in live])
-    yield _listed(f"{path}/versions?deleted=true", [row.ordinal for row in rows])
-    yield _listed(f"{path}/versions?deletedAsNegative=true", signed)
+    signed = [row.version_number if row.live else -row.version_number for row in rows]
+    yield _expect_list(f"{path}/versions", [row.version_number for row in live])
+    yield _expect_list(f"{path}/versions?deleted=true", [row.version_number for row in rows])
+    yield _expect_list(f"{path}/versions?deletedAsNegative=true", signed)
 
 
-def _listed(path: str, expected: list[Any]) -> Ask:
-    return Ask(Request("GET", path), (200, expected) if expected else (404, 40401), _answered)
+def _expect_list(path: str, expected: list[Any]) -> Ask:
+    return Ask(Request("GET", path), (200, expected) if expected else (404, 40401), _read_answer)
 
 
-def _answered(reply: Reply) -> tuple[int, Any]:
+def _read_answer(reply: Reply) -> tuple[int, Any]:
     return reply.status, reply.json if reply.status < 400 else reply.json["error_code"]
 
 
 def _version(key: Key, row: Row) -> dict[str, Any]:
     return {
         "subject": names(key),
-        "version": row.ordinal,
-        "id": row.gid,
-        "schemaType": row.lane.format.upper(),
+        "version": row.version_number,
+        "id": row.schema_id,
+        "schemaType": row.schema_kind.format.upper(),
         "schema": shown(row),
         "deleted": not row.live,
     }
@@ -227,21 +231,21 @@ def _of_version(reply: Reply) -> tuple[int, Any]:
     return reply.status, {name: reply.json.get(name) for name in members}
 
 
-def _elsewhere(model: Model, key: Key, *, deleted: bool) -> Key:
+def _find_other_subject(model: Model, key: Key, *, deleted: bool) -> Key:
     """The subject a bare name means: of another space, where the default one has no such subject."""
-    if key.space:
+    if key.namespace:
         return key
-    for space in ("", "t"):
-        found = model.spaces[space].subjects.get(key.name)
+    for namespace in ("", "t"):
+        found = model.namespaces[namespace].subjects.get(key.name)
         if found is not None and any(row.live or deleted for row in found.rows):
-            return Key(space, key.name)
+            return Key(namespace, key.name)
     return key
 
 
 def _versions(model: Model, key: Key, subject: Subject | None, path: str) -> Iterator[Ask]:
-    numbers = [*(row.ordinal for row in subject.rows), 99] if subject is not None else [1]
+    numbers = [*(row.version_number for row in subject.rows), 99] if subject is not None else [1]
     for deleted in (False, True):
-        there = _elsewhere(model, key, deleted=deleted)
+        there = _find_other_subject(model, key, deleted=deleted)
         meant = model.subject(there)
         suffix = "?deleted=true" if deleted else ""
         for number in numbers:
@@ -251,7 +255,7 @@ def _versions(model: Model, key: Key, subject: Subject | None, path: str) -> Ite
             if row is not None and (row.live or deleted):
                 expected = (200, _version(there, row))
             yield Ask(Request("GET", f"{path}/versions/{number}{suffix}"), expected, _of_version)
-    meant = model.subject(there := _elsewhere(model, key, deleted=False))
+    meant = model.subject(there := _find_other_subject(model, key, deleted=False))
     newest = meant.latest if meant is not None else None
     expected = (200, _version(there, newest)) if newest is not None else (404, 40401)
     yield Ask(Request("GET", f"{path}/versions/latest"), expected, _of_version)
@@ -261,20 +265,20 @@ def _versions(model: Model, key: Key, subject: Subject | None, path: str) -> Ite
 
 def _content(model: Model, key: Key, draft: Draft) -> Iterator[Ask]:
     for deleted in (False, True):
-        there = _elsewhere(model, key, deleted=deleted)
+        there = _find_other_subject(model, key, deleted=deleted)
         subject = model.subject(there)
         rows = [row for row in subject.rows if row.live or deleted] if subject is not None else []
         row = same(rows, draft)
         expected: Any = (404, 40403 if rows else 40401) if row is None else (200, _version(there, row))
         suffix = "?deleted=true" if deleted else ""
-        yield Ask(Request("POST", f"{_path(key)}{suffix}", _sent(draft)), expected, _of_version)
+        yield Ask(Request("POST", f"{_path(key)}{suffix}", _encode_draft(draft)), expected, _of_version)
     try:
-        lane = Lane(draft.format, draft.type)
-        expected = (200, model.accepts(key, lane, draft.meaning, model.policy(key)))
+        schema_kind = KindOfSchema(draft.format, draft.type)
+        expected = (200, model.accepts(key, schema_kind, draft.meaning, model.policy(key)))
     except Refused as refused:
         expected = _REFUSALS[refused.kind]
     path = f"/compatibility{_path(key)}/versions"
-    yield Ask(Request("POST", path, _sent(draft)), expected, _verdict)
+    yield Ask(Request("POST", path, _encode_draft(draft)), expected, _verdict)
 
 
 def _verdict(reply: Reply) -> tuple[int, Any]:
@@ -282,24 +286,24 @@ def _verdict(reply: Reply) -> tuple[int, Any]:
 
 
 def _ids(model: Model, key: Key, rows: list[Row]) -> Iterator[Ask]:
-    scope = f"?subject={segment(f':.{key.space}:')}" if key.space else ""
-    closed = [row for _, subject in model.spaces[key.space].past for row in subject.rows]
-    past = [row for row in closed if not model.holders(key.space, row.gid)]
+    scope = f"?subject={segment(f':.{key.namespace}:')}" if key.namespace else ""
+    closed = [row for _, subject in model.namespaces[key.namespace].past for row in subject.rows]
+    past = [row for row in closed if not model.holders(key.namespace, row.schema_id)]
     for row in [*rows, *past[-2:]]:
         kind = row.schema.format.upper()
         expected = (200, (shown(row), kind))
-        path = f"/schemas/ids/{row.gid}"
+        path = f"/schemas/ids/{row.schema_id}"
         yield Ask(Request("GET", f"{path}{scope}"), expected, _of_id)
         yield Ask(Request("GET", f"{path}/schema{scope}"), (200, shown(row)), text)
-        uses = [(names(Key(key.space, name)), use) for name, use in model.holders(key.space, row.gid)]
-        kept = [(name, use.ordinal) for name, use in uses]
-        live = [(name, use.ordinal) for name, use in uses if use.live]
+        uses = [(names(Key(key.namespace, name)), use) for name, use in model.holders(key.namespace, row.schema_id)]
+        kept = [(name, use.version_number) for name, use in uses]
+        live = [(name, use.version_number) for name, use in uses if use.live]
         suffix = scope.replace("?", "&")
         for flag, found in (("false", live), ("true", kept)):
             expected_uses: Any = (200, found) if kept else (404, 40403)
             yield Ask(Request("GET", f"{path}/versions?deleted={flag}{suffix}"), expected_uses, _of_uses)
-    high = model.spaces[key.space].gid_high
-    yield Ask(Request("GET", f"/schemas/ids/{high + 1}{scope}"), (404, 40403), _answered)
+    high = model.namespaces[key.namespace].highest_schema_id
+    yield Ask(Request("GET", f"/schemas/ids/{high + 1}{scope}"), (404, 40403), _read_answer)
 
 
 def _of_id(reply: Reply) -> tuple[int, Any]:
@@ -321,7 +325,7 @@ def _settings(model: Model, key: Key) -> Iterator[Ask]:
     own = shown_policy if key in model.policies else (404, 40408)
     yield Ask(Request("GET", f"/config/{path}"), own, _of_config)
     mode = "READONLY" if key in model.closed else "READWRITE"
-    yield Ask(Request("GET", f"/mode/{path}?defaultToGlobal=true"), (200, {"mode": mode}), _answered)
+    yield Ask(Request("GET", f"/mode/{path}?defaultToGlobal=true"), (200, {"mode": mode}), _read_answer)
 
 
 def _of_config(reply: Reply) -> tuple[int, Any]:
@@ -337,12 +341,12 @@ def lists(model: Model) -> Iterator[Ask]:
     live = [name for name, subject in everything if subject.live]
     kept = [name for name, subject in everything if subject.rows]
     prefix = segment(":*:")
-    yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}"), (200, live), _answered)
-    yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}&deleted=true"), (200, kept), _answered)
+    yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}"), (200, live), _read_answer)
+    yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}&deleted=true"), (200, kept), _read_answer)
     dead = [name for name in kept if name not in live]
-    yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}&deletedOnly=true"), (200, dead), _answered)
+    yield Ask(Request("GET", f"/subjects?subjectPrefix={prefix}&deletedOnly=true"), (200, dead), _read_answer)
     rows = [
-        (names(key), row.ordinal, row.gid, shown(row), not row.live)
+        (names(key), row.version_number, row.schema_id, shown(row), not row.live)
         for key in sorted(model.names(), key=names)
         for row in model.present(key).rows
     ]

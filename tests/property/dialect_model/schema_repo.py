@@ -10,10 +10,20 @@ from random import Random
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, status, text
-from tests.property.tongues.model import Model, Refused
-from tests.property.tongues.pool import DRAFTS, Draft, interpreted, picked
-from tests.property.tongues.things import ALLOW, LEVELS, Creation, Key, Lane, Policy, Row, Schema, Subject
+from tests.property.dialect_model.exchange import Ask, Op, Reply, Request, segment, status, text
+from tests.property.dialect_model.model import Model, Refused
+from tests.property.dialect_model.model_types import (
+    ALLOW,
+    LEVELS,
+    Creation,
+    Key,
+    KindOfSchema,
+    Policy,
+    Row,
+    Schema,
+    Subject,
+)
+from tests.property.dialect_model.schemas import DRAFTS, Draft, interpret_bytes, pick_draft
 
 NAME = "schema-repo"
 
@@ -70,21 +80,21 @@ def draw(random: Random, model: Model, key: Key) -> Op:
     key = Key("", key.name)
     what = random.choice(["post"] * 4 + ["put", "put", "post model", "force"] + ["create"] * 3 + ["after"] * 3)
     newest = subject.latest if (subject := model.subject(key)) is not None else None
-    number = random.choice([newest.ordinal if newest is not None else 0] * 3 + [0, 1, 2, 99])
+    number = random.choice([newest.version_number if newest is not None else 0] * 3 + [0, 1, 2, 99])
     word = random.choice(["", *_WORDS]) if what in {"create", "post model"} else ""
     if what == "post model":
         word = word or "none"
-    return Op(NAME, what, *key, picked(random, model.language(key)), number, word)
+    return Op(NAME, what, *key, pick_draft(random, model.language(key)), number, word)
 
 
 def act(model: Model, op: Op) -> Ask:
     """The request of an operation and what it must answer; the model is as after it."""
-    key = Key(op.space, op.name)
+    key = Key(op.namespace, op.name)
     if model.language(key) == "json" and DRAFTS[op.draft].format == "avro":
         # Avro as JSON Schema, leniently: that is another matter. What is both will do.
         op = op._replace(draft=next(n for n, draft in enumerate(DRAFTS) if draft.meaning == "word"))
     try:
-        expected: Any = (200, _done(model, op, key))
+        expected: Any = (200, _apply_operation(model, op, key))
     except Refused as refused:
         expected = (_REFUSALS[refused.kind], None)
     return Ask(_request(op, key), expected, text)
@@ -110,23 +120,23 @@ def _request(op: Op, key: Key) -> Request:
             return Request("POST", f"/avro1124/schemas/groups/{name}", urlencode(form).encode(), _FORM)
 
 
-def _done(model: Model, op: Op, key: Key) -> str:
+def _apply_operation(model: Model, op: Op, key: Key) -> str:
     if op.what == "create":
         _create(model, key, op.word)
         return key.name
     if op.what in {"post", "post model", "force"}:
         policy = _WORDS[op.word] if op.what == "post model" else None
         made = Creation(False, policy=ALLOW if policy is None else policy)
-        return str(_registered(model, key, op, made, policy=policy, opaque=False).ordinal)
+        return str(_register_draft(model, key, op, made, policy=policy, opaque=False).version_number)
     if op.what == "after":
         subject = _shown(model, key)
         newest = subject.latest
         row = subject.row(op.number) if op.number else None
         if op.number and (row is None or not row.live):
             raise Refused("ContentNotFound")
-        if op.number != (newest.ordinal if newest is not None else 0):
+        if op.number != (newest.version_number if newest is not None else 0):
             raise Refused("PreconditionFailed")
-    return str(_registered(model, key, op, None, opaque=True).ordinal - 1)
+    return str(_register_draft(model, key, op, None, opaque=True).version_number - 1)
 
 
 def _create(model: Model, key: Key, word: str) -> None:
@@ -139,16 +149,16 @@ def _create(model: Model, key: Key, word: str) -> None:
         subject.kept.add(NAME)
 
 
-def _registered(
+def _register_draft(
     model: Model, key: Key, op: Op, made: Creation | None, *, policy: Policy | None = None, opaque: bool
 ) -> Row:
     data = DRAFTS[op.draft].raw.encode()
-    lane = _lane(model.subject(key), data, opaque=opaque)
+    schema_kind = _lane(model.subject(key), data, opaque=opaque)
     row = same(model.live(key), data)
     if row is not None:
         model.demand(key, policy)
         return row
-    return model.register(key, lane, data, made, policy=policy, force=op.what == "force")
+    return model.register(key, schema_kind, data, made, policy=policy, force=op.what == "force")
 
 
 def same(rows: list[Row], data: bytes) -> Row | None:
@@ -156,21 +166,21 @@ def same(rows: list[Row], data: bytes) -> Row | None:
     return next((row for row in rows if row.schema.text == data), None)
 
 
-def _lane(subject: Subject | None, data: bytes, *, opaque: bool) -> Lane:
+def _lane(subject: Subject | None, data: bytes, *, opaque: bool) -> KindOfSchema:
     """The lane a text goes to."""
     newest = subject.latest if subject is not None else None
     language = (subject.made.format if subject is not None else "") or "avro"
-    if newest is not None and (newest.lane.format != "opaque" or newest.lane.variety):
-        language = newest.lane.format
+    if newest is not None and (newest.schema_kind.format != "opaque" or newest.schema_kind.custom_format):
+        language = newest.schema_kind.format
     if language == "opaque":
-        made = subject.made.variety if subject is not None else ""
-        return Lane("opaque", "", newest.lane.variety if newest is not None else made)
-    draft = interpreted(data, language)
+        made = subject.made.custom_format if subject is not None else ""
+        return KindOfSchema("opaque", "", newest.schema_kind.custom_format if newest is not None else made)
+    draft = interpret_bytes(data, language)
     if draft is None:
         if not opaque:
             raise Refused("MalformedSchema")
-        return Lane("opaque", "")
-    return Lane(language, draft.type)
+        return KindOfSchema("opaque", "")
+    return KindOfSchema(language, draft.type)
 
 
 def _shown(model: Model, key: Key) -> Subject:
@@ -185,7 +195,7 @@ def _shown(model: Model, key: Key) -> Subject:
 
 def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     """Everything these dialects say of a subject."""
-    if key.space:
+    if key.namespace:
         return
     subject, name = model.subject(key), segment(key.name)
     repo, group = f"/schema-repo/{name}", f"/avro1124/schemas/{name}"
@@ -194,7 +204,7 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
             yield Ask(Request("GET", path), 404, status)
         return
     live = subject.live
-    texts = {row.ordinal: row.schema.text.decode("utf-8", "replace") for row in live}
+    texts = {row.version_number: row.schema.text.decode("utf-8", "replace") for row in live}
     yield Ask(Request("GET", repo), (200, ""), text)
     listed = "".join(f"{number}\n" for number in texts)
     policy = model.policy(key)
@@ -204,17 +214,17 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     yield Ask(Request("GET", f"{repo}/all", None, {"accept": "application/json"}), (200, rows), _of_json)
     yield Ask(Request("GET", f"{repo}/config"), (200, policy), _of_config(policy))
     newest = subject.latest
-    told = (200, b"%d\t%s" % (newest.ordinal - 1, newest.schema.text)) if newest is not None else (404, None)
+    told = (200, b"%d\t%s" % (newest.version_number - 1, newest.schema.text)) if newest is not None else (404, None)
     yield Ask(Request("GET", f"{repo}/latest"), told, _bytes)
     latest = (200, newest.schema.text) if newest is not None else (404, None)
     yield Ask(Request("GET", f"{group}/latest"), latest, _bytes)
-    for row in [*subject.rows, Row(99, Lane("", ""), 0, Schema(b"", ""), 0, policy, 0, live=False)]:
+    for row in [*subject.rows, Row(99, KindOfSchema("", ""), 0, Schema(b"", ""), 0, policy, 0, live=False)]:
         expected = (200, row.schema.text) if row.live else (404, None)
-        yield Ask(Request("GET", f"{repo}/id/{row.ordinal - 1}"), expected, _bytes)
-        yield Ask(Request("GET", f"{group}/{row.ordinal}"), expected, _bytes)
+        yield Ask(Request("GET", f"{repo}/id/{row.version_number - 1}"), expected, _bytes)
+        yield Ask(Request("GET", f"{group}/{row.version_number}"), expected, _bytes)
     for draft in drafts:
         found_row = same(live, draft.raw.encode())
-        found = (200, str(found_row.ordinal - 1)) if found_row is not None else (404, None)
+        found = (200, str(found_row.version_number - 1)) if found_row is not None else (404, None)
         yield Ask(Request("POST", f"{repo}/schema", draft.raw.encode(), _PLAIN), found, text)
 
 
@@ -244,7 +254,7 @@ def _of_config(policy: Policy) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What these dialects say of all subjects."""
-    found = [key.name for key in model.names() if not key.space and model.present(key).shown(NAME)]
+    found = [key.name for key in model.names() if not key.namespace and model.present(key).shown(NAME)]
     names = "".join(f"{name}\n" for name in found)
     yield Ask(Request("GET", "/avro1124/schemas"), (200, names), text)
     yield Ask(Request("GET", "/schema-repo"), (200, names), text)

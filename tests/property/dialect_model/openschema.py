@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, status
-from tests.property.tongues.confluent import exact_form
-from tests.property.tongues.model import Model, Refused
-from tests.property.tongues.pool import DRAFTS, Draft, picked
-from tests.property.tongues.things import BACKWARD, LEVELS, Creation, Key, Lane, Policy, Row, Subject
+from tests.property.dialect_model.confluent import exact_form
+from tests.property.dialect_model.exchange import Ask, Op, Reply, Request, segment, status
+from tests.property.dialect_model.model import Model, Refused
+from tests.property.dialect_model.model_types import BACKWARD, LEVELS, Creation, Key, KindOfSchema, Policy, Row, Subject
+from tests.property.dialect_model.schemas import DRAFTS, Draft, pick_draft
 
 NAME = "openschema"
 
@@ -27,7 +27,7 @@ _KINDS = {"avro": "AVRO", "json": "JSON", "protobuf": "PB", "opaque": "WORDS"}
 
 
 def _at(key: Key, path: str = "", root: str = "subjects") -> str:
-    tenant = f"?tenant={key.space or 'default'}"
+    tenant = f"?tenant={key.namespace or 'default'}"
     return f"/openschema/{root}/{segment(key.name)}{path}{tenant}"
 
 
@@ -38,29 +38,29 @@ def draw(random: Random, model: Model, key: Key) -> Op:
     """An operation on a subject."""
     subject = model.subject(key)
     live = subject.live if subject is not None else []
-    number = random.choice([*(row.ordinal for row in live), 0, 99])
+    number = random.choice([*(row.version_number for row in live), 0, 99])
     what = random.choice(["register"] * 6 + ["put", "put", "config", "delete", "delete", "drop"])
     words = {"put": ["", *LEVELS], "config": [*LEVELS]}.get(what, [""])
-    return Op(NAME, what, *key, picked(random, model.language(key)), number, random.choice(words))
+    return Op(NAME, what, *key, pick_draft(random, model.language(key)), number, random.choice(words))
 
 
 def act(model: Model, op: Op) -> Ask:
     """The request of an operation and what it must answer; the model is as after it."""
-    key = Key(op.space, op.name)
+    key = Key(op.namespace, op.name)
     request = _request(op, key)
     try:
-        return Ask(request, (200, _done(model, op, key)), _told(op.what))
+        return Ask(request, (200, _apply_operation(model, op, key)), _build_reader(op.what))
     except Refused as refused:
         code = _REFUSALS[refused.kind]
-        return Ask(request, (code // 100, code), _told(op.what))
+        return Ask(request, (code // 100, code), _build_reader(op.what))
 
 
 def _request(op: Op, key: Key) -> Request:
     match op.what:
         case "register":
-            return Request("POST", _at(key, "/versions"), _sent(DRAFTS[op.draft]))
+            return Request("POST", _at(key, "/versions"), _encode_draft(DRAFTS[op.draft]))
         case "put":
-            place = {"tenant": key.space or "default", "namespace": "default", "subject": key.name}
+            place = {"tenant": key.namespace or "default", "namespace": "default", "subject": key.name}
             wish = {"compatibility": op.word} if op.word else {}
             return Request("POST", _at(key), {**place, "status": "released", **wish})
         case "config":
@@ -71,27 +71,27 @@ def _request(op: Op, key: Key) -> Request:
             return Request("DELETE", _at(key))
 
 
-def _sent(draft: Draft) -> dict[str, str]:
+def _encode_draft(draft: Draft) -> dict[str, str]:
     return {"schemaDefinition": draft.raw, "serialization": _KINDS[draft.format]}
 
 
-def _lane(draft: Draft) -> Lane:
-    return Lane(draft.format, draft.type, "WORDS" if draft.format == "opaque" else "")
+def _lane(draft: Draft) -> KindOfSchema:
+    return KindOfSchema(draft.format, draft.type, "WORDS" if draft.format == "opaque" else "")
 
 
-def schema_id(key: Key, gid: int) -> str:
+def format_schema_id(key: Key, schema_id: int) -> str:
     """The id of a schema: its gid, after the space it is one of."""
-    return f"{key.space}:{gid}" if key.space else str(gid)
+    return f"{key.namespace}:{schema_id}" if key.namespace else str(schema_id)
 
 
-def _done(model: Model, op: Op, key: Key) -> Any:
+def _apply_operation(model: Model, op: Op, key: Key) -> Any:
     match op.what:
         case "register":
             draft = DRAFTS[op.draft]
             row = same(model.live(key), draft)
             if row is None:
                 row = model.register(key, _lane(draft), draft.raw.encode(), Creation(False, policy=BACKWARD))
-            return schema_id(key, row.gid)
+            return format_schema_id(key, row.schema_id)
         case "put":
             _put(model, key, LEVELS.get(op.word))
             return model.policy(key).level
@@ -103,17 +103,17 @@ def _done(model: Model, op: Op, key: Key) -> Any:
             model.notes.setdefault(key, set()).add(NAME)
             return op.word
         case "delete":
-            return _deleted(model, key, op.number)
+            return _delete_version(model, key, op.number)
         case _:
-            live = [row.ordinal for row in _shown(model, key).live]
+            live = [row.version_number for row in _shown(model, key).live]
             model.close(key)
             return live
 
 
 def same(rows: Sequence[Row], draft: Draft) -> Row | None:
     """The oldest version that means the same, in the lane this dialect gives it."""
-    lane = _lane(draft)
-    return next((row for row in rows if row.lane == lane and row.draft.meaning == draft.meaning), None)
+    schema_kind = _lane(draft)
+    return next((row for row in rows if row.schema_kind == schema_kind and row.draft.meaning == draft.meaning), None)
 
 
 def _put(model: Model, key: Key, policy: Policy | None) -> None:
@@ -148,12 +148,12 @@ def _require_consistent(subject: Subject, policy: Policy) -> None:
 def _judge(subject: Subject, row: Row, before: list[Row], policy: Policy) -> None:
     model = Model()
     key = Key("", "judged")
-    rows = [Row(other.ordinal, other.lane, 0, other.schema, 0, policy, 0) for other in before]
-    model.spaces[""].subjects["judged"] = Subject(subject.made, 0, rows)
-    model.judge(key, row.lane, row.draft.meaning, policy._replace(reject=False))
+    rows = [Row(other.version_number, other.schema_kind, 0, other.schema, 0, policy, 0) for other in before]
+    model.namespaces[""].subjects["judged"] = Subject(subject.made, 0, rows)
+    model.judge(key, row.schema_kind, row.draft.meaning, policy._replace(reject=False))
 
 
-def _deleted(model: Model, key: Key, number: int) -> int:
+def _delete_version(model: Model, key: Key, number: int) -> int:
     subject = _shown(model, key)
     row = subject.latest if not number else subject.row(number)
     if row is None or not row.live:
@@ -162,14 +162,14 @@ def _deleted(model: Model, key: Key, number: int) -> int:
     backward, forward = (way if way == "latest" else "none" for _, way in policy.directions)
     near = Policy("compare", backward, forward)
     if subject.made.scope == "lane":
-        live = [other for other in live if other.lane == row.lane]
+        live = [other for other in live if other.schema_kind == row.schema_kind]
     place = live.index(row)
     if 0 < place < len(live) - 1:
         _judge(subject, live[place + 1], [live[place - 1]], near)
-    return model.retire(key, row.ordinal).ordinal
+    return model.retire(key, row.version_number).version_number
 
 
-def _told(what: str) -> Any:
+def _build_reader(what: str) -> Any:
     members = {"register": "id", "put": "compatibility", "config": "compatibility"}
 
     def read(reply: Reply) -> Any:
@@ -194,11 +194,11 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     policy = (200, (model.policy(key).level, exact_form(model.policy(key))))
     yield Ask(Request("GET", _at(key)), policy, _of_policy)
     yield Ask(Request("GET", _at(key, root="config")), policy, _of_policy)
-    numbers = [row.ordinal for row in subject.live]
+    numbers = [row.version_number for row in subject.live]
     yield Ask(Request("GET", _at(key, "/versions")), (200, numbers), _of_numbers)
     for row in subject.rows:
         expected = (200, _schema(key, row)) if row.live else (404, 40402)
-        yield Ask(Request("GET", _at(key, f"/versions/{row.ordinal}/schema")), expected, _of_version)
+        yield Ask(Request("GET", _at(key, f"/versions/{row.version_number}/schema")), expected, _of_version)
     newest = subject.latest
     expected = (200, _schema(key, newest)) if newest is not None else (404, 40402)
     yield Ask(Request("GET", _at(key, "/versions/latest/schema")), expected, _of_version)
@@ -206,23 +206,23 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
 
 
 def _schema(key: Key, row: Row) -> Any:
-    kind = row.lane.variety or _KINDS[row.lane.format]
-    if row.lane.format == "opaque" and not row.lane.variety:
+    kind = row.schema_kind.custom_format or _KINDS[row.schema_kind.format]
+    if row.schema_kind.format == "opaque" and not row.schema_kind.custom_format:
         kind = "USER-DEFINED"
     text = row.schema.text.decode("utf-8", "replace")
-    return schema_id(key, row.gid), kind, text, row.ordinal
+    return format_schema_id(key, row.schema_id), kind, text, row.version_number
 
 
 def _ids(model: Model, key: Key, subject: Subject) -> Iterator[Ask]:
     for row in subject.rows:
-        named = f"/openschema/schemas/{segment(schema_id(key, row.gid))}"
-        uses = [use for use in model.everywhere(key.space) if use[1].gid == row.gid]
+        named = f"/openschema/schemas/{segment(format_schema_id(key, row.schema_id))}"
+        uses = [use for use in model.everywhere(key.namespace) if use[1].schema_id == row.schema_id]
         uses.sort(key=lambda use: use[1].uid)
-        closed = {id(old) for _, past in model.spaces[key.space].past for old in past.rows}
+        closed = {id(old) for _, past in model.namespaces[key.namespace].past for old in past.rows}
         live = [use for use in uses if use[1].live and id(use[1]) not in closed]
         name, first = (live or uses)[0]
         yield Ask(Request("GET", named), (200, _schema(key, first)), _of_schema)
-        yield Ask(Request("GET", f"{named}/subject"), (200, (name, first.ordinal)), _of_place)
+        yield Ask(Request("GET", f"{named}/subject"), (200, (name, first.version_number)), _of_place)
 
 
 def _of_policy(reply: Reply) -> Any:
@@ -236,14 +236,14 @@ def _of_numbers(reply: Reply) -> Any:
 def _of_version(reply: Reply) -> Any:
     if reply.status >= 400:
         return reply.status, reply.json["errorCode"]
-    return reply.status, _schema_told(reply.json["schema"])
+    return reply.status, _read_schema(reply.json["schema"])
 
 
 def _of_schema(reply: Reply) -> Any:
-    return reply.status, _schema_told(reply.json)
+    return reply.status, _read_schema(reply.json)
 
 
-def _schema_told(told: Any) -> Any:
+def _read_schema(told: Any) -> Any:
     return told["id"], told["serialization"], told["schemaDefinition"], told["version"]
 
 
@@ -254,7 +254,7 @@ def _of_place(reply: Reply) -> Any:
 def lists(model: Model) -> Iterator[Ask]:
     """What this dialect says of all subjects."""
     shown = [key for key in model.names() if model.present(key).shown(NAME)]
-    for tenant, keys in (("", shown), ("?tenant=t", [key for key in shown if key.space])):
+    for tenant, keys in (("", shown), ("?tenant=t", [key for key in shown if key.namespace])):
         names = sorted({key.name for key in keys})
         yield Ask(Request("GET", f"/openschema/subjects{tenant}"), (200, names), _of_names)
 

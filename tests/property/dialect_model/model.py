@@ -9,8 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.property.tongues.pool import READS, interpreted
-from tests.property.tongues.things import BACKWARD, Creation, Key, Lane, Policy, Row, Schema, Space, Subject
+from tests.property.dialect_model.model_types import (
+    BACKWARD,
+    Creation,
+    Key,
+    KindOfSchema,
+    NamespaceModel,
+    Policy,
+    Row,
+    Schema,
+    Subject,
+)
+from tests.property.dialect_model.schemas import READS, interpret_bytes
 
 
 class Refused(Exception):
@@ -46,7 +56,7 @@ class Model:
     """All there is, and the rules."""
 
     def __init__(self) -> None:
-        self.spaces: dict[str, Space] = {"": Space(), "t": Space()}
+        self.namespaces: dict[str, NamespaceModel] = {"": NamespaceModel(), "t": NamespaceModel()}
         self.policies: dict[tuple[str | None, str | None], Policy | None] = {}
         self.notes: dict[tuple[str | None, str | None], set[str]] = {}
         """Dialects that keep something of their own beside a level's policy."""
@@ -63,11 +73,11 @@ class Model:
 
     def names(self) -> list[Key]:
         """Every subject, sorted."""
-        return sorted(Key(space, name) for space, place in self.spaces.items() for name in place.subjects)
+        return sorted(Key(namespace, name) for namespace, place in self.namespaces.items() for name in place.subjects)
 
     def subject(self, key: Key) -> Subject | None:
         """A subject, if it is there."""
-        return self.spaces[key.space].subjects.get(key.name)
+        return self.namespaces[key.namespace].subjects.get(key.name)
 
     def present(self, key: Key) -> Subject:
         """A subject that must be there."""
@@ -79,23 +89,28 @@ class Model:
     def language(self, key: Key) -> str:
         """The format of the newest live version, '' for none."""
         live = self.live(key)
-        return live[-1].lane.format if live else ""
+        return live[-1].schema_kind.format if live else ""
 
     def live(self, key: Key) -> list[Row]:
         """Live versions of a subject, of none where there is no such subject."""
         subject = self.subject(key)
         return subject.live if subject is not None else []
 
-    def holders(self, space: str, gid: int) -> list[tuple[str, Row]]:
+    def holders(self, namespace: str, schema_id: int) -> list[tuple[str, Row]]:
         """Versions with a gid, by subject and number."""
-        subjects = sorted(self.spaces[space].subjects.items())
-        return [(name, row) for name, subject in subjects for row in subject.rows if row.gid == gid]
+        subjects = sorted(self.namespaces[namespace].subjects.items())
+        return [(name, row) for name, subject in subjects for row in subject.rows if row.schema_id == schema_id]
 
     def policy(self, key: Key) -> Policy:
         """The policy in force: the subject's own, the one it was made with, its space's, the registry's."""
         subject = self.subject(key)
         made = subject.made.policy if subject is not None else None
-        chain = (self.policies.get(key), made, self.policies.get((key.space, None)), self.policies.get((None, None)))
+        chain = (
+            self.policies.get(key),
+            made,
+            self.policies.get((key.namespace, None)),
+            self.policies.get((None, None)),
+        )
         return next((policy for policy in chain if policy is not None), BACKWARD)
 
     def writable(self, key: Key) -> None:
@@ -105,14 +120,14 @@ class Model:
 
     # --- judging ----------------------------------------------------------------------------------------------------
 
-    def judge(self, key: Key, lane: Lane, meaning: str, policy: Policy) -> None:
+    def judge(self, key: Key, schema_kind: KindOfSchema, meaning: str, policy: Policy) -> None:
         """Refuse what the policy does not let in."""
         subject = self.subject(key)
         rows = subject.live[::-1] if subject is not None else []
         if policy.reject:
             raise Refused("Incompatible")
-        one_type = subject is not None and subject.made.scope == "one type" and lane.type
-        if one_type and any(row.lane.type not in {"", lane.type} for row in rows):
+        one_type = subject is not None and subject.made.scope == "one type" and schema_kind.type
+        if one_type and any(row.schema_kind.type not in {"", schema_kind.type} for row in rows):
             raise Refused("Incompatible")
         if policy.kind == "allow":
             return
@@ -121,22 +136,22 @@ class Model:
                 raise Refused("Incompatible")
             return
         if subject is not None and subject.made.scope == "lane":
-            rows = [row for row in rows if row.lane == lane]
+            rows = [row for row in rows if row.schema_kind == schema_kind]
         for row, backward, forward in policy.compared(rows):
             if not backward and not forward:
                 continue
-            if row.lane.format != lane.format:
+            if row.schema_kind.format != schema_kind.format:
                 raise Refused("Incompatible")
-            if lane.format == "opaque":
+            if schema_kind.format == "opaque":
                 raise Refused("Incomparable")
             theirs = row.draft.meaning
             if (backward and theirs not in READS[meaning]) or (forward and meaning not in READS[theirs]):
                 raise Refused("Incompatible")
 
-    def accepts(self, key: Key, lane: Lane, meaning: str, policy: Policy) -> bool:
+    def accepts(self, key: Key, schema_kind: KindOfSchema, meaning: str, policy: Policy) -> bool:
         """Whether the policy lets a schema in."""
         try:
-            self.judge(key, lane, meaning, policy)
+            self.judge(key, schema_kind, meaning, policy)
         except Refused as refused:
             if refused.kind == "Incompatible":
                 return False
@@ -148,7 +163,7 @@ class Model:
     def register(
         self,
         key: Key,
-        lane: Lane,
+        schema_kind: KindOfSchema,
         text: bytes,
         made: Creation | None,
         *,
@@ -168,25 +183,25 @@ class Model:
         if subject is None and made is None:
             raise Refused("SubjectNotFound")
         newest = subject.latest if subject is not None else None
-        if after is not None and after != (newest.ordinal if newest else 0):
+        if after is not None and after != (newest.version_number if newest else 0):
             raise Refused("PreconditionFailed")
         gate = subject.made if subject is not None else made
-        if gate is not None and gate.format not in {"", lane.format}:
+        if gate is not None and gate.format not in {"", schema_kind.format}:
             raise Refused("FormatMismatch")
-        if gate is not None and gate.variety not in {"", lane.variety}:
+        if gate is not None and gate.custom_format not in {"", schema_kind.custom_format}:
             raise Refused("FormatMismatch")
-        draft = interpreted(text, lane.format)
+        draft = interpret_bytes(text, schema_kind.format)
         assert draft is not None
         in_force = self._in_force(key, made)
         if not force:
-            self.judge(key, lane, draft.meaning, policy if policy is not None else in_force)
+            self.judge(key, schema_kind, draft.meaning, policy if policy is not None else in_force)
         if subject is None:
             assert made is not None
-            subject = self._created(key, made)
+            subject = self._create_subject(key, made)
         if policy is not None and policy != in_force:
             self.policies[key] = policy
         in_force = policy if policy is not None else in_force
-        row = self._added(key, subject, lane, Schema(text, lane.format), in_force, again=again)
+        row = self._add_schema(key, subject, schema_kind, Schema(text, schema_kind.format), in_force, again=again)
         row.by, row.media = by, media
         return row
 
@@ -201,32 +216,34 @@ class Model:
             return self.policies.get(key) or made.policy
         return self.policy(key)
 
-    def _created(self, key: Key, made: Creation) -> Subject:
+    def _create_subject(self, key: Key, made: Creation) -> Subject:
         self.serial += 1
-        subject = self.spaces[key.space].subjects[key.name] = Subject(made, self.serial)
+        subject = self.namespaces[key.namespace].subjects[key.name] = Subject(made, self.serial)
         return subject
 
-    def _added(self, key: Key, subject: Subject, lane: Lane, schema: Schema, policy: Policy, *, again: bool) -> Row:
-        space = self.spaces[key.space]
-        known = next((row for _, row in self.everywhere(key.space) if row.schema == schema), None)
-        gid = known.gid if known is not None else space.gid_high + 1
-        space.gid_high = max(gid, space.gid_high)
+    def _add_schema(
+        self, key: Key, subject: Subject, schema_kind: KindOfSchema, schema: Schema, policy: Policy, *, again: bool
+    ) -> Row:
+        namespace = self.namespaces[key.namespace]
+        known = next((row for _, row in self.everywhere(key.namespace) if row.schema == schema), None)
+        schema_id = known.schema_id if known is not None else namespace.highest_schema_id + 1
+        namespace.highest_schema_id = max(schema_id, namespace.highest_schema_id)
         self.count += 1
         # Lane numbers, like all numbers, go on after the highest there was.
-        number = subject.lanes.get(lane, 0) + 1
-        row = Row(subject.high + 1, lane, number, schema, gid, policy, self.count)
-        subject.high, subject.lanes[lane] = row.ordinal, number
+        number = subject.schema_kinds.get(schema_kind, 0) + 1
+        row = Row(subject.high + 1, schema_kind, number, schema, schema_id, policy, self.count)
+        subject.high, subject.schema_kinds[schema_kind] = row.version_number, number
         if (
             subject.made.reuses and not again
         ):  # A soft-deleted twin makes room, unless data may have been written with it.
             encoded = [id(known) for known, _ in subject.encodings]
-            subject.rows = [old for old in subject.rows if old.live or old.gid != gid or id(old) in encoded]
+            subject.rows = [old for old in subject.rows if old.live or old.schema_id != schema_id or id(old) in encoded]
         subject.rows.append(row)
         return row
 
-    def everywhere(self, space: str) -> Iterator[tuple[str, Row]]:
+    def everywhere(self, namespace: str) -> Iterator[tuple[str, Row]]:
         """Every version of a space with the name of its subject, those of closed incarnations too."""
-        place = self.spaces[space]
+        place = self.namespaces[namespace]
         yield from ((name, row) for name, subject in place.subjects.items() for row in subject.rows)
         yield from ((name, row) for name, subject in place.past for row in subject.rows)
 
@@ -235,7 +252,7 @@ class Model:
         if self.subject(key) is not None:
             raise Refused("AlreadyExists")
         self.writable(key)
-        subject = self._created(key, made)
+        subject = self._create_subject(key, made)
         subject.kept |= {kept} - {""}
         if made.policy is not None and self.policies.get(key) is not None:
             self.policies[key] = None  # What was set still shows that there are settings.
@@ -243,47 +260,47 @@ class Model:
 
     # --- deleting ---------------------------------------------------------------------------------------------------
 
-    def retire(self, key: Key, ordinal: int | None) -> Row:
+    def retire(self, key: Key, version_number: int | None) -> Row:
         """Delete a version softly; None is the latest."""
-        _, row = self._row(key, ordinal)
+        _, row = self._row(key, version_number)
         if not row.live:
             raise Refused("AlreadyRetired")
         self.writable(key)
         row.live = False
         return row
 
-    def purge(self, key: Key, ordinal: int | None) -> Row:
+    def purge(self, key: Key, version_number: int | None) -> Row:
         """Delete a retired version for good; a subject that has none left is gone."""
-        subject, row = self._row(key, ordinal)
+        subject, row = self._row(key, version_number)
         if row.live:
             raise Refused("NotRetired")
         self.writable(key)
-        self._purged(key, subject, [row])
+        self._purge_rows(key, subject, [row])
         return row
 
-    def _row(self, key: Key, ordinal: int | None) -> tuple[Subject, Row]:
+    def _row(self, key: Key, version_number: int | None) -> tuple[Subject, Row]:
         subject = self.present(key)
         if not subject.rows:
             raise Refused("SubjectNotFound")
-        row = subject.latest if ordinal is None else subject.row(ordinal)
+        row = subject.latest if version_number is None else subject.row(version_number)
         if row is None:
             raise Refused("VersionNotFound")
         return subject, row
 
-    def _purged(self, key: Key, subject: Subject, going: list[Row]) -> None:
-        numbers = {row.ordinal for row in going}
-        subject.rows = [row for row in subject.rows if row.ordinal not in numbers]
+    def _purge_rows(self, key: Key, subject: Subject, going: list[Row]) -> None:
+        numbers = {row.version_number for row in going}
+        subject.rows = [row for row in subject.rows if row.version_number not in numbers]
         self._unbind(key, numbers if subject.rows else None)
         if not subject.rows:
             self._forget(key)
         elif subject.made.reuses:
-            subject.high = subject.rows[-1].ordinal
-            subject.lanes = {}
+            subject.high = subject.rows[-1].version_number
+            subject.schema_kinds = {}
             for row in subject.rows:
-                subject.lanes[row.lane] = max(subject.lanes.get(row.lane, 0), row.number)
+                subject.schema_kinds[row.schema_kind] = max(subject.schema_kinds.get(row.schema_kind, 0), row.number)
 
     def _forget(self, key: Key) -> None:
-        del self.spaces[key.space].subjects[key.name]
+        del self.namespaces[key.namespace].subjects[key.name]
         self.policies.pop(key, None)
         self.notes.pop(key, None)
         self.closed.discard(key)
@@ -310,14 +327,14 @@ class Model:
             raise Refused("SubjectNotRetired")
         self.writable(key)
         going = subject.rows
-        self._purged(key, subject, going)
+        self._purge_rows(key, subject, going)
         return going
 
     def close(self, key: Key) -> None:
         """End an incarnation: the next one starts at 1, what was written stays readable by gid."""
         subject = self.present(key)
         self.writable(key)
-        self.spaces[key.space].past.append((key.name, subject))
+        self.namespaces[key.namespace].past.append((key.name, subject))
         self._unbind(key, None)
         self._forget(key)
 
@@ -327,9 +344,9 @@ class Model:
             if (topic[0], name) == key and (numbers is None or number in numbers):
                 del self.bindings[topic]
 
-    def bound(self, space: str, topic: str) -> Row | None:
+    def bound(self, namespace: str, topic: str) -> Row | None:
         """The version a topic is bound to: the newest one, where that was deleted."""
-        name, number = self.bindings[space, topic]
-        subject = self.spaces[space].subjects.get(name)
+        name, number = self.bindings[namespace, topic]
+        subject = self.namespaces[namespace].subjects.get(name)
         row = subject.row(number) if subject is not None else None
         return row if row is not None and row.live else subject.latest if subject is not None else None

@@ -92,7 +92,7 @@ SAME_DATA = {"R1", "R2"}
 """Meanings with one parsing canonical form: it has no defaults."""
 
 
-def picked(random: Random, like: str, *, opaque: bool = True) -> int:
+def pick_draft(random: Random, like: str, *, opaque: bool = True) -> int:
     """The number of a draft, mostly of the format that is there already ('' for none); without opaque, one that is
     read."""
     numbers = [number for number, draft in enumerate(DRAFTS) if opaque or draft.format != "opaque"]
@@ -107,7 +107,7 @@ _FIELDS: dict[str, tuple[tuple[str, FieldDescriptorProto.Type.ValueType], ...]] 
 }
 
 
-def compiled(meaning: str) -> bytes:
+def compile_draft(meaning: str) -> bytes:
     """The descriptor set of a Protobuf schema, which is how some clients send it."""
     message = DescriptorProto(name="M")
     for number, (name, kind) in enumerate(_FIELDS[meaning], 1):
@@ -117,7 +117,7 @@ def compiled(meaning: str) -> bytes:
     return FileDescriptorSet(file=[file]).SerializeToString(deterministic=True)
 
 
-def decompiled(data: bytes) -> str:
+def decompile_draft(data: bytes) -> str:
     """The meaning of a descriptor set."""
     (file,) = FileDescriptorSet.FromString(data).file
     (message,) = file.message_type
@@ -126,11 +126,11 @@ def decompiled(data: bytes) -> str:
     return next(meaning for meaning, known in _FIELDS.items() if known == fields)
 
 
-COMPILED = {compiled(meaning): meaning for meaning in _FIELDS}
+COMPILED = {compile_draft(meaning): meaning for meaning in _FIELDS}
 
 
 @cache
-def interpreted(data: bytes, format_name: str) -> Draft | None:
+def interpret_bytes(data: bytes, format_name: str) -> Draft | None:
     """What bytes are in a language; None for what is no schema of it."""
     if format_name == "opaque":  # Anything at all, and nothing but itself.
         words = data.decode("utf-8", "replace")

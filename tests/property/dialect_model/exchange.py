@@ -51,7 +51,7 @@ class Op(NamedTuple):
 
     door: str
     what: str
-    space: str
+    namespace: str
     name: str
     draft: int = 0
     number: int = 0

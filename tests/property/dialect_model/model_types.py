@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.property.tongues.pool import Draft, interpreted
+from tests.property.dialect_model.schemas import Draft, interpret_bytes
 
 
 class Policy(NamedTuple):
@@ -45,7 +45,7 @@ class Policy(NamedTuple):
 
 def _reaches(way: str | int, position: int, row: Row) -> bool:
     if isinstance(way, int):
-        return row.ordinal >= way
+        return row.version_number >= way
     return way == "all" or (way == "latest" and position == 0)
 
 
@@ -64,16 +64,16 @@ LEVELS = {
 class Key(NamedTuple):
     """A subject's full name."""
 
-    space: str
+    namespace: str
     name: str
 
 
-class Lane(NamedTuple):
+class KindOfSchema(NamedTuple):
     """Format and type; variety is the name of a format nobody here knows."""
 
     format: str
     type: str
-    variety: str = ""
+    custom_format: str = ""
 
 
 class Schema(NamedTuple):
@@ -87,11 +87,11 @@ class Schema(NamedTuple):
 class Row:
     """A version; policy is the one in force when it came, uid names it for good, by is a dialect that marks its own."""
 
-    ordinal: int
-    lane: Lane
+    version_number: int
+    schema_kind: KindOfSchema
     number: int
     schema: Schema
-    gid: int
+    schema_id: int
     policy: Policy
     uid: int
     live: bool = True
@@ -101,7 +101,7 @@ class Row:
     @property
     def draft(self) -> Draft:
         """What its text is."""
-        found = interpreted(self.schema.text, self.lane.format)
+        found = interpret_bytes(self.schema.text, self.schema_kind.format)
         assert found is not None
         return found
 
@@ -114,7 +114,7 @@ class Creation:
     scope: str = "subject"
     policy: Policy | None = None
     format: str = ""
-    variety: str = ""
+    custom_format: str = ""
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Subject:
     serial: int
     rows: list[Row] = field(default_factory=list)
     high: int = 0
-    lanes: dict[Lane, int] = field(default_factory=dict)
+    schema_kinds: dict[KindOfSchema, int] = field(default_factory=dict)
     codecs: list[str] = field(default_factory=list)
     encodings: list[tuple[Row, str]] = field(default_factory=list)
     kept: set[str] = field(default_factory=set)
@@ -141,9 +141,9 @@ class Subject:
         """The newest live version."""
         return next((row for row in reversed(self.rows) if row.live), None)
 
-    def row(self, ordinal: int) -> Row | None:
+    def row(self, version_number: int) -> Row | None:
         """The version of that number, retired or not."""
-        return next((row for row in self.rows if row.ordinal == ordinal), None)
+        return next((row for row in self.rows if row.version_number == version_number), None)
 
     def shown(self, dialect: str) -> bool:
         """Whether a dialect that has no soft deletion shows it: not when all it had was deleted elsewhere."""
@@ -151,16 +151,16 @@ class Subject:
 
 
 @dataclass
-class Space:
+class NamespaceModel:
     """A namespace with its own gids."""
 
     subjects: dict[str, Subject] = field(default_factory=dict)
-    gids: dict[Schema, int] = field(default_factory=dict)
-    gid_high: int = 0
+    schema_ids: dict[Schema, int] = field(default_factory=dict)
+    highest_schema_id: int = 0
     past: list[tuple[str, Subject]] = field(default_factory=list)
     made: bool = False
 
     @property
     def shown(self) -> bool:
         """Whether there is or was something in it."""
-        return self.made or bool(self.gid_high or self.subjects)
+        return self.made or bool(self.highest_schema_id or self.subjects)

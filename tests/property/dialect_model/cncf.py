@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, status
-from tests.property.tongues.confluent import exact_form
-from tests.property.tongues.model import Learned, Model, Refused
-from tests.property.tongues.pool import DRAFTS, Draft, interpreted, picked
-from tests.property.tongues.things import ALLOW, LEVELS, Creation, Key, Lane, Policy, Row
+from tests.property.dialect_model.confluent import exact_form
+from tests.property.dialect_model.exchange import Ask, Op, Reply, Request, segment, status
+from tests.property.dialect_model.model import Learned, Model, Refused
+from tests.property.dialect_model.model_types import ALLOW, LEVELS, Creation, Key, KindOfSchema, Policy, Row
+from tests.property.dialect_model.schemas import DRAFTS, Draft, interpret_bytes, pick_draft
 
 NAME = "cncf"
 
@@ -42,12 +42,12 @@ _CUSTOM = "words"
 """Name of the format nobody here knows."""
 
 
-def _group(space: str, azure: bool = False) -> str:
-    return f"/{'$schemaGroups' if azure else 'schemagroups'}/{space or 'default'}"
+def _group(namespace: str, azure: bool = False) -> str:
+    return f"/{'$schemaGroups' if azure else 'schemagroups'}/{namespace or 'default'}"
 
 
 def _at(key: Key, path: str = "", *, azure: bool = False) -> str:
-    return f"{_group(key.space, azure)}/schemas/{segment(key.name)}{path}"
+    return f"{_group(key.namespace, azure)}/schemas/{segment(key.name)}{path}"
 
 
 # --- operations -----------------------------------------------------------------------------------------------------
@@ -56,9 +56,9 @@ def _at(key: Key, path: str = "", *, azure: bool = False) -> str:
 def draw(random: Random, model: Model, key: Key) -> Op:
     """An operation on a schema, or (rarely) on its group."""
     live = model.live(key)
-    number = random.choice([*(row.ordinal for row in live), 99])
+    number = random.choice([*(row.version_number for row in live), 99])
     what = random.choice(["post"] * 6 + ["azure"] * 3 + ["delete", "delete", "drop", "group", "group"])
-    draft = picked(random, model.language(key))
+    draft = pick_draft(random, model.language(key))
     if what == "azure" and DRAFTS[draft].format == "opaque":
         what = "post"
     word = random.choice(["", *LEVELS]) if what == "group" else ""
@@ -67,10 +67,10 @@ def draw(random: Random, model: Model, key: Key) -> Op:
 
 def act(model: Model, op: Op) -> Ask:
     """The request of an operation and what it must answer; the model is as after it."""
-    key = Key(op.space, op.name)
+    key = Key(op.namespace, op.name)
     request, told = _request(op, key)
     try:
-        return Ask(request, _done(model, op, key), told)
+        return Ask(request, _apply_operation(model, op, key), told)
     except Refused as refused:
         refusals = _AZURE_REFUSALS if op.what == "azure" else _REFUSALS
         return Ask(request, (refusals[refused.kind], None), told)
@@ -89,47 +89,47 @@ def _request(op: Op, key: Key) -> tuple[Request, Any]:
         case "delete":
             return Request("DELETE", _at(key, f"/versions/{op.number}")), _plain
         case "group":
-            return Request("PUT", _group(key.space), {"compatibility": op.word} if op.word else {}), _plain
+            return Request("PUT", _group(key.namespace), {"compatibility": op.word} if op.word else {}), _plain
         case _:
             return Request("DELETE", _at(key)), _plain
 
 
-def _done(model: Model, op: Op, key: Key) -> Any:
+def _apply_operation(model: Model, op: Op, key: Key) -> Any:
     match op.what:
         case "post" | "azure":
-            row = _registered(model, op, key)
-            return (204 if op.what == "azure" else 200), (row.ordinal, Learned(model.learned, row.uid))
+            row = _register_draft(model, op, key)
+            return (204 if op.what == "azure" else 200), (row.version_number, Learned(model.learned, row.uid))
         case "delete":
-            _deleted(model, key, op.number)
+            _delete_version(model, key, op.number)
             return 204, None
         case "group":
-            return (201 if _put(model, key.space, LEVELS.get(op.word)) else 200), None
+            return (201 if _put(model, key.namespace, LEVELS.get(op.word)) else 200), None
         case _:
-            _require_group(model, key.space)
+            _require_group(model, key.namespace)
             if not model.live(key):
                 raise Refused("SubjectNotFound")
             model.close(key)
             return 204, None
 
 
-def _require_group(model: Model, space: str) -> None:
-    if not model.spaces[space].shown:
+def _require_group(model: Model, namespace: str) -> None:
+    if not model.namespaces[namespace].shown:
         raise Refused("SpaceNotFound")
 
 
-def _put(model: Model, space: str, policy: Policy | None) -> bool:
-    place = model.spaces[space]
+def _put(model: Model, namespace: str, policy: Policy | None) -> bool:
+    place = model.namespaces[namespace]
     fresh = not place.shown
-    if fresh and policy is None and space and model.policies.get((None, None)) is None:
+    if fresh and policy is None and namespace and model.policies.get((None, None)) is None:
         policy = ALLOW
     if policy is not None:
-        model.policies[space, None] = policy
+        model.policies[namespace, None] = policy
     place.made = True
     return fresh
 
 
-def _registered(model: Model, op: Op, key: Key) -> Row:
-    _require_group(model, key.space)
+def _register_draft(model: Model, op: Op, key: Key) -> Row:
+    _require_group(model, key.namespace)
     subject, draft = model.subject(key), DRAFTS[op.draft]
     if subject is None and "/" in key.name:
         raise Refused("InvalidName")
@@ -137,37 +137,40 @@ def _registered(model: Model, op: Op, key: Key) -> Row:
     if fixed := _language(model, key):
         if fixed != named:
             raise Refused("FormatMismatch")
-        draft = interpreted(draft.raw.encode(), fixed[0]) or draft
+        draft = interpret_bytes(draft.raw.encode(), fixed[0]) or draft
     media = (_AZURE_TYPES if op.what == "azure" else _TYPES)[draft.format]
-    lane = Lane(draft.format, draft.type, named[1])
-    row = same(model.live(key), lane, draft.raw.encode(), media, azure=op.what == "azure")
+    schema_kind = KindOfSchema(draft.format, draft.type, named[1])
+    row = same(model.live(key), schema_kind, draft.raw.encode(), media, azure=op.what == "azure")
     if row is not None:
         return row
-    levels = ((key.space, None), (None, None))
+    levels = ((key.namespace, None), (None, None))
     policy = None if any(model.policies.get(level) is not None for level in levels) else ALLOW
-    made = Creation(False, policy=policy, format=lane.format, variety=lane.variety)
-    return model.register(key, lane, draft.raw.encode(), made, media=media)
+    made = Creation(False, policy=policy, format=schema_kind.format, custom_format=schema_kind.custom_format)
+    return model.register(key, schema_kind, draft.raw.encode(), made, media=media)
 
 
 def _language(model: Model, key: Key) -> tuple[str, str] | None:
     live, subject = model.live(key), model.subject(key)
     if live:
-        return live[-1].lane.format, live[-1].lane.variety
+        return live[-1].schema_kind.format, live[-1].schema_kind.custom_format
     if subject is not None and subject.made.format:
-        return subject.made.format, subject.made.variety
+        return subject.made.format, subject.made.custom_format
     return None
 
 
-def same(rows: Sequence[Row], lane: Lane, data: bytes, media: str, *, azure: bool) -> Row | None:
+def same(rows: Sequence[Row], schema_kind: KindOfSchema, data: bytes, media: str, *, azure: bool) -> Row | None:
     """The oldest version of that text; of its format and content type too, where these tell documents apart."""
     for row in rows:
-        typed = (row.lane.format, row.lane.variety) == (lane.format, lane.variety) and row.media in {"", media}
+        typed = (row.schema_kind.format, row.schema_kind.custom_format) == (
+            schema_kind.format,
+            schema_kind.custom_format,
+        ) and row.media in {"", media}
         if row.schema.text == data and (azure or typed):
             return row
     return None
 
 
-def _deleted(model: Model, key: Key, number: int) -> None:
+def _delete_version(model: Model, key: Key, number: int) -> None:
     subject = model.subject(key)
     row = subject.row(number) if subject is not None else None
     if subject is None or row is None or not row.live:
@@ -197,11 +200,11 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     for azure in (False, True):
         newest = _document(model, live[-1]) if live else (404, None)
         yield Ask(Request("GET", _at(key, azure=azure)), newest, _of_document)
-        numbers = (200, [row.ordinal for row in live]) if live else (404, None)
+        numbers = (200, [row.version_number for row in live]) if live else (404, None)
         yield Ask(Request("GET", _at(key, "/versions", azure=azure)), numbers, _of_numbers)
         for row in [*(model.present(key).rows if model.subject(key) is not None else [])]:
             expected = _document(model, row) if row.live else (404, None)
-            yield Ask(Request("GET", _at(key, f"/versions/{row.ordinal}", azure=azure)), expected, _of_document)
+            yield Ask(Request("GET", _at(key, f"/versions/{row.version_number}", azure=azure)), expected, _of_document)
     yield from _named(model, key)
     if not live:
         return
@@ -216,18 +219,18 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
             yield Ask(asked, (415, None), _written)
             continue
         known = next((row for row in live if row.schema.text == draft.raw.encode()), None)
-        found = known is not None and known.lane.format == draft.format
-        told = (204, (known.ordinal, Learned(model.learned, known.uid))) if known and found else (404, None)
+        found = known is not None and known.schema_kind.format == draft.format
+        told = (204, (known.version_number, Learned(model.learned, known.uid))) if known and found else (404, None)
         yield Ask(asked, told, _written)
 
 
 def _document(model: Model, row: Row) -> Any:
-    return 200, (row.ordinal, Learned(model.learned, row.uid), row.schema.text)
+    return 200, (row.version_number, Learned(model.learned, row.uid), row.schema.text)
 
 
 def _named(model: Model, key: Key) -> Iterator[Ask]:
     """Versions by id and by URI: by id those of deleted schemas, too."""
-    past = [subject for name, subject in model.spaces[key.space].past if name == key.name]
+    past = [subject for name, subject in model.namespaces[key.namespace].past if name == key.name]
     subject = model.subject(key)
     for known in [*past[-1:], *([subject] if subject is not None else [])]:
         for row in known.rows:
@@ -235,7 +238,7 @@ def _named(model: Model, key: Key) -> Iterator[Ask]:
                 path = f"/$schemaGroups/$schemas/{model.learned[row.uid]}"
                 yield Ask(Request("GET", path), _document(model, row), _of_document)
     for row in subject.rows if subject is not None else []:
-        uri = segment(f"{_at(key, f'/versions/{row.ordinal}')}".lstrip("/"))
+        uri = segment(f"{_at(key, f'/versions/{row.version_number}')}".lstrip("/"))
         expected = _document(model, row) if row.live else (404, None)
         yield Ask(Request("GET", f"/schema?uri={uri}"), expected, _of_document)
 
@@ -254,21 +257,21 @@ def _of_numbers(reply: Reply) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What these dialects say of all groups and schemas."""
-    groups = [name or "default" for name, place in model.spaces.items() if place.shown]
+    groups = [name or "default" for name, place in model.namespaces.items() if place.shown]
     for azure in (False, True):
         path = "/$schemaGroups" if azure else "/schemagroups"
         yield Ask(Request("GET", path), (200, sorted(groups)), _of_numbers)
-        for space, place in model.spaces.items():
+        for namespace, place in model.namespaces.items():
             if not place.shown:
-                yield Ask(Request("GET", _group(space, azure)), 404, status)
+                yield Ask(Request("GET", _group(namespace, azure)), 404, status)
                 continue
             names = sorted(name for name, subject in place.subjects.items() if subject.live)
-            yield Ask(Request("GET", f"{_group(space, azure)}/schemas"), (200, names), _of_numbers)
-    for space, place in model.spaces.items():
+            yield Ask(Request("GET", f"{_group(namespace, azure)}/schemas"), (200, names), _of_numbers)
+    for namespace, place in model.namespaces.items():
         if place.shown:
-            policy = model.policies.get((space, None)) or model.policies.get((None, None))
+            policy = model.policies.get((namespace, None)) or model.policies.get((None, None))
             told = (policy.level, exact_form(policy)) if policy is not None else (None, None)
-            yield Ask(Request("GET", _group(space)), (200, told), _of_group)
+            yield Ask(Request("GET", _group(namespace)), (200, told), _of_group)
 
 
 def _of_group(reply: Reply) -> Any:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
-from tests.property.tongues import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
-from tests.property.tongues.asking import Ask, Differs, Op
-from tests.property.tongues.model import Model
-from tests.property.tongues.pool import DRAFTS, Draft
-from tests.property.tongues.things import Key
-from tests.property.tongues.world import World
+from tests.property.dialect_model import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
+from tests.property.dialect_model.exchange import Ask, Differs, Op
+from tests.property.dialect_model.model import Model
+from tests.property.dialect_model.model_types import Key
+from tests.property.dialect_model.schemas import DRAFTS, Draft
+from tests.property.dialect_model.server import Server
 
 SAMPLE = 2
 """Reads through each dialect after every operation."""
@@ -46,28 +46,28 @@ _WRITERS = [module for module in _MODULES if module is not native]
 DIALECTS: Mapping[str, Dialect] = {module.NAME: module for module in _MODULES}
 
 
-def drawn(random: Random, model: Model) -> Op:
+def draw_operation(random: Random, model: Model) -> Op:
     """An operation through any of the dialects; one subject is more popular than the others."""
     dialect = random.choice([*_MODULES, *_WRITERS])
     return dialect.draw(random, model, random.choice([*KEYS, KEYS[0], KEYS[0]]))
 
 
-async def play(world: World, op: Op, model: Model, reads: Reads) -> None:
+async def play(server: Server, op: Op, model: Model, reads: Reads) -> None:
     """Carry out an operation and compare what all dialects say of its subject. Raises `Differs`."""
-    await world.check(DIALECTS[op.door].act(model, op))
+    await server.check(DIALECTS[op.door].act(model, op))
     for dialect in DIALECTS.values():
-        for ask in reads.some(list(dialect.reads(model, Key(op.space, op.name), reads.drafts))):
-            await world.check(ask)
+        for ask in reads.some(list(dialect.reads(model, Key(op.namespace, op.name), reads.drafts))):
+            await server.check(ask)
 
 
-async def compare(world: World, model: Model, drafts: Sequence[Draft]) -> None:
+async def compare(server: Server, model: Model, drafts: Sequence[Draft]) -> None:
     """Compare everything all dialects say. Raises `Differs`."""
     for dialect in DIALECTS.values():
         for key in KEYS:
             for ask in dialect.reads(model, key, drafts):
-                await world.check(ask)
+                await server.check(ask)
         for ask in dialect.lists(model):
-            await world.check(ask)
+            await server.check(ask)
 
 
 class Reads:
@@ -85,21 +85,21 @@ class Reads:
         return self._random.sample(asks, min(len(asks), SAMPLE))
 
 
-async def walk(world: World, seed: str, steps: int) -> Model:
+async def walk(server: Server, seed: str, steps: int) -> Model:
     """A walk of so many operations from an empty registry, and what it led to. Raises `Failed`, with what was done."""
     random, model = Random(seed), Model()
     done: list[Op] = []
     reads = Reads(random)
-    await world.empty()
+    await server.empty()
     try:
         for step in range(1, steps + 1):
-            op = drawn(random, model)
+            op = draw_operation(random, model)
             done.append(op)
-            await play(world, op, model, reads)
+            await play(server, op, model, reads)
             if step % REPLAY_EVERY == 0:
-                await world.replay()
+                await server.replay()
             if step % COMPARE_EVERY == 0:
-                await compare(world, model, random.sample(DRAFTS, 3))
+                await compare(server, model, random.sample(DRAFTS, 3))
     except Differs as error:
         raise Failed(done, error) from error
     return model
@@ -113,30 +113,30 @@ class Failed(AssertionError):
         self.ops = list(ops)
 
 
-async def replayed(world: World, ops: Sequence[Op]) -> Differs | None:
+async def replay_operations(server: Server, ops: Sequence[Op]) -> Differs | None:
     """The difference those operations show, if they do."""
     model = Model()
-    await world.empty()
+    await server.empty()
     try:
         for op in ops:
-            await play(world, op, model, Reads(None))
-        await compare(world, model, DRAFTS)
-        await world.replay()
-        await compare(world, model, DRAFTS)
+            await play(server, op, model, Reads(None))
+        await compare(server, model, DRAFTS)
+        await server.replay()
+        await compare(server, model, DRAFTS)
     except Differs as error:
         return error
     return None
 
 
-async def shrunk(world: World, ops: Sequence[Op]) -> tuple[list[Op], Differs | None]:
+async def shrink_operations(server: Server, ops: Sequence[Op]) -> tuple[list[Op], Differs | None]:
     """As few of the operations as still show a difference, and which."""
-    kept, error = list(ops), await replayed(world, ops)
+    kept, error = list(ops), await replay_operations(server, ops)
     size = len(kept) // 2
     while size and error is not None:
         start = 0
         while start < len(kept):
             fewer = kept[:start] + kept[start + size :]
-            found = await replayed(world, fewer)
+            found = await replay_operations(server, fewer)
             if found is None:
                 start += size
             else:

@@ -1,11 +1,11 @@
-"""One registry, many tongues: random operations through all dialects at once, every read compared with one model.
+"""One registry, many dialects: random operations through all dialects at once, every read compared with one model.
 
-The model (`tongues/model.py`) is the one domain model of the dialects in plain objects. A schema registered through any
-dialect is visible through all others, with its numbers and its bytes; a policy set in one is enforced in all; soft
-deletion, purging and closing mean in each what they mean there; and a log folded again says the same.
+The model (`dialect_model/model.py`) is the one domain model of the dialects in plain objects. A schema registered
+through any dialect is visible through all others, with its numbers and its bytes; a policy set in one is enforced in
+all; soft deletion, purging and closing mean in each what they mean there; and a log folded again says the same.
 
-`TONGUES_SEED` walks elsewhere: the seed of a walk is printed when it fails, with as few operations as show it.
-`TONGUES_STEPS` walks further, `TONGUES_WALKS` walks more often (20 in the long form).
+`DIALECT_WALK_SEED` walks elsewhere: the seed of a walk is printed when it fails, with as few operations as show it.
+`DIALECT_WALK_STEPS` walks further, `DIALECT_WALKS` walks more often (20 in the long form).
 """
 
 from __future__ import annotations
@@ -20,22 +20,30 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.property.tongues.asking import Ask, Op, Request
-from tests.property.tongues.model import Model
-from tests.property.tongues.pool import DRAFTS, READS
-from tests.property.tongues.things import Key
-from tests.property.tongues.walk import DIALECTS, Failed, compare, drawn, replayed, shrunk, walk
-from tests.property.tongues.world import World
+from tests.property.dialect_model.exchange import Ask, Op, Request
+from tests.property.dialect_model.model import Model
+from tests.property.dialect_model.model_types import Key
+from tests.property.dialect_model.random_walk import (
+    DIALECTS,
+    Failed,
+    compare,
+    draw_operation,
+    replay_operations,
+    shrink_operations,
+    walk,
+)
+from tests.property.dialect_model.schemas import DRAFTS, READS
+from tests.property.dialect_model.server import Server
 
 from stele.apis import cncf, openschema, pravega, rocketmq, schema_repo
 from stele.core import queries
 from stele.core.commands import CompatibilityCheck
 from stele.core.policy import Policy
 
-SEED = os.environ.get("TONGUES_SEED", "one registry")
-STEPS = int(os.environ.get("TONGUES_STEPS", "500"))
+SEED = os.environ.get("DIALECT_WALK_SEED", "one registry")
+STEPS = int(os.environ.get("DIALECT_WALK_STEPS", "500"))
 """Operations of a walk: a new registry each, so that a red one is found again soon."""
-WALKS = int(os.environ.get("TONGUES_WALKS", "7"))
+WALKS = int(os.environ.get("DIALECT_WALKS", "7"))
 
 
 @pytest.fixture(scope="module")
@@ -46,38 +54,38 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture(scope="module")
-def world(runner: asyncio.Runner) -> Iterator[World]:
+def server(runner: asyncio.Runner) -> Iterator[Server]:
     """All dialects over a log in memory."""
-    made = runner.run(World.open(None))
+    made = runner.run(Server.open(None))
     yield made
     runner.run(made.close())
 
 
-async def walked(world: World, seed: str) -> None:
+async def run_walk(server: Server, seed: str) -> None:
     """A walk; one that fails is shrunk, and fails with what is left of it."""
     try:
-        await walk(world, seed, STEPS)
+        await walk(server, seed, STEPS)
     except Failed as failed:
-        ops, error = await shrunk(world, failed.ops)
+        ops, error = await shrink_operations(server, failed.ops)
         told = "\n".join(map(repr, ops if error is not None else failed.ops))
         pytest.fail(f"walk {seed!r}, {len(failed.ops)} operations; these are enough:\n{told}\n{error or failed}")
 
 
 @pytest.mark.parametrize("number", range(WALKS))
-def test_all_dialects_tell_of_one_registry(world: World, runner: asyncio.Runner, number: int) -> None:
+def test_all_dialects_tell_of_one_registry(server: Server, runner: asyncio.Runner, number: int) -> None:
     """Whatever is done through any of them, answers and reads of all of them are those of the model."""
-    runner.run(walked(world, f"{SEED} {number}"))
+    runner.run(run_walk(server, f"{SEED} {number}"))
 
 
 def test_all_dialects_tell_of_one_file(runner: asyncio.Runner, tmp_path: Path) -> None:
     """The same over SQLite, whose file is read again every now and then, and at the end by a new node."""
 
     async def play() -> None:
-        world = await World.open(tmp_path)
+        server = await Server.open(tmp_path)
         try:
-            await walked(world, f"{SEED} on disk")
+            await run_walk(server, f"{SEED} on disk")
         finally:
-            await world.close()
+            await server.close()
 
     runner.run(play())
 
@@ -87,19 +95,19 @@ def test_a_new_node_says_the_same(runner: asyncio.Runner, tmp_path: Path, snapsh
     """A node that starts on the log of another one, with or without a snapshot of it, gives every answer it gave."""
 
     async def play() -> None:
-        world = await World.open(tmp_path)
+        server = await Server.open(tmp_path)
         try:
-            model = await walk(world, f"{SEED} restarted", STEPS // 2)
-            await world.restart(snapshot=snapshot)
-            await compare(world, model, DRAFTS)
+            model = await walk(server, f"{SEED} restarted", STEPS // 2)
+            await server.restart(snapshot=snapshot)
+            await compare(server, model, DRAFTS)
         finally:
-            await world.close()
+            await server.close()
 
     runner.run(play())
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_whoever_comes_first_the_others_find_it(world: World, runner: asyncio.Runner, seed: int) -> None:
+def test_whoever_comes_first_the_others_find_it(server: Server, runner: asyncio.Runner, seed: int) -> None:
     """One schema sent through all doors at the same time is one version with one id, and everybody is told so."""
     doors = [("confluent", "register"), ("pravega", "add"), ("schema-repo", "post"), ("schema-repo", "put")]
     doors += [("openschema", "register"), ("cncf", "post")]
@@ -107,14 +115,14 @@ def test_whoever_comes_first_the_others_find_it(world: World, runner: asyncio.Ru
     Random(seed).shuffle(ops)
 
     async def play() -> None:
-        await world.empty()
+        await server.empty()
         model = Model()
-        await world.check(DIALECTS["pravega"].act(model, Op("pravega", "create", "", "a", word="/several/AllowAny")))
+        await server.check(DIALECTS["pravega"].act(model, Op("pravega", "create", "", "a", word="/several/AllowAny")))
         # The empty space is no group yet where groups have to be there first.
-        await world.check(DIALECTS["cncf"].act(model, Op("cncf", "group", "", "a")))
-        await asyncio.gather(*(world.check(ask) for ask in [DIALECTS[op.door].act(model, op) for op in ops]))
-        assert [row.ordinal for row in model.live(Key("", "a"))] == [1]
-        await compare(world, model, DRAFTS)
+        await server.check(DIALECTS["cncf"].act(model, Op("cncf", "group", "", "a")))
+        await asyncio.gather(*(server.check(ask) for ask in [DIALECTS[op.door].act(model, op) for op in ops]))
+        assert [row.version_number for row in model.live(Key("", "a"))] == [1]
+        await compare(server, model, DRAFTS)
 
     runner.run(play())
 
@@ -128,7 +136,7 @@ def test_the_walk_meets_what_it_is_about(runner: asyncio.Runner) -> None:
     for number in range(6):
         random, model = Random(f"{SEED} {number}"), Model()
         for _ in range(STEPS):
-            op = drawn(random, model)
+            op = draw_operation(random, model)
             ask = DIALECTS[op.door].act(model, op)
             done[op.door, op.what, refused(ask)] += 1
     operations = {(door, what) for door, what, _ in done}
@@ -148,7 +156,7 @@ def refused(ask: Ask) -> bool:
     return bool(ask.expected[0] >= 400)
 
 
-def test_the_pool_is_what_the_table_says(world: World, runner: asyncio.Runner) -> None:
+def test_the_pool_is_what_the_table_says(server: Server, runner: asyncio.Runner) -> None:
     """Who reads whom, by the check of schemas nobody registered; within each format."""
 
     async def check() -> None:
@@ -158,7 +166,7 @@ def test_the_pool_is_what_the_table_says(world: World, runner: asyncio.Runner) -
                     continue
                 body = {"format": reader.format, "schema": reader.raw, "against": [{"schema": writer.raw}]}
                 expected = writer.meaning in READS[reader.meaning]
-                told = (await world.answer(Request("POST", "/api/check", body))).json["compatible"]
+                told = (await server.answer(Request("POST", "/api/check", body))).json["compatible"]
                 assert told is expected, (reader.meaning, writer.meaning)
 
     runner.run(check())
@@ -223,10 +231,10 @@ def _unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-async def _failing(world: World, seed: str) -> list[Op] | None:
+async def _failing(server: Server, seed: str) -> list[Op] | None:
     """The operations of a walk that fails."""
     try:
-        await walk(world, seed, STEPS)
+        await walk(server, seed, STEPS)
     except Failed as failed:
         return failed.ops
     return None
@@ -234,22 +242,22 @@ async def _failing(world: World, seed: str) -> list[Op] | None:
 
 @pytest.mark.parametrize("plant", [_off_by_one, _lax, _printed, _undead, _unbound, _unjudged])
 def test_a_planted_fault_is_found(
-    world: World, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
+    server: Server, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     """A walk through dialects one of which is wrong fails, and what is left of it after shrinking shows the fault."""
     plant(monkeypatch)
 
     async def play() -> None:
         for number in range(4):
-            if (ops := await _failing(world, f"{SEED} {number}")) is not None:
-                assert await replayed(world, ops) is not None
+            if (ops := await _failing(server, f"{SEED} {number}")) is not None:
+                assert await replay_operations(server, ops) is not None
                 return
         pytest.fail("nobody noticed")
 
     runner.run(play())
 
 
-def test_shrinking_leaves_what_matters(world: World, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shrinking_leaves_what_matters(server: Server, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault that needs two operations is shown by two."""
     _unjudged(monkeypatch)
 
@@ -262,7 +270,7 @@ def test_shrinking_leaves_what_matters(world: World, runner: asyncio.Runner, mon
             Op("schema-repo", "post", "", "b/c", draft=0),
             Op("schema-repo", "post", "", "a", draft=6),
         ]
-        ops, error = await shrunk(world, model_free)
+        ops, error = await shrink_operations(server, model_free)
         assert error is not None
         assert [op.what for op in ops] == ["level", "post", "post"]
         assert {op.name for op in ops} == {"a"}

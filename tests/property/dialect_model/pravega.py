@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, status
-from tests.property.tongues.model import Model, Refused
-from tests.property.tongues.pool import DRAFTS, Draft, compiled, decompiled, picked
-from tests.property.tongues.things import LEVELS, Creation, Key, Lane, Policy, Row, Subject
+from tests.property.dialect_model.exchange import Ask, Op, Reply, Request, segment, status
+from tests.property.dialect_model.model import Model, Refused
+from tests.property.dialect_model.model_types import LEVELS, Creation, Key, KindOfSchema, Policy, Row, Subject
+from tests.property.dialect_model.schemas import DRAFTS, Draft, compile_draft, decompile_draft, pick_draft
 
 NAME = "pravega"
 
@@ -69,15 +69,15 @@ def _policy_out(told: Any) -> Policy:
 
 
 def _at(key: Key, path: str = "") -> str:
-    space = f"/namespace/{key.space}" if key.space else ""
-    return f"/v1{space}/groups/{segment(key.name)}{path}"
+    namespace = f"/namespace/{key.namespace}" if key.namespace else ""
+    return f"/v1{namespace}/groups/{segment(key.name)}{path}"
 
 
-def _language(lane: Lane | Creation) -> dict[str, str]:
-    name = _LANGUAGES.get(lane.format)
+def _language(schema_kind: KindOfSchema | Creation) -> dict[str, str]:
+    name = _LANGUAGES.get(schema_kind.format)
     if name is None:
-        name = lane.variety or "opaque" if lane.format else "Any"
-        return {"serializationFormat": "Custom" if lane.format else "Any", "fullTypeName": name}
+        name = schema_kind.custom_format or "opaque" if schema_kind.format else "Any"
+        return {"serializationFormat": "Custom" if schema_kind.format else "Any", "fullTypeName": name}
     return {"serializationFormat": name, "fullTypeName": name}
 
 
@@ -95,7 +95,7 @@ def draw(random: Random, model: Model, key: Key) -> Op:
     """An operation on a group."""
     subject = model.subject(key)
     rows = subject.rows if subject is not None else []
-    number = random.choice([*(row.ordinal for row in rows), 1, 99])
+    number = random.choice([*(row.version_number for row in rows), 1, 99])
     what = random.choice(_WHAT if subject is not None else [*_WHAT, *["create"] * 20])
     word = ""
     if what in {"policy", "policy if"}:
@@ -106,15 +106,15 @@ def draw(random: Random, model: Model, key: Key) -> Op:
         word = random.choice(["", "z"])
     elif what == "add":
         word = random.choice(["", "compiled", "named", "other"])
-    return Op(NAME, what, *key, picked(random, model.language(key)), number, word)
+    return Op(NAME, what, *key, pick_draft(random, model.language(key)), number, word)
 
 
 def act(model: Model, op: Op) -> Ask:
     """The request of an operation and what it must answer; the model is as after it."""
-    key = Key(op.space, op.name)
+    key = Key(op.namespace, op.name)
     request, told = _request(model, op, key)
     try:
-        return Ask(request, _done(model, op, key), told)
+        return Ask(request, _apply_operation(model, op, key), told)
     except Refused as refused:
         return Ask(request, (_REFUSALS[refused.kind], None), told)
 
@@ -122,7 +122,7 @@ def act(model: Model, op: Op) -> Ask:
 def _request(model: Model, op: Op, key: Key) -> tuple[Request, Any]:
     match op.what:
         case "add":
-            return Request("POST", _at(key, "/schemas"), _sent(*_meant(op), _given(key, op))), _json
+            return Request("POST", _at(key, "/schemas"), _encode_draft(*_meant(op), _given(key, op))), _json
         case "create":
             body = {"groupName": key.name, "groupProperties": _properties(op.word)}
             return Request("POST", _at(key).rpartition("/")[0], body), _plain
@@ -164,7 +164,7 @@ def _creation(word: str) -> Creation:
 
 def _meant(op: Op) -> tuple[Draft, bytes]:
     draft = DRAFTS[op.draft]
-    data = compiled(draft.meaning) if draft.format == "protobuf" and op.word == "compiled" else draft.raw.encode()
+    data = compile_draft(draft.meaning) if draft.format == "protobuf" and op.word == "compiled" else draft.raw.encode()
     return draft, data
 
 
@@ -176,19 +176,19 @@ def _given(key: Key, op: Op) -> str:
     return {"named": key.name, "other": "Other"}.get(op.word, "")
 
 
-def lane_of(draft: Draft, given: str = "") -> Lane:
+def kind_of(draft: Draft, given: str = "") -> KindOfSchema:
     """The lane a draft has here: a format nobody knows has a name."""
-    return Lane(draft.format, draft.type or given, _CUSTOM if draft.format == "opaque" else "")
+    return KindOfSchema(draft.format, draft.type or given, _CUSTOM if draft.format == "opaque" else "")
 
 
-def _sent(draft: Draft, data: bytes, given: str = "") -> dict[str, Any]:
-    language = _language(Lane(draft.format, "", _CUSTOM if draft.format == "opaque" else ""))
+def _encode_draft(draft: Draft, data: bytes, given: str = "") -> dict[str, Any]:
+    language = _language(KindOfSchema(draft.format, "", _CUSTOM if draft.format == "opaque" else ""))
     return {"type": draft.type or given, "serializationFormat": language, "schemaData": base64.b64encode(data).decode()}
 
 
-def same(rows: list[Row], lane: Lane, draft: Draft) -> Row | None:
+def same(rows: list[Row], schema_kind: KindOfSchema, draft: Draft) -> Row | None:
     """The oldest version that means the same, in the same lane."""
-    return next((row for row in rows if row.lane == lane and row.draft.meaning == draft.meaning), None)
+    return next((row for row in rows if row.schema_kind == schema_kind and row.draft.meaning == draft.meaning), None)
 
 
 def _comparable(policy: Policy, format_name: str) -> None:
@@ -196,7 +196,7 @@ def _comparable(policy: Policy, format_name: str) -> None:
         raise Refused("Incomparable")
 
 
-def _done(model: Model, op: Op, key: Key) -> Any:
+def _apply_operation(model: Model, op: Op, key: Key) -> Any:
     if op.what == "create":
         made = _creation(op.word)
         assert made.policy is not None
@@ -210,7 +210,7 @@ def _done(model: Model, op: Op, key: Key) -> Any:
     subject = model.present(key)
     match op.what:
         case "add":
-            return _added(model, key, subject, op)
+            return _add_schema(model, key, subject, op)
         case "delete":
             row = subject.row(op.number)
             if row is None:
@@ -234,24 +234,24 @@ def _done(model: Model, op: Op, key: Key) -> Any:
                 subject.codecs.append("z")
             return 201, None
         case _:
-            return _encoded(model, key, subject, op)
+            return _encode_version(model, key, subject, op)
 
 
-def _added(model: Model, key: Key, subject: Subject, op: Op) -> Any:
+def _add_schema(model: Model, key: Key, subject: Subject, op: Op) -> Any:
     draft, data = _meant(op)
     given = _given(key, op)
-    lane = lane_of(draft, "" if given == key.name else given)
+    schema_kind = kind_of(draft, "" if given == key.name else given)
     made = subject.made
-    if made.format and (made.format, made.variety) != (lane.format, lane.variety):
+    if made.format and (made.format, made.custom_format) != (schema_kind.format, schema_kind.custom_format):
         raise Refused("FormatMismatch")
-    row = same(subject.live, lane, draft)
+    row = same(subject.live, schema_kind, draft)
     if row is None:
-        _comparable(model.policy(key), lane.format)
-        row = model.register(key, lane, data, None)
+        _comparable(model.policy(key), schema_kind.format)
+        row = model.register(key, schema_kind, data, None)
     return 201, _info(key, row)
 
 
-def _encoded(model: Model, key: Key, subject: Subject, op: Op) -> Any:
+def _encode_version(model: Model, key: Key, subject: Subject, op: Op) -> Any:
     if op.word and op.word not in subject.codecs:
         raise Refused("CodecNotFound")
     row = subject.row(op.number)
@@ -279,27 +279,32 @@ def _json(reply: Reply) -> Any:
 
 
 def _type(key: Key, row: Row) -> str:
-    return row.lane.type or key.name
+    return row.schema_kind.type or key.name
 
 
 def _info(key: Key, row: Row) -> dict[str, Any]:
-    name = _language(row.lane)["fullTypeName"]
-    return {"type": _type(key, row), "serializationFormat": name, "version": row.number - 1, "id": row.ordinal - 1}
+    name = _language(row.schema_kind)["fullTypeName"]
+    return {
+        "type": _type(key, row),
+        "serializationFormat": name,
+        "version": row.number - 1,
+        "id": row.version_number - 1,
+    }
 
 
 def _schema(key: Key, row: Row) -> dict[str, Any]:
-    return {"type": _type(key, row), "serializationFormat": _language(row.lane), "schemaData": _data(row)}
+    return {"type": _type(key, row), "serializationFormat": _language(row.schema_kind), "schemaData": _data(row)}
 
 
 def _data(row: Row) -> Any:
     """The bytes; what came as a Protobuf source is compiled, and any compilation will do."""
-    return ("protobuf", row.draft.meaning) if row.lane.format == "protobuf" else row.schema.text
+    return ("protobuf", row.draft.meaning) if row.schema_kind.format == "protobuf" else row.schema.text
 
 
 def _read(told: Any) -> dict[str, Any]:
     data: Any = base64.b64decode(told["schemaData"])
     if told["serializationFormat"]["serializationFormat"] == "Protobuf":
-        data = ("protobuf", decompiled(data))
+        data = ("protobuf", decompile_draft(data))
     return {"type": told["type"], "serializationFormat": told["serializationFormat"], "schemaData": data}
 
 
@@ -315,7 +320,9 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
     rows = [(_schema(key, row), _info(key, row)) for row in live]
     yield Ask(Request("GET", _at(key, "/schemas/versions")), (200, rows), _of_list)
     latest = {_type(key, row): row for row in live}
-    newest = [(_schema(key, row), _info(key, row)) for row in sorted(latest.values(), key=lambda row: row.ordinal)]
+    newest = [
+        (_schema(key, row), _info(key, row)) for row in sorted(latest.values(), key=lambda row: row.version_number)
+    ]
     yield Ask(Request("GET", _at(key, "/schemas")), (200, newest), _of_list)
     history = [(_schema(key, row), _info(key, row), row.policy) for row in live]
     yield Ask(Request("GET", _at(key, "/history")), (200, history), _of_history)
@@ -328,7 +335,7 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
 def _by_number(key: Key, subject: Subject) -> Iterator[Ask]:
     for row in subject.rows:
         info, expected = _info(key, row), (200, _schema(key, row))
-        yield Ask(Request("GET", _at(key, f"/schemas/schema/{row.ordinal - 1}")), expected, _of_schema)
+        yield Ask(Request("GET", _at(key, f"/schemas/schema/{row.version_number - 1}")), expected, _of_schema)
         place = f"{segment(info['serializationFormat'])}/type/{segment(info['type'])}/versions/{info['version']}"
         yield Ask(Request("GET", _at(key, f"/schemas/format/{place}")), expected, _of_schema)
     yield Ask(Request("GET", _at(key, f"/schemas/schema/{subject.high}")), (404, None), _of_schema)
@@ -340,19 +347,19 @@ def _by_number(key: Key, subject: Subject) -> Iterator[Ask]:
 
 
 def _content(model: Model, key: Key, subject: Subject, draft: Draft) -> Iterator[Ask]:
-    lane, made = lane_of(draft), subject.made
-    row = same(subject.live, lane, draft)
+    schema_kind, made = kind_of(draft), subject.made
+    row = same(subject.live, schema_kind, draft)
     found = (200, _info(key, row)) if row is not None else (404, None)
-    sent = _sent(draft, draft.raw.encode())
+    sent = _encode_draft(draft, draft.raw.encode())
     yield Ask(Request("POST", _at(key, "/schemas/versions/find"), sent), found, _json)
     expected: Any
-    if made.format and (made.format, made.variety) != (lane.format, lane.variety):
+    if made.format and (made.format, made.custom_format) != (schema_kind.format, schema_kind.custom_format):
         expected = (417, None)
     else:
         try:
             if row is None:
-                _comparable(model.policy(key), lane.format)
-            valid = row is not None or model.accepts(key, lane, draft.meaning, model.policy(key))
+                _comparable(model.policy(key), schema_kind.format)
+            valid = row is not None or model.accepts(key, schema_kind, draft.meaning, model.policy(key))
             expected = (200, {"valid": valid})
         except Refused as refused:
             expected = (_REFUSALS[refused.kind], None)
@@ -362,17 +369,17 @@ def _content(model: Model, key: Key, subject: Subject, draft: Draft) -> Iterator
 def _shown(model: Model, key: Key, subject: Subject) -> Any:
     several = subject.made.scope == "lane"
     if subject.made.scope == "subject":
-        several = len({row.lane.type for row in subject.rows}) > 1
+        several = len({row.schema_kind.type for row in subject.rows}) > 1
     return _language(subject.made), model.policy(key), several, subject.labels
 
 
-def _group_told(told: Any) -> Any:
+def _read_group(told: Any) -> Any:
     policy = _policy_out(told["compatibility"])
     return told["serializationFormat"], policy, told["allowMultipleTypes"], told["properties"]
 
 
 def _of_group(reply: Reply) -> Any:
-    return reply.status, _group_told(reply.json)
+    return reply.status, _read_group(reply.json)
 
 
 def _of_list(reply: Reply) -> Any:
@@ -403,19 +410,19 @@ def _of_encoding(reply: Reply) -> Any:
 
 def lists(model: Model) -> Iterator[Ask]:
     """What this dialect says of all groups."""
-    for space in model.spaces:
-        keys = [key for key in model.names() if key.space == space]
+    for namespace in model.namespaces:
+        keys = [key for key in model.names() if key.namespace == namespace]
         groups = [(key.name, _shown(model, key, model.present(key))) for key in keys]
-        yield Ask(Request("GET", _at(Key(space, "x")).removesuffix("/x")), (200, groups), _of_groups)
+        yield Ask(Request("GET", _at(Key(namespace, "x")).removesuffix("/x")), (200, groups), _of_groups)
         for draft in DRAFTS[::5]:
             found = {
                 key.name: _info(key, row)
                 for key in keys
-                if (row := same(model.live(key), lane_of(draft), draft)) is not None
+                if (row := same(model.live(key), kind_of(draft), draft)) is not None
             }
-            path = _at(Key(space, "x")).removesuffix("/groups/x") + "/schemas/addedTo"
-            yield Ask(Request("POST", path, _sent(draft, draft.raw.encode())), (200, {"groups": found}), _json)
+            path = _at(Key(namespace, "x")).removesuffix("/groups/x") + "/schemas/addedTo"
+            yield Ask(Request("POST", path, _encode_draft(draft, draft.raw.encode())), (200, {"groups": found}), _json)
 
 
 def _of_groups(reply: Reply) -> Any:
-    return reply.status, [(name, _group_told(told)) for name, told in reply.json["groups"].items()]
+    return reply.status, [(name, _read_group(told)) for name, told in reply.json["groups"].items()]
