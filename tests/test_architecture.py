@@ -100,6 +100,74 @@ def test_dialects_do_not_import_each_other() -> None:
                 assert pieces[2] in {parts[0], "http"}, f"{path}:{line} imports {name}"
 
 
+DIALECT_SHAPE = frozenset(
+    {"__init__", "app", "options", "params", "models", "errors", "translate", "operations", "routes"}
+)
+"""Modules and folders a dialect may have, in every dialect with the same meaning."""
+
+DIALECT_EXTRAS = {
+    "confluent": {
+        "associations": "bindings as this API's associations: checks of requests, and what they make",
+        "compatibility_messages": "findings in the wording that clients take apart",
+        "exporters": "definitions of exporters as they are stored and changed",
+        "guid": "names of schemas that depend on their content alone",
+        "keys": "keys of the DEK registry as they are stored and changed",
+        "lists": "what the lists of this API hold, in their order",
+        "names": "contexts, qualified subjects, versions and flags in paths and queries",
+        "reserved_metadata": "the reserved properties of a schema's metadata",
+        "response_cache": "prebuilt answers to the most frequent read",
+        "tags": "tags of schema entities, which are part of the metadata",
+    },
+    "cncf": {
+        "formats": "names of formats and content types of documents",
+        "responses": "responses with a document, and the headers that describe its version",
+        "subscription_store": "validation and storage of subscriptions",
+        "uris": "URIs of versions, and what they mean",
+    },
+    "native": {},
+    "openschema": {
+        "consistency": "checks that registered versions agree with a policy before it is set",
+        "tenancy": "tenants and namespaces, and the core's namespaces",
+    },
+    "pravega": {"access": "resources and permissions of the authorization hook"},
+    "rocketmq": {},
+    "schema_repo": {
+        "ids": "strategies that give schemas their ids",
+        "renderings": "answers in each of the media types",
+    },
+}
+"""Modules only one dialect has, each with what it holds."""
+
+
+def test_dialects_have_one_shape() -> None:
+    """Whoever knows one dialect finds the file in every other."""
+    folders = [path for path in (SOURCE / "apis").iterdir() if (path / "__init__.py").exists() and path.name != "http"]
+    assert {folder.name for folder in folders} == set(DIALECT_EXTRAS)
+    for folder in folders:
+        names = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+        strange = names - DIALECT_SHAPE - set(DIALECT_EXTRAS[folder.name])
+        assert not strange, f"{folder.name}: {strange} are no part of the shape of a dialect"
+        missing = {"app", "errors", "routes"} - names
+        assert not missing, f"{folder.name} lacks {missing}"
+        unused = set(DIALECT_EXTRAS[folder.name]) - names
+        assert not unused, f"{folder.name} has no {unused} any more"
+
+
+def test_endpoints_begin_with_their_route() -> None:
+    """The first line of an endpoint is a comment with its route."""
+    wrong = []
+    methods = ("# GET", "# POST", "# PUT", "# DELETE", "# PATCH", "# OPTIONS")
+    for path in (SOURCE / "apis").rglob("routes/*.py"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in ast.walk(ast.parse("\n".join(lines))):
+            names = {getattr(getattr(row, "func", None), "id", "") for row in getattr(node, "decorator_list", ())}
+            if isinstance(node, ast.AsyncFunctionDef) and names & {"get", "post", "put", "delete", "patch", "route"}:
+                head = lines[node.lineno : node.body[0].lineno]
+                if not any(line.strip().startswith(methods) for line in head):
+                    wrong.append(f"{path.relative_to(SOURCE)}: {node.name}")
+    assert not wrong, f"say the route in a comment first: {wrong}"
+
+
 def test_core_has_no_dialect_words() -> None:
     """The names of the systems whose dialects are spoken are no identifiers and no values in the core."""
     dialects = (

@@ -16,25 +16,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "stele"
 PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
     "apis": frozenset(
         {
-            "asked",
-            "associated",
-            "changed",
-            "checked",
-            "configured",
-            "created",
-            "decided",
-            "extended",
-            "hinted",
             "labelled",
-            "numbered",
-            "qualified",
-            "removed",
-            "rendered",
-            "settled",
-            "shown",
-            "turned",
-            "unwrapped",
-            "updated",
         }
     ),
     "cli": frozenset(
@@ -82,14 +64,11 @@ SHARED_ON_PURPOSE: Final[dict[str, str]] = {
 SHARED_CLASSES_LEFT: Final = frozenset(
     {
         "CensusRecord",
-        "Dek",
         "Draft",
         "Failure",
         "JournalEntry",
         "JournalPage",
-        "Kek",
         "Mode",
-        "Prefix",
         "Problem",
         "Registry",
         "Report",
@@ -100,7 +79,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Scope",
         "Settings",
         "Slot",
-        "Stored",
         "Verdict",
     }
 )

@@ -20,8 +20,8 @@ from litestar.routes import HTTPRoute
 
 from stele.apis.cncf.errors import AZURE_CODES
 from stele.apis.cncf.errors import STATUSES as CNCF_STATUSES
-from stele.apis.confluent.errors import FAULTS as CONFLUENT_FAULTS
-from stele.apis.native.errors import STATUSES as NATIVE_STATUSES
+from stele.apis.confluent.errors import ERROR_TABLE as CONFLUENT_FAULTS
+from stele.apis.native.errors import ERROR_TABLE as NATIVE_STATUSES
 from stele.apis.openschema.errors import CODES as OPENSCHEMA_CODES
 from stele.apis.pravega.errors import REPLIES as PRAVEGA_REPLIES
 from stele.apis.rocketmq.errors import NUMBERS as ROCKETMQ_NUMBERS

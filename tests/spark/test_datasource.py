@@ -22,7 +22,7 @@ TEXTS = [f'{{"type":"record","name":"R","fields":[{{"name":"f{n}","type":"int","
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[str]:
-    """A server with a history: two versions of a, b in a space, c deleted, d purged; and the source registered."""
+    """A server with a history: two versions of a, b in a namespace, c deleted, d purged; and the source registered."""
     add_source(spark)
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("server")) as server:
         with SchemaRegistryClient(server.url) as client:
@@ -53,7 +53,7 @@ def seq(url: str, kind: str, subject: str) -> int:
 
 def test_subjects_now_and_then(spark: SparkSession, url: str) -> None:
     """Each subject with its newest live version; as of a number before, those that went are there and live."""
-    columns = ("space", "subject", "versions", "latest_version", "latest_schema_id", "deleted")
+    columns = ("namespace", "subject", "versions", "latest_version", "latest_schema_id", "deleted")
     found = rows(table(spark, url, "subjects").select(*columns))
     assert found == [("", "a", 2, 2, 2, False), ("", "c", 0, None, None, True), ("team", "b", 1, 1, 1, False)]
     then = table(spark, url, "subjects", asOf=seq(url, "registered", "d"))
@@ -77,7 +77,7 @@ def test_versions_with_texts(spark: SparkSession, url: str) -> None:
 def test_filters_reach_the_registry(spark: SparkSession, url: str) -> None:
     """Filters give the rows they would give above the source, and Spark leaves those the source takes to it."""
     versions = table(spark, url, "versions")
-    for condition in ("subject = 'a' AND space = ''", "schema_id = 1", "subject IN ('b', 'c') AND version = 1"):
+    for condition in ("subject = 'a' AND namespace = ''", "schema_id = 1", "subject IN ('b', 'c') AND version = 1"):
         whole = rows(spark.createDataFrame(versions.collect(), versions.schema).where(condition).drop("references"))
         assert rows(versions.where(condition).drop("references")) == whole
         assert whole, condition
@@ -97,7 +97,7 @@ def test_the_journal_says_who_and_what(spark: SparkSession, url: str) -> None:
     journal = table(spark, url, "journal")
     found = [tuple(row) for row in journal.orderBy("seq", "part").select("kind", "subject", "via").collect() if row[1]]
     assert found[:2] == [("subject_created", "a", "confluent"), ("registered", "a", "confluent")]
-    assert found[-2:] == [("retired", "d", "confluent"), ("purged", "d", "confluent")]
+    assert found[-2:] == [("soft_deleted", "d", "confluent"), ("purged", "d", "confluent")]
     assert {row[0] for row in journal.selectExpr("get_json_object(details, '$.format')").distinct().collect()} == {
         "avro",
         None,
@@ -161,7 +161,7 @@ def test_usage_is_what_censuses_recorded(spark: SparkSession, url: str) -> None:
     """A row for each version seen at a place, with times; filters give the rows they would give above the source."""
     seen = (
         VersionUsage("a", 1, 1, 7, bytes=70, first_seen=1_000, last_seen=86_400_000),
-        VersionUsage("b", 1, 1, 3, space="team"),
+        VersionUsage("b", 1, 1, 3, namespace="team"),
     )
     with SchemaRegistryClient(url) as client:
         client.record_usage("table shop.orders", CensusRecord(5_000, records=11, seen=seen))
@@ -173,9 +173,9 @@ def test_usage_is_what_censuses_recorded(spark: SparkSession, url: str) -> None:
     utc = [moment.timestamp() * 1000 for moment in (first.first_seen, first.last_seen, first.counted_at)]
     assert (first.version, first.schema_id, first.records, first.bytes, first.whole) == (1, 1, 7, 70, True)
     assert utc == [1_000, 86_400_000, 5_000]
-    narrow = usage.select("place", "space", "subject", "schema_id", "whole", "first_seen")
+    narrow = usage.select("place", "namespace", "subject", "schema_id", "whole", "first_seen")
     assert [tuple(row)[:5] for row in narrow.where("schema_id = 2").collect()] == [("lake/orders", "", "a", 2, False)]
-    assert [tuple(row) for row in narrow.where("space = 'team'").collect()] == [
+    assert [tuple(row) for row in narrow.where("namespace = 'team'").collect()] == [
         ("table shop.orders", "team", "b", 1, True, None)
     ]
     assert narrow.where("subject IN ('a', 'nobody')").count() == 2
@@ -192,13 +192,13 @@ def test_subjects_with_their_columns(spark: SparkSession, url: str) -> None:
         client.register(":.more:inner", Schema(inner))
         client.register(":.more:outer", Schema(outer, references=(SchemaReference("n.In", "inner", 1),)))
         client.register(":.more:shape", Schema('{"type": "object"}', "JSON"))
-    found = {(row.space, row.subject): row for row in subject_tables(spark, url).collect()}
+    found = {(row.namespace, row.subject): row for row in subject_tables(spark, url).collect()}
     assert ("", "c") not in found, "it is deleted"
     assert (found["", "a"].version, found["", "a"].spark_schema) == (2, "f1 INT NOT NULL")
     assert found["more", "outer"].spark_schema == "in STRUCT<x: BIGINT NOT NULL> NOT NULL"
-    only = subject_tables(spark, url, space="more", subject="inner").collect()
+    only = subject_tables(spark, url, namespace="more", subject="inner").collect()
     assert [(row.subject, row.format, row.note) for row in only] == [("inner", "avro", "")]
-    alone = subject_tables(spark, url, space="more", subject="outer").collect()[0]
+    alone = subject_tables(spark, url, namespace="more", subject="outer").collect()[0]
     assert (alone.spark_schema, "not at hand" in alone.note) == (None, True)
 
 
@@ -212,7 +212,7 @@ add_source(spark)
 def table(reader, name):
     return reader.format("stele").options(registry={url!r}, table=name).load()
 print([tuple(row) for row in table(spark.read, "versions").where("subject = 'a'").select("version").collect()])
-print(table(spark.read, "usage").where("space = ''").select("place").distinct().count())
+print(table(spark.read, "usage").where("namespace = ''").select("place").distinct().count())
 print([row.spark_schema for row in subject_tables(spark, {url!r}, subject="a").collect()])
 stream = table(spark.readStream, "journal").writeStream.format("parquet").trigger(availableNow=True)
 query = stream.option("path", {folder!r} + "/out").option("checkpointLocation", {folder!r} + "/c").start()

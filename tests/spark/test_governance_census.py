@@ -207,7 +207,7 @@ class TestCommand:
             (place,) = client.usage()
             assert (place.place, place.whole, place.records) == ("topic orders", False, 5)
             (seen,) = place.seen
-            assert (seen.space, seen.subject, seen.version, seen.schema_id) == ("shop", SUBJECT, 1, number)
+            assert (seen.namespace, seen.subject, seen.version, seen.schema_id) == ("shop", SUBJECT, 1, number)
             assert (seen.records, seen.first_seen, seen.last_seen) == (4, START, START + 3 * DAY)
             assert CliRunner().invoke(app, [*given, "--record"]).exit_code == 0
             assert [it.place for it in client.usage()] == [str(tmp_path / "records.parquet"), "topic orders"]

@@ -1,4 +1,4 @@
-"""`stele policy`: what a new schema must satisfy in a subject, a space or the whole registry, exactly."""
+"""`stele policy`: what a new schema must satisfy in a subject, a namespace or the whole registry, exactly."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from stele.errors import InvalidRequest
 from stele.service.policies import PolicyAnswer, PolicyChange
 
 app = typer.Typer(
-    help="What a new schema must satisfy in a subject, a space or the whole registry, exactly.", no_args_is_help=True
+    help="What a new schema must satisfy in a subject, a namespace or the whole registry, exactly.",
+    no_args_is_help=True,
 )
 
 Name = Annotated[
     str,
-    typer.Argument(metavar="[NAME]", help="subject, :.space:subject, or :.space: for a space; else the registry."),
+    typer.Argument(metavar="[NAME]", help="subject, :.namespace:subject, or :.namespace: alone; else the registry."),
 ]
 
 _answer = json_decoder(PolicyAnswer)

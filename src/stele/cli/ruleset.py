@@ -77,7 +77,7 @@ def report(
 
 
 def _print_row(row: ImpactRow) -> None:
-    name = f":.{row.space}:{row.subject}" if row.space else row.subject
+    name = f":.{row.namespace}:{row.subject}" if row.namespace else row.subject
     typer.echo(
         f"{name} version {row.version}, {row.direction.value} against {row.against}: {row.now} by {row.ruleset_now}, "
         f"{row.then} by {row.ruleset_then}"

@@ -22,9 +22,9 @@ class JournalEntry(msgspec.Struct, frozen=True):
     at       milliseconds since 1970 UTC
     actor    who asked for it, '' for nobody in particular
     via      the API it came through
-    kind     what happened: `registered`, `retired`, `purge_events`, `subject_created`, `settings_changed` …
-    space    '' is the default one; None where the change is one of the whole registry
-    gid      id of the schema in its space
+    kind     what happened: `registered`, `soft_deleted`, `purged`, `subject_created`, `settings_changed` …
+    namespace    '' is the default one; None where the change is one of the whole registry
+    schema_id      id of the schema in its namespace
     details  what else there is to say, by kind
     """
 
@@ -34,10 +34,10 @@ class JournalEntry(msgspec.Struct, frozen=True):
     actor: str = ""
     via: str = ""
     kind: str = ""
-    space: str | None = None
+    namespace: str | None = None
     subject: str | None = None
     version: int | None = None
-    gid: int | None = None
+    schema_id: int | None = None
     details: dict[str, Any] = {}
 
 
@@ -65,14 +65,14 @@ _texts = json_decoder(_Texts)
 
 
 def journal(
-    after: int = 0, *, limit: int = 1000, space: str | None = None, subject: str | None = None
+    after: int = 0, *, limit: int = 1000, namespace: str | None = None, subject: str | None = None
 ) -> Request[JournalPage]:
-    # GET /api/journal?after&limit&space&subject
+    # GET /api/journal?after&limit&namespace&subject
     """What changed behind a sequence number; limit counts records looked through, 0 only asks where the journal ends.
 
-    space ('' is the default one) and subject choose changes. Everything durable before the call is in the journal.
+    namespace ('' is the default one) and subject choose changes. Everything durable before the call is in the journal.
     """
-    parameters = build_query({"after": after, "limit": limit, "space": space, "subject": subject})
+    parameters = build_query({"after": after, "limit": limit, "namespace": namespace, "subject": subject})
     return Request("GET", "/api/journal", _page, parameters, subject=subject or "")
 
 

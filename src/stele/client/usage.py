@@ -16,8 +16,8 @@ MOST_PLACES = 100
 class VersionUsage(msgspec.Struct, frozen=True):
     """The records of one version at a place.
 
-    space        of the subject, '' for the default one
-    schema_id    id of the version's schema in its space
+    namespace        of the subject, '' for the default one
+    schema_id    id of the version's schema in its namespace
     bytes        of the records with their frames
     first_seen, last_seen   when the oldest and the newest were written, milliseconds since 1970 UTC; None: not known
     """
@@ -26,7 +26,7 @@ class VersionUsage(msgspec.Struct, frozen=True):
     version: int
     schema_id: int
     records: int
-    space: str = ""
+    namespace: str = ""
     bytes: int = 0
     first_seen: int | None = None
     last_seen: int | None = None
@@ -82,13 +82,13 @@ _place = json_decoder(LocationUsage)
 _outlook = json_decoder(DeletionPreview)
 
 
-def usage(*, space: str | None = None, subject: str | None = None) -> Workflow[list[LocationUsage]]:
-    # GET /api/usage?after&limit&space&subject
-    """The last census of every place, by name; of a space or a subject, the places that hold its records."""
+def usage(*, namespace: str | None = None, subject: str | None = None) -> Workflow[list[LocationUsage]]:
+    # GET /api/usage?after&limit&namespace&subject
+    """The last census of every place, by name; of a namespace or a subject, the places that hold its records."""
     found: list[LocationUsage] = []
     after: str | None = None
     while True:
-        parameters = build_query({"after": after, "limit": MOST_PLACES, "space": space, "subject": subject})
+        parameters = build_query({"after": after, "limit": MOST_PLACES, "namespace": namespace, "subject": subject})
         answer = yield Request("GET", "/api/usage", _page, parameters, subject=subject or "")
         found += answer.places
         if answer.next is None:

@@ -53,13 +53,15 @@ def _confluent_options(settings: ServerSettings) -> confluent.ConfluentOptions:
 
 
 def _schema_repo_options(settings: ServerSettings) -> schema_repo.SchemaRepoOptions:
-    return schema_repo.SchemaRepoOptions(
+    options = schema_repo.SchemaRepoOptions(
         ids=settings.schema_repo_ids,
         default_validators=schema_repo.split_words(settings.schema_repo_validators),
         models=schema_repo.parse_models(settings.schema_repo_models),
         read_only=settings.schema_repo_read_only,
         max_request_bytes=settings.max_request_bytes,
     )
+    schema_repo.check_options(options)  # At the start: the application is built only when it is first needed.
+    return options
 
 
 def _cncf_options(settings: ServerSettings) -> cncf.CncfOptions:
@@ -144,7 +146,7 @@ def build_dispatcher(registry: Registry, settings: ServerSettings, metrics: Metr
         {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
         apps[DIALECTS[0].name],
         metrics,
-        hot=confluent.HotSchemas(registry, _confluent_options(settings)).get,
+        hot=confluent.SchemaResponseCache(registry, _confluent_options(settings)).get,
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},

@@ -33,9 +33,9 @@ class JournalEntry(msgspec.Struct, frozen=True):
     at       milliseconds since 1970 UTC
     actor    who asked for it, '' for nobody in particular
     via      the API it came through
-    kind     what happened: `registered`, `retired`, `purge_events`, `subject_created`, `settings_changed` …
-    space    '' is the default one; null where the change is one of the whole registry
-    gid      id of the schema in its space
+    kind     what happened: `registered`, `soft_deleted`, `purged`, `subject_created`, `settings_changed` …
+    namespace    '' is the default one; null where the change is one of the whole registry
+    schema_id      id of the schema in its namespace
     details  what else there is to say, by kind
     """
 
@@ -45,10 +45,10 @@ class JournalEntry(msgspec.Struct, frozen=True):
     actor: str
     via: str
     kind: str
-    space: str | None = None
+    namespace: str | None = None
     subject: str | None = None
     version: int | None = None
-    gid: int | None = None
+    schema_id: int | None = None
     details: dict[str, Any] = {}
 
 
@@ -76,9 +76,9 @@ class TextsAnswer(msgspec.Struct, frozen=True):
 
 
 async def read_page(
-    registry: Registry, after: int, limit: int, space: str | None = None, subject: str | None = None
+    registry: Registry, after: int, limit: int, namespace: str | None = None, subject: str | None = None
 ) -> JournalPage:
-    """The changes of at most limit records behind `after`, of a space or of subjects of that name only.
+    """The changes of at most limit records behind `after`, of a namespace or of subjects of that name only.
 
     Everything that was durable when this was called is in the journal: `end` is a barrier. A limit of 0 asks for no
     more than that. Raises `StoreError`.
@@ -92,7 +92,7 @@ async def read_page(
     wanted = [
         entry
         for entry in entries
-        if (space is None or entry.space == space) and (subject is None or entry.subject == subject)
+        if (namespace is None or entry.namespace == namespace) and (subject is None or entry.subject == subject)
     ]
     return JournalPage(wanted, records[-1][0] if records else after, end)
 
@@ -126,10 +126,10 @@ def _text_entry(sha: bytes, text: bytes) -> SchemaText:
 
 class _Row(msgspec.Struct, frozen=True):
     kind: str
-    space: str | None = None
+    namespace: str | None = None
     subject: str | None = None
     version: int | None = None
-    gid: int | None = None
+    schema_id: int | None = None
     details: dict[str, Any] = {}
 
 
@@ -177,14 +177,14 @@ def _registration_rows(event: ev.VersionRegistered) -> Iterator[_Row]:
     )
     yield _Row("registered", event.key.namespace, event.key.name, event.version_number, event.schema_id, details)
     gone = sorted(set(event.replaces) - {event.version_number})
-    space, name = event.key
-    yield from (_Row("purged", space, name, ordinal, details={"by": event.version_number}) for ordinal in gone)
+    namespace, name = event.key
+    yield from (_Row("purged", namespace, name, ordinal, details={"by": event.version_number}) for ordinal in gone)
 
 
 def _reference_details(reference: Reference) -> dict[str, Any]:
     return {
         "name": reference.name,
-        "space": reference.namespace,
+        "namespace": reference.namespace,
         "subject": reference.subject,
         "version": reference.version_number,
     }
@@ -220,13 +220,15 @@ def _binding_added_rows(event: ev.BindingAdded) -> Iterator[_Row]:
     binding = event.binding
     names = ("cluster", "resource_type", "resource", "role", "lifecycle")
     details = _without_empty(**{name: getattr(binding, name) for name in names})
-    yield _Row("bound", binding.subject.namespace, binding.subject.name, binding.version_number, details=details)
+    yield _Row(
+        "binding_added", binding.subject.namespace, binding.subject.name, binding.version_number, details=details
+    )
 
 
 def _binding_removed_rows(event: ev.BindingRemoved) -> Iterator[_Row]:
     cluster, resource_type, resource, role = event.key
     details = _without_empty(cluster=cluster, resource_type=resource_type, resource=resource, role=role)
-    yield _Row("unbound", details=details)
+    yield _Row("binding_removed", details=details)
 
 
 def _item_rows(event: ev.ItemsChanged) -> Iterator[_Row]:
@@ -246,14 +248,14 @@ def _ruleset_rows(event: ev.RulesetAdopted) -> Iterator[_Row]:
 
 
 _ROWS: Final[dict[type, Callable[[Any], Iterator[_Row]]]] = {
-    ev.NamespaceCreated: _namespace_rows("space_created"),
-    ev.NamespaceChanged: _namespace_rows("space_changed"),
-    ev.NamespaceDeleted: _namespace_rows("space_deleted"),
+    ev.NamespaceCreated: _namespace_rows("namespace_created"),
+    ev.NamespaceChanged: _namespace_rows("namespace_changed"),
+    ev.NamespaceDeleted: _namespace_rows("namespace_deleted"),
     ev.SubjectCreated: _subject_rows("subject_created", "incarnation", "format"),
     ev.SubjectChanged: _subject_rows("subject_changed", "default_version"),
     ev.IncarnationEnded: _subject_rows("subject_closed"),
     ev.VersionRegistered: _registration_rows,
-    ev.VersionsSoftDeleted: _version_rows("retired"),
+    ev.VersionsSoftDeleted: _version_rows("soft_deleted"),
     ev.VersionsPurged: _version_rows("purged"),
     ev.SettingsChanged: _settings_rows,
     ev.ModeChanged: _mode_rows,

@@ -1,4 +1,4 @@
-"""The policy of a subject, a space or the whole registry: what is in force there, why, and setting it exactly.
+"""The policy of a subject, a namespace or the whole registry: what is in force there, why, and setting it exactly.
 
 Every API sets policies in its own words; here they are in the words of none (`core.policy_form`).
 """
@@ -29,7 +29,7 @@ _QUALIFIED = ":."
 _UNREADABLE = "\ufffd"
 """Stands for bytes that are no UTF-8: different ones would become one name."""
 
-PolicySource = Literal["subject", "creation", "space", "registry", "default"]
+PolicySource = Literal["subject", "creation", "namespace", "registry", "default"]
 RulesetName = Annotated[str, Meta(min_length=1, description="NAME, or NAME@VERSION to hold it at that version")]
 
 
@@ -43,17 +43,17 @@ class OwnPolicy(msgspec.Struct, frozen=True):
 class PolicyAnswer(msgspec.Struct, frozen=True):
     """The policy in force at a level.
 
-    space, subject  the level; both null: the registry, subject null: a space ('' is the default one)
+    namespace, subject  the level; both null: the registry, subject null: a namespace ('' is the default one)
     policy          what is in force
     name            its common name, null when no common name means exactly this
     nearest         its common name, or that of the nearest stricter policy
-    source          who set it: a level, at `creation_event` the API the subject was made through, or nobody (`default`)
+    source          who set it: a level, at `creation` the API the subject was made through, or nobody (`default`)
     ruleset         the ruleset preferred there, null: each format's own
     rulesets        what schemas of a format are judged by there: full name by format
     own             what is set at this level
     """
 
-    space: str | None
+    namespace: str | None
     subject: str | None
     policy: PolicyJson
     name: str | None
@@ -76,21 +76,21 @@ class PolicyChange(msgspec.Struct, frozen=True):
 
 
 def parse_level_name(name: str) -> SettingsLevel:
-    """The level of a name: `orders-value`, `:.space:orders-value`, `:.space:` for a space, '' for the registry.
+    """The level of a name: `subject`, `:.namespace:subject`, `:.namespace:` for a namespace, '' for the registry.
 
     Raises `InvalidName`.
     """
     if not name:
         return REGISTRY_LEVEL
-    space, subject = "", name
+    namespace, subject = "", name
     if name.startswith(_QUALIFIED):
-        space, colon, subject = name.removeprefix(_QUALIFIED).partition(":")
+        namespace, colon, subject = name.removeprefix(_QUALIFIED).partition(":")
         if not colon:
-            raise InvalidName(name, "names no level: write subject, :.space:subject or :.space:")
-    for part in (space, subject):
+            raise InvalidName(name, "names no level: write subject, :.namespace:subject or :.namespace:")
+    for part in (namespace, subject):
         if _UNREADABLE in check_name(part):
             raise InvalidName(name, "is no Unicode text")
-    return SettingsLevel(space, subject or None)
+    return SettingsLevel(namespace, subject or None)
 
 
 async def get_policy(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
@@ -100,7 +100,7 @@ async def get_policy(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
     source, policy = _effective_policy(state, level)
     own = state.settings_at(level) or Settings()
     return PolicyAnswer(
-        space=level.namespace,
+        namespace=level.namespace,
         subject=level.subject,
         policy=PolicyJson.from_policy(policy),
         name=policy.exact_name,
@@ -132,7 +132,9 @@ def _effective_policy(state: State, level: SettingsLevel) -> tuple[PolicySource,
     """Where a level's policy comes from, and what it is: see `queries.policy_for`."""
     own = state.settings_at(level)
     if own is not None and own.policy is not None:
-        return ("registry" if level.namespace is None else "space" if level.subject is None else "subject"), own.policy
+        return (
+            "registry" if level.namespace is None else "namespace" if level.subject is None else "subject"
+        ), own.policy
     if level.namespace is None:
         return "default", BACKWARD
     if level.subject is None:

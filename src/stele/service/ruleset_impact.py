@@ -46,7 +46,7 @@ _FINDINGS = 20
 class ComparedVersions(msgspec.Struct, frozen=True):
     """The last pair a page looked at."""
 
-    space: str
+    namespace: str
     subject: str
     version: int
     against: int
@@ -59,7 +59,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
     ruleset     the other ruleset: full name, or a bare one for its newest version; '' takes the newest of every name
     everywhere  False: as if the ruleset were taken over, which concerns the subjects that are judged by its name;
                 True: as if every subject of the format were judged by it
-    space       one space, None for all
+    namespace       one namespace, None for all
     limit       rows after which a page ends
     after       where the last page ended
     """
@@ -67,7 +67,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
     format: str = ""
     ruleset: str = ""
     everywhere: bool = False
-    space: str | None = None
+    namespace: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
     after: ComparedVersions | None = None
 
@@ -80,7 +80,7 @@ class ImpactRow(msgspec.Struct, frozen=True):
     those against the pair under whichever of the two finds it wanting, the other ruleset's if both do.
     """
 
-    space: str
+    namespace: str
     subject: str
     version: int
     against: int
@@ -93,7 +93,7 @@ class ImpactRow(msgspec.Struct, frozen=True):
 
 
 class ReportPage(msgspec.Struct, frozen=True):
-    """Rows in the order of space, subject, version; compared counts the pairs looked at; next None is the end."""
+    """Rows in the order of namespace, subject, version; compared counts the pairs looked at; next None is the end."""
 
     rows: tuple[ImpactRow, ...]
     compared: int
@@ -169,15 +169,15 @@ def _make_plan(request: ReportRequest) -> _Plan:
 
 def _list_subjects(state: State, request: ReportRequest) -> list[SubjectKey]:
     """Subjects from where the last page ended, sorted."""
-    spaces = [request.space] if request.space is not None else list(state.namespaces)
+    namespaces = [request.namespace] if request.namespace is not None else list(state.namespaces)
     keys = sorted(
-        SubjectKey(name, subject) for name in spaces if (s := state.find_namespace(name)) for subject in s.subjects
+        SubjectKey(name, subject) for name in namespaces if (s := state.find_namespace(name)) for subject in s.subjects
     )
     return keys if request.after is None else keys[bisect_left(keys, _sort_key(request.after)) :]
 
 
 def _sort_key(place: ComparedVersions) -> SubjectKey:
-    return SubjectKey(place.space, place.subject)
+    return SubjectKey(place.namespace, place.subject)
 
 
 def _list_pairs(state: State, plan: _Plan, key: SubjectKey, after: ComparedVersions | None) -> Iterator[_Pair]:
@@ -241,7 +241,7 @@ def _compare_direction(schemas: SchemaParser, pair: _Pair, direction: Direction)
         return None
     shown = after or before
     return ImpactRow(
-        space=pair.place.space,
+        namespace=pair.place.namespace,
         subject=pair.place.subject,
         version=pair.place.version,
         against=pair.place.against,

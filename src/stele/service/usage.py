@@ -36,8 +36,8 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 class VersionUsage(msgspec.Struct, frozen=True):
     """The records of one version at a place.
 
-    space        of the subject, '' for the default one
-    schema_id    id of the version's schema in its space
+    namespace        of the subject, '' for the default one
+    schema_id    id of the version's schema in its namespace
     bytes        of the records with their frames
     first_seen, last_seen   when the oldest and the newest record were written; null where the census had no times
     """
@@ -46,7 +46,7 @@ class VersionUsage(msgspec.Struct, frozen=True):
     version: Annotated[int, Meta(ge=1)]
     schema_id: Count
     records: Count
-    space: str = ""
+    namespace: str = ""
     bytes: Count = 0
     first_seen: Millis | None = None
     last_seen: Millis | None = None
@@ -99,7 +99,7 @@ class DeletionWarning(msgspec.Struct, frozen=True):
 class DeletionPreview(msgspec.Struct, frozen=True):
     """The versions a deletion would take, and what is known of their records."""
 
-    space: str
+    namespace: str
     subject: str
     versions: tuple[int, ...]
     warnings: tuple[DeletionWarning, ...]
@@ -119,14 +119,14 @@ class Usage:
         """Take note of a census, instead of the one before. Raises `InvalidName`, `TooLarge`, `ReadOnly`."""
         key = (_check_place(place),)
         for row in census.seen:
-            check_name(row.space)
+            check_name(row.namespace)
             check_name(row.subject)
         most = self._registry.limits.places
 
         def change(items: collections.Items) -> tuple[collections.Changes, None]:
             if key not in items and len(items) >= most:
                 raise TooLarge(f"censuses of {most} places are recorded, which is the limit (max_places)")
-            return {key: msgspec.json.encode(census)}, None
+            return {key: _encode_census(census)}, None
 
         await collections.edit_collection(self._registry, COLLECTION, change, actor=actor, via=via)
         return _location_usage(place, census)
@@ -151,9 +151,9 @@ class Usage:
         return _location_usage(place, self._places[place])
 
     async def list_places(
-        self, after: str = "", limit: int = MOST_PLACES, *, space: str | None = None, subject: str | None = None
+        self, after: str = "", limit: int = MOST_PLACES, *, namespace: str | None = None, subject: str | None = None
     ) -> UsagePage:
-        """Places by name, behind a name; of a space or a subject only those where its records were seen, and only
+        """Places by name, behind a name; of a namespace or a subject only those where its records were seen, and only
         those rows. Raises `InvalidRequest` for a limit out of bounds."""
         if not 1 <= limit <= MOST_PLACES:
             raise InvalidRequest(f"limit is a whole number from 1 to {MOST_PLACES}")
@@ -161,8 +161,10 @@ class Usage:
         found: list[LocationUsage] = []
         for place in sorted(name for name in self._places if name > after):
             census = self._places[place]
-            rows = tuple(row for row in census.seen if space in (None, row.space) and subject in (None, row.subject))
-            if rows or (space is None and subject is None):
+            rows = tuple(
+                row for row in census.seen if namespace in (None, row.namespace) and subject in (None, row.subject)
+            )
+            if rows or (namespace is None and subject is None):
                 if len(found) == limit:
                     return UsagePage(tuple(found), found[-1].place)
                 found.append(msgspec.structs.replace(_location_usage(place, census), seen=rows))
@@ -208,7 +210,7 @@ class Usage:
         self._by_subject = {}
         for place, census in self._places.items():
             for row in census.seen:
-                self._by_subject.setdefault(SubjectKey(row.space, row.subject), []).append((place, row))
+                self._by_subject.setdefault(SubjectKey(row.namespace, row.subject), []).append((place, row))
         self._indexed = collection, collection.revision
 
 
@@ -222,8 +224,20 @@ def _unknown_place(place: str) -> NotFound:
     return NotFound(f"no census of '{place}' was recorded")
 
 
+def _encode_census(census: CensusRecord) -> bytes:
+    """Encode a census as the log stores it, where namespaces have been called `space` from the beginning."""
+    document = msgspec.to_builtins(census)
+    for row in document["seen"]:
+        row["space"] = row.pop("namespace")
+    return msgspec.json.encode(document)
+
+
 def _decode_census(document: bytes) -> CensusRecord:
-    return msgspec.json.decode(document, type=CensusRecord)
+    """Decode a census that `_encode_census` encoded."""
+    stored = msgspec.json.decode(document)
+    for row in stored.get("seen", ()):
+        row["namespace"] = row.pop("space", "")
+    return msgspec.convert(stored, CensusRecord)
 
 
 def _location_usage(place: str, census: CensusRecord) -> LocationUsage:

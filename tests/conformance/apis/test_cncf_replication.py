@@ -91,18 +91,18 @@ class Pusher:
             await self._replay(entry)
 
     async def _replay(self, entry: dict[str, Any]) -> None:
-        group = f"/schemagroups/{quote(entry['space'])}"
+        group = f"/schemagroups/{quote(entry['namespace'])}"
         schema = f"{group}/schemas/{quote(entry['subject'] or '')}"
         match entry["kind"]:
-            case "space_created":
+            case "namespace_created":
                 await done(self._target, "PUT", group, {"format": entry["details"]["format"]})
             case "registered":
                 await self._copy(schema, entry["version"])
-            case "retired":
+            case "soft_deleted":
                 await done(self._target, "DELETE", f"{schema}/versions/{entry['version']}")
             case "subject_closed":
                 await done(self._target, "DELETE", schema)
-            case "space_deleted":
+            case "namespace_deleted":
                 await done(self._target, "DELETE", group)
 
     async def _copy(self, schema: str, number: int) -> None:

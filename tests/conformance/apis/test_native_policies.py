@@ -65,7 +65,7 @@ async def test_a_registry_nobody_set_anything_in(client: httpx.AsyncClient) -> N
     assert answer["rulesets"]["avro"].startswith("avro@")
     assert answer["rulesets"].keys() >= {"avro", "json", "protobuf", "thrift", "xsd"}
     assert answer == {
-        "space": None,
+        "namespace": None,
         "subject": None,
         "policy": BACKWARD,
         "name": "BACKWARD",
@@ -79,19 +79,19 @@ async def test_a_registry_nobody_set_anything_in(client: httpx.AsyncClient) -> N
 
 
 async def test_levels_from_bottom_to_top(client: httpx.AsyncClient) -> None:
-    """A subject has its own policy, else its space's, else the registry's, and the answer says which."""
+    """A subject has its own policy, else its namespace's, else the registry's, and the answer says which."""
     await put(client, "", policy={"backward": "all"})
     await put(client, ":.team:", policy={"kind": "deny_all"})
     await put(client, ":.team:a%2Fb", policy=MIXED)
     own = await show(client, ":.team:a%2Fb")
-    assert (own["space"], own["subject"], own["source"], own["policy"]) == ("team", "a/b", "subject", MIXED)
+    assert (own["namespace"], own["subject"], own["source"], own["policy"]) == ("team", "a/b", "subject", MIXED)
     assert (own["name"], own["nearest"], own["own"]["policy"]) == (None, "FULL_TRANSITIVE", MIXED)
     below = await show(client, ":.team:other")
-    assert (below["source"], below["policy"], below["own"]) == ("space", DENY, NONE)
+    assert (below["source"], below["policy"], below["own"]) == ("namespace", DENY, NONE)
     space = await show(client, ":.team:")
-    assert (space["space"], space["subject"], space["own"]["policy"]) == ("team", None, DENY)
+    assert (space["namespace"], space["subject"], space["own"]["policy"]) == ("team", None, DENY)
     elsewhere = await show(client, "a")
-    assert (elsewhere["space"], elsewhere["source"], elsewhere["name"]) == ("", "registry", "BACKWARD_TRANSITIVE")
+    assert (elsewhere["namespace"], elsewhere["source"], elsewhere["name"]) == ("", "registry", "BACKWARD_TRANSITIVE")
 
 
 async def test_policies_of_creation(registry: Registry, client: httpx.AsyncClient) -> None:

@@ -128,7 +128,11 @@ def test_query_leaves_out_what_was_not_said() -> None:
         (usage.record_usage("table a/b", usage.CensusRecord(1)), "PUT", "/api/usage/table%20a%2Fb"),
         (usage.forget_usage("s3://a"), "DELETE", "/api/usage/s3%3A%2F%2Fa"),
         (usage.preview_deletion(":.t:a", 2), "GET", "/api/deletions/%3A.t%3Aa?version=2"),
-        (journal.journal(7, space="", subject="a/b"), "GET", "/api/journal?after=7&limit=1000&space=&subject=a%2Fb"),
+        (
+            journal.journal(7, namespace="", subject="a/b"),
+            "GET",
+            "/api/journal?after=7&limit=1000&namespace=&subject=a%2Fb",
+        ),
     ],
 )
 def test_routes(request_: Request[Any], method: str, target: str) -> None:

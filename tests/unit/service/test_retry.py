@@ -28,13 +28,13 @@ class _Attempt:
 
 async def test_conflicts_are_retried() -> None:
     """A precondition that failed and `Overtaken` lead to another attempt."""
-    registry = Registry(MemoryLog())
+    registry = await Registry.open(MemoryLog())
     assert await retry_when_overtaken(registry, _Attempt(PreconditionFailed("changed"), Overtaken())) == 3
 
 
 async def test_named_conflicts_replace_the_usual_one() -> None:
     """With conflicts of its own, a failed precondition is an answer, not a reason to try again."""
-    registry = Registry(MemoryLog())
+    registry = await Registry.open(MemoryLog())
     assert await retry_when_overtaken(registry, _Attempt(AlreadyExists("x")), conflicts=(AlreadyExists,)) == 2
     with pytest.raises(PreconditionFailed):
         await retry_when_overtaken(registry, _Attempt(PreconditionFailed("x")), conflicts=(AlreadyExists,))
@@ -44,5 +44,5 @@ async def test_other_errors_are_raised() -> None:
     """What is no conflict ends the attempts."""
     attempt = _Attempt(InUse("s", 1))
     with pytest.raises(InUse):
-        await retry_when_overtaken(Registry(MemoryLog()), attempt)
+        await retry_when_overtaken(await Registry.open(MemoryLog()), attempt)
     assert attempt.calls == 1

@@ -236,19 +236,19 @@ async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(install: 
     await history(registry)
     install("NEW")
     rows = await all_rows(registry)
-    assert [(row.space, row.version, row.against, row.direction) for row in rows] == [
+    assert [(row.namespace, row.version, row.against, row.direction) for row in rows] == [
         ("ö", 2, 1, Direction.BACKWARD),
         ("ö", 3, 2, Direction.BACKWARD),
     ]
     everything = await all_rows(registry, format="demo", ruleset="other@1", everywhere=True)
     assert everything == [msg_with(row, "other@1") for row in rows]
     assert await all_rows(registry, limit=1) == rows
-    assert await all_rows(registry, space="") == []
+    assert await all_rows(registry, namespace="") == []
     page = await make_report(registry, ReportRequest(limit=1))
     assert (len(page.rows), page.next) == (1, ComparedVersions("ö", "s", 2, 1))
     assert await make_report(registry, ReportRequest(after=ComparedVersions("ö", "t", 0, 0))) == ReportPage((), 0)
     await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"policy": POLICIES["FULL_TRANSITIVE"]}))
-    rows = await all_rows(registry, space="", format="demo")
+    rows = await all_rows(registry, namespace="", format="demo")
     assert [(row.version, row.against) for row in rows] == [(2, 1), (3, 2), (3, 1)]
     assert {row.direction for row in rows} == {Direction.BACKWARD}
     await registry.close()

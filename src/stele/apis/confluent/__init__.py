@@ -3,6 +3,6 @@
 from stele.apis.confluent.app import CONTENT_TYPE, SEGMENTS, application
 from stele.apis.confluent.errors import MEDIA_TYPE
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.confluent.response_cache import HotSchemas
+from stele.apis.confluent.response_cache import SchemaResponseCache
 
-__all__ = ["CONTENT_TYPE", "MEDIA_TYPE", "SEGMENTS", "ConfluentOptions", "HotSchemas", "application"]
+__all__ = ["CONTENT_TYPE", "MEDIA_TYPE", "SEGMENTS", "ConfluentOptions", "SchemaResponseCache", "application"]

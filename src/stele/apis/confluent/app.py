@@ -10,9 +10,9 @@ from typing import Any
 from litestar import Litestar, Request
 from litestar.di import Provide
 
-from stele.apis.confluent.errors import MEDIA_TYPE, answer
+from stele.apis.confluent.errors import MEDIA_TYPE, create_error_handler
 from stele.apis.confluent.guid import GuidIndex
-from stele.apis.confluent.operations.schemas import Desk, Office
+from stele.apis.confluent.operations.schemas import AppState, Operations
 from stele.apis.confluent.options import OLD, ConfluentOptions
 from stele.apis.confluent.routes import acls, associations, exporters, keys, schemas, server, settings, subjects
 from stele.apis.http.application import DialectApplication
@@ -57,16 +57,16 @@ _MODULES = (server, schemas, subjects, settings, associations, keys, exporters, 
 def application(registry: Registry, options: ConfluentOptions | None = None, **litestar_options: Any) -> Litestar:
     """The dialect as an application of its own. Keyword arguments go to Litestar as they are."""
     options = options or ConfluentOptions()
-    office = Office(registry, options, GuidIndex(), Usage(registry))
+    office = AppState(registry, options, GuidIndex(), Usage(registry))
 
-    def desk(request: Request[Any, Any, Any]) -> Desk:
-        return Desk(office, caller_name(request))
+    def operations(request: Request[Any, Any, Any]) -> Operations:
+        return Operations(office, caller_name(request))
 
     unknown = {id(handler) for handler in _SINCE_8} if options.profile == OLD else set()
     return DialectApplication(
         route_handlers=[handler for module in _MODULES for handler in module.ROUTES if id(handler) not in unknown],
-        dependencies={"desk": Provide(desk, sync_to_thread=False)},
-        exception_handlers={Exception: answer(options)},
+        dependencies={"operations": Provide(operations, sync_to_thread=False)},
+        exception_handlers={Exception: create_error_handler(options)},
         middleware=[refuse_empty_segments, negotiate_media_types(_OFFERED)],
         openapi_config=openapi_config("confluent", "Stele: Confluent dialect", options.release),
         request_max_body_size=options.max_request_bytes,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import (
-    Frozen,
+    AssociationFrozen,
     InvalidAssociation,
     NoActiveVersion,
     ResourceTaken,
@@ -20,7 +20,7 @@ from stele.apis.confluent.errors import (
     SubjectTaken,
 )
 from stele.apis.confluent.models import RegisterSchemaRequest
-from stele.apis.confluent.names import key_of, qualified, writable_key
+from stele.apis.confluent.names import parse_subject_key, qualify_subject, require_valid_key
 from stele.core import queries
 from stele.core.model import Binding, SubjectKey
 from stele.core.state import State
@@ -38,7 +38,7 @@ _LONGEST_NAME = 1000
 """Characters; a topic has 249 at most."""
 
 
-class Wish(NamedTuple):
+class AssociationRequest(NamedTuple):
     """One association as a request wants it, checked and with its defaults; None leaves what is there."""
 
     subject: SubjectKey
@@ -49,15 +49,15 @@ class Wish(NamedTuple):
     normalize: bool
 
 
-class Wishes(NamedTuple):
+class ResourceRequest(NamedTuple):
     """A request, checked."""
 
     cluster: str
     resource: str
     resource_id: str
-    rows: tuple[Wish, ...]
+    rows: tuple[AssociationRequest, ...]
 
-    def binding(self, wish: Wish) -> Binding:
+    def new_binding(self, wish: AssociationRequest) -> Binding:
         """The binding a wish is about, as if it were new."""
         lifecycle = wish.lifecycle or (STRONG if wish.schema is not None or wish.frozen else WEAK)
         return Binding(
@@ -75,56 +75,58 @@ class Wishes(NamedTuple):
 # --- requests -------------------------------------------------------------------------------------------------------
 
 
-def checked(request: api.AssociationCreateOrUpdateRequest, context: str, *, dry_run: bool) -> Wishes:
+def parse_request(request: api.AssociationCreateOrUpdateRequest, context: str, *, dry_run: bool) -> ResourceRequest:
     """A request with its defaults. Raises `InvalidAssociation`, `InvalidName`."""
-    resource = _named("resourceName", request.resource_name)
-    cluster = _named("resourceNamespace", request.resource_namespace)
+    resource = _require_name("resourceName", request.resource_name)
+    cluster = _require_name("resourceNamespace", request.resource_namespace)
     if ":" in cluster:
         raise InvalidAssociation("resourceNamespace", "must not contain a colon")
     resource_id = request.resource_id or ""
     if resource_id or not dry_run:
-        _named("resourceId", resource_id)
+        _require_name("resourceId", resource_id)
     if (request.resource_type or TOPIC) != TOPIC:
         raise InvalidAssociation("resourceType", f"must be '{TOPIC}'")
     if not request.associations:
         raise InvalidAssociation("associations", "cannot be null or empty")
-    rows = tuple(_wish(info, cluster, resource, context) for info in request.associations)
+    rows = tuple(_parse_association(info, cluster, resource, context) for info in request.associations)
     if len({row.role for row in rows}) < len(rows):
         raise InvalidAssociation("associationType", "must be unique within the request")
     if len({row.frozen for row in rows if row.frozen is not None}) > 1:
         raise InvalidAssociation("frozen", "all associations for a resource must be consistently frozen or non-frozen")
-    return Wishes(cluster, resource, resource_id, rows)
+    return ResourceRequest(cluster, resource, resource_id, rows)
 
 
-def _wish(info: api.AssociationCreateOrUpdateInfo, cluster: str, resource: str, context: str) -> Wish:
-    role = association_type(info.association_type)
+def _parse_association(
+    info: api.AssociationCreateOrUpdateInfo, cluster: str, resource: str, context: str
+) -> AssociationRequest:
+    role = parse_association_type(info.association_type)
     if info.lifecycle not in (None, STRONG, WEAK):
         raise InvalidAssociation("lifecycle", f"must be either '{STRONG}' or '{WEAK}'")
     usual = SubjectKey(cluster, f"{resource}-{role}")
-    subject = usual if info.subject is None else key_of(info.subject, context)
+    subject = usual if info.subject is None else parse_subject_key(info.subject, context)
     if not subject.name:
         raise InvalidAssociation("subject", "cannot be null or empty")
     try:
-        writable_key(subject)
+        require_valid_key(subject)
     except InvalidName:
         raise InvalidAssociation("subject", "is not a valid subject") from None
     if info.frozen and subject != usual:
-        raise InvalidAssociation("subject", f"frozen associations must use subject '{qualified(usual)}'")
+        raise InvalidAssociation("subject", f"frozen associations must use subject '{qualify_subject(usual)}'")
     if info.lifecycle == WEAK and info.schema is not None:
         raise InvalidAssociation("lifecycle", "cannot be WEAK when schema is provided")
     if info.lifecycle == WEAK and info.frozen:
         raise InvalidAssociation("frozen", "association with lifecycle of WEAK cannot be frozen")
-    return Wish(subject, role, info.lifecycle, info.frozen, info.schema, bool(info.normalize))
+    return AssociationRequest(subject, role, info.lifecycle, info.frozen, info.schema, bool(info.normalize))
 
 
-def association_type(text: str | None) -> str:
+def parse_association_type(text: str | None) -> str:
     """The type of an association, `value` unless said. Raises `InvalidAssociation`."""
     if (text or TYPES[1]) not in TYPES:
         raise InvalidAssociation("associationType", "must be either 'key' or 'value'")
     return text or TYPES[1]
 
 
-def _named(name: str, value: str | None) -> str:
+def _require_name(name: str, value: str | None) -> str:
     if not value:
         raise InvalidAssociation(name, "cannot be null or empty")
     if len(value) > _LONGEST_NAME:
@@ -137,19 +139,21 @@ def _named(name: str, value: str | None) -> str:
 # --- what a request makes -------------------------------------------------------------------------------------------
 
 
-def decided(state: State, wishes: Wishes, registered: Iterable[SubjectKey], *, create: bool) -> tuple[Binding, ...]:
+def decide_bindings(
+    state: State, wishes: ResourceRequest, registered: Iterable[SubjectKey], *, create: bool
+) -> tuple[Binding, ...]:
     """The bindings a request makes, in its order. registered are subjects that are going to have a version.
 
     create refuses to change what is there. Raises `NoActiveVersion`, `ResourceTaken`, `SubjectTaken`, `SubjectOwned`,
-    `Frozen`, `InvalidAssociation`.
+    `AssociationFrozen`, `InvalidAssociation`.
     """
     coming = set(registered)
     for wish in wishes.rows:
         if wish.subject not in coming and queries.latest_version(state.find_subject(wish.subject)) is None:
-            raise NoActiveVersion(qualified(wish.subject))
-    made = tuple(_decided(state, wishes, wish, create=create) for wish in wishes.rows)
+            raise NoActiveVersion(qualify_subject(wish.subject))
+    made = tuple(_decide_binding(state, wishes, wish, create=create) for wish in wishes.rows)
     roles = {binding.role for binding in made}
-    rest = [row for row in of_resource(state, wishes) if row.role not in roles]
+    rest = [row for row in bindings_of_resource(state, wishes) if row.role not in roles]
     if len({row.frozen for row in (*made, *rest)}) > 1:
         raise InvalidAssociation("frozen", "all associations for a resource must be consistently frozen or non-frozen")
     for position, binding in enumerate(made):
@@ -157,16 +161,16 @@ def decided(state: State, wishes: Wishes, registered: Iterable[SubjectKey], *, c
     return made
 
 
-def of_resource(state: State, wishes: Wishes) -> list[Binding]:
+def bindings_of_resource(state: State, wishes: ResourceRequest) -> list[Binding]:
     """The bindings of the resource a request is about, by its id or its name."""
     known = (state.bindings.get((wishes.cluster, TOPIC, wishes.resource, role)) for role in TYPES)
-    by_id = by_resource_id(state, wishes.resource_id, TOPIC) if wishes.resource_id else []
+    by_id = find_by_resource_id(state, wishes.resource_id, TOPIC) if wishes.resource_id else []
     return list({row.key: row for row in (*filter(None, known), *by_id)}.values())
 
 
-def _decided(state: State, wishes: Wishes, wish: Wish, *, create: bool) -> Binding:
-    fresh = wishes.binding(wish)
-    known = next((row for row in of_resource(state, wishes) if row.role == wish.role), None)
+def _decide_binding(state: State, wishes: ResourceRequest, wish: AssociationRequest, *, create: bool) -> Binding:
+    fresh = wishes.new_binding(wish)
+    known = next((row for row in bindings_of_resource(state, wishes) if row.role == wish.role), None)
     if known is None:
         return fresh
     resource = wishes.resource_id or wishes.resource
@@ -184,7 +188,7 @@ def _decided(state: State, wishes: Wishes, wish: Wish, *, create: bool) -> Bindi
     if wish.subject != known.subject:
         raise InvalidAssociation("subject", "subject of association cannot be changed")
     if known.frozen:
-        raise Frozen(wish.role, qualified(known.subject))
+        raise AssociationFrozen(wish.role, qualify_subject(known.subject))
     if changed.frozen and known.lifecycle == WEAK:
         raise InvalidAssociation("frozen", "association with lifecycle of WEAK cannot be frozen")
     return changed
@@ -195,22 +199,22 @@ def _require_free(state: State, binding: Binding, others: Iterable[Binding]) -> 
     there = [row for row in queries.bindings_of(state, [binding.subject]) if row.key != binding.key]
     there += [row for row in others if row.subject == binding.subject]
     if there and binding.lifecycle == STRONG:
-        raise SubjectTaken(qualified(binding.subject))
+        raise SubjectTaken(qualify_subject(binding.subject))
     if any(row.lifecycle == STRONG for row in there):
-        raise SubjectOwned(qualified(binding.subject))
+        raise SubjectOwned(qualify_subject(binding.subject))
 
 
 # --- finding --------------------------------------------------------------------------------------------------------
 
 
-class Filter(NamedTuple):
+class AssociationFilter(NamedTuple):
     """Which associations a list is about: of that resource type, of any of these types and lifecycles, if given."""
 
     resource_type: str = TOPIC
     roles: tuple[str, ...] = ()
     lifecycles: tuple[str, ...] = ()
 
-    def takes(self, binding: Binding) -> bool:
+    def matches_binding(self, binding: Binding) -> bool:
         """Whether a binding is among them."""
         return (
             binding.resource_type == self.resource_type
@@ -219,12 +223,12 @@ class Filter(NamedTuple):
         )
 
 
-def by_resource_id(state: State, resource_id: str, resource_type: str) -> list[Binding]:
+def find_by_resource_id(state: State, resource_id: str, resource_type: str) -> list[Binding]:
     """Bindings of the resource of that id."""
     return sorted(queries.bindings_of_resource(state, resource_type, resource_id), key=lambda row: row.key)
 
 
-def by_name(state: State, cluster: str, resource: str) -> list[Binding]:
+def find_by_name(state: State, cluster: str, resource: str) -> list[Binding]:
     """Bindings of the resource of that name; `-` stands for every cluster or every name."""
     if ANY not in (cluster, resource):
         found = (state.bindings.get((cluster, TOPIC, resource, role)) for role in TYPES)
@@ -232,20 +236,20 @@ def by_name(state: State, cluster: str, resource: str) -> list[Binding]:
     return [row for row in state.bindings.values() if cluster in (ANY, row.cluster) and resource in (ANY, row.resource)]
 
 
-def shown(bindings: Iterable[Binding], wanted: Filter) -> list[api.Association]:
+def list_out(bindings: Iterable[Binding], wanted: AssociationFilter) -> list[api.Association]:
     """Associations as lists have them: by namespace, name and type."""
-    return [association_out(row) for row in sorted(bindings, key=lambda row: row.key) if wanted.takes(row)]
+    return [association_out(row) for row in sorted(bindings, key=lambda row: row.key) if wanted.matches_binding(row)]
 
 
 def info_out(binding: Binding) -> api.AssociationInfo:
     """An association as part of an answer about its resource."""
-    return api.AssociationInfo(qualified(binding.subject), binding.role, binding.lifecycle, binding.frozen)
+    return api.AssociationInfo(qualify_subject(binding.subject), binding.role, binding.lifecycle, binding.frozen)
 
 
 def association_out(binding: Binding) -> api.Association:
     """An association as the API shows it."""
     return api.Association(
-        subject=qualified(binding.subject),
+        subject=qualify_subject(binding.subject),
         guid=binding.guid,
         resource_name=binding.resource,
         resource_namespace=binding.cluster,

@@ -16,7 +16,14 @@ from litestar.exceptions import HTTPException
 
 from stele import errors as err
 from stele.apis.confluent.models import ErrorMessage
-from stele.apis.confluent.names import InvalidContext, NoSuchResource, context_of, key_of, qualified, space_of
+from stele.apis.confluent.names import (
+    InvalidContext,
+    NoSuchResource,
+    context_name,
+    parse_context,
+    parse_subject_key,
+    qualify_subject,
+)
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.http.bodies import NotJson, WrongShape
 from stele.apis.http.errors import allow_header, find_by_class
@@ -60,14 +67,14 @@ class KeyNotFound(err.NotFound):
         super().__init__(f"Key '{name}' not found")
 
 
-class KeyNotRetired(err.NotFound):
+class KeyNotSoftDeleted(err.NotFound):
     """Permanent deletion before soft deletion."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Key '{name}' was not deleted first before being permanently deleted")
 
 
-class KeyRetired(err.NotFound):
+class KekSoftDeleted(err.NotFound):
     """A data key cannot come back before the key that wraps it."""
 
     def __init__(self, name: str) -> None:
@@ -113,7 +120,7 @@ class KeyGenerationRefused(err.Refused):
 # --- associations -----------------------------------------------------------------------------------------------------
 
 
-class NoAssociation(err.BindingNotFound):
+class AssociationNotFound(err.BindingNotFound):
     """The resource has no association."""
 
     def __init__(self, resource: str) -> None:
@@ -155,7 +162,7 @@ class NoActiveVersion(err.Conflict):
         super().__init__(f"No active (non-deleted) version exists for subject '{subject}'")
 
 
-class Frozen(err.Conflict):
+class AssociationFrozen(err.Conflict):
     """A frozen association does not change, and ends only together with its subject."""
 
     def __init__(self, association_type: str, subject: str) -> None:
@@ -176,7 +183,7 @@ class BatchTooLarge(err.Invalid):
         super().__init__("Associations batchMutate request exceeded a configured limit")
 
 
-class OwnedTarget(err.Refused):
+class OwnedReference(err.Refused):
     """A subject with a strong association belongs to its resource: no other schema may depend on it."""
 
     def __init__(self, subject: str) -> None:
@@ -238,7 +245,7 @@ class TooManyExporters(err.Conflict):
 # --- answers -------------------------------------------------------------------------------------------------------
 
 
-class Asking(NamedTuple):
+class ErrorContext(NamedTuple):
     """What the sentences need beside the error: the subject named in the path, and the settings."""
 
     subject: str
@@ -246,7 +253,7 @@ class Asking(NamedTuple):
     options: ConfluentOptions
 
 
-class Fault(NamedTuple):
+class ErrorAnswer(NamedTuple):
     """An answer."""
 
     status: int
@@ -254,25 +261,25 @@ class Fault(NamedTuple):
     message: str
 
 
-Wording = Callable[[Any, Asking], str]
+Wording = Callable[[Any, ErrorContext], str]
 
 
-def sentence(error: err.MalformedSchema) -> str:
+def malformed_schema_message(error: err.MalformedSchema) -> str:
     """What is wrong with a schema, as the answer that refuses it says."""
-    return _malformed(error) if isinstance(error, RefusedText) else str(error)
+    return _malformed_message(error) if isinstance(error, RefusedText) else str(error)
 
 
-def _plain(error: Exception, asking: Asking) -> str:
+def _plain_message(error: Exception, asking: ErrorContext) -> str:
     return str(error)
 
 
-def _malformed(error: RefusedText) -> str:
+def _malformed_message(error: RefusedText) -> str:
     text = error.text if len(error.text) <= _LONGEST else f"{error.text[:_LONGEST]}..."
     references = ", ".join(error.references)
     return f"Invalid schema {text} with refs [{references}] of type {error.schema_type}, details: {error}"
 
 
-def _incompatible(error: err.Incompatible, asking: Asking) -> str:
+def _incompatible_message(error: err.Incompatible, asking: ErrorContext) -> str:
     details = ", ".join(error.messages) if isinstance(error, RefusedChange) else str(error)
     return (
         "Schema being registered is incompatible with an earlier schema "
@@ -280,60 +287,60 @@ def _incompatible(error: err.Incompatible, asking: Asking) -> str:
     )
 
 
-def _retired(error: err.AlreadySoftDeleted, asking: Asking) -> str:
+def _soft_deleted_message(error: err.AlreadySoftDeleted, asking: ErrorContext) -> str:
     version = "" if error.version is None else f" Version {error.version}"
     return f"Subject '{asking.subject}'{version} was soft deleted.Set permanent=true to delete permanently"
 
 
-def _not_retired(error: err.NotSoftDeleted, asking: Asking) -> str:
+def _not_soft_deleted_message(error: err.NotSoftDeleted, asking: ErrorContext) -> str:
     version = "" if error.version is None else f" Version {error.version}"
     return f"Subject '{asking.subject}'{version} was not deleted first before being permanently deleted"
 
 
-def _in_use(error: err.InUse, asking: Asking) -> str:
+def _in_use_message(error: err.InUse, asking: ErrorContext) -> str:
     schema = f"{{magic=1,keytype=SCHEMA,subject={asking.subject or error.subject},version={error.version}}}"
     return f"One or more references exist to the schema {schema}."
 
 
-def _read_only(error: err.ReadOnly, asking: Asking) -> str:
+def _read_only_message(error: err.ReadOnly, asking: ErrorContext) -> str:
     if not error.subject:
-        return f"Context {context_of(error.space)} is {error.how}"
-    return f"Subject {error.subject} in context {context_of(error.space)} is {error.how}"
+        return f"Context {context_name(error.space)} is {error.how}"
+    return f"Subject {error.subject} in context {context_name(error.space)} is {error.how}"
 
 
-def _id_taken(error: err.IdTaken, asking: Asking) -> str:
-    return f"Overwrite new schema with id {error.gid} in context {context_of(error.space)} is not permitted."
+def _id_taken_message(error: err.IdTaken, asking: ErrorContext) -> str:
+    return f"Overwrite new schema with id {error.gid} in context {context_name(error.space)} is not permitted."
 
 
-def _version(error: err.VersionNotFound, asking: Asking) -> str:
+def _version_not_found_message(error: err.VersionNotFound, asking: ErrorContext) -> str:
     return f"Version {-1 if error.version == 'latest' else error.version} not found."
 
 
 _LEVELS = "none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
 
-FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
+ERROR_TABLE: dict[type[Exception], tuple[int, int, Wording]] = {
     err.SubjectNotFound: (404, 40401, lambda e, a: f"Subject '{a.subject or e.subject}' not found."),
-    err.NamespaceNotFound: (404, 40401, _plain),
-    err.VersionNotFound: (404, 40402, _version),
-    err.ContentNotFound: (404, 40403, _plain),
-    err.SettingNotFound: (404, 40408, _plain),
-    err.NotFound: (404, 404, _plain),
-    NoSuchResource: (404, 404, _plain),
-    err.AlreadySoftDeleted: (404, 40404, _retired),
-    err.NotSoftDeleted: (404, 40405, _not_retired),
-    err.Incompatible: (409, 409, _incompatible),
-    err.Conflict: (409, 409, _plain),
-    err.InUse: (422, 42206, _in_use),
-    err.NotEmpty: (422, 42211, lambda e, a: f"The specified context '{context_of(e.space)}' is not empty."),
-    NotJson: (400, 400, _plain),
-    InvalidContext: (400, 400, _plain),
-    WrongShape: (422, 422, _plain),
-    err.Invalid: (422, 422, _plain),
-    err.InvalidRequest: (422, 42201, _plain),
-    err.MalformedSchema: (422, 42201, _plain),
-    RefusedText: (422, 42201, lambda e, a: _malformed(e)),
-    err.UnknownFormat: (422, 42201, _plain),
-    err.FormatMismatch: (422, 42201, _plain),
+    err.NamespaceNotFound: (404, 40401, _plain_message),
+    err.VersionNotFound: (404, 40402, _version_not_found_message),
+    err.ContentNotFound: (404, 40403, _plain_message),
+    err.SettingNotFound: (404, 40408, _plain_message),
+    err.NotFound: (404, 404, _plain_message),
+    NoSuchResource: (404, 404, _plain_message),
+    err.AlreadySoftDeleted: (404, 40404, _soft_deleted_message),
+    err.NotSoftDeleted: (404, 40405, _not_soft_deleted_message),
+    err.Incompatible: (409, 409, _incompatible_message),
+    err.Conflict: (409, 409, _plain_message),
+    err.InUse: (422, 42206, _in_use_message),
+    err.NotEmpty: (422, 42211, lambda e, a: f"The specified context '{context_name(e.space)}' is not empty."),
+    NotJson: (400, 400, _plain_message),
+    InvalidContext: (400, 400, _plain_message),
+    WrongShape: (422, 422, _plain_message),
+    err.Invalid: (422, 422, _plain_message),
+    err.InvalidRequest: (422, 42201, _plain_message),
+    err.MalformedSchema: (422, 42201, _plain_message),
+    RefusedText: (422, 42201, lambda e, a: _malformed_message(e)),
+    err.UnknownFormat: (422, 42201, _plain_message),
+    err.FormatMismatch: (422, 42201, _plain_message),
     err.InvalidVersion: (
         422,
         42202,
@@ -348,63 +355,63 @@ FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
         42204,
         lambda e, a: "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.",
     ),
-    err.ReadOnly: (422, 42205, _read_only),
-    err.ModeChangeRefused: (422, 42205, _plain),
-    err.IdTaken: (422, 42205, _id_taken),
+    err.ReadOnly: (422, 42205, _read_only_message),
+    err.ModeChangeRefused: (422, 42205, _plain_message),
+    err.IdTaken: (422, 42205, _id_taken_message),
     err.InvalidName: (422, 42208, lambda e, a: f"The specified subject '{e.name}' is not a valid."),
     err.TooLarge: (422, 42209, lambda e, a: f"Register operation failed because schema is too large: {e}"),
-    err.InvalidRuleSet: (422, 42210, _plain),
-    err.Refused: (403, 403, _plain),
-    err.Unauthenticated: (401, 401, _plain),
-    err.Unavailable: (500, 50001, _plain),
-    err.StoreTimeout: (500, 50002, _plain),
-    err.NotInstalled: (501, 501, _plain),
-    err.SteleError: (500, 500, _plain),
-    KeyGenerationRefused: (403, 40370, _plain),
-    KeyNotFound: (404, 40470, _plain),
-    KeyNotRetired: (404, 40471, _plain),
-    KeyRetired: (404, 40472, _plain),
-    KeyExists: (409, 40971, _plain),
-    TooManyKeys: (409, 40972, _plain),
-    InvalidKey: (422, 42271, _plain),
-    KeyInUse: (422, 42272, _plain),
-    KeyGenerationFailed: (500, 50070, _plain),
-    NoAssociation: (404, 40410, _plain),
-    TooManyAssociations: (409, 40902, _plain),
-    ResourceTaken: (409, 40903, _plain),
-    SubjectTaken: (409, 40904, _plain),
-    SubjectOwned: (409, 40905, _plain),
-    NoActiveVersion: (409, 40907, _plain),
-    Frozen: (409, 40908, _plain),
-    OwnedTarget: (422, 42205, _plain),
-    InvalidAssociation: (422, 42212, _plain),
-    BatchTooLarge: (422, 42213, _plain),
-    ExporterNotFound: (404, 40450, _plain),
-    InvalidExporterName: (409, 40950, _plain),
-    InvalidExporterConfig: (409, 40951, _plain),
-    InvalidExporterSubjects: (409, 40952, _plain),
-    ExporterExists: (409, 40960, _plain),
-    ExporterNotPaused: (409, 40963, _plain),
-    TooManyExporters: (409, 40964, _plain),
+    err.InvalidRuleSet: (422, 42210, _plain_message),
+    err.Refused: (403, 403, _plain_message),
+    err.Unauthenticated: (401, 401, _plain_message),
+    err.Unavailable: (500, 50001, _plain_message),
+    err.StoreTimeout: (500, 50002, _plain_message),
+    err.NotInstalled: (501, 501, _plain_message),
+    err.SteleError: (500, 500, _plain_message),
+    KeyGenerationRefused: (403, 40370, _plain_message),
+    KeyNotFound: (404, 40470, _plain_message),
+    KeyNotSoftDeleted: (404, 40471, _plain_message),
+    KekSoftDeleted: (404, 40472, _plain_message),
+    KeyExists: (409, 40971, _plain_message),
+    TooManyKeys: (409, 40972, _plain_message),
+    InvalidKey: (422, 42271, _plain_message),
+    KeyInUse: (422, 42272, _plain_message),
+    KeyGenerationFailed: (500, 50070, _plain_message),
+    AssociationNotFound: (404, 40410, _plain_message),
+    TooManyAssociations: (409, 40902, _plain_message),
+    ResourceTaken: (409, 40903, _plain_message),
+    SubjectTaken: (409, 40904, _plain_message),
+    SubjectOwned: (409, 40905, _plain_message),
+    NoActiveVersion: (409, 40907, _plain_message),
+    AssociationFrozen: (409, 40908, _plain_message),
+    OwnedReference: (422, 42205, _plain_message),
+    InvalidAssociation: (422, 42212, _plain_message),
+    BatchTooLarge: (422, 42213, _plain_message),
+    ExporterNotFound: (404, 40450, _plain_message),
+    InvalidExporterName: (409, 40950, _plain_message),
+    InvalidExporterConfig: (409, 40951, _plain_message),
+    InvalidExporterSubjects: (409, 40952, _plain_message),
+    ExporterExists: (409, 40960, _plain_message),
+    ExporterNotPaused: (409, 40963, _plain_message),
+    TooManyExporters: (409, 40964, _plain_message),
 }
 """Status, code and wording by class."""
 
-ERROR_CODES = tuple(sorted({code for _, code, _ in FAULTS.values()} | {40406, 40407, 40409}))
+ERROR_CODES = tuple(sorted({code for _, code, _ in ERROR_TABLE.values()} | {40406, 40407, 40409}))
 """Every error code this API answers with, besides the HTTP statuses the framework raises."""
 
 
-def fault_of(error: Exception, asking: Asking) -> Fault:
+def find_error_answer(error: Exception, asking: ErrorContext) -> ErrorAnswer:
     """The answer to an error: that of its class, or of its nearest ancestor in the table."""
-    row = find_by_class(FAULTS, error)
+    row = find_by_class(ERROR_TABLE, error)
     if row is not None:
         status, code, wording = row
-        return Fault(status, _refined(error, code, asking), wording(error, asking))
+        return ErrorAnswer(status, _refine_code(error, code, asking), wording(error, asking))
     if isinstance(error, HTTPException):
-        return _http_fault(error)
-    return Fault(500, 500, "Internal Server Error")
+        return _http_error_answer(error)
+    return ErrorAnswer(500, 500, "Internal Server Error")
 
 
-def _refined(error: Exception, code: int, asking: Asking) -> int:
+def _refine_code(error: Exception, code: int, asking: ErrorContext) -> int:
     """Codes that depend on more than the class."""
     match error:
         case err.Incompatible():
@@ -417,18 +424,20 @@ def _refined(error: Exception, code: int, asking: Asking) -> int:
             return code
 
 
-def _http_fault(error: HTTPException) -> Fault:
+def _http_error_answer(error: HTTPException) -> ErrorAnswer:
     status = error.status_code
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        return Fault(422, 42209, "Register operation failed because schema is too large")
-    return Fault(status, status, f"HTTP {status} {HTTPStatus(status).phrase}")
+        return ErrorAnswer(422, 42209, "Register operation failed because schema is too large")
+    return ErrorAnswer(status, status, f"HTTP {status} {HTTPStatus(status).phrase}")
 
 
-def answer(options: ConfluentOptions) -> Callable[[Request[Any, Any, Any], Exception], Response[ErrorMessage]]:
+def create_error_handler(
+    options: ConfluentOptions,
+) -> Callable[[Request[Any, Any, Any], Exception], Response[ErrorMessage]]:
     """The exception handler of the application."""
 
     def handle(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorMessage]:
-        fault = fault_of(error, _asking(request, options))
+        fault = find_error_answer(error, _error_context(request, options))
         if fault.status >= 500:
             _logger.error("failed", path=request.scope["path"], exc_info=error)
         return Response(
@@ -441,15 +450,15 @@ def answer(options: ConfluentOptions) -> Callable[[Request[Any, Any, Any], Excep
     return handle
 
 
-def _asking(request: Request[Any, Any, Any], options: ConfluentOptions) -> Asking:
+def _error_context(request: Request[Any, Any, Any], options: ConfluentOptions) -> ErrorContext:
     try:
         parameters = request.path_params
         context = str(parameters.get("context", ""))
         subject = parameters.get("subject")
         if subject is not None:
-            key = key_of(str(subject), context)
-            return Asking(qualified(key), context_of(key.namespace), options)
-        return Asking("", context_of(space_of(context)), options)
+            key = parse_subject_key(str(subject), context)
+            return ErrorContext(qualify_subject(key), context_name(key.namespace), options)
+        return ErrorContext("", context_name(parse_context(context)), options)
     except (err.SteleError, KeyError):
         # The path itself is what is wrong, or no route matched it.
-        return Asking("", context_of(SubjectKey("", "").namespace), options)
+        return ErrorContext("", context_name(SubjectKey("", "").namespace), options)

@@ -22,7 +22,7 @@ from stele.apis.confluent.errors import (
     InvalidExporterSubjects,
     TooManyExporters,
 )
-from stele.apis.confluent.names import space_of
+from stele.apis.confluent.names import parse_context
 from stele.errors import InvalidRequest
 from stele.service.collections import Changes, Items
 
@@ -39,7 +39,7 @@ _SECRET = re.compile(r"(user\.info|token|password|secret|private\.key|credential
 """Ends of the names of settings whose values are credentials."""
 
 
-class Stored(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredExporter(msgspec.Struct, frozen=True, omit_defaults=True):
     """A stored exporter; offset is the position in the log it has copied up to.
 
     config holds credentials, too: no answer shows them, but the log has them as they were sent.
@@ -57,71 +57,71 @@ class Stored(msgspec.Struct, frozen=True, omit_defaults=True):
     ts: int = 0
 
 
-def read(items: Items, name: str) -> Stored:
+def read_exporter(items: Items, name: str) -> StoredExporter:
     """An exporter. Raises `ExporterNotFound`."""
     data = items.get((name,))
     if data is None:
         raise ExporterNotFound(name)
-    return msgspec.json.decode(data, type=Stored)
+    return msgspec.json.decode(data, type=StoredExporter)
 
 
-def created(items: Items, request: api.ExporterRequest, now: int) -> tuple[Changes, Stored]:
+def create_exporter(items: Items, request: api.ExporterRequest, now: int) -> tuple[Changes, StoredExporter]:
     """An exporter defined. Raises `InvalidExporterName`, `ExporterExists`, `TooManyExporters` and what is invalid."""
     name = request.name or ""
     if not name or len(name) > _LONGEST_NAME or not all(char.isalnum() or char in "._-" for char in name):
         raise InvalidExporterName
-    exporter = _checked(_with(Stored(name, ts=now), request))
+    exporter = _validate(_apply_request(StoredExporter(name, ts=now), request))
     if (name,) in items:
         raise ExporterExists(name)
     if len(items) >= _MOST:
         raise TooManyExporters(_MOST)
-    return _written(exporter)
+    return _store(exporter)
 
 
-def updated(items: Items, name: str, request: api.ExporterRequest, now: int) -> tuple[Changes, Stored]:
+def update_exporter(items: Items, name: str, request: api.ExporterRequest, now: int) -> tuple[Changes, StoredExporter]:
     """A paused exporter changed. Raises `ExporterNotFound`, `ExporterNotPaused` and what is invalid."""
-    before = _paused(items, name)
+    before = _require_paused(items, name)
     if request.name not in (None, name):
         raise InvalidExporterName
-    return _written(replace(_checked(_with(before, request)), ts=now))
+    return _store(replace(_validate(_apply_request(before, request)), ts=now))
 
 
-def configured(items: Items, name: str, config: dict[str, str], now: int) -> tuple[Changes, Stored]:
-    """The configuration of a paused exporter replaced. Raises as `updated` does."""
-    return updated(items, name, api.ExporterRequest(config=config), now)
+def update_config(items: Items, name: str, config: dict[str, str], now: int) -> tuple[Changes, StoredExporter]:
+    """The configuration of a paused exporter replaced. Raises as `update_exporter` does."""
+    return update_exporter(items, name, api.ExporterRequest(config=config), now)
 
 
-def turned(items: Items, name: str, state: str, now: int) -> tuple[Changes, Stored]:
+def change_state(items: Items, name: str, state: str, now: int) -> tuple[Changes, StoredExporter]:
     """An exporter paused or resumed. Raises `ExporterNotFound`."""
-    before = read(items, name)
-    return _written(replace(before, state=state, ts=now)) if before.state != state else ({}, before)
+    before = read_exporter(items, name)
+    return _store(replace(before, state=state, ts=now)) if before.state != state else ({}, before)
 
 
-def rewound(items: Items, name: str, now: int) -> tuple[Changes, Stored]:
+def reset_offset(items: Items, name: str, now: int) -> tuple[Changes, StoredExporter]:
     """A paused exporter set back to the beginning. Raises `ExporterNotFound`, `ExporterNotPaused`."""
-    return _written(replace(_paused(items, name), offset=0, ts=now))
+    return _store(replace(_require_paused(items, name), offset=0, ts=now))
 
 
-def removed(items: Items, name: str) -> tuple[Changes, Stored]:
+def delete_exporter(items: Items, name: str) -> tuple[Changes, StoredExporter]:
     """An exporter that is no more. Raises `ExporterNotFound`."""
-    before = read(items, name)
+    before = read_exporter(items, name)
     return {(name,): None}, before
 
 
-def _written(exporter: Stored) -> tuple[Changes, Stored]:
+def _store(exporter: StoredExporter) -> tuple[Changes, StoredExporter]:
     return {(exporter.name,): msgspec.json.encode(exporter)}, exporter
 
 
-def _paused(items: Items, name: str) -> Stored:
-    exporter = read(items, name)
+def _require_paused(items: Items, name: str) -> StoredExporter:
+    exporter = read_exporter(items, name)
     if exporter.state != PAUSED:
         raise ExporterNotPaused(name)
     return exporter
 
 
-def _with(before: Stored, request: api.ExporterRequest) -> Stored:
+def _apply_request(before: StoredExporter, request: api.ExporterRequest) -> StoredExporter:
     """An exporter with the changes of a request; null brings the default back."""
-    plain = Stored(before.name)
+    plain = StoredExporter(before.name)
     changes: dict[str, Any] = {}
     for name in ("context_type", "context", "subject_rename_format", "kek_rename_format"):
         if (value := getattr(request, name)) is not UNSET:
@@ -130,23 +130,23 @@ def _with(before: Stored, request: api.ExporterRequest) -> Stored:
         changes["subjects"] = tuple(request.subjects or plain.subjects)
     if request.config is not UNSET:
         sent = request.config or {}
-        changes["config"] = with_secrets(sent, before.config)
+        changes["config"] = restore_secrets(sent, before.config)
     return replace(before, **changes)
 
 
-def with_secrets(sent: dict[str, str], before: dict[str, str]) -> dict[str, str]:
+def restore_secrets(sent: dict[str, str], before: dict[str, str]) -> dict[str, str]:
     """A configuration as sent, with what was there in the place of hidden values."""
     return {k: before.get(k, v) if v == _HIDDEN else v for k, v in sorted(sent.items())}
 
 
-def _checked(exporter: Stored) -> Stored:
+def _validate(exporter: StoredExporter) -> StoredExporter:
     if exporter.context_type.upper() not in _CONTEXT_TYPES:
         raise InvalidExporterConfig(f"contextType is one of {', '.join(_CONTEXT_TYPES)}")
     exporter = replace(exporter, context_type=exporter.context_type.upper())
     if (exporter.context_type == "CUSTOM") != bool(exporter.context):
         raise InvalidExporterConfig("a context belongs to contextType CUSTOM, and to no other")
     try:
-        space_of(exporter.context)
+        parse_context(exporter.context)
     except InvalidRequest as error:
         raise InvalidExporterConfig(str(error)) from None
     for subject in exporter.subjects:
@@ -158,7 +158,7 @@ def _checked(exporter: Stored) -> Stored:
 # --- answers --------------------------------------------------------------------------------------------------------
 
 
-def shown(exporter: Stored) -> api.Exporter:
+def exporter_out(exporter: StoredExporter) -> api.Exporter:
     """An exporter as the API shows it."""
     return api.Exporter(
         name=exporter.name,
@@ -167,15 +167,15 @@ def shown(exporter: Stored) -> api.Exporter:
         subjects=list(exporter.subjects),
         subject_rename_format=exporter.subject_rename_format,
         kek_rename_format=exporter.kek_rename_format,
-        config=config_shown(exporter),
+        config=config_out(exporter),
     )
 
 
-def config_shown(exporter: Stored) -> dict[str, str]:
+def config_out(exporter: StoredExporter) -> dict[str, str]:
     """The configuration of an exporter; what is sent back with a hidden value keeps the one there is."""
     return {name: _HIDDEN if _SECRET.search(name) else value for name, value in exporter.config.items()}
 
 
-def status(exporter: Stored) -> api.ExporterStatus:
+def status_out(exporter: StoredExporter) -> api.ExporterStatus:
     """How far an exporter is."""
     return api.ExporterStatus(exporter.name, exporter.state, exporter.offset, exporter.ts)

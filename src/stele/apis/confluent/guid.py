@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from uuid import UUID
 
-from stele.apis.confluent.names import qualified
+from stele.apis.confluent.names import qualify_subject
 from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Reference, SchemaEntry
 from stele.core.state import State
@@ -23,10 +23,10 @@ def reference_subject(reference: Reference, space: str) -> str:
     """How a schema of a space names the subject it refers to: bare inside the same space."""
     if reference.namespace == space:
         return reference.subject
-    return qualified(reference.key) if reference.namespace else f":.:{reference.subject}"
+    return qualify_subject(reference.key) if reference.namespace else f":.:{reference.subject}"
 
 
-def guid_of(state: State, schema: SchemaEntry) -> UUID:
+def compute_guid(state: State, schema: SchemaEntry) -> UUID:
     """The GUID of a registered schema."""
     attached = schema.attachments
     md = hashlib.md5(state.get_text(schema.content), usedforsecurity=False)
@@ -34,12 +34,12 @@ def guid_of(state: State, schema: SchemaEntry) -> UUID:
         md.update(reference.name.encode())
         md.update(reference_subject(reference, schema.namespace).encode())
         md.update(reference.version_number.to_bytes(4, "big", signed=True))
-    for piece in (*_metadata(attached.metadata), *_rule_set(attached.rule_set)):
+    for piece in (*_hash_metadata(attached.metadata), *_hash_rule_set(attached.rule_set)):
         md.update(piece if isinstance(piece, bytes) else piece.encode())
     return UUID(bytes=md.digest())
 
 
-def _metadata(metadata: Metadata | None) -> Iterator[bytes | str]:
+def _hash_metadata(metadata: Metadata | None) -> Iterator[bytes | str]:
     if metadata is None:
         return
     yield _ONE
@@ -52,17 +52,17 @@ def _metadata(metadata: Metadata | None) -> Iterator[bytes | str]:
     yield from sorted(metadata.sensitive or ())
 
 
-def _rule_set(rule_set: RuleSet | None) -> Iterator[bytes | str]:
+def _hash_rule_set(rule_set: RuleSet | None) -> Iterator[bytes | str]:
     if rule_set is None:
         return
     yield _ONE
     for rules in (rule_set.migration_rules, rule_set.domain_rules, rule_set.encoding_rules):
         for rule in rules or ():
-            yield from _rule(rule)
+            yield from _hash_rule(rule)
     yield rule_set.enable_at or ""
 
 
-def _rule(rule: Rule) -> Iterator[bytes | str]:
+def _hash_rule(rule: Rule) -> Iterator[bytes | str]:
     yield from (rule.name or "", rule.doc or "", rule.kind, rule.mode, rule.type or "")
     yield from sorted(rule.tags or ())
     for name, value in sorted((rule.params or {}).items()):
@@ -83,35 +83,35 @@ class GuidIndex:
         self._known: dict[tuple[str, int], SchemaEntry] = {}
         self._found: dict[bytes, list[SchemaEntry]] = {}
 
-    def find(self, state: State, guid: UUID) -> list[SchemaEntry]:
+    def find_schemas(self, state: State, guid: UUID) -> list[SchemaEntry]:
         """Every present schema of that GUID, the default space first, the others by name."""
-        self._follow(state)
+        self._catch_up(state)
         rows = [row for row in self._found.get(guid.bytes, ()) if self._is_present(state, row)]
         return sorted(rows, key=lambda row: row.namespace)
 
-    def _follow(self, state: State) -> None:
+    def _catch_up(self, state: State) -> None:
         if state is not self._state:
             self.__init__()  # type: ignore[misc]  # everything known belongs to the state that was
             self._state = state
         if state.purges != self._purges:
             # Positions have shifted: look at everything, hash only what is new.
             self._purges = state.purges
-            self._forget(lambda row: not self._is_present(state, row))
+            self._forget_entries(lambda row: not self._is_present(state, row))
             self._counted.clear()
         for space in state.namespaces.values():
             done = self._counted.get(space.name, 0)
             if done < len(space.schema_entries):
-                self._add(state, islice(space.schema_entries.values(), done, None))
+                self._add_entries(state, islice(space.schema_entries.values(), done, None))
                 self._counted[space.name] = len(space.schema_entries)
 
-    def _add(self, state: State, rows: Iterable[SchemaEntry]) -> None:
+    def _add_entries(self, state: State, rows: Iterable[SchemaEntry]) -> None:
         for row in rows:
             key = (row.namespace, row.schema_id)
             if self._known.get(key) is not row:
                 self._known[key] = row
-                self._found.setdefault(guid_of(state, row).bytes, []).append(row)
+                self._found.setdefault(compute_guid(state, row).bytes, []).append(row)
 
-    def _forget(self, gone: Callable[[SchemaEntry], bool]) -> None:
+    def _forget_entries(self, gone: Callable[[SchemaEntry], bool]) -> None:
         self._known = {key: row for key, row in self._known.items() if not gone(row)}
         kept = {guid: [row for row in rows if not gone(row)] for guid, rows in self._found.items()}
         self._found = {guid: rows for guid, rows in kept.items() if rows}

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import (
     InvalidKey,
+    KekSoftDeleted,
     KeyExists,
     KeyInUse,
     KeyNotFound,
-    KeyNotRetired,
-    KeyRetired,
+    KeyNotSoftDeleted,
     TooManyKeys,
 )
-from stele.apis.confluent.names import qualified
+from stele.apis.confluent.names import qualify_subject
 from stele.core.model import DEFAULT_NAMESPACE, SubjectKey
 from stele.service.collections import Changes, Items
 from stele.service.kms import SECRETS
@@ -62,7 +62,7 @@ class DekKey(NamedTuple):
         return SubjectKey(self.space, self.subject)
 
 
-class Kek(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredKek(msgspec.Struct, frozen=True, omit_defaults=True):
     """A stored KEK; properties hold the secrets, too: no answer shows them, but the log has them as they were sent."""
 
     kms_type: str
@@ -74,7 +74,7 @@ class Kek(msgspec.Struct, frozen=True, omit_defaults=True):
     deleted: bool = False
 
 
-class Dek(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredDek(msgspec.Struct, frozen=True, omit_defaults=True):
     """A stored DEK: wrapped material in base64, and the space of the KEK that wraps it."""
 
     kek_space: str
@@ -83,7 +83,7 @@ class Dek(msgspec.Struct, frozen=True, omit_defaults=True):
     deleted: bool = False
 
 
-def kek_key(space: str, name: str) -> KekKey:
+def make_kek_key(space: str, name: str) -> KekKey:
     """Where a KEK is stored. Raises `InvalidKey` for a name that cannot be one."""
     start = name[:1]
     if not (start.isalpha() or start == "_") or len(name) > _LONGEST_NAME:
@@ -93,21 +93,21 @@ def kek_key(space: str, name: str) -> KekKey:
     return KekKey("kek", space, name)
 
 
-def dek_key(kek: str, subject: SubjectKey, algorithm: str, version: int) -> DekKey:
+def make_dek_key(kek: str, subject: SubjectKey, algorithm: str, version: int) -> DekKey:
     """Where a DEK is stored."""
     return DekKey("dek", kek, subject.namespace, subject.name, algorithm, str(version))
 
 
-def read_kek(items: Items, key: KekKey, *, deleted: bool) -> Kek:
+def read_kek(items: Items, key: KekKey, *, deleted: bool) -> StoredKek:
     """The KEK of exactly that context. Raises `KeyNotFound`."""
     data = items.get(key)
-    kek = None if data is None else msgspec.json.decode(data, type=Kek)
+    kek = None if data is None else msgspec.json.decode(data, type=StoredKek)
     if kek is None or (kek.deleted and not deleted):
         raise KeyNotFound(key.name)
     return kek
 
 
-def reach_kek(items: Items, key: KekKey, *, deleted: bool) -> tuple[KekKey, Kek]:
+def find_kek(items: Items, key: KekKey, *, deleted: bool) -> tuple[KekKey, StoredKek]:
     """The KEK of that context, else that of the default one. Raises `KeyNotFound`."""
     try:
         return key, read_kek(items, key, deleted=deleted)
@@ -116,41 +116,41 @@ def reach_kek(items: Items, key: KekKey, *, deleted: bool) -> tuple[KekKey, Kek]
         return outer, read_kek(items, outer, deleted=deleted)
 
 
-def read_dek(items: Items, key: DekKey, *, deleted: bool) -> Dek:
+def read_dek(items: Items, key: DekKey, *, deleted: bool) -> StoredDek:
     """A DEK of exactly that version. Raises `KeyNotFound`."""
     data = items.get(key)
-    dek = None if data is None else msgspec.json.decode(data, type=Dek)
+    dek = None if data is None else msgspec.json.decode(data, type=StoredDek)
     if dek is None or (dek.deleted and not deleted):
-        raise KeyNotFound(qualified(key.owner))
+        raise KeyNotFound(qualify_subject(key.owner))
     return dek
 
 
-def deks(items: Items, like: DekKey, *, deleted: bool) -> list[tuple[DekKey, Dek]]:
+def list_deks(items: Items, like: DekKey, *, deleted: bool) -> list[tuple[DekKey, StoredDek]]:
     """All versions of a DEK, ascending; the version of like does not matter."""
     keys = (DekKey(*key) for key in items if key[0] == like.kind and key[:-1] == like[:-1])
-    found = [(key, msgspec.json.decode(items[key], type=Dek)) for key in keys]
+    found = [(key, msgspec.json.decode(items[key], type=StoredDek)) for key in keys]
     return sorted((row for row in found if deleted or not row[1].deleted), key=lambda row: int(row[0].version))
 
 
-def dek_of(items: Items, like: DekKey, version: int | None, *, deleted: bool) -> tuple[DekKey, Dek]:
+def find_dek(items: Items, like: DekKey, version: int | None, *, deleted: bool) -> tuple[DekKey, StoredDek]:
     """A version of a DEK, None for the newest. Raises `KeyNotFound`."""
     if version is not None:
         key = like._replace(version=str(version))
         return key, read_dek(items, key, deleted=deleted)
-    found = deks(items, like, deleted=deleted)
+    found = list_deks(items, like, deleted=deleted)
     if not found:
-        raise KeyNotFound(qualified(like.owner))
+        raise KeyNotFound(qualify_subject(like.owner))
     return found[-1]
 
 
-def wrapped_by(items: Items, key: KekKey, *, deleted: bool) -> list[DekKey]:
+def list_wrapped_deks(items: Items, key: KekKey, *, deleted: bool) -> list[DekKey]:
     """The DEKs a KEK wraps, sorted."""
     rows = ((DekKey(*name), data) for name, data in items.items() if name[:2] == ("dek", key.name))
-    found = [(name, msgspec.json.decode(data, type=Dek)) for name, data in rows]
+    found = [(name, msgspec.json.decode(data, type=StoredDek)) for name, data in rows]
     return sorted(n for n, dek in found if dek.kek_space == key.space and (deleted or not dek.deleted))
 
 
-def kek_names(items: Items, space: str, prefixes: list[str], *, deleted: bool) -> list[str]:
+def list_kek_names(items: Items, space: str, prefixes: list[str], *, deleted: bool) -> list[str]:
     """Names of the KEKs of a context, sorted; with prefixes those that wrap a DEK of a subject that begins so."""
     if not prefixes:
         keys = (KekKey(*key) for key in items if key[:2] == ("kek", space))
@@ -158,7 +158,7 @@ def kek_names(items: Items, space: str, prefixes: list[str], *, deleted: bool) -
     names = set()
     for key in (DekKey(*key) for key in items if key[0] == "dek"):
         dek = read_dek(items, key, deleted=True)
-        shown = qualified(key.owner)
+        shown = qualify_subject(key.owner)
         if dek.kek_space == space and (deleted or not dek.deleted) and any(map(shown.startswith, prefixes)):
             names.add(key.kek)
     return sorted(names)
@@ -167,27 +167,29 @@ def kek_names(items: Items, space: str, prefixes: list[str], *, deleted: bool) -
 # --- changes --------------------------------------------------------------------------------------------------------
 
 
-def created(items: Items, key: KekKey, request: api.CreateKekRequest, most: int, now: int) -> tuple[Changes, Kek]:
+def create_kek(
+    items: Items, key: KekKey, request: api.CreateKekRequest, most: int, now: int
+) -> tuple[Changes, StoredKek]:
     """A KEK made, or brought back with the very same attributes. Raises `InvalidKey`, `KeyExists`, `TooManyKeys`."""
     kek = kek_in(request, now)
     before = items.get(key)
     if before is None:
         require_room(items, key.kind, most)
     else:
-        known = msgspec.json.decode(before, type=Kek)
+        known = msgspec.json.decode(before, type=StoredKek)
         if known.deleted == kek.deleted or replace(known, ts=now, deleted=kek.deleted) != kek:
             raise KeyExists(key.name)
     return {key: msgspec.json.encode(kek)}, kek
 
 
-def kek_in(request: api.CreateKekRequest, now: int) -> Kek:
+def kek_in(request: api.CreateKekRequest, now: int) -> StoredKek:
     """A request as a KEK. Raises `InvalidKey`."""
     if not request.kms_key_id:
         raise InvalidKey("kmsKeyId")
     if not request.kms_type:
         raise InvalidKey("kmsType")
     vendor = next((name for name in _VENDORS if request.kms_type.lower().startswith(name)), None)
-    return Kek(
+    return StoredKek(
         kms_type=f"{vendor}-kms" if vendor else request.kms_type,
         key_id=request.kms_key_id,
         properties=dict(sorted((request.kms_props or {}).items())),
@@ -198,12 +200,12 @@ def kek_in(request: api.CreateKekRequest, now: int) -> Kek:
     )
 
 
-def updated(items: Items, key: KekKey, request: api.UpdateKekRequest, now: int) -> tuple[Changes, Kek]:
+def update_kek(items: Items, key: KekKey, request: api.UpdateKekRequest, now: int) -> tuple[Changes, StoredKek]:
     """A KEK changed. Secrets that answers left out and that come back left out stay. Raises `KeyNotFound`."""
     before = read_kek(items, key, deleted=False)
     kek = before
     if request.kms_props is not UNSET:
-        kek = replace(kek, properties=with_secrets(request.kms_props, before.properties))
+        kek = replace(kek, properties=restore_secrets(request.kms_props, before.properties))
     if request.doc is not UNSET:
         kek = replace(kek, doc=request.doc)
     if request.shared is not UNSET:
@@ -214,7 +216,7 @@ def updated(items: Items, key: KekKey, request: api.UpdateKekRequest, now: int) 
     return {key: msgspec.json.encode(kek)}, kek
 
 
-def with_secrets(sent: dict[str, str] | None, before: dict[str, str]) -> dict[str, str]:
+def restore_secrets(sent: dict[str, str] | None, before: dict[str, str]) -> dict[str, str]:
     """Properties as sent, with the secrets there were; null clears all."""
     if sent is None:
         return {}
@@ -222,39 +224,39 @@ def with_secrets(sent: dict[str, str] | None, before: dict[str, str]) -> dict[st
     return dict(sorted({**sent, **kept}.items()))
 
 
-def kek_removed(items: Items, key: KekKey, *, permanent: bool, now: int) -> Changes:
-    """A KEK deleted, softly or for good. Raises `KeyNotFound`, `KeyInUse`, `KeyNotRetired`."""
+def delete_kek(items: Items, key: KekKey, *, permanent: bool, now: int) -> Changes:
+    """A KEK deleted, softly or for good. Raises `KeyNotFound`, `KeyInUse`, `KeyNotSoftDeleted`."""
     kek = read_kek(items, key, deleted=True)
-    if wrapped_by(items, key, deleted=permanent):
+    if list_wrapped_deks(items, key, deleted=permanent):
         raise KeyInUse(key.name)
     if permanent:
         if not kek.deleted:
-            raise KeyNotRetired(key.name)
+            raise KeyNotSoftDeleted(key.name)
         return {key: None}
     return {} if kek.deleted else {key: msgspec.json.encode(replace(kek, deleted=True, ts=now))}
 
 
-def kek_restored(items: Items, key: KekKey, now: int) -> Changes:
+def undelete_kek(items: Items, key: KekKey, now: int) -> Changes:
     """A soft-deleted KEK brought back; one that is there stays. Raises `KeyNotFound`."""
     kek = read_kek(items, key, deleted=True)
     return {key: msgspec.json.encode(replace(kek, deleted=False, ts=now))} if kek.deleted else {}
 
 
-def deks_removed(rows: list[tuple[DekKey, Dek]], *, permanent: bool, now: int) -> Changes:
-    """Versions of a DEK deleted, softly or for good. Raises `KeyNotRetired`."""
+def delete_deks(rows: list[tuple[DekKey, StoredDek]], *, permanent: bool, now: int) -> Changes:
+    """Versions of a DEK deleted, softly or for good. Raises `KeyNotSoftDeleted`."""
     if not permanent:
         return {k: msgspec.json.encode(replace(dek, deleted=True, ts=now)) for k, dek in rows if not dek.deleted}
     for key, dek in rows:
         if not dek.deleted:
-            raise KeyNotRetired(qualified(key.owner))
+            raise KeyNotSoftDeleted(qualify_subject(key.owner))
     return {key: None for key, _ in rows}
 
 
-def deks_restored(items: Items, rows: list[tuple[DekKey, Dek]], now: int) -> Changes:
-    """Soft-deleted versions of a DEK brought back. Raises `KeyRetired` while their KEK is deleted itself."""
+def undelete_deks(items: Items, rows: list[tuple[DekKey, StoredDek]], now: int) -> Changes:
+    """Soft-deleted versions of a DEK brought back. Raises `KekSoftDeleted` while their KEK is deleted itself."""
     for key, dek in rows:
         if read_kek(items, KekKey("kek", dek.kek_space, key.kek), deleted=True).deleted:
-            raise KeyRetired(key.kek)
+            raise KekSoftDeleted(key.kek)
     return {k: msgspec.json.encode(replace(dek, deleted=False, ts=now)) for k, dek in rows if dek.deleted}
 
 
@@ -267,7 +269,7 @@ def require_room(items: Items, kind: str, most: int) -> None:
 # --- answers --------------------------------------------------------------------------------------------------------
 
 
-def kek_out(name: str, kek: Kek) -> api.Kek:
+def kek_out(name: str, kek: StoredKek) -> api.Kek:
     """A KEK as answers show it: without secrets."""
     return api.Kek(
         name=name,
@@ -281,11 +283,11 @@ def kek_out(name: str, kek: Kek) -> api.Kek:
     )
 
 
-def dek_out(key: DekKey, dek: Dek, material: str | None = None) -> api.Dek:
+def dek_out(key: DekKey, dek: StoredDek, material: str | None = None) -> api.Dek:
     """A DEK as answers show it; material is the unwrapped key in base64."""
     return api.Dek(
         kek_name=key.kek,
-        subject=qualified(key.owner),
+        subject=qualify_subject(key.owner),
         version=int(key.version),
         algorithm=key.algorithm,
         encrypted_key_material=dek.material,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from stele.apis.confluent.associations import NONE, STRONG, TOPIC, WEAK, Filter, association_out
+from stele.apis.confluent.associations import NONE, STRONG, TOPIC, WEAK, AssociationFilter, association_out
 from stele.apis.confluent.models import ExtendedSchema, Schema
-from stele.apis.confluent.names import NoSuchResource, Prefix, context_of, key_of, qualified
+from stele.apis.confluent.names import NoSuchResource, PrefixFilter, context_name, parse_subject_key, qualify_subject
 from stele.core import queries
 from stele.core.model import Binding, Namespace, SchemaEntry, Subject, SubjectKey, Version, VersionState
 from stele.core.state import OWN, State
@@ -15,39 +15,39 @@ from stele.core.traversal import list_versions_of_entry
 from stele.errors import ContentNotFound
 
 
-def _spaces(state: State, prefix: Prefix) -> list[Namespace]:
-    if prefix.space is None:
+def _matching_namespaces(state: State, prefix: PrefixFilter) -> list[Namespace]:
+    if prefix.namespace is None:
         return list(state.namespaces.values())
-    space = state.find_namespace(prefix.space)
+    space = state.find_namespace(prefix.namespace)
     return [] if space is None else [space]
 
 
-def _subjects(state: State, prefix: Prefix) -> list[tuple[str, Subject]]:
+def _matching_subjects(state: State, prefix: PrefixFilter) -> list[tuple[str, Subject]]:
     """Subjects a prefix takes, by the name they are shown by, sorted."""
     found = [
-        (qualified(subject.key), subject)
-        for space in _spaces(state, prefix)
+        (qualify_subject(subject.key), subject)
+        for space in _matching_namespaces(state, prefix)
         for subject in space.subjects.values()
-        if prefix.takes(subject.key)
+        if prefix.matches_subject(subject.key)
     ]
     return sorted(found, key=lambda pair: pair[0])
 
 
-def subject_names(state: State, prefix: Prefix, *, deleted: bool, deleted_only: bool) -> Iterator[str]:
+def list_subject_names(state: State, prefix: PrefixFilter, *, deleted: bool, deleted_only: bool) -> Iterator[str]:
     """Names of subjects with a live version; deleted adds those that have none left, deleted_only picks these."""
-    for name, subject in _subjects(state, prefix):
+    for name, subject in _matching_subjects(state, prefix):
         lives = {version.state for version in subject.versions}
         live, retired = VersionState.ACTIVE in lives, VersionState.SOFT_DELETED in lives
         if (retired and not live) if deleted_only else (live or (deleted and retired)):
             yield name
 
 
-def all_versions(
-    state: State, prefix: Prefix, *, deleted: bool, latest_only: bool, rule_type: str
+def list_all_versions(
+    state: State, prefix: PrefixFilter, *, deleted: bool, latest_only: bool, rule_type: str
 ) -> Iterator[Version]:
     """Versions of the subjects a prefix takes, by subject and number."""
     lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
-    for _, subject in _subjects(state, prefix):
+    for _, subject in _matching_subjects(state, prefix):
         rows = queries.list_versions(subject, lives)
         for row in rows[-1:] if latest_only else rows:
             if not rule_type or _has_rule(row, rule_type):
@@ -62,7 +62,7 @@ def _has_rule(version: Version, rule_type: str) -> bool:
     return any(rule.type == rule_type for rules in phases for rule in rules or ())
 
 
-def numbers(rows: list[Version], *, deleted_only: bool, as_negative: bool) -> Iterator[int]:
+def list_version_numbers(rows: list[Version], *, deleted_only: bool, as_negative: bool) -> Iterator[int]:
     """Version numbers, ascending; as_negative turns the sign of soft-deleted ones."""
     for row in rows:
         retired = row.state is VersionState.SOFT_DELETED
@@ -70,17 +70,17 @@ def numbers(rows: list[Version], *, deleted_only: bool, as_negative: bool) -> It
             yield -row.version_number if retired and as_negative else row.version_number
 
 
-def uses(schema: SchemaEntry, *, deleted: bool) -> list[Version]:
+def list_versions_of_schema(schema: SchemaEntry, *, deleted: bool) -> list[Version]:
     """Versions with that schema by subject and number. Raises `ContentNotFound` when no version has it any more."""
     lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
     rows = [row for row in list_versions_of_entry(schema) if row.state in queries.ACTIVE_OR_SOFT_DELETED]
     if not rows:
         raise ContentNotFound
     found = [row for row in rows if row.state in lives]
-    return sorted(found, key=lambda row: (qualified(row.subject.key), row.version_number))
+    return sorted(found, key=lambda row: (qualify_subject(row.subject.key), row.version_number))
 
 
-def with_properties(rows: list[Version], wanted: list[tuple[str, str]]) -> Version:
+def find_version_with_properties(rows: list[Version], wanted: list[tuple[str, str]]) -> Version:
     """The newest version whose metadata has all those properties. Raises `ContentNotFound`."""
     for row in reversed(rows):
         metadata = row.schema.attachments.metadata
@@ -90,32 +90,32 @@ def with_properties(rows: list[Version], wanted: list[tuple[str, str]]) -> Versi
     raise ContentNotFound
 
 
-def aliases(state: State) -> Mapping[SubjectKey, list[str]]:
+def list_aliases(state: State) -> Mapping[SubjectKey, list[str]]:
     """The names that stand for each subject, sorted."""
     found: dict[SubjectKey, list[str]] = {}
     for space in state.namespaces.values():
         for name, settings in space.settings.items():
             if settings.alias and name != OWN:
-                target = key_of(settings.alias, space.name)
-                found.setdefault(target, []).append(qualified(SubjectKey(space.name, name)))
+                target = parse_subject_key(settings.alias, space.name)
+                found.setdefault(target, []).append(qualify_subject(SubjectKey(space.name, name)))
     return {key: sorted(names) for key, names in found.items()}
 
 
-class AssociationFilter(NamedTuple):
+class SubjectAssociationFilter(NamedTuple):
     """Which associations the subject of a version must have; with none set those without any are taken, too."""
 
-    bindings: Filter
+    bindings: AssociationFilter
     none: bool
 
-    def takes(self, there: list[Binding]) -> list[Binding] | None:
+    def select_bindings(self, there: list[Binding]) -> list[Binding] | None:
         """Those among the bindings of a subject that count; None when the subject is out."""
-        found = [row for row in there if self.bindings.takes(row)]
+        found = [row for row in there if self.bindings.matches_binding(row)]
         return found or ([] if self.none and not there else None)
 
 
-def association_filter(
+def parse_association_filter(
     resource_type: str, types: list[str] | None, lifecycles: list[str] | None
-) -> AssociationFilter | None:
+) -> SubjectAssociationFilter | None:
     """The filter of a request, None when it says nothing of associations. Raises `NoSuchResource`."""
     if not (resource_type or types or lifecycles):
         return None
@@ -123,11 +123,11 @@ def association_filter(
     if not named <= {STRONG, WEAK, NONE}:
         raise NoSuchResource
     some = tuple(sorted(named - {NONE})) or ((NONE,) if NONE in named else ())
-    return AssociationFilter(Filter(resource_type or TOPIC, tuple(types or ()), some), NONE in named)
+    return SubjectAssociationFilter(AssociationFilter(resource_type or TOPIC, tuple(types or ()), some), NONE in named)
 
 
-def associated(
-    state: State, rows: Iterable[Version], wanted: AssociationFilter | None
+def add_associations(
+    state: State, rows: Iterable[Version], wanted: SubjectAssociationFilter | None
 ) -> Iterator[tuple[Version, list[Binding]]]:
     """Versions of subjects with such associations, and these."""
     if wanted is None:
@@ -137,19 +137,19 @@ def associated(
     for _, binding in sorted(state.bindings.items()):
         there.setdefault(binding.subject, []).append(binding)
     for row in rows:
-        found = wanted.takes(there.get(row.subject.key, []))
+        found = wanted.select_bindings(there.get(row.subject.key, []))
         if found is not None:
             yield row, found
 
 
-def extended(schema: Schema, aliases: list[str], bindings: list[Binding]) -> ExtendedSchema:
+def extend_schema(schema: Schema, aliases: list[str], bindings: list[Binding]) -> ExtendedSchema:
     """A version with the names and the resources its subject has."""
     members = {name: getattr(schema, name) for name in schema.__struct_fields__}
     shown = [association_out(binding) for binding in bindings]
     return ExtendedSchema(**{**members, "aliases": aliases, "associations": shown})
 
 
-def contexts(state: State, prefix: str) -> Iterator[str]:
+def list_contexts(state: State, prefix: str) -> Iterator[str]:
     """Names of contexts that start so, the default one first."""
-    names = [context_of(space.name) for space in queries.visible_namespaces(state)]
+    names = [context_name(space.name) for space in queries.visible_namespaces(state)]
     return (name for name in names if name.startswith(prefix))

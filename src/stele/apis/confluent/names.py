@@ -1,7 +1,8 @@
 """Words in paths and queries: qualified subjects, versions, ids, flags, pages.
 
-A context is written `.team` and is the core's space `team`; `.` is the default space. `:.team:orders` is a subject in
-it, `:.team:` the context itself where settings are meant, `:.__GLOBAL:` the whole registry, `:*:` every context.
+A context is written `.team` and is the namespace `team` of the core; `.` is the default namespace. `:.team:orders` is a
+subject in it, `:.team:` the context itself where settings are meant, `:.__GLOBAL:` the whole registry, `:*:` every
+context.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ class InvalidContext(InvalidRequest):
     """The name of a context in a path has a colon."""
 
 
-class Asked(NamedTuple):
-    """A subject as a request names it; `qualified` when the request says which context it means."""
+class SubjectRef(NamedTuple):
+    """A subject as a request names it; `is_qualified` when the request says which context it means."""
 
     key: SubjectKey
-    qualified: bool
+    is_qualified: bool
 
 
 # --- contexts and subjects ------------------------------------------------------------------------------------------
 
 
-def space_of(context: str) -> str:
+def parse_context(context: str) -> str:
     """The space of a context in a path: `.team`, `team` or `:.team:`. Raises `InvalidContext`."""
     name = decode_segment(context)
     if name.startswith(_QUALIFIED) and name.endswith(":"):
@@ -57,31 +58,31 @@ def space_of(context: str) -> str:
     return name.removeprefix(".")
 
 
-def context_of(space: str) -> str:
+def context_name(space: str) -> str:
     """The context a space is shown as."""
     return f".{space}"
 
 
-def subject_of(segment: str, context: str = "") -> Asked:
+def parse_subject(segment: str, context: str = "") -> SubjectRef:
     """The subject a path segment means, inside the context of the path when it does not say its own."""
     name = decode_segment(segment)
-    default = space_of(context)
+    default = parse_context(context)
     if not name.startswith(_QUALIFIED):
-        return Asked(SubjectKey(default, name), bool(context))
+        return SubjectRef(SubjectKey(default, name), bool(context))
     space, _, subject = name[len(_QUALIFIED) :].partition(":")
-    return Asked(SubjectKey(space, subject), qualified=True)
+    return SubjectRef(SubjectKey(space, subject), is_qualified=True)
 
 
-def key_of(segment: str, context: str = "") -> SubjectKey:
-    """As `subject_of`, the key alone."""
-    return subject_of(segment, context).key
+def parse_subject_key(segment: str, context: str = "") -> SubjectKey:
+    """As `parse_subject`, the key alone."""
+    return parse_subject(segment, context).key
 
 
-def level_of(segment: str, context: str = "") -> SettingsLevel:
+def parse_level(segment: str, context: str = "") -> SettingsLevel:
     """Where settings and modes named so are attached: subject, context or registry; '' is the context of the path."""
     if not segment:
-        return SettingsLevel(space_of(context))
-    key = key_of(segment, context)
+        return SettingsLevel(parse_context(context))
+    key = parse_subject_key(segment, context)
     if key.namespace == _GLOBAL:
         return REGISTRY_LEVEL
     if not key.name and decode_segment(segment).startswith(_QUALIFIED):
@@ -89,7 +90,7 @@ def level_of(segment: str, context: str = "") -> SettingsLevel:
     return SettingsLevel(key.namespace, key.name)
 
 
-def qualified(key: SubjectKey) -> str:
+def qualify_subject(key: SubjectKey) -> str:
     """The name a subject is shown by."""
     if key.namespace == DEFAULT_NAMESPACE and not key.name.startswith((_QUALIFIED, WILDCARD)):
         return key.name
@@ -101,21 +102,23 @@ def level_name(level: SettingsLevel) -> str:
     if level.namespace is None:
         return f":.{_GLOBAL}:"
     return (
-        qualified(SubjectKey(level.namespace, level.subject)) if level.subject is not None else f":.{level.namespace}:"
+        qualify_subject(SubjectKey(level.namespace, level.subject))
+        if level.subject is not None
+        else f":.{level.namespace}:"
     )
 
 
-def writable_key(key: SubjectKey) -> SubjectKey:
+def require_valid_key(key: SubjectKey) -> SubjectKey:
     """The key, checked as a name that may be created. Raises `InvalidName`."""
     if key.name in _RESERVED or key.namespace == _GLOBAL or any(_is_unwritable(char) for part in key for char in part):
-        raise InvalidName(qualified(key), "is not a valid subject")
+        raise InvalidName(qualify_subject(key), "is not a valid subject")
     return key
 
 
-def writable_level(level: SettingsLevel) -> SettingsLevel:
+def require_valid_level(level: SettingsLevel) -> SettingsLevel:
     """The level, checked likewise; the registry itself is one. Raises `InvalidName`."""
     if level.namespace is not None:
-        writable_key(SubjectKey(level.namespace, level.subject or ""))
+        require_valid_key(SubjectKey(level.namespace, level.subject or ""))
     return level
 
 
@@ -124,28 +127,28 @@ def _is_unwritable(char: str) -> bool:
     return char < " " or "\x7f" <= char < "\xa0" or char == "\ufffd"
 
 
-class Prefix(NamedTuple):
+class PrefixFilter(NamedTuple):
     """Which subjects a list is about: all spaces for None, names that start with `name`."""
 
-    space: str | None
+    namespace: str | None
     name: str
 
-    def takes(self, key: SubjectKey) -> bool:
+    def matches_subject(self, key: SubjectKey) -> bool:
         """Whether a subject is among them."""
-        return (self.space is None or key.namespace == self.space) and key.name.startswith(self.name)
+        return (self.namespace is None or key.namespace == self.namespace) and key.name.startswith(self.name)
 
 
-def prefix_of(text: str, context: str = "") -> Prefix:
+def parse_prefix(text: str, context: str = "") -> PrefixFilter:
     """What `subjectPrefix` means: `:*:x` in all contexts, `:.team:x` in one, `x` in the context of the path."""
     if text.startswith(WILDCARD):
-        return Prefix(space_of(context) if context else None, text[len(WILDCARD) :])
-    return Prefix(*key_of(text, context))
+        return PrefixFilter(parse_context(context) if context else None, text[len(WILDCARD) :])
+    return PrefixFilter(*parse_subject_key(text, context))
 
 
 # --- numbers and flags ----------------------------------------------------------------------------------------------
 
 
-def version_of(text: str) -> int | None:
+def parse_version(text: str) -> int | None:
     """A version number, None for the latest. Raises `InvalidVersion`."""
     word = text.strip()
     if word.lower() == "latest" or word == "-1":
@@ -156,7 +159,7 @@ def version_of(text: str) -> int | None:
     return number
 
 
-def integer_of(text: str, default: int = 0) -> int:
+def parse_integer(text: str, default: int = 0) -> int:
     """A 32-bit integer of a path or query, default for ''. Raises `NoSuchResource`, as the original does."""
     if not text:
         return default
@@ -170,8 +173,8 @@ def is_true(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
-def page(items: Iterable[T], offset: str, limit: str, most: int) -> list[T]:
+def slice_page(items: Iterable[T], offset: str, limit: str, most: int) -> list[T]:
     """One page of a list: limit <= 0 or above most means most."""
-    start = max(integer_of(offset), 0)
-    size = integer_of(limit, -1)
+    start = max(parse_integer(offset), 0)
+    size = parse_integer(limit, -1)
     return list(islice(items, start, start + (size if 0 < size <= most else most)))

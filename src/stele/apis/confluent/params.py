@@ -15,29 +15,31 @@ from litestar.params import PathParameter, QueryParameter
 
 from stele.apis.confluent.errors import MEDIA_TYPE
 from stele.apis.confluent.models import ErrorMessage
-from stele.apis.confluent.operations.schemas import Desk
+from stele.apis.confluent.operations.schemas import Operations
 
 _FLAG = {"type": "boolean"}
 _INTEGER = {"type": "integer"}
-NAMED = {"minLength": 1}
+NOT_EMPTY = {"minLength": 1}
 """Of path parameters: the path without the name is another one."""
 
-AtDesk = NamedDependency[Desk]
+InjectedOperations = NamedDependency[Operations]
 
-Context = Annotated[str, PathParameter(schema_extra=NAMED, description="`.context`, or the default one")]
+Context = Annotated[str, PathParameter(schema_extra=NOT_EMPTY, description="`.context`, or the default one")]
 Subject = Annotated[
-    str, PathParameter(schema_extra=NAMED, description="a subject, `:.context:subject`, or `:.context:` alone")
+    str, PathParameter(schema_extra=NOT_EMPTY, description="a subject, `:.context:subject`, or `:.context:` alone")
 ]
-Version = Annotated[str, PathParameter(schema_extra=NAMED, description="a number from 1, `latest`, or -1 for the same")]
+Version = Annotated[
+    str, PathParameter(schema_extra=NOT_EMPTY, description="a number from 1, `latest`, or -1 for the same")
+]
 SchemaId = Annotated[str, PathParameter(name="id", schema_extra=_INTEGER, description="id of a schema in its context")]
-Guid = Annotated[str, PathParameter(schema_extra=NAMED, description="UUID of a schema's content")]
+Guid = Annotated[str, PathParameter(schema_extra=NOT_EMPTY, description="UUID of a schema's content")]
 
 Flag = Annotated[str, QueryParameter(schema_extra=_FLAG, description="`true` sets it")]
 Offset = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to leave out")]
 Limit = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to answer, at most")]
 Text = Annotated[str, QueryParameter()]
 Shape = Annotated[str, QueryParameter(name="format", description="`resolved`, `serialized` and the like")]
-References = Annotated[str, QueryParameter(name="referenceFormat", description="`qualified`: in full")]
+References = Annotated[str, QueryParameter(name="referenceFormat", description="`is_qualified`: in full")]
 FindTags = Annotated[list[str] | None, QueryParameter(name="findTags", description="tags to list; * is any")]
 DeletedOnly = Annotated[str, QueryParameter(name="deletedOnly", schema_extra=_FLAG, description="deleted ones only")]
 AsNegative = Annotated[
@@ -72,12 +74,12 @@ ERRORS = {
 }
 
 
-def everywhere(path: str) -> list[str]:
+def with_context_prefix(path: str) -> list[str]:
     """A path at the root and inside a context."""
     return [path, f"/contexts/{{context:str}}{path}"]
 
 
-def raw(text: str) -> Response[bytes]:
+def text_response(text: str) -> Response[bytes]:
     """A schema's text as the whole answer: any JSON, or Protobuf, whatever the type the answer is said to have."""
     return Response(text.encode(), media_type=MEDIA_TYPE)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from stele.apis.confluent.errors import MEDIA_TYPE
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.confluent.translate import Style, is_compiled, schema_out
+from stele.apis.confluent.translate import RenderingOptions, is_compiled, schema_out
 from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32
 from stele.service.registry import Registry
 
@@ -27,7 +27,7 @@ Answer = tuple[dict[str, Any], dict[str, Any]]
 _encode = msgspec.json.Encoder().encode
 
 
-class HotSchemas:
+class SchemaResponseCache:
     """Answers to `GET /schemas/ids/{id}` in the default context, without query: they never change until a purge.
 
     The most recently used ones are kept, up to max_bytes.
@@ -35,7 +35,7 @@ class HotSchemas:
 
     def __init__(self, registry: Registry, options: ConfluentOptions, *, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._registry = registry
-        self._style = Style(options.profile)
+        self._style = RenderingOptions(options.profile)
         self._max_bytes = max_bytes
         self._answers: OrderedDict[str, Answer] = OrderedDict()
         self._bytes = 0
@@ -57,9 +57,9 @@ class HotSchemas:
         if answer is not None:
             self._answers.move_to_end(path)
             return answer
-        return self._build(path)
+        return self._build_response(path)
 
-    def _build(self, path: str) -> Answer | None:
+    def _build_response(self, path: str) -> Answer | None:
         match = _PATH.match(path)
         gid = int(match[1]) if match is not None else 0
         if not 0 < gid <= MAX_INT32:
@@ -76,10 +76,10 @@ class HotSchemas:
             {"type": "http.response.body", "body": body},
         )
         if len(body) <= self._max_bytes // 8:
-            self._keep(path, answer, len(body))
+            self._store_response(path, answer, len(body))
         return answer
 
-    def _keep(self, path: str, answer: Answer, length: int) -> None:
+    def _store_response(self, path: str, answer: Answer, length: int) -> None:
         self._answers[path] = answer
         self._bytes += length + _OVERHEAD
         while self._bytes > self._max_bytes:

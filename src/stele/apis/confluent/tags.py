@@ -16,7 +16,7 @@ from stele.core.model import Attachments, Version
 from stele.errors import InvalidRuleSet
 
 
-def retag(request: api.RegisterSchemaRequest, latest: Version | None) -> api.RegisterSchemaRequest:
+def apply_tag_changes(request: api.RegisterSchemaRequest, latest: Version | None) -> api.RegisterSchemaRequest:
     """A registration with its tag changes made part of its metadata, or of the latest version's when it has none."""
     add, remove = request.schema_tags_to_add, request.schema_tags_to_remove
     if not add and not remove:
@@ -24,18 +24,18 @@ def retag(request: api.RegisterSchemaRequest, latest: Version | None) -> api.Reg
     metadata = request.metadata
     if metadata is None and latest is not None:
         metadata = latest.schema.attachments.metadata
-    return replace(request, metadata=_retagged(metadata, add, remove))
+    return replace(request, metadata=_change_tags(metadata, add, remove))
 
 
-def changed(attachments: Attachments, request: api.TagSchemaRequest) -> Attachments:
+def tag_attachments(attachments: Attachments, request: api.TagSchemaRequest) -> Attachments:
     """The attachments of a version as a tag request wants them. Raises `InvalidRuleSet`."""
     metadata = request.metadata if request.metadata is not None else attachments.metadata
     if request.tags_to_add or request.tags_to_remove:
-        metadata = _retagged(metadata, request.tags_to_add, request.tags_to_remove)
-    return Attachments(attachments.references, metadata, _rules(attachments.rule_set, request))
+        metadata = _change_tags(metadata, request.tags_to_add, request.tags_to_remove)
+    return Attachments(attachments.references, metadata, _merge_rules(attachments.rule_set, request))
 
 
-def _retagged(
+def _change_tags(
     metadata: Metadata | None, add: Iterable[api.SchemaTags] | None, remove: Iterable[api.SchemaTags] | None
 ) -> Metadata:
     before = metadata or Metadata()
@@ -48,7 +48,7 @@ def _retagged(
     return replace(before, tags=kept or None).in_stored_order()
 
 
-def _rules(before: RuleSet | None, request: api.TagSchemaRequest) -> RuleSet | None:
+def _merge_rules(before: RuleSet | None, request: api.TagSchemaRequest) -> RuleSet | None:
     if request.rule_set is not None:
         if request.rules_to_merge is not None or request.rules_to_remove:
             raise InvalidRuleSet("ruleSet should be omitted if specifying rulesToMerge or rulesToRemove")
@@ -58,12 +58,12 @@ def _rules(before: RuleSet | None, request: api.TagSchemaRequest) -> RuleSet | N
     if merged is None or not gone:
         return merged
     return RuleSet(
-        migration_rules=_without(merged.migration_rules, gone),
-        domain_rules=_without(merged.domain_rules, gone),
-        encoding_rules=_without(merged.encoding_rules, gone),
+        migration_rules=_remove_rules(merged.migration_rules, gone),
+        domain_rules=_remove_rules(merged.domain_rules, gone),
+        encoding_rules=_remove_rules(merged.encoding_rules, gone),
         enable_at=merged.enable_at,
     )
 
 
-def _without(rules: tuple[Rule, ...] | None, names: set[str]) -> tuple[Rule, ...] | None:
+def _remove_rules(rules: tuple[Rule, ...] | None, names: set[str]) -> tuple[Rule, ...] | None:
     return tuple(rule for rule in rules or () if rule.name not in names) or None

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from stele.apis.confluent import models as api
-from stele.apis.confluent.guid import guid_of, reference_subject
-from stele.apis.confluent.names import key_of, qualified
+from stele.apis.confluent.guid import compute_guid, reference_subject
+from stele.apis.confluent.names import parse_subject_key, qualify_subject
 from stele.apis.confluent.options import OLD, Profile
 from stele.apis.http.bodies import WrongShape
 from stele.core import queries
@@ -29,7 +29,7 @@ SCHEMA_TYPES = ("JSON", "PROTOBUF", "AVRO")
 """The schema types of this API. What other dialects register in further formats is shown here under their names."""
 
 
-class Style(NamedTuple):
+class RenderingOptions(NamedTuple):
     """How versions are shown: the release's fields, references qualified or not, and which tags to list."""
 
     profile: Profile
@@ -40,14 +40,14 @@ class Style(NamedTuple):
 # --- formats --------------------------------------------------------------------------------------------------------
 
 
-def format_of(schema_type: str | None) -> str:
+def parse_schema_type(schema_type: str | None) -> str:
     """The format of a schema type. Raises `UnknownFormat`."""
     if schema_type and schema_type not in SCHEMA_TYPES:
         raise UnknownFormat(f"Invalid schema type {schema_type}")
     return (schema_type or AVRO).lower()
 
 
-def shown_type(format_name: str, profile: Profile) -> str:
+def schema_type_out(format_name: str, profile: Profile) -> str:
     """The schema type of a format as answers have it."""
     schema_type = format_name.upper()
     return "" if schema_type == AVRO and profile == OLD else schema_type
@@ -60,7 +60,7 @@ def references_in(references: Sequence[api.SchemaReference] | None, space: str) 
     """References as the core has them; bare subjects belong to the space of the schema that names them."""
     found = []
     for reference in references or ():
-        key = key_of(reference.subject) if reference.subject.startswith(":.") else None
+        key = parse_subject_key(reference.subject) if reference.subject.startswith(":.") else None
         target = (space, reference.subject) if key is None else key
         found.append(Reference(reference.name, *target, reference.version))
     return tuple(found)
@@ -101,7 +101,7 @@ def _rule_in(rule: api.Rule) -> Rule:
 # --- out of the core ------------------------------------------------------------------------------------------------
 
 
-def text_of(state: State, schema: SchemaEntry) -> str:
+def text_out(state: State, schema: SchemaEntry) -> str:
     """The stored text; bytes that are no UTF-8, which only other dialects take, are replaced."""
     return state.get_text(schema.content).decode("utf-8", "replace")
 
@@ -111,12 +111,12 @@ def is_compiled(state: State, schema: SchemaEntry) -> bool:
     return schema.content.format == "protobuf" and _BINARY.search(state.get_text(schema.content)) is not None
 
 
-def references_out(schema: SchemaEntry, style: Style) -> list[api.SchemaReference]:
+def references_out(schema: SchemaEntry, style: RenderingOptions) -> list[api.SchemaReference]:
     """References as a schema shows them."""
     return [
         api.SchemaReference(
             row.name,
-            qualified(row.key) if style.qualify else reference_subject(row, schema.namespace),
+            qualify_subject(row.key) if style.qualify else reference_subject(row, schema.namespace),
             row.version_number,
         )
         for row in schema.attachments.references
@@ -165,20 +165,20 @@ def tags_out(metadata: Metadata | None, wanted: Sequence[str]) -> list[api.Schem
     ]
 
 
-def version_out(state: State, version: Version, style: Style, text: str | None = None) -> api.Schema:
+def version_out(state: State, version: Version, style: RenderingOptions, text: str | None = None) -> api.Schema:
     """One version; text is another rendering of it than the stored one."""
     schema = version.schema
     full = style.profile != OLD
     return api.Schema(
-        subject=qualified(version.subject.key),
+        subject=qualify_subject(version.subject.key),
         version=version.version_number,
         id=schema.schema_id,
-        guid=str(guid_of(state, schema)) if full else "",
-        schema_type=shown_type(version.kind.format, style.profile),
+        guid=str(compute_guid(state, schema)) if full else "",
+        schema_type=schema_type_out(version.kind.format, style.profile),
         references=references_out(schema, style),
         metadata=schema.attachments.metadata,
         rule_set=rule_set_out(schema.attachments.rule_set),
-        schema=text_of(state, schema) if text is None else text,
+        schema=text_out(state, schema) if text is None else text,
         schema_tags=tags_out(schema.attachments.metadata, style.find_tags),
         ts=version.at if full else None,
         deleted=version.state is not VersionState.ACTIVE if full else None,
@@ -186,20 +186,25 @@ def version_out(state: State, version: Version, style: Style, text: str | None =
 
 
 def schema_out(
-    state: State, schema: SchemaEntry, style: Style, *, text: str | None = None, version: Version | None = None
+    state: State,
+    schema: SchemaEntry,
+    style: RenderingOptions,
+    *,
+    text: str | None = None,
+    version: Version | None = None,
 ) -> api.SchemaString:
     """A schema by id; version is the one the request asked about, if any."""
     full = style.profile != OLD
     shown = version if full else None
     return api.SchemaString(
-        schema=text_of(state, schema) if text is None else text,
-        schema_type=shown_type(schema.content.format, style.profile),
-        guid=str(guid_of(state, schema)) if full else "",
+        schema=text_out(state, schema) if text is None else text,
+        schema_type=schema_type_out(schema.content.format, style.profile),
+        guid=str(compute_guid(state, schema)) if full else "",
         references=references_out(schema, style),
         metadata=schema.attachments.metadata,
         rule_set=rule_set_out(schema.attachments.rule_set),
         schema_tags=tags_out(schema.attachments.metadata, style.find_tags),
-        subject=qualified(version.subject.key) if version is not None else "",
+        subject=qualify_subject(version.subject.key) if version is not None else "",
         version=version.version_number if version is not None else None,
         ts=shown.at if shown is not None else None,
         deleted=shown.state is not VersionState.ACTIVE if shown is not None else None,
@@ -215,14 +220,14 @@ def is_descriptor(body: api.RegisterSchemaRequest) -> bool:
     return body.schema_type == "PROTOBUF" and not set(body.schema or "{") & set("{;")
 
 
-def as_sent(body: api.RegisterSchemaRequest, version: Version) -> bool:
+def is_as_sent(body: api.RegisterSchemaRequest, version: Version) -> bool:
     """Whether a version is what the request wished for: nothing came from settings or from the version before it."""
     kept = version.schema.attachments
     metadata = body.metadata.in_stored_order() if body.metadata is not None else None
     return bool(body.schema) and kept.metadata == metadata and kept.rule_set == rule_set_in(body.rule_set)
 
 
-def registration_out(state: State, version: Version, style: Style) -> api.RegisterSchemaResponse:
+def registration_out(state: State, version: Version, style: RenderingOptions) -> api.RegisterSchemaResponse:
     """The answer to a registration, with everything in it."""
     shown = version_out(state, version, style)
     return api.RegisterSchemaResponse(
@@ -307,14 +312,14 @@ def _ruleset_in(policy: str | None) -> str | None:
         raise WrongShape(f"compatibilityPolicy is one of {', '.join(_RULESETS)}, not {policy!r}") from None
 
 
-def alias_for_deks(state: State, key: SubjectKey) -> str:
+def find_alias_for_deks(state: State, key: SubjectKey) -> str:
     """The subject whose data keys a subject uses, '' for its own."""
     settings = state.settings_at(SettingsLevel(*key))
     ext = (settings.dialect_data or {}).get(_DIALECT, {}) if settings is not None else {}
     return ext.get(_DEKS) or ""
 
 
-def effective_policy(state: State, level: SettingsLevel) -> Policy:
+def find_effective_policy(state: State, level: SettingsLevel) -> Policy:
     """The policy in force at a level."""
     if level.namespace is not None and level.subject is not None:
         return queries.policy_for(state, SubjectKey(level.namespace, level.subject))

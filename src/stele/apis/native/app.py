@@ -9,7 +9,7 @@ from litestar import Litestar
 from stele import __version__
 from stele.apis.http.application import DialectApplication
 from stele.apis.http.openapi import openapi_config
-from stele.apis.native.errors import answer
+from stele.apis.native.errors import handle_error
 from stele.apis.native.routes import journal, policies, schema_texts, usage
 from stele.service.registry import Registry
 
@@ -20,7 +20,7 @@ def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024
     """The API as an application of its own. Keyword arguments go to Litestar as they are."""
     return DialectApplication(
         route_handlers=[handler for module in _MODULES for handler in module.create_routes(registry)],
-        exception_handlers={Exception: answer},
+        exception_handlers={Exception: handle_error},
         openapi_config=openapi_config("native", "Stele", __version__),
         request_max_body_size=max_request_bytes,
         logging_config=None,

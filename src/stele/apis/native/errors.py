@@ -22,7 +22,7 @@ from stele.apis.http.errors import allow_header, find_by_class
 
 _logger = structlog.get_logger("stele.native")
 
-STATUSES: dict[type[Exception], int] = {
+ERROR_TABLE: dict[type[Exception], int] = {
     err.NotFound: 404,
     err.Conflict: 409,
     err.PreconditionFailed: 412,
@@ -50,51 +50,54 @@ class Problem(msgspec.Struct, frozen=True):
     expected: str | None = None
 
 
-class ErrorOut(msgspec.Struct, frozen=True):
+class NativeError(msgspec.Struct, frozen=True):
     """The body of every error."""
 
     error: Problem
 
 
 ERRORS = {
-    400: ResponseSpec(ErrorOut, description="The body is not JSON", generate_examples=False),
-    413: ResponseSpec(ErrorOut, description="A limit is exceeded", generate_examples=False),
+    400: ResponseSpec(NativeError, description="The body is not JSON", generate_examples=False),
+    413: ResponseSpec(NativeError, description="A limit is exceeded", generate_examples=False),
     422: ResponseSpec(
-        ErrorOut, description="Not a schema, or an unknown format, ruleset or policy", generate_examples=False
+        NativeError, description="Not a schema, or an unknown format, ruleset or policy", generate_examples=False
     ),
 }
 
 
-def status_of(error: Exception) -> int:
+def http_status(error: Exception) -> int:
     """The HTTP status of an error."""
     if isinstance(error, HTTPException):
         return error.status_code
-    return find_by_class(STATUSES, error) or 500
+    return find_by_class(ERROR_TABLE, error) or 500
 
 
-def problem_of(error: Exception) -> Problem:
+def describe_error(error: Exception) -> Problem:
     """The body of an error."""
     if isinstance(error, err.MalformedSchema):
-        return Problem(kind_of(error), error.why, error.line, error.column, error.path, error.expected)
+        return Problem(error_kind(error), error.why, error.line, error.column, error.path, error.expected)
     if isinstance(error, err.SteleError):
-        return Problem(kind_of(error), str(error))
+        return Problem(error_kind(error), str(error))
     if isinstance(error, HTTPException):
         phrase = HTTPStatus(error.status_code).phrase
         return Problem(phrase.lower().replace(" ", "_"), f"HTTP {error.status_code} {phrase}")
     return Problem("internal_error", "the registry failed; its log says how")
 
 
-def kind_of(error: err.SteleError) -> str:
+def error_kind(error: err.SteleError) -> str:
     """The name of the error, or of its nearest ancestor in the error tree."""
     known = next(cls for cls in type(error).__mro__ if cls.__module__ == err.__name__)
     return re.sub(r"(?<!^)(?=[A-Z])", "_", known.__name__).lower()
 
 
-def answer(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorOut]:
+def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[NativeError]:
     """The exception handler of the application."""
-    status = status_of(error)
+    status = http_status(error)
     if status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
     return Response(
-        ErrorOut(problem_of(error)), status_code=status, media_type="application/json", headers=allow_header(error)
+        NativeError(describe_error(error)),
+        status_code=status,
+        media_type="application/json",
+        headers=allow_header(error),
     )

@@ -16,7 +16,7 @@ Source: docs/protocols/schema-repo.md.
 
 from __future__ import annotations
 
-from stele.apis.schema_repo.app import SEGMENTS, application
+from stele.apis.schema_repo.app import SEGMENTS, application, check_options
 from stele.apis.schema_repo.options import SchemaRepoOptions, parse_models, split_words
 
-__all__ = ["SEGMENTS", "SchemaRepoOptions", "application", "parse_models", "split_words"]
+__all__ = ["SEGMENTS", "SchemaRepoOptions", "application", "check_options", "parse_models", "split_words"]

@@ -36,9 +36,7 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
         InvalidRequest: The options name an id strategy that is not installed.
     """
     options = options or SchemaRepoOptions()
-    get_strategy(options.ids)
-    for words in (options.default_validators, *options.models.values()):
-        parse_policy(words, options.models)
+    check_options(options)
     app_state = AppState(registry, options, IdIndex(options.ids))
     return DialectApplication(
         route_handlers=[
@@ -56,6 +54,13 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
         logging_config=None,
         **settings,
     )
+
+
+def check_options(options: SchemaRepoOptions) -> None:
+    """Raise `UnknownPolicy` or `InvalidRequest` if options name a policy, validator or strategy nobody installed."""
+    get_strategy(options.ids)
+    for words in (options.default_validators, *options.models.values()):
+        parse_policy(words, options.models)
 
 
 def _dependencies(app_state: AppState, traits: DialectTraits) -> dict[str, Provide]:

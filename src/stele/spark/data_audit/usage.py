@@ -51,7 +51,7 @@ def _usage_rows(seen: IdUsage) -> list[VersionUsage]:
                 at.version,
                 seen.schema_id,
                 seen.records,
-                space=context,
+                namespace=context,
                 bytes=seen.bytes,
                 first_seen=_to_millis(seen.first),
                 last_seen=_to_millis(seen.last),

@@ -38,23 +38,23 @@ class JournalFeed:
     def changes(self, scope: Scope) -> Iterator[JournalEntry]:
         """Changes of a scope that has an end, in order; ids are not looked at."""
         until = scope.until or 0
-        space, subject = _only_value(scope.spaces), _only_value(scope.subjects)
-        if scope.spaces == frozenset() or scope.subjects == frozenset():
+        namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
+        if scope.namespaces == frozenset() or scope.subjects == frozenset():
             return
         wanted = replace(scope, ids=None)
         for after in range(scope.after, until, _PAGE):
-            page = self._read_page(after, min(_PAGE, until - after), space, subject)
-            yield from (entry for entry in page if wanted.has(entry.space, entry.subject, None))
+            page = self._read_page(after, min(_PAGE, until - after), namespace, subject)
+            yield from (entry for entry in page if wanted.has(entry.namespace, entry.subject, None))
 
     def usage(self, scope: Scope) -> list[LocationUsage]:
         """The places in which records of a scope were seen, with what was seen; ids are not looked at."""
-        if scope.spaces == frozenset() or scope.subjects == frozenset():
+        if scope.namespaces == frozenset() or scope.subjects == frozenset():
             return []
-        space, subject = _only_value(scope.spaces), _only_value(scope.subjects)
-        found = self._query(lambda client: client.usage(space=space, subject=subject))
+        namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
+        found = self._query(lambda client: client.usage(namespace=namespace, subject=subject))
         wanted = replace(scope, ids=None)
         kept = [
-            (place, tuple(row for row in place.seen if wanted.has(row.space, row.subject, None))) for place in found
+            (place, tuple(row for row in place.seen if wanted.has(row.namespace, row.subject, None))) for place in found
         ]
         return [msgspec.structs.replace(place, seen=rows) for place, rows in kept]
 
@@ -63,8 +63,10 @@ class JournalFeed:
         wanted = list(digests)
         return self._query(lambda client: client.schema_texts(wanted)) if wanted else {}
 
-    def _read_page(self, after: int, limit: int, space: str | None, subject: str | None) -> tuple[JournalEntry, ...]:
-        page = self._query(lambda client: client.journal(after, limit=limit, space=space, subject=subject))
+    def _read_page(
+        self, after: int, limit: int, namespace: str | None, subject: str | None
+    ) -> tuple[JournalEntry, ...]:
+        page = self._query(lambda client: client.journal(after, limit=limit, namespace=namespace, subject=subject))
         if page.next != after + limit:
             raise DataError(f"the journal ends at {page.end}, before {after + limit}: it is not the one there was")
         return page.entries

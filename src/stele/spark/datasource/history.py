@@ -30,14 +30,14 @@ class KnownVersion:
         """As a row of the table versions."""
         entry, details = self.entry, self.entry.details
         references = [
-            (each.get("name"), each.get("space"), each.get("subject"), each.get("version"))
+            (each.get("name"), each.get("namespace"), each.get("subject"), each.get("version"))
             for each in details.get("references", ())
         ]
         return (
-            entry.space,
+            entry.namespace,
             entry.subject,
             entry.version,
-            entry.gid,
+            entry.schema_id,
             self.format,
             details.get("type", ""),
             text,
@@ -65,9 +65,9 @@ class History:
 
     def add(self, entry: JournalEntry) -> None:
         """Take note of a change."""
-        if entry.space is None or entry.subject is None:
+        if entry.namespace is None or entry.subject is None:
             return
-        key = entry.space, entry.subject
+        key = entry.namespace, entry.subject
         if entry.kind in {"subject_created", "registered"} and key not in self._subjects:
             self._subjects[key] = _Subject()
         subject = self._subjects.get(key)
@@ -77,7 +77,7 @@ class History:
         number = entry.version
         if entry.kind == "registered" and number is not None:
             subject.versions[number] = KnownVersion(entry)
-        elif entry.kind == "retired" and number in subject.versions:
+        elif entry.kind == "soft_deleted" and number in subject.versions:
             subject.versions[number] = replace(subject.versions[number], deleted=True)
         elif entry.kind == "purged":
             if number is not None:
@@ -88,23 +88,23 @@ class History:
             del self._subjects[key]
 
     def versions(self) -> Iterator[KnownVersion]:
-        """All versions by space, subject and number."""
+        """All versions by namespace, subject and number."""
         for _, subject in sorted(self._subjects.items()):
             for _, known in sorted(subject.versions.items()):
                 yield known
 
     def subjects(self) -> Iterator[Row]:
         """All subjects by name, as rows of the table subjects."""
-        for (space, name), subject in sorted(self._subjects.items()):
+        for (namespace, name), subject in sorted(self._subjects.items()):
             live = [known for _, known in sorted(subject.versions.items()) if not known.deleted]
             latest = live[-1] if live else None
             yield (
-                space,
+                namespace,
                 name,
                 latest.format if latest else None,
                 len(live),
                 latest.entry.version if latest else None,
-                latest.entry.gid if latest else None,
+                latest.entry.schema_id if latest else None,
                 bool(subject.versions) and not live,
                 subject.seq,
             )

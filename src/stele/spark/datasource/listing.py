@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _COLUMNS: Final = (
-    "space string, subject string, format string, version int, schema_id int, spark_schema string, note string"
+    "namespace string, subject string, format string, version int, schema_id int, spark_schema string, note string"
 )
 _MOST_REFERENCES: Final = 1000
 
@@ -23,7 +23,7 @@ _Key = tuple[str, str, int]
 def subject_tables(spark: SparkSession, registry: str, **options: Any) -> DataFrame:
     """A row for each subject with a live version; spark_schema is its columns as DDL.
 
-    registry, options   as of the source `stele`: `space`, `subject`, `asOf`, `patience`
+    registry, options   as of the source `stele`: `namespace`, `subject`, `asOf`, `patience`
 
     spark_schema is null, and note says why, for a schema without columns or one whose text is not there. What the types
     do not say is told by `stele.spark.spark_schema`. Raises `NotInstalled`, and what the source raises as an error of
@@ -34,14 +34,14 @@ def subject_tables(spark: SparkSession, registry: str, **options: Any) -> DataFr
     texts: dict[_Key, Any] = {}
     newest: dict[tuple[str, str], Any] = {}
     for row in reader.load().select(*_NEEDED).collect():
-        texts[row.space, row.subject, row.version] = row
-        known = newest.get((row.space, row.subject))
+        texts[row.namespace, row.subject, row.version] = row
+        known = newest.get((row.namespace, row.subject))
         if not row.deleted and (known is None or row.version > known.version):
-            newest[row.space, row.subject] = row
+            newest[row.namespace, row.subject] = row
     return spark.createDataFrame([_describe_subject(row, texts) for _, row in sorted(newest.items())], _COLUMNS)
 
 
-_NEEDED: Final = ("space", "subject", "format", "version", "schema_id", "schema", "references", "deleted")
+_NEEDED: Final = ("namespace", "subject", "format", "version", "schema_id", "schema", "references", "deleted")
 
 
 def _describe_subject(row: Any, texts: dict[_Key, Any]) -> tuple[Any, ...]:
@@ -53,7 +53,7 @@ def _describe_subject(row: Any, texts: dict[_Key, Any]) -> tuple[Any, ...]:
         shape = struct.toDDL()
     except (Invalid, CannotConvert) as error:
         note = str(error)
-    return row.space, row.subject, row.format, row.version, row.schema_id, shape, note
+    return row.namespace, row.subject, row.format, row.version, row.schema_id, shape, note
 
 
 def _resolve_references(row: Any, texts: dict[_Key, Any]) -> Iterator[tuple[str, str]]:
@@ -61,7 +61,7 @@ def _resolve_references(row: Any, texts: dict[_Key, Any]) -> Iterator[tuple[str,
     todo, seen = list(row.references or ()), set[_Key]()
     while todo:
         reference = todo.pop()
-        key = reference.space, reference.subject, reference.version
+        key = reference.namespace, reference.subject, reference.version
         if key in seen:
             continue
         seen.add(key)

@@ -91,7 +91,7 @@ def split_scope(scope: Scope, until: int) -> list[InputPartition]:
 
 def read_stretch(feed: JournalFeed, scope: Scope) -> Iterator[Row]:
     """Its changes as rows."""
-    return (journal_row(entry) for entry in feed.changes(scope) if scope.ids is None or entry.gid in scope.ids)
+    return (journal_row(entry) for entry in feed.changes(scope) if scope.ids is None or entry.schema_id in scope.ids)
 
 
 class TableReader(DataSourceReader):
@@ -110,7 +110,7 @@ class TableReader(DataSourceReader):
 
         column = getattr(given, "attribute", ())
         value = getattr(given, "value", None)
-        if column in {("space",), ("subject",)} or (column == ("schema_id",) and self.options.table != SUBJECTS):
+        if column in {("namespace",), ("subject",)} or (column == ("schema_id",) and self.options.table != SUBJECTS):
             values = given.value if isinstance(given, In) else (value,) if isinstance(given, EqualTo) else None
             if values is not None:
                 self.scope = self.scope.narrow_to(column[0], frozenset(values) - {None})
@@ -147,7 +147,9 @@ class TableReader(DataSourceReader):
             history.add(entry)
         if self.options.table == SUBJECTS:
             return [RowsPartition(list(history.subjects()))]
-        known = [each for each in history.versions() if self.scope.ids is None or each.entry.gid in self.scope.ids]
+        known = [
+            each for each in history.versions() if self.scope.ids is None or each.entry.schema_id in self.scope.ids
+        ]
         return [VersionsPartition(known[first : first + _VERSIONS]) for first in range(0, len(known), _VERSIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[Row]:

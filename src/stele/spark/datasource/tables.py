@@ -16,26 +16,35 @@ SUBJECTS, VERSIONS, JOURNAL, USAGE = "subjects", "versions", "journal", "usage"
 
 COLUMNS: Final[Mapping[str, str]] = {
     SUBJECTS: (
-        "space string, subject string, format string, versions int, latest_version int, latest_schema_id int, "
+        "namespace string, subject string, format string, versions int, latest_version int, latest_schema_id int, "
         "deleted boolean, seq bigint"
     ),
     VERSIONS: (
-        "space string, subject string, version int, schema_id int, format string, type string, schema string, "
-        "references array<struct<name: string, space: string, subject: string, version: int>>, deleted boolean, "
+        "namespace string, subject string, version int, schema_id int, format string, type string, schema string, "
+        "references array<struct<name: string, namespace: string, subject: string, version: int>>, deleted boolean, "
         "registered_at timestamp, actor string, via string, sha256 string, seq bigint"
     ),
     JOURNAL: (
-        "seq bigint, part int, time timestamp, actor string, via string, kind string, space string, subject string, "
-        "version int, schema_id int, details string"
+        "seq bigint, part int, time timestamp, actor string, via string, kind string, namespace string, "
+        "subject string, version int, schema_id int, details string"
     ),
     USAGE: (
-        "place string, space string, subject string, version int, schema_id int, records bigint, bytes bigint, "
+        "place string, namespace string, subject string, version int, schema_id int, records bigint, bytes bigint, "
         "first_seen timestamp, last_seen timestamp, counted_at timestamp, whole boolean"
     ),
 }
 """Columns of each table, as DDL."""
 
-OPTIONS: Final = ("registry", "table", "asOf", "space", "subject", "startingSeq", "maxRecordsPerTrigger", "patience")
+OPTIONS: Final = (
+    "registry",
+    "table",
+    "asOf",
+    "namespace",
+    "subject",
+    "startingSeq",
+    "maxRecordsPerTrigger",
+    "patience",
+)
 
 Row = tuple[Any, ...]
 
@@ -45,22 +54,22 @@ _FARTHEST = 253_402_300_799_999  # milliseconds: the last instant Python and Spa
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which part of a table is read. None: no limit; space '' is the default one.
+    """Which part of a table is read. None: no limit; namespace '' is the default one.
 
     ids     of schemas
     after   sequence number behind which changes count
     until   the last one that counts; None: the journal's end when the query is planned
     """
 
-    spaces: frozenset[str] | None = None
+    namespaces: frozenset[str] | None = None
     subjects: frozenset[str] | None = None
     ids: frozenset[int] | None = None
     after: int = 0
     until: int | None = None
 
     def narrow_to(self, column: str, values: frozenset[Any]) -> Scope:
-        """The same with rows only whose column, one of space, subject and schema_id, has one of the values."""
-        member = {"space": "spaces", "subject": "subjects", "schema_id": "ids"}[column]
+        """The same with rows only whose column, one of namespace, subject and schema_id, has one of the values."""
+        member = {"namespace": "namespaces", "subject": "subjects", "schema_id": "ids"}[column]
         own = getattr(self, member)
         return replace(self, **{member: values if own is None else own & values})  # type: ignore[arg-type]  # by name
 
@@ -72,10 +81,10 @@ class Scope:
             until=self.until if until is None else until if self.until is None else min(self.until, until),
         )
 
-    def has(self, space: str | None, subject: str | None, schema_id: int | None) -> bool:
+    def has(self, namespace: str | None, subject: str | None, schema_id: int | None) -> bool:
         """Whether a row is within it."""
         return (
-            (self.spaces is None or space in self.spaces)
+            (self.namespaces is None or namespace in self.namespaces)
             and (self.subjects is None or subject in self.subjects)
             and (self.ids is None or schema_id in self.ids)
         )
@@ -127,7 +136,7 @@ class SourceOptions:
 
 def _read_scope(said: Mapping[str, str]) -> Scope:
     scope = Scope(until=_read_whole_number(said["asOf"], "asOf") if "asOf" in said else None)
-    for name in ("space", "subject"):
+    for name in ("namespace", "subject"):
         if name in said:
             scope = scope.narrow_to(name, frozenset({said[name]}))
     return scope
@@ -149,7 +158,7 @@ def usage_rows(place: LocationUsage) -> Iterator[Row]:
     for seen in place.seen:
         yield (
             place.place,
-            seen.space,
+            seen.namespace,
             seen.subject,
             seen.version,
             seen.schema_id,
@@ -171,9 +180,9 @@ def journal_row(entry: JournalEntry) -> Row:
         entry.actor,
         entry.via,
         entry.kind,
-        entry.space,
+        entry.namespace,
         entry.subject,
         entry.version,
-        entry.gid,
+        entry.schema_id,
         json.dumps(entry.details, ensure_ascii=False, sort_keys=True),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stele.apis.confluent.compatibility_messages import messages
+from stele.apis.confluent.compatibility_messages import format_messages
 from stele.core.findings import Finding, Severity
 from stele.core.model import SubjectKey
 from stele.formats.avro import AVRO
@@ -22,7 +22,7 @@ async def test_avro_messages_carry_what_both_sides_have(registry: Registry, put:
     """An entry in single quotes with both sides, then the old version, its text and the level."""
     await put(":a", '"string"')
     description, information = "It broke, at path '/a'. Mend it", "reader: int, writer: string"
-    assert messages(registry.state, SubjectKey("", "a"), [FINDING], 1) == [
+    assert format_messages(registry.state, SubjectKey("", "a"), [FINDING], 1) == [
         f"{{errorType:'SOME_RULE', description:'{description}', additionalInfo:'{information}'}}",
         "{oldSchemaVersion: 1}",
         "{oldSchema: '\"string\"'}",
@@ -34,7 +34,7 @@ async def test_a_long_old_schema_is_cut_and_marked(registry: Registry, put: Put)
     """Beyond 10 KiB the old text is cut, and said to be."""
     long = json.dumps({"type": "record", "name": "R", "doc": "d" * 20_000, "fields": []})
     await put(":a", long)
-    shown = messages(registry.state, SubjectKey("", "a"), [FINDING], 1)[2]
+    shown = format_messages(registry.state, SubjectKey("", "a"), [FINDING], 1)[2]
     assert shown.startswith("{oldSchema: <truncated> '{")
     assert shown.endswith("d...'}")
     assert len(shown) == 10 * 1024 + len("{oldSchema: <truncated> '...'}")
@@ -43,7 +43,7 @@ async def test_a_long_old_schema_is_cut_and_marked(registry: Registry, put: Put)
 async def test_doubt_is_told_apart_from_a_break(registry: Registry) -> None:
     """What no rule could decide is refused with those words; a proven break goes without."""
     findings = [Finding("R", "/a", why="It may break.", level=level) for level in (Severity.ERROR, Severity.UNKNOWN)]
-    proven, doubtful, _ = messages(registry.state, SubjectKey("", "a"), findings, None)
+    proven, doubtful, _ = format_messages(registry.state, SubjectKey("", "a"), findings, None)
     assert "description:'It may break, at path '/a''" in proven
     assert "description:'Not decided, hence refused: It may break, at path '/a''" in doubtful
 
@@ -64,5 +64,5 @@ async def test_the_additional_information_names_the_offender(
     texts = [json.dumps({"type": "record", "name": "R", **schema}) for schema in (old, new)]
     await put(":a", texts[0])
     writer, reader = (AVRO.parse(text.encode(), {}) for text in texts)
-    first = messages(registry.state, SubjectKey("", "a"), AVRO.check(reader, writer), 1)[0]
+    first = format_messages(registry.state, SubjectKey("", "a"), AVRO.check(reader, writer), 1)[0]
     assert first.endswith(f", additionalInfo:'{information}'}}")

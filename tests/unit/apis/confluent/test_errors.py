@@ -6,11 +6,11 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from stele import errors as err
-from stele.apis.confluent.errors import ERROR_CODES, FAULTS, Asking, fault_of
+from stele.apis.confluent.errors import ERROR_CODES, ERROR_TABLE, ErrorContext, find_error_answer
 from stele.apis.confluent.options import ConfluentOptions
 from stele.core.findings import Finding
 
-ASKING = Asking("s", ".", ConfluentOptions())
+ASKING = ErrorContext("s", ".", ConfluentOptions())
 
 ERRORS = [
     (err.SubjectNotFound("s"), 404, 40401, "Subject 's' not found."),
@@ -58,7 +58,7 @@ ERRORS = [
 @pytest.mark.parametrize(("error", "status", "code", "message"), ERRORS, ids=lambda value: str(value)[:40])
 def test_answers(error: Exception, status: int, code: int, message: str) -> None:
     """Status, code and sentence of the original."""
-    assert fault_of(error, ASKING) == (status, code, message)
+    assert find_error_answer(error, ASKING) == (status, code, message)
 
 
 def test_every_error_has_an_answer_of_its_family() -> None:
@@ -66,7 +66,7 @@ def test_every_error_has_an_answer_of_its_family() -> None:
     below = (err.Unavailable, err.NotInstalled, err.DataError)
     for _, cls in inspect.getmembers(err, inspect.isclass):
         if issubclass(cls, err.SteleError) and cls is not err.SteleError:
-            status, _, _ = next(FAULTS[base] for base in cls.__mro__ if base in FAULTS)
+            status, _, _ = next(ERROR_TABLE[base] for base in cls.__mro__ if base in ERROR_TABLE)
             assert (status >= 500) == issubclass(cls, below), cls
 
 
@@ -83,7 +83,7 @@ def test_every_error_has_an_answer_of_its_family() -> None:
 def test_the_code_of_a_refusal_is_that_of_the_release(options: ConfluentOptions, code: int) -> None:
     """Later releases say 40901, with the same status; a setting can say otherwise."""
     error = err.Incompatible("s", [Finding("RULE", "/a")])
-    assert fault_of(error, Asking("s", ".", options))[:2] == (409, code)
+    assert find_error_answer(error, ErrorContext("s", ".", options))[:2] == (409, code)
 
 
 def test_a_new_error_is_answered_like_its_ancestor() -> None:
@@ -92,7 +92,7 @@ def test_a_new_error_is_answered_like_its_ancestor() -> None:
     class Newer(err.VersionNotFound):
         pass
 
-    assert fault_of(Newer(1), ASKING)[:2] == (404, 40402)
+    assert find_error_answer(Newer(1), ASKING)[:2] == (404, 40402)
 
 
 def test_codes_follow_their_status() -> None:

@@ -4,7 +4,7 @@ import hashlib
 import struct
 from uuid import UUID
 
-from stele.apis.confluent.guid import GuidIndex, guid_of
+from stele.apis.confluent.guid import GuidIndex, compute_guid
 from stele.core.commands import DeleteMode, DeleteSubject
 from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Reference, SubjectKey
@@ -21,7 +21,7 @@ def uuid_of(*pieces: bytes) -> UUID:
 
 async def guid(registry: Registry, gid: int, space: str = "") -> UUID:
     """The GUID of a registered schema."""
-    return guid_of(registry.state, registry.state.namespaces[space].schema_entries[gid])
+    return compute_guid(registry.state, registry.state.namespaces[space].schema_entries[gid])
 
 
 async def test_plain_text(registry: Registry, put: Put) -> None:
@@ -71,25 +71,25 @@ async def test_index_follows_registrations_and_purges(registry: Registry, put: P
     """The index knows exactly what is there, however often schemas come and go between questions."""
     index = GuidIndex()
     integer, text = uuid_of(b'"int"'), uuid_of(b'"string"')
-    assert index.find(registry.state, integer) == []
+    assert index.find_schemas(registry.state, integer) == []
     for round_ in range(3):
         await put("a", '"int"')
         await put("b:a", '"int"')
         await put("c", '"string"')
-        assert [row.namespace for row in index.find(registry.state, integer)] == ["", "b"]
-        assert len(index.find(registry.state, text)) == 1
+        assert [row.namespace for row in index.find_schemas(registry.state, integer)] == ["", "b"]
+        assert len(index.find_schemas(registry.state, text)) == 1
         for removal in (DeleteMode.SOFT, DeleteMode.HARD):
             await registry.execute(DeleteSubject(SubjectKey("", "a"), removal))
         if round_ % 2:
             await put("d", '"long"')
-        assert [row.namespace for row in index.find(registry.state, integer)] == ["b"]
-        assert len(index.find(registry.state, text)) == 1
+        assert [row.namespace for row in index.find_schemas(registry.state, integer)] == ["b"]
+        assert len(index.find_schemas(registry.state, text)) == 1
 
 
 async def test_index_notices_another_state(registry: Registry, put: Put) -> None:
     """After a reset nothing of the old state is found."""
     index = GuidIndex()
     await put("a", '"int"')
-    assert index.find(registry.state, uuid_of(b'"int"'))
+    assert index.find_schemas(registry.state, uuid_of(b'"int"'))
     await registry.reset(await open_log("memory:"))
-    assert index.find(registry.state, uuid_of(b'"int"')) == []
+    assert index.find_schemas(registry.state, uuid_of(b'"int"')) == []

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from stele.apis.confluent.names import (
     InvalidContext,
     NoSuchResource,
-    Prefix,
-    integer_of,
+    PrefixFilter,
     is_true,
-    key_of,
     level_name,
-    level_of,
-    page,
-    prefix_of,
-    qualified,
-    space_of,
-    subject_of,
-    version_of,
-    writable_key,
-    writable_level,
+    parse_context,
+    parse_integer,
+    parse_level,
+    parse_prefix,
+    parse_subject,
+    parse_subject_key,
+    parse_version,
+    qualify_subject,
+    require_valid_key,
+    require_valid_level,
+    slice_page,
 )
 from stele.core.model import REGISTRY_LEVEL, SettingsLevel, SubjectKey
 from stele.errors import InvalidName, InvalidVersion
@@ -33,7 +33,7 @@ spaces = st.text(st.characters(exclude_characters=":\ue000", exclude_categories=
 def test_every_subject_can_be_named(space: str, name: str) -> None:
     """What a subject is shown by leads back to it, whatever its name and space are."""
     key = SubjectKey(space, name)
-    assert key_of(qualified(key)) == key
+    assert parse_subject_key(qualify_subject(key)) == key
 
 
 @given(spaces, texts)
@@ -45,7 +45,7 @@ def test_every_level_can_be_named(space: str, name: str) -> None:
         SettingsLevel(space, name) if name and space != "__GLOBAL" else REGISTRY_LEVEL,
     ):
         if level.namespace != "__GLOBAL":
-            assert level_of(level_name(level)) == level
+            assert parse_level(level_name(level)) == level
 
 
 @pytest.mark.parametrize(
@@ -68,20 +68,20 @@ def test_every_level_can_be_named(space: str, name: str) -> None:
 )
 def test_subject_of(text: str, context: str, key: tuple[str, str], is_qualified: bool) -> None:
     """A name says its own context, else that of the path holds, else the default one."""
-    assert subject_of(text, context) == (SubjectKey(*key), is_qualified)
+    assert parse_subject(text, context) == (SubjectKey(*key), is_qualified)
 
 
 @pytest.mark.parametrize("context", [".c", "c", ":.c:"])
 def test_contexts_in_paths(context: str) -> None:
     """A context in a path is a bare name, or one with both colons around it."""
-    assert space_of(context) == "c"
+    assert parse_context(context) == "c"
 
 
 @pytest.mark.parametrize("context", [":", "::", ":c:", ":.c", ".c:", ":.c:x", ":.a:b:", ":*:"])
 def test_context_with_other_colons_is_refused(context: str) -> None:
     """Anything else with a colon is no context."""
     with pytest.raises(InvalidContext):
-        space_of(context)
+        parse_context(context)
 
 
 @pytest.mark.parametrize(
@@ -98,66 +98,69 @@ def test_context_with_other_colons_is_refused(context: str) -> None:
 )
 def test_level_of(text: str, context: str, level: SettingsLevel) -> None:
     """Settings belong to a subject, a context, or the registry."""
-    assert level_of(text, context) == level
+    assert parse_level(text, context) == level
 
 
 @pytest.mark.parametrize("name", ["__GLOBAL", "__EMPTY", "a\0", "\n", "\x7f", "\x9f", "\ufffd"])
 def test_names_nobody_may_create(name: str) -> None:
     """Reserved names, control characters and broken UTF-8 are refused for subjects and levels."""
-    for check in (lambda: writable_key(SubjectKey("", name)), lambda: writable_level(SettingsLevel("c", name))):
+    for check in (
+        lambda: require_valid_key(SubjectKey("", name)),
+        lambda: require_valid_level(SettingsLevel("c", name)),
+    ):
         with pytest.raises(InvalidName):
             check()
 
 
 def test_names_anybody_may_create() -> None:
     """Everything else is a name; the registry is a level, though not a context."""
-    assert writable_key(SubjectKey("", "")) == ("", "")
-    assert writable_level(REGISTRY_LEVEL) == REGISTRY_LEVEL
+    assert require_valid_key(SubjectKey("", "")) == ("", "")
+    assert require_valid_level(REGISTRY_LEVEL) == REGISTRY_LEVEL
     with pytest.raises(InvalidName):
-        writable_key(SubjectKey("__GLOBAL", "a"))
+        require_valid_key(SubjectKey("__GLOBAL", "a"))
 
 
 @pytest.mark.parametrize(
     ("text", "context", "prefix"),
     [
-        ("", "", Prefix("", "")),
-        ("a", "", Prefix("", "a")),
-        (":*:", "", Prefix(None, "")),
-        (":*:a", "", Prefix(None, "a")),
-        (":.c:a", "", Prefix("c", "a")),
-        (":*:", ".c", Prefix("c", "")),
-        ("a", ".c", Prefix("c", "a")),
+        ("", "", PrefixFilter("", "")),
+        ("a", "", PrefixFilter("", "a")),
+        (":*:", "", PrefixFilter(None, "")),
+        (":*:a", "", PrefixFilter(None, "a")),
+        (":.c:a", "", PrefixFilter("c", "a")),
+        (":*:", ".c", PrefixFilter("c", "")),
+        ("a", ".c", PrefixFilter("c", "a")),
     ],
 )
-def test_prefix_of(text: str, context: str, prefix: Prefix) -> None:
+def test_prefix_of(text: str, context: str, prefix: PrefixFilter) -> None:
     """A prefix says which contexts and which names a list is about."""
-    assert prefix_of(text, context) == prefix
+    assert parse_prefix(text, context) == prefix
 
 
 @given(st.integers(1, 2**31 - 1))
 def test_numbers_are_versions(number: int) -> None:
     """Every positive 32-bit integer is a version."""
-    assert version_of(str(number)) == number
+    assert parse_version(str(number)) == number
 
 
 @pytest.mark.parametrize("text", ["latest", "LATEST", " Latest ", "-1"])
 def test_latest(text: str) -> None:
     """The latest version has two names, in any case."""
-    assert version_of(text) is None
+    assert parse_version(text) is None
 
 
 @pytest.mark.parametrize("text", ["0", "-2", "2147483648", "1.0", "", "x", "١", "1_0", "9" * 5000])
 def test_no_version(text: str) -> None:
     """Everything else is none."""
     with pytest.raises(InvalidVersion):
-        version_of(text)
+        parse_version(text)
 
 
 @pytest.mark.parametrize("text", ["x", "1.5", "2147483648", "9" * 5000, " 1", "١"])
 def test_no_integer(text: str) -> None:
     """An integer that is none does not exist, in this API's words."""
     with pytest.raises(NoSuchResource):
-        integer_of(text)
+        parse_integer(text)
 
 
 def test_flags() -> None:
@@ -170,4 +173,4 @@ def test_pages(items: list[int], offset: int, limit: int, most: int) -> None:
     """A page is a slice; a limit out of range means the most."""
     size = limit if 0 < limit <= most else most
     start = max(offset, 0)
-    assert page(items, str(offset), str(limit), most) == items[start : start + size]
+    assert slice_page(items, str(offset), str(limit), most) == items[start : start + size]

@@ -2,7 +2,7 @@
 
 import httpx
 
-from stele.apis.confluent import ConfluentOptions, HotSchemas, application
+from stele.apis.confluent import ConfluentOptions, SchemaResponseCache, application
 from stele.core.commands import DeleteMode, DeleteSubject
 from stele.core.model import SubjectKey
 from stele.service.registry import Registry
@@ -16,7 +16,7 @@ async def test_same_as_the_endpoint(registry: Registry, put: Put) -> None:
         await put("a", f'{{"type":"fixed","name":"ä{number}","size":1}}')
     await registry.fresh_state()
     for options in (ConfluentOptions(), ConfluentOptions(profile="7.9")):
-        hot = HotSchemas(registry, options)
+        hot = SchemaResponseCache(registry, options)
         transport = httpx.ASGITransport(application(registry, options))
         async with httpx.AsyncClient(transport=transport, base_url="http://registry") as client:
             for gid in [*range(1, 6)] * 2:
@@ -30,7 +30,7 @@ async def test_same_as_the_endpoint(registry: Registry, put: Put) -> None:
 
 async def test_only_what_is_surely_there(registry: Registry, put: Put) -> None:
     """Other paths, unknown ids, and anything while the node is behind are left to the endpoint."""
-    hot = HotSchemas(registry, ConfluentOptions())
+    hot = SchemaResponseCache(registry, ConfluentOptions())
     await put("a", '"int"')
     await registry.fresh_state()
     odd = (
@@ -44,14 +44,14 @@ async def test_only_what_is_surely_there(registry: Registry, put: Put) -> None:
     )
     assert [hot.get(path) for path in (*odd, "/schemas/ids/9999999999", "/schemas/ids/١")] == [None] * 9
     assert hot.get("/schemas/ids/1") is not None
-    behind = HotSchemas(registry, ConfluentOptions())
+    behind = SchemaResponseCache(registry, ConfluentOptions())
     registry._behind = True
     assert behind.get("/schemas/ids/1") is None
 
 
 async def test_purged_ids_are_forgotten(registry: Registry, put: Put) -> None:
     """A purge empties the cache before the next answer."""
-    hot = HotSchemas(registry, ConfluentOptions())
+    hot = SchemaResponseCache(registry, ConfluentOptions())
     await put("a", '"int"')
     await registry.fresh_state()
     assert hot.get("/schemas/ids/1") is not None
@@ -67,7 +67,7 @@ async def test_cache_is_bounded(registry: Registry, put: Put) -> None:
         await put("a", f'{{"type":"fixed","name":"N{number}","size":1}}')
     await put("a", '{"type":"fixed","name":"N","size":1,"doc":"' + "x" * 5000 + '"}')
     await registry.fresh_state()
-    hot = HotSchemas(registry, ConfluentOptions(), max_bytes=8000)
+    hot = SchemaResponseCache(registry, ConfluentOptions(), max_bytes=8000)
     for gid in range(1, 22):
         assert hot.get(f"/schemas/ids/{gid}") is not None
     assert 0 < len(hot._answers) < 20

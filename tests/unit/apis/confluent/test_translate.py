@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stele.apis.confluent import models as api
-from stele.apis.confluent.reserved_metadata import field_findings
-from stele.apis.confluent.tags import changed, retag
+from stele.apis.confluent.reserved_metadata import find_reserved_name_violations
+from stele.apis.confluent.tags import apply_tag_changes, tag_attachments
 from stele.apis.confluent.translate import (
     changes_in,
     config_out,
@@ -146,7 +146,7 @@ def test_tags_are_added_and_removed() -> None:
     request = api.TagSchemaRequest(
         tags_to_add=[tag("a", "w"), tag("c", "z", "z")], tags_to_remove=[tag("b", "y"), tag("q", "y")]
     )
-    after = changed(before, request).metadata
+    after = tag_attachments(before, request).metadata
     assert after == Metadata(tags={"a": ("w", "x"), "c": ("z",)}, properties={"k": "v"})
     assert tags_out(after, ["z"]) == [tag("c", "z")]
     assert tags_out(after, ["*"]) == [tag("a", "w", "x"), tag("c", "z")]
@@ -157,8 +157,8 @@ def test_tags_are_added_and_removed() -> None:
 def test_registrations_bring_tags() -> None:
     """Tag changes of a registration become part of its metadata, and nothing happens without any."""
     request = api.RegisterSchemaRequest(schema="{}")
-    assert retag(request, None) is request
-    tagged = retag(api.RegisterSchemaRequest(schema="{}", schema_tags_to_add=[tag("a", "x")]), None)
+    assert apply_tag_changes(request, None) is request
+    tagged = apply_tag_changes(api.RegisterSchemaRequest(schema="{}", schema_tags_to_add=[tag("a", "x")]), None)
     assert tagged.metadata == Metadata(tags={"a": ("x",)})
 
 
@@ -166,25 +166,25 @@ def test_rules_are_merged_and_removed() -> None:
     """Rules are known by name in every phase; a whole rule set excludes both."""
     old = RuleSet(domain_rules=(Rule("a", type="X"), Rule("b", type="X")), migration_rules=(Rule("c", type="X"),))
     before = Attachments(rule_set=old)
-    merged = changed(
+    merged = tag_attachments(
         before,
         api.TagSchemaRequest(
             rules_to_merge=api.RuleSet(domain_rules=[api.Rule(name="b", type="Y")]), rules_to_remove=["c"]
         ),
     ).rule_set
     assert merged == RuleSet(domain_rules=(Rule("a", type="X"), Rule("b", type="Y")))
-    assert changed(before, api.TagSchemaRequest()).rule_set == old
-    assert changed(NO_ATTACHMENTS, api.TagSchemaRequest(rules_to_remove=["a"])).rule_set is None
+    assert tag_attachments(before, api.TagSchemaRequest()).rule_set == old
+    assert tag_attachments(NO_ATTACHMENTS, api.TagSchemaRequest(rules_to_remove=["a"])).rule_set is None
     with pytest.raises(InvalidRuleSet):
-        changed(before, api.TagSchemaRequest(rule_set=api.RuleSet(), rules_to_remove=["a"]))
+        tag_attachments(before, api.TagSchemaRequest(rule_set=api.RuleSet(), rules_to_remove=["a"]))
 
 
 def test_reserved_fields() -> None:
     """Internal and reserved top-level names are found; nested ones are nobody's business."""
     fields = [Field("$$a", "int"), Field("b", "int"), Field("c.$$d", "int"), Field("c.b", "int")]
     reserving = Attachments(metadata=Metadata(properties={"confluent:reserved": "b, x"}))
-    assert [(f.rule, f.path) for f in field_findings(fields, reserving, None)] == [
+    assert [(f.rule, f.path) for f in find_reserved_name_violations(fields, reserving, None)] == [
         ("FIELD_NAME_INTERNAL", "$$a"),
         ("FIELD_NAME_RESERVED", "b"),
     ]
-    assert field_findings(fields[1:], NO_ATTACHMENTS, None) == []
+    assert find_reserved_name_violations(fields[1:], NO_ATTACHMENTS, None) == []

@@ -6,7 +6,7 @@ from litestar.exceptions import HTTPException
 
 from stele import errors as err
 from stele.apis.http.bodies import NotJson, WrongShape
-from stele.apis.native.errors import Problem, problem_of, status_of
+from stele.apis.native.errors import Problem, describe_error, http_status
 
 
 @pytest.mark.parametrize(
@@ -30,15 +30,15 @@ from stele.apis.native.errors import Problem, problem_of, status_of
 )
 def test_statuses_and_kinds(error: Exception, status: int, kind: str) -> None:
     """The class decides, known to the caller by its name in the error tree."""
-    assert status_of(error) == status
-    assert problem_of(error).kind == kind
-    assert "secret" not in problem_of(error).message
+    assert http_status(error) == status
+    assert describe_error(error).kind == kind
+    assert "secret" not in describe_error(error).message
 
 
 def test_malformed_schemas_say_where() -> None:
     """Line, column, path and expectation travel in members of their own."""
     error = err.MalformedSchema("bad", line=2, column=3, path="/a", expected="good")
-    assert msgspec.to_builtins(problem_of(error)) == {
+    assert msgspec.to_builtins(describe_error(error)) == {
         "kind": "malformed_schema",
         "message": "bad",
         "line": 2,
@@ -46,4 +46,4 @@ def test_malformed_schemas_say_where() -> None:
         "path": "/a",
         "expected": "good",
     }
-    assert problem_of(err.UnknownPolicy("x")) == Problem("unknown_policy", "x", None, None, None, None)
+    assert describe_error(err.UnknownPolicy("x")) == Problem("unknown_policy", "x", None, None, None, None)

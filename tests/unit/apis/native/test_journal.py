@@ -129,17 +129,17 @@ async def test_nothing_secret_is_told() -> None:
 async def test_one_row_for_each_version() -> None:
     """Retired, purged and replaced versions have a row each; a subject that goes without versions has one, too."""
     rows = journal.list_entries(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), (EVENTS[6], EVENTS[7], EVENTS[8])))
-    assert [(row.kind, row.version, row.gid) for row in rows] == [
+    assert [(row.kind, row.version, row.schema_id) for row in rows] == [
         ("registered", 3, 7),
         ("purged", 1, None),
-        ("retired", 1, None),
-        ("retired", 2, None),
+        ("soft_deleted", 1, None),
+        ("soft_deleted", 2, None),
         ("purged", None, None),
     ]
     assert rows[0].details == {
         "format": "avro",
         "sha256": SHA.hex(),
-        "references": [{"name": "n", "space": "", "subject": "s", "version": 1}],
+        "references": [{"name": "n", "namespace": "", "subject": "s", "version": 1}],
     }
 
 
@@ -154,11 +154,11 @@ async def test_a_life_is_told_in_order(client: httpx.AsyncClient) -> None:
         ("subject_created", "orders", None),
         ("registered", "orders", 1),
         ("settings_changed", "orders", None),
-        ("retired", "orders", 1),
+        ("soft_deleted", "orders", 1),
         ("purged", "orders", 1),
     ]
     registered = next(row for row in page["entries"] if row["kind"] == "registered")
-    assert (registered["gid"], registered["space"], registered["via"]) == (number, "", "confluent")
+    assert (registered["schema_id"], registered["namespace"], registered["via"]) == (number, "", "confluent")
     settings = next(row for row in page["entries"] if row["kind"] == "settings_changed")
     assert settings["details"]["policy"]["kind"] == "allow_any"
     assert page["next"] == page["end"] == page["entries"][-1]["seq"]
@@ -182,16 +182,16 @@ async def test_pages_join_without_gap_or_repeat(client: httpx.AsyncClient) -> No
 
 
 async def test_a_space_or_a_subject_alone(client: httpx.AsyncClient) -> None:
-    """Filters choose changes, the empty space being the default one; pages go on over what was left out."""
+    """Filters choose changes, the empty namespace being the default one; pages go on over what was left out."""
     await register(client, "a")
     await register(client, ":.team:a")
     await register(client, "b")
     end = (await read(client))["end"]
-    page = await read(client, subject="a", space="team")
-    assert {(row["space"], row["subject"]) for row in page["entries"]} == {("team", "a")}
+    page = await read(client, subject="a", namespace="team")
+    assert {(row["namespace"], row["subject"]) for row in page["entries"]} == {("team", "a")}
     assert page["next"] == page["end"] == end
-    assert {row["space"] for row in (await read(client, space=""))["entries"]} == {""}
-    assert {row["space"] for row in (await read(client, subject="a"))["entries"]} == {"", "team"}
+    assert {row["namespace"] for row in (await read(client, namespace=""))["entries"]} == {""}
+    assert {row["namespace"] for row in (await read(client, subject="a"))["entries"]} == {"", "team"}
 
 
 def _one_more(items: Items) -> tuple[Changes, None]:

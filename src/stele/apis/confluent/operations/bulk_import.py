@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from stele.apis.confluent import exporters, keys
-from stele.apis.confluent.errors import Asking, InvalidKey, KeyExists, ResourceTaken, TooManyAssociations, fault_of
+from stele.apis.confluent.errors import (
+    ErrorContext,
+    InvalidKey,
+    KeyExists,
+    ResourceTaken,
+    TooManyAssociations,
+    find_error_answer,
+)
 from stele.apis.confluent.models import CreateKekRequest, ExporterRequest
-from stele.apis.confluent.names import key_of, qualified, space_of, writable_key
-from stele.apis.confluent.operations.dek_generation import now
-from stele.apis.confluent.operations.registration import settled
-from stele.apis.confluent.operations.schemas import Desk
+from stele.apis.confluent.names import parse_context, parse_subject_key, qualify_subject, require_valid_key
+from stele.apis.confluent.operations.dek_generation import current_millis
+from stele.apis.confluent.operations.registration import register_with_retry
+from stele.apis.confluent.operations.schemas import Operations
 from stele.apis.confluent.translate import references_in
 from stele.core import queries
 from stele.core.commands import ChangeBindings, DeleteMode, DeleteVersion, RegisterSchema
@@ -38,23 +46,23 @@ _AT_ONCE = 256
 R = TypeVar("R")
 
 
-async def bring(desk: Desk, request: api.ImportRequest) -> api.ImportResponse:
+async def apply_import(operations: Operations, request: api.ImportRequest) -> api.ImportResponse:
     """Import what a request holds; what is refused is in the answer. Raises `StoreError`."""
-    found = [row async for row in _versions(desk, request.versions)]
-    found += await _keys(desk, request)
-    found += [row async for row in _associations(desk, request.associations)]
-    found += await _exporters(desk, request.exporters)
+    found = [row async for row in _import_versions(operations, request.versions)]
+    found += await _import_keys(operations, request)
+    found += [row async for row in _import_associations(operations, request.associations)]
+    found += await _import_exporters(operations, request.exporters)
     return api.ImportResponse(found)
 
 
-def _refusal(desk: Desk, kind: str, name: str, number: int, error: SteleError) -> api.ImportRefusal:
-    fault = fault_of(error, Asking(name, "", desk.options))
+def _refusal_out(operations: Operations, kind: str, name: str, number: int, error: SteleError) -> api.ImportRefusal:
+    fault = find_error_answer(error, ErrorContext(name, "", operations.options))
     if fault.status >= 500:
         raise error
     return api.ImportRefusal(kind, name, number, fault.code, fault.message)
 
 
-def _require_importing(state: State, level: SettingsLevel) -> None:
+def _require_import_mode(state: State, level: SettingsLevel) -> None:
     if queries.mode_for(state, level) is not Mode.IMPORT:
         raise read_only_error(level, "not in import mode")
 
@@ -62,22 +70,24 @@ def _require_importing(state: State, level: SettingsLevel) -> None:
 # --- versions -------------------------------------------------------------------------------------------------------
 
 
-async def _versions(desk: Desk, rows: Sequence[api.ImportedVersion]) -> AsyncIterator[api.ImportRefusal]:
-    for wave in _waves(rows):
-        results = await asyncio.gather(*(_version(desk, row) for row in wave), return_exceptions=True)
+async def _import_versions(
+    operations: Operations, rows: Sequence[api.ImportedVersion]
+) -> AsyncIterator[api.ImportRefusal]:
+    for wave in _split_into_waves(rows):
+        results = await asyncio.gather(*(_import_version(operations, row) for row in wave), return_exceptions=True)
         for row, error in zip(wave, results, strict=True):
             if isinstance(error, SteleError):
-                yield _refusal(desk, "version", row.subject, row.version, error)
+                yield _refusal_out(operations, "version", row.subject, row.version, error)
             elif error is not None:
                 raise error
 
 
-def _waves(rows: Sequence[api.ImportedVersion]) -> Iterator[list[api.ImportedVersion]]:
+def _split_into_waves(rows: Sequence[api.ImportedVersion]) -> Iterator[list[api.ImportedVersion]]:
     """The rows in parts of which none refers to one of its own part: those can be brought in any order."""
     wave: list[api.ImportedVersion] = []
     coming: set[tuple[SubjectKey, int]] = set()
     for row in rows:
-        key = key_of(row.subject)
+        key = parse_subject_key(row.subject)
         targets = {(target.key, target.version_number) for target in references_in(row.references, key.namespace)}
         if len(wave) == _AT_ONCE or targets & coming or (key, row.version) in coming:
             yield wave
@@ -88,14 +98,14 @@ def _waves(rows: Sequence[api.ImportedVersion]) -> Iterator[list[api.ImportedVer
         yield wave
 
 
-async def _version(desk: Desk, row: api.ImportedVersion) -> None:
+async def _import_version(operations: Operations, row: api.ImportedVersion) -> None:
     """Register one version under its number and id, and delete it if it is to be."""
-    key = key_of(row.subject)
-    writable_key(key)
-    state = await desk.registry.fresh_state()
-    _require_importing(state, SettingsLevel(*key))
+    key = parse_subject_key(row.subject)
+    require_valid_key(key)
+    state = await operations.registry.fresh_state()
+    _require_import_mode(state, SettingsLevel(*key))
     sent = api.RegisterSchemaRequest(row.schema, row.schema_type, row.references, row.metadata, row.rule_set)
-    draft = await desk.draft(state, key, sent, normalize=False)
+    draft = await operations.parse_draft(state, key, sent, normalize=False)
     command = RegisterSchema(
         key=key,
         document=draft.document,
@@ -106,96 +116,108 @@ async def _version(desk: Desk, row: api.ImportedVersion) -> None:
         schema_id=row.id,
         at=row.ts,
     )
-    await settled(desk, lambda state: command)
+    await register_with_retry(operations, lambda state: command)
     if row.deleted:
-        await desk.execute(DeleteVersion(key, row.version, DeleteMode.SOFT))
+        await operations.execute(DeleteVersion(key, row.version, DeleteMode.SOFT))
 
 
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
-async def _keys(desk: Desk, request: api.ImportRequest) -> list[api.ImportRefusal]:
+async def _import_keys(operations: Operations, request: api.ImportRequest) -> list[api.ImportRefusal]:
     if not request.keks and not request.deks:
         return []
-    state = await desk.registry.fresh_state()
+    state = await operations.registry.fresh_state()
 
     def change(items: Items) -> tuple[Changes, list[api.ImportRefusal]]:
         after = dict(items)
         found: list[api.ImportRefusal] = []
         for kek in request.keks:
-            found += _tried(desk, "kek", kek.name, 0, lambda kek=kek: _kek(desk, state, after, kek))  # type: ignore[misc]  # bound now
+            found += _collect_refusal(
+                operations, "kek", kek.name, 0, partial(_import_kek, operations, state, after, kek)
+            )
         for dek in request.deks:
-            found += _tried(desk, "dek", dek.subject, dek.version, lambda dek=dek: _dek(desk, state, after, dek))  # type: ignore[misc]  # bound now
+            found += _collect_refusal(
+                operations, "dek", dek.subject, dek.version, partial(_import_dek, operations, state, after, dek)
+            )
         return {key: data for key, data in after.items() if items.get(key) != data}, found
 
-    return await desk.edit(keys.COLLECTION, change)
+    return await operations.edit_items(keys.COLLECTION, change)
 
 
-def _tried(desk: Desk, kind: str, name: str, number: int, step: Callable[[], None]) -> list[api.ImportRefusal]:
+def _collect_refusal(
+    operations: Operations, kind: str, name: str, number: int, step: Callable[[], None]
+) -> list[api.ImportRefusal]:
     try:
         step()
     except SteleError as error:
-        return [_refusal(desk, kind, name, number, error)]
+        return [_refusal_out(operations, kind, name, number, error)]
     return []
 
 
-def _kek(desk: Desk, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedKek) -> None:
+def _import_kek(
+    operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedKek
+) -> None:
     """Put one KEK among the documents. Raises `InvalidKey`, `KeyExists` for another key of that name, `TooManyKeys`."""
-    space = space_of(row.context)
-    _require_importing(state, SettingsLevel(space))
-    key = keys.kek_key(space, row.name)
+    space = parse_context(row.context)
+    _require_import_mode(state, SettingsLevel(space))
+    key = keys.make_kek_key(space, row.name)
     asked = CreateKekRequest(row.name, row.kms_type, row.kms_key_id, row.kms_props, row.doc, row.shared, row.deleted)
-    kek = keys.kek_in(asked, now() if row.ts is None else row.ts)
+    kek = keys.kek_in(asked, current_millis() if row.ts is None else row.ts)
     if key in items:
         known = keys.read_kek(items, key, deleted=True)
         if (known.kms_type, known.key_id) != (kek.kms_type, kek.key_id):
             raise KeyExists(row.name)
-        kept = keys.with_secrets(kek.properties, known.properties)
+        kept = keys.restore_secrets(kek.properties, known.properties)
         kek = replace(kek, properties=kept, ts=known.ts if row.ts is None else row.ts)
     else:
-        keys.require_room(items, key.kind, desk.registry.limits.keys)
+        keys.require_room(items, key.kind, operations.registry.limits.keys)
     items[key] = msgspec.json.encode(kek)
 
 
-def _dek(desk: Desk, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedDek) -> None:
-    """As `_kek`, of a DEK. Raises `KeyNotFound` without its KEK."""
-    owner = key_of(row.subject)
-    writable_key(owner)
-    _require_importing(state, SettingsLevel(*owner))
+def _import_dek(
+    operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedDek
+) -> None:
+    """As `_import_kek`, of a DEK. Raises `KeyNotFound` without its KEK."""
+    owner = parse_subject_key(row.subject)
+    require_valid_key(owner)
+    _require_import_mode(state, SettingsLevel(*owner))
     if row.algorithm not in ALGORITHMS:
         raise InvalidKey("algorithm")
     if row.version < keys.FIRST_VERSION:
         raise InvalidKey("version")
-    home = keys.kek_key(space_of(row.context), row.kek_name)
+    home = keys.make_kek_key(parse_context(row.context), row.kek_name)
     keys.read_kek(items, home, deleted=True)
-    key = keys.dek_key(row.kek_name, owner, row.algorithm, row.version)
-    dek = keys.Dek(home.space, row.encrypted_key_material, now() if row.ts is None else row.ts, row.deleted)
+    key = keys.make_dek_key(row.kek_name, owner, row.algorithm, row.version)
+    dek = keys.StoredDek(
+        home.space, row.encrypted_key_material, current_millis() if row.ts is None else row.ts, row.deleted
+    )
     if key in items:
         known = keys.read_dek(items, key, deleted=True)
         if (known.material, known.kek_space) != (dek.material, dek.kek_space):
-            raise KeyExists(qualified(owner))
+            raise KeyExists(qualify_subject(owner))
         dek = replace(dek, ts=known.ts if row.ts is None else row.ts)
     else:
-        keys.require_room(items, key.kind, desk.registry.limits.keys)
+        keys.require_room(items, key.kind, operations.registry.limits.keys)
     items[key] = msgspec.json.encode(dek)
 
 
 # --- associations and exporters -------------------------------------------------------------------------------------
 
 
-async def _associations(desk: Desk, rows: Sequence[Association]) -> AsyncIterator[api.ImportRefusal]:
+async def _import_associations(operations: Operations, rows: Sequence[Association]) -> AsyncIterator[api.ImportRefusal]:
     for row in rows:
         try:
-            await _association(desk, row)
+            await _import_association(operations, row)
         except SteleError as error:
-            yield _refusal(desk, "association", row.subject, 0, error)
+            yield _refusal_out(operations, "association", row.subject, 0, error)
 
 
-async def _association(desk: Desk, row: Association) -> None:
-    key = key_of(row.subject)
-    writable_key(key)
-    state = await desk.registry.fresh_state()
-    _require_importing(state, SettingsLevel(*key))
+async def _import_association(operations: Operations, row: Association) -> None:
+    key = parse_subject_key(row.subject)
+    require_valid_key(key)
+    state = await operations.registry.fresh_state()
+    _require_import_mode(state, SettingsLevel(*key))
     binding = Binding(
         cluster=row.resource_namespace,
         resource_type=row.resource_type,
@@ -210,35 +232,35 @@ async def _association(desk: Desk, row: Association) -> None:
     known = state.bindings.get(binding.key)
     if known is not None and known.subject != key:
         raise ResourceTaken(row.association_type, row.resource_id or row.resource_name)
-    if known is None and len(state.bindings) >= desk.registry.limits.associations:
-        raise TooManyAssociations(desk.registry.limits.associations)
-    await desk.execute(ChangeBindings((binding,)))
+    if known is None and len(state.bindings) >= operations.registry.limits.associations:
+        raise TooManyAssociations(operations.registry.limits.associations)
+    await operations.execute(ChangeBindings((binding,)))
 
 
-async def _exporters(desk: Desk, rows: Sequence[api.ImportedExporter]) -> list[api.ImportRefusal]:
+async def _import_exporters(operations: Operations, rows: Sequence[api.ImportedExporter]) -> list[api.ImportRefusal]:
     if not rows:
         return []
-    state = await desk.registry.fresh_state()
+    state = await operations.registry.fresh_state()
 
     def change(items: Items) -> tuple[Changes, list[api.ImportRefusal]]:
         after = dict(items)
         found: list[api.ImportRefusal] = []
         for row in rows:
-            found += _tried(desk, "exporter", row.name, 0, lambda row=row: _exporter(state, after, row))  # type: ignore[misc]  # bound now
+            found += _collect_refusal(operations, "exporter", row.name, 0, partial(_import_exporter, state, after, row))
         return {key: data for key, data in after.items() if items.get(key) != data}, found
 
-    return await desk.edit(exporters.COLLECTION, change)
+    return await operations.edit_items(exporters.COLLECTION, change)
 
 
-def _exporter(state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedExporter) -> None:
-    """Put one exporter among the documents. Raises what `exporters.created` raises."""
-    _require_importing(state, SettingsLevel(""))
+def _import_exporter(state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedExporter) -> None:
+    """Put one exporter among the documents. Raises what `exporters.create_exporter` raises."""
+    _require_import_mode(state, SettingsLevel(""))
     key = (row.name,)
     others = {name: data for name, data in items.items() if name != key}
-    before = exporters.read(items, row.name) if key in items else exporters.Stored(row.name)
+    before = exporters.read_exporter(items, row.name) if key in items else exporters.StoredExporter(row.name)
     asked: dict[str, Any] = {name: getattr(row, name) for name in ExporterRequest.__struct_fields__}
-    asked["config"] = exporters.with_secrets(row.config, before.config)
-    at = (before.ts or now()) if row.ts is None else row.ts
-    _, made = exporters.created(others, ExporterRequest(**asked), at)
+    asked["config"] = exporters.restore_secrets(row.config, before.config)
+    at = (before.ts or current_millis()) if row.ts is None else row.ts
+    _, made = exporters.create_exporter(others, ExporterRequest(**asked), at)
     state_word = exporters.PAUSED if row.state == exporters.PAUSED else exporters.STARTING
     items[key] = msgspec.json.encode(replace(made, state=state_word, offset=row.offset))

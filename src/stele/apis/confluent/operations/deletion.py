@@ -10,8 +10,8 @@ from typing import Final
 
 from stele.apis.confluent.associations import STRONG
 from stele.apis.confluent.errors import NoActiveVersion, SubjectOwned, SubjectTaken
-from stele.apis.confluent.names import qualified
-from stele.apis.confluent.operations.schemas import Desk
+from stele.apis.confluent.names import qualify_subject
+from stele.apis.confluent.operations.schemas import Operations
 from stele.core import queries
 from stele.core.commands import Command, DeletedVersions, DeleteMode, DeleteSubject, DeleteVersion
 from stele.core.model import Binding, SubjectKey, Version
@@ -24,7 +24,9 @@ WARNING: Final = "Stele-Warning"
 _LONGEST_WARNING: Final = 1000  # characters; proxies bear 4 KiB and more
 
 
-async def delete_subject(desk: Desk, subject: SubjectKey, mode: DeleteMode) -> tuple[tuple[int, ...], dict[str, str]]:
+async def delete_subject(
+    operations: Operations, subject: SubjectKey, mode: DeleteMode
+) -> tuple[tuple[int, ...], dict[str, str]]:
     """Delete all versions of a subject that no association needs.
 
     Returns:
@@ -38,14 +40,14 @@ async def delete_subject(desk: Desk, subject: SubjectKey, mode: DeleteMode) -> t
     def decide(state: State) -> Command:
         seen = queries.bindings_of(state, [subject])
         if _associations(seen) and queries.latest_version(state.find_subject(subject)) is not None:
-            raise SubjectTaken(qualified(subject))
+            raise SubjectTaken(qualify_subject(subject))
         return DeleteSubject(subject, mode, seen)
 
-    return await _delete(desk, subject, decide)
+    return await _delete(operations, subject, decide)
 
 
 async def delete_version(
-    desk: Desk, subject: SubjectKey, number: int | None, mode: DeleteMode
+    operations: Operations, subject: SubjectKey, number: int | None, mode: DeleteMode
 ) -> tuple[tuple[int, ...], dict[str, str]]:
     """Delete one version, None for the latest; the last active one only where no association needs it.
 
@@ -65,24 +67,24 @@ async def delete_version(
         is_last = len(active) == 1 and number in (None, active[0].version_number)
         if associations and is_last and mode is DeleteMode.SOFT:
             is_owned = any(row.lifecycle == STRONG for row in associations)
-            raise SubjectOwned(qualified(subject)) if is_owned else NoActiveVersion(qualified(subject))
+            raise SubjectOwned(qualify_subject(subject)) if is_owned else NoActiveVersion(qualify_subject(subject))
         return DeleteVersion(subject, number, mode, seen)
 
-    return await _delete(desk, subject, decide)
+    return await _delete(operations, subject, decide)
 
 
 async def _delete(
-    desk: Desk, subject: SubjectKey, decide: Callable[[State], Command]
+    operations: Operations, subject: SubjectKey, decide: Callable[[State], Command]
 ) -> tuple[tuple[int, ...], dict[str, str]]:
-    warnings = DeletionWarnings(await desk.registry.fresh_state(), subject)
+    warnings = DeletionWarnings(await operations.registry.fresh_state(), subject)
 
     async def attempt(state: State) -> DeletedVersions:
-        outcome = await desk.execute(decide(state))
+        outcome = await operations.execute(decide(state))
         assert isinstance(outcome, DeletedVersions)
         return outcome
 
-    outcome = await retry_when_overtaken(desk.registry, attempt)
-    return outcome.version_numbers, warnings.headers(desk, outcome.version_numbers)
+    outcome = await retry_when_overtaken(operations.registry, attempt)
+    return outcome.version_numbers, warnings.headers(operations, outcome.version_numbers)
 
 
 def _associations(bindings: Iterable[Binding]) -> list[Binding]:
@@ -96,11 +98,11 @@ class DeletionWarnings:
     def __init__(self, state: State, subject: SubjectKey) -> None:
         self._rows: list[Version] = queries.list_versions(state.find_subject(subject), queries.ACTIVE_OR_SOFT_DELETED)
 
-    def headers(self, desk: Desk, deleted: Iterable[int]) -> dict[str, str]:
+    def headers(self, operations: Operations, deleted: Iterable[int]) -> dict[str, str]:
         """Return the header for the versions that were deleted; none where no census saw records of them."""
         numbers = set(deleted)
         rows = [row for row in self._rows if row.version_number in numbers]
-        warnings = desk.usage.list_warnings(desk.registry.state, rows)
+        warnings = operations.usage.list_warnings(operations.registry.state, rows)
         return {WARNING: _join_warnings(warnings)} if warnings else {}
 
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from stele.apis.confluent import models as api
 from stele.apis.confluent.associations import STRONG
-from stele.apis.confluent.compatibility_messages import messages
-from stele.apis.confluent.errors import OwnedTarget, RefusedChange
-from stele.apis.confluent.names import qualified, writable_key
-from stele.apis.confluent.operations.schemas import Desk, Draft
-from stele.apis.confluent.reserved_metadata import hint_of, hinted
-from stele.apis.confluent.tags import retag
+from stele.apis.confluent.compatibility_messages import format_messages
+from stele.apis.confluent.errors import OwnedReference, RefusedChange
+from stele.apis.confluent.names import qualify_subject, require_valid_key
+from stele.apis.confluent.operations.schemas import Draft, Operations
+from stele.apis.confluent.reserved_metadata import set_version_hint, version_hint
+from stele.apis.confluent.tags import apply_tag_changes
 from stele.apis.confluent.translate import references_in, rule_set_in
 from stele.core import queries
 from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, Registration
@@ -35,28 +35,28 @@ LATEST = -1
 _encode = msgspec.json.Encoder().encode
 
 
-async def register(
-    desk: Desk, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool, force: bool
+async def register_schema(
+    operations: Operations, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool, force: bool
 ) -> tuple[State, Version]:
     """Register the schema of a request, or find that it is there.
 
-    Raises what `Desk.draft` raises, `InvalidName`, `RefusedChange`, and what the decision raises.
+    Raises what `Operations.parse_draft` raises, `InvalidName`, `RefusedChange`, and what the decision raises.
     """
-    writable_key(key)
-    state = await desk.registry.fresh_state()
-    retagged = retag(request, queries.latest_version(state.find_subject(key)))
-    _require_shared(state, key, retagged)
+    require_valid_key(key)
+    state = await operations.registry.fresh_state()
+    retagged = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
+    _require_shareable_references(state, key, retagged)
     draft = None
     if (retagged.schema or "").strip():
-        draft = await desk.draft(state, key, retagged, normalize=normalize)
-        same = await _registered(desk, state, key, retagged, draft)
+        draft = await operations.parse_draft(state, key, retagged, normalize=normalize)
+        same = await _find_registered(operations, state, key, retagged, draft)
         if same is not None:
             return state, same
-        if not force and (findings := await desk.contract_findings(state, key, draft)):
-            raise RefusedChange(qualified(key), findings, messages(state, key, findings, None))
+        if not force and (findings := await operations.find_reserved_name_violations(state, key, draft)):
+            raise RefusedChange(qualify_subject(key), findings, format_messages(state, key, findings, None))
 
     def command(state: State) -> RegisterSchema:
-        asked = retag(request, queries.latest_version(state.find_subject(key)))
+        asked = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
         bare = RegisterSchema(
             key=key,
             document=draft.document if draft is not None else None,
@@ -68,34 +68,38 @@ async def register(
             version_number=asked.version if (asked.version or 0) > 0 else None,
             schema_id=asked.id if asked.id is not None and asked.id >= 0 else None,
         )
-        return numbered(state, bare) if asked.version or asked is not request else hinting(state, bare)
+        return (
+            with_version_number(state, bare)
+            if asked.version or asked is not request
+            else refresh_version_hint(state, bare)
+        )
 
-    return await settled(desk, command)
+    return await register_with_retry(operations, command)
 
 
-def _require_shared(state: State, key: SubjectKey, request: api.RegisterSchemaRequest) -> None:
-    """Raises `OwnedTarget` for a reference to a subject that belongs to a resource: it may go away with that."""
+def _require_shareable_references(state: State, key: SubjectKey, request: api.RegisterSchemaRequest) -> None:
+    """Raises `OwnedReference` for a reference to a subject that belongs to a resource: it may go away with that."""
     targets = {row.key for row in references_in(request.references, key.namespace)} - {key}
     for binding in queries.bindings_of(state, targets) if targets else ():
         if binding.lifecycle == STRONG:
-            raise OwnedTarget(qualified(binding.subject))
+            raise OwnedReference(qualify_subject(binding.subject))
 
 
-async def _registered(
-    desk: Desk, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, draft: Draft
+async def _find_registered(
+    operations: Operations, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, draft: Draft
 ) -> Version | None:
     """The live version that makes registering needless: the schema as sent or as completed, give or take the hint."""
     if (request.id is not None and request.id >= 0) or (request.version or 0) > 0:
         return None
     newest = queries.latest_version(state.find_subject(key))
     if request.version == LATEST:
-        return None if newest is None else await desk.equal_to(state, key, draft, [newest])
+        return None if newest is None else await operations.find_equal(state, key, draft, [newest])
     settings = queries.settings_for(state, SettingsLevel(*key))
     attachments = [queries.inherit_attachments(state, key, draft.attachments)]
     if not (settings.default_metadata or settings.override_metadata or settings.default_rule_set):
         attachments.insert(0, draft.attachments)
     for attached in attachments:
-        same = await desk.equal_to(state, key, replace(draft, attachments=attached))
+        same = await operations.find_equal(state, key, replace(draft, attachments=attached))
         if same is not None:
             return same
     return None
@@ -104,21 +108,21 @@ async def _registered(
 # --- the version hint -----------------------------------------------------------------------------------------------
 
 
-def numbered(state: State, command: RegisterSchema) -> RegisterSchema:
+def with_version_number(state: State, command: RegisterSchema) -> RegisterSchema:
     """The command with the number of the version it makes written into its metadata, and insisting on it."""
     if queries.mode_for(state, SettingsLevel(*command.key)) is Mode.IMPORT:
         return command
     number = _next_number(state, command.key)
-    metadata = hinted(_filled(state, command), number)
+    metadata = set_version_hint(_inherit_metadata(state, command), number)
     return replace(command, metadata=metadata, version_number=command.version_number or number)
 
 
-def hinting(state: State, command: RegisterSchema) -> RegisterSchema:
-    """As `numbered`, where the metadata has a hint already: it is brought up to date."""
-    return command if hint_of(_filled(state, command)) is None else numbered(state, command)
+def refresh_version_hint(state: State, command: RegisterSchema) -> RegisterSchema:
+    """As `with_version_number`, where the metadata has a hint already: it is brought up to date."""
+    return command if version_hint(_inherit_metadata(state, command)) is None else with_version_number(state, command)
 
 
-def _filled(state: State, command: RegisterSchema) -> Metadata | None:
+def _inherit_metadata(state: State, command: RegisterSchema) -> Metadata | None:
     return queries.inherit_attachments(state, command.key, Attachments((), command.metadata, None)).metadata
 
 
@@ -130,32 +134,34 @@ def _next_number(state: State, key: SubjectKey) -> int:
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-async def settled(desk: Desk, command: Callable[[State], RegisterSchema]) -> tuple[State, Version]:
+async def register_with_retry(
+    operations: Operations, command: Callable[[State], RegisterSchema]
+) -> tuple[State, Version]:
     """Carry out a registration that depends on the state; again when another one took its number meanwhile."""
 
     async def attempt(state: State) -> tuple[State, Version]:
         wanted = command(state)
         try:
-            return await _write(desk, wanted)
+            return await _execute_registration(operations, wanted)
         except InvalidRequest:
-            if command(desk.registry.state).version_number == wanted.version_number:
+            if command(operations.registry.state).version_number == wanted.version_number:
                 raise
             raise Overtaken from None
 
-    return await retry_when_overtaken(desk.registry, attempt, conflicts=())
+    return await retry_when_overtaken(operations.registry, attempt, conflicts=())
 
 
-async def _write(desk: Desk, command: RegisterSchema) -> tuple[State, Version]:
+async def _execute_registration(operations: Operations, command: RegisterSchema) -> tuple[State, Version]:
     """Carry out a registration; the version it made or found. Raises `RefusedChange` and what the decision raises."""
     size = len(_encode((command.references, command.metadata, command.rule_set)))
-    if size > desk.registry.limits.schema_bytes:
+    if size > operations.registry.limits.schema_bytes:
         raise TooLarge(f"references, metadata and rules have {size} bytes, more than a schema may have")
     try:
-        outcome = await desk.execute(command)
+        outcome = await operations.execute(command)
     except Incompatible as error:
-        state = desk.registry.state
-        words = messages(state, command.key, error.findings, error.against)
-        raise RefusedChange(qualified(command.key), error.findings, words) from error
+        state = operations.registry.state
+        words = format_messages(state, command.key, error.findings, error.against)
+        raise RefusedChange(qualify_subject(command.key), error.findings, words) from error
     assert isinstance(outcome, Registration)
-    state = desk.registry.state
+    state = operations.registry.state
     return state, queries.get_version(state, outcome.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)

@@ -1,6 +1,6 @@
-"""Where requests are served that take several steps: registering, looking up, checking, rendering.
+"""Requests about schemas that take several steps: finding, rendering, parsing and checking them.
 
-A desk belongs to one request; what lives longer is in its `Office`.
+`Operations` belongs to one request; what lives longer is in `AppState`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,20 @@ import msgspec
 from litestar import Request
 
 from stele.apis.confluent import models as api
-from stele.apis.confluent.compatibility_messages import messages
+from stele.apis.confluent.compatibility_messages import format_messages
 from stele.apis.confluent.errors import RefusedText
 from stele.apis.confluent.guid import GuidIndex
-from stele.apis.confluent.names import Asked, key_of, qualified, subject_of, version_of
+from stele.apis.confluent.names import SubjectRef, parse_subject, parse_subject_key, parse_version, qualify_subject
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.confluent.reserved_metadata import field_findings, same_but_for_version
-from stele.apis.confluent.translate import Style, format_of, is_compiled, is_descriptor, references_in, rule_set_in
+from stele.apis.confluent.reserved_metadata import equals_except_version_hint, find_reserved_name_violations
+from stele.apis.confluent.translate import (
+    RenderingOptions,
+    is_compiled,
+    is_descriptor,
+    parse_schema_type,
+    references_in,
+    rule_set_in,
+)
 from stele.apis.http.bodies import read_body
 from stele.core import queries
 from stele.core.commands import Command, Outcome
@@ -54,7 +61,7 @@ from stele.service.usage import Usage
 T = TypeVar("T")
 
 
-class Office(msgspec.Struct, frozen=True):
+class AppState(msgspec.Struct, frozen=True):
     """What all requests share."""
 
     registry: Registry
@@ -75,19 +82,19 @@ class Draft(msgspec.Struct, frozen=True):
         return self.prepared.document
 
 
-class Desk:
+class Operations:
     """Serves one request for one caller."""
 
-    def __init__(self, office: Office, actor: str) -> None:
+    def __init__(self, office: AppState, actor: str) -> None:
         self.registry = office.registry
         self.options = office.options
         self.guids = office.guids
         self.usage = office.usage
         self._actor = actor
 
-    def style(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> Style:
+    def rendering_options(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> RenderingOptions:
         """How this request wants schemas shown."""
-        return Style(self.options.profile, reference_format == "qualified", tuple(find_tags or ()))
+        return RenderingOptions(self.options.profile, reference_format == "qualified", tuple(find_tags or ()))
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
@@ -95,42 +102,42 @@ class Desk:
 
     # --- documents beside the schemas -------------------------------------------------------------------------------
 
-    async def items(self, collection: str) -> Items:
+    async def read_items(self, collection: str) -> Items:
         """The documents of a collection."""
         return await collections.read_collection(self.registry, collection)
 
-    async def edit(self, collection: str, change: Callable[[Items], tuple[Changes, T]]) -> T:
+    async def edit_items(self, collection: str, change: Callable[[Items], tuple[Changes, T]]) -> T:
         """Change documents of a collection in the caller's name; see `collections.edit`."""
         return await collections.edit_collection(self.registry, collection, change, actor=self._actor, via="confluent")
 
     # --- finding ----------------------------------------------------------------------------------------------------
 
-    async def asked(self, segment: str, context: str) -> tuple[State, Asked]:
+    async def resolve_subject(self, segment: str, context: str) -> tuple[State, SubjectRef]:
         """The present state, and the subject a path means: the target, when the one named is an alias."""
         state = await self.registry.fresh_state()
-        return state, _target(state, segment, context)
+        return state, _resolve_alias(state, segment, context)
 
-    async def version(self, segment: str, number: str, context: str, *, deleted: bool) -> tuple[State, Version]:
+    async def find_version(self, segment: str, number: str, context: str, *, deleted: bool) -> tuple[State, Version]:
         """The version a path means. Raises `SubjectNotFound`, `VersionNotFound`, `InvalidVersion`."""
-        ordinal = version_of(number)
+        ordinal = parse_version(number)
 
         def look(state: State) -> tuple[State, Version]:
             lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
-            key = visible_elsewhere(state, _target(state, segment, context), lives)
+            key = resolve_across_contexts(state, _resolve_alias(state, segment, context), lives)
             if not has_versions(state, key, lives):
-                raise SubjectNotFound(qualified(key))
+                raise SubjectNotFound(qualify_subject(key))
             return state, queries.get_version(state, key, ordinal, queries.ACTIVE_ONLY if ordinal is None else lives)
 
         return (
             look(await self.registry.fresh_state()) if ordinal is None else await self.registry.read_or_catch_up(look)
         )
 
-    async def rendered(self, state: State, version: Version, style: str) -> str | None:
+    async def render_version(self, state: State, version: Version, style: str) -> str | None:
         """Another rendering of a version's text; None when the format has none of that name."""
-        return await self.rendered_schema(state, version.schema, style)
+        return await self.render_schema(state, version.schema, style)
 
-    async def rendered_schema(self, state: State, schema: SchemaEntry, style: str) -> str | None:
-        """As `rendered`, of a schema; what is stored without a text is printed."""
+    async def render_schema(self, state: State, schema: SchemaEntry, style: str) -> str | None:
+        """As `render_version`, of a schema; what is stored without a text is printed."""
         default = style in {"", "default"}
         if default and not is_compiled(state, schema):
             return None
@@ -144,7 +151,7 @@ class Desk:
 
     # --- drafting ---------------------------------------------------------------------------------------------------
 
-    async def draft(
+    async def parse_draft(
         self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool
     ) -> Draft:
         """Parse the schema of a request. Raises `RefusedText`, `UnknownFormat`, `UnresolvedReference`, `TooLarge`."""
@@ -161,18 +168,18 @@ class Desk:
         try:
             prepared = await self.registry.parser.prepare_schema(
                 state,
-                format_of(request.schema_type),
+                parse_schema_type(request.schema_type),
                 text,
                 references,
-                form=_form(request, normalize=normalize, importing=importing),
+                form=_text_form(request, normalize=normalize, importing=importing),
                 strict=not lenient,
             )
         except MalformedSchema as error:
-            raise _refused(error, request) from None
+            raise _refused_text(error, request) from None
         metadata = request.metadata.in_stored_order() if request.metadata is not None else None
         return Draft(prepared, Attachments(prepared.references, metadata, rule_set_in(request.rule_set)))
 
-    async def equivalent(self, state: State, key: SubjectKey, draft: Draft, *, deleted: bool) -> Version | None:
+    async def find_equivalent(self, state: State, key: SubjectKey, draft: Draft, *, deleted: bool) -> Version | None:
         """The newest version that is the draft but for attachments it leaves open, or with references resolved."""
         lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
         exact = queries.find_equal_version(
@@ -181,40 +188,40 @@ class Desk:
         if exact is not None:
             return exact
         own = draft.attachments
-        for row in _similar(state, key, draft, lives):
+        for row in _list_similar(state, key, draft, lives):
             theirs = row.schema.attachments
-            alike = own.metadata is None or same_but_for_version(own.metadata, row)
-            if alike and own.rule_set in (None, theirs.rule_set) and await self._same_text(state, draft, row):
+            alike = own.metadata is None or equals_except_version_hint(own.metadata, row)
+            if alike and own.rule_set in (None, theirs.rule_set) and await self._has_same_text(state, draft, row):
                 return row
         return None
 
-    async def equal_to(
+    async def find_equal(
         self, state: State, key: SubjectKey, draft: Draft, rows: list[Version] | None = None
     ) -> Version | None:
         """The newest live version (of rows, if given) that is the draft but for the version hint and references."""
         exact = queries.find_equal_version(state, key, draft.document.sha, draft.attachments, kind=draft.document.kind)
         if exact is not None and (rows is None or exact in rows):
             return exact
-        for row in _similar(state, key, draft, queries.ACTIVE_ONLY):
+        for row in _list_similar(state, key, draft, queries.ACTIVE_ONLY):
             alike = row.schema.attachments.rule_set == draft.attachments.rule_set
-            alike = alike and same_but_for_version(draft.attachments.metadata, row)
-            if alike and (rows is None or row in rows) and await self._same_text(state, draft, row):
+            alike = alike and equals_except_version_hint(draft.attachments.metadata, row)
+            if alike and (rows is None or row in rows) and await self._has_same_text(state, draft, row):
                 return row
         return None
 
-    async def _same_text(self, state: State, draft: Draft, row: Version) -> bool:
+    async def _has_same_text(self, state: State, draft: Draft, row: Version) -> bool:
         theirs = row.schema.attachments.references
         if theirs == draft.attachments.references:
-            return row.content.sha == draft.document.sha or await self._printed(state, row) == draft.document.text
+            return row.content.sha == draft.document.sha or await self._print_text(state, row) == draft.document.text
         if draft.attachments.references or not theirs or row.kind.format != draft.document.format:
             return False
         try:
-            resolved = await self.rendered(state, row, "resolved")
+            resolved = await self.render_version(state, row, "resolved")
         except MalformedSchema:  # Too deep with its references inside: no text can be the same.
             return False
-        return resolved is not None and await asyncio.to_thread(_means, draft.prepared, resolved)
+        return resolved is not None and await asyncio.to_thread(_has_same_meaning, draft.prepared, resolved)
 
-    async def _printed(self, state: State, row: Version) -> bytes:
+    async def _print_text(self, state: State, row: Version) -> bytes:
         """The text of a version as registering it would print it: an import keeps the spelling of where it is from."""
         fmt, parsed = await self.registry.parser.parse_registered(
             state, row.content.format, row.content.sha, row.schema.attachments.references
@@ -223,12 +230,12 @@ class Desk:
 
     # --- checking ---------------------------------------------------------------------------------------------------
 
-    async def check(
+    async def check_compatibility(
         self, key: SubjectKey, request: api.RegisterSchemaRequest, ordinal: int | None, *, normalize: bool
     ) -> list[str]:
         """Why the schema of a request could not be registered; empty when it could. ordinal narrows to one version."""
         state = await self.registry.fresh_state()
-        draft = await self.draft(state, key, request, normalize=normalize)
+        draft = await self.parse_draft(state, key, request, normalize=normalize)
         attachments = queries.inherit_attachments(state, key, draft.attachments)
         try:
             findings, against = await self.registry.find_incompatibilities(
@@ -236,10 +243,10 @@ class Desk:
             )
         except SubjectNotFound:
             raise VersionNotFound(ordinal or "latest") from None
-        findings = findings or await self.contract_findings(state, key, draft)
-        return messages(self.registry.state, key, findings, against) if findings else []
+        findings = findings or await self.find_reserved_name_violations(state, key, draft)
+        return format_messages(self.registry.state, key, findings, against) if findings else []
 
-    async def contract_findings(self, state: State, key: SubjectKey, draft: Draft) -> list[Finding]:
+    async def find_reserved_name_violations(self, state: State, key: SubjectKey, draft: Draft) -> list[Finding]:
         """What the level's `validateFields` holds against a draft that is not registered yet."""
         level = SettingsLevel(*key)
         if not queries.settings_for(state, level).validate_fields or queries.mode_for(state, level) is Mode.IMPORT:
@@ -251,22 +258,22 @@ class Desk:
         ):
             return []
         fields = await asyncio.to_thread(draft.prepared.format.fields, draft.prepared.parsed)
-        return field_findings(fields, attachments, queries.latest_version(state.find_subject(key)))
+        return find_reserved_name_violations(fields, attachments, queries.latest_version(state.find_subject(key)))
 
 
 # --- what subjects and ids mean -------------------------------------------------------------------------------------
 
 
-def _target(state: State, segment: str, context: str) -> Asked:
+def _resolve_alias(state: State, segment: str, context: str) -> SubjectRef:
     """The subject a segment means, or the one its alias setting sends to."""
-    asked = subject_of(segment, context)
+    asked = parse_subject(segment, context)
     settings = state.settings_at(SettingsLevel(*asked.key))
     if settings is None or not settings.alias:
         return asked
-    return Asked(key_of(settings.alias, asked.key.namespace), qualified=True)
+    return SubjectRef(parse_subject_key(settings.alias, asked.key.namespace), is_qualified=True)
 
 
-def _similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[VersionState]) -> list[Version]:
+def _list_similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[VersionState]) -> list[Version]:
     """Versions of a subject that may be the draft written differently, newest first: same text but for its spelling,
     or with references."""
     sha, own = draft.document.sha, draft.attachments.references
@@ -285,18 +292,18 @@ def _similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[Versi
     return sorted(rows, key=lambda row: row.version_number, reverse=True)
 
 
-def _form(request: api.RegisterSchemaRequest, *, normalize: bool, importing: bool) -> TextForm | None:
+def _text_form(request: api.RegisterSchemaRequest, *, normalize: bool, importing: bool) -> TextForm | None:
     """How the text of a request is written down: an import keeps it byte by byte, unless it is no text at all."""
     if normalize:
         return TextForm.NORMALIZED
     return None if importing and not is_descriptor(request) else TextForm.PRINTED
 
 
-def visible_elsewhere(state: State, asked: Asked, lives: frozenset[VersionState]) -> SubjectKey:
+def resolve_across_contexts(state: State, asked: SubjectRef, lives: frozenset[VersionState]) -> SubjectKey:
     """The key asked for; for a bare name the default context does not have, the same name in another one."""
-    if asked.qualified or has_versions(state, asked.key, lives):
+    if asked.is_qualified or has_versions(state, asked.key, lives):
         return asked.key
-    for space in _other_spaces(state, asked.key.namespace):
+    for space in _other_namespaces(state, asked.key.namespace):
         key = SubjectKey(space, asked.key.name)
         if has_versions(state, key, lives):
             return key
@@ -313,11 +320,11 @@ def require_visible(state: State, key: SubjectKey, lives: frozenset[VersionState
     """The versions of those lives, ascending. Raises `SubjectNotFound` when there is none."""
     rows = queries.list_versions(state.find_subject(key), lives)
     if not rows:
-        raise SubjectNotFound(qualified(key))
+        raise SubjectNotFound(qualify_subject(key))
     return rows
 
 
-def schema_by_id(state: State, gid: int, asked: Asked | None) -> tuple[SchemaEntry, Version | None]:
+def find_schema_by_id(state: State, gid: int, asked: SubjectRef | None) -> tuple[SchemaEntry, Version | None]:
     """The schema an id means, and the version of the subject named that has it. Raises `ContentNotFound`.
 
     An id belongs to a context: that of the subject, else the default one. Where that does not know the id, a bare
@@ -327,17 +334,19 @@ def schema_by_id(state: State, gid: int, asked: Asked | None) -> tuple[SchemaEnt
     space = state.find_namespace(key.namespace)
     found = None if space is None else space.schema_entries.get(gid)
     if found is not None:
-        return found, _use(state, found, key)
-    if asked is not None and key.name and not asked.qualified:
-        for other in _other_spaces(state, key.namespace):
+        return found, _newest_version_with(state, found, key)
+    if asked is not None and key.name and not asked.is_qualified:
+        for other in _other_namespaces(state, key.namespace):
             elsewhere = state.namespaces[other].schema_entries.get(gid)
-            version = _use(state, elsewhere, SubjectKey(other, key.name)) if elsewhere is not None else None
+            version = (
+                _newest_version_with(state, elsewhere, SubjectKey(other, key.name)) if elsewhere is not None else None
+            )
             if elsewhere is not None and version is not None:
                 return elsewhere, version
     raise ContentNotFound(gid)
 
 
-def _use(state: State, schema: SchemaEntry, key: SubjectKey) -> Version | None:
+def _newest_version_with(state: State, schema: SchemaEntry, key: SubjectKey) -> Version | None:
     """The newest version of a subject with that schema, live ones first."""
     rows = [
         row
@@ -347,18 +356,18 @@ def _use(state: State, schema: SchemaEntry, key: SubjectKey) -> Version | None:
     return max(rows, key=lambda row: (row.state is VersionState.ACTIVE, row.version_number), default=None)
 
 
-def _other_spaces(state: State, space: str) -> Iterator[str]:
+def _other_namespaces(state: State, space: str) -> Iterator[str]:
     return (name for name in sorted(state.namespaces) if name != space)
 
 
-def _means(prepared: PreparedSchema, text: str) -> bool:
+def _has_same_meaning(prepared: PreparedSchema, text: str) -> bool:
     """Whether a schema without references is another text, style aside."""
     fmt = prepared.format
     theirs = fmt.parse(text.encode(), {}, strict=False)
     return fmt.canonical(theirs, TextForm.NORMALIZED) == fmt.canonical(prepared.parsed, TextForm.NORMALIZED)
 
 
-def _refused(error: MalformedSchema, request: api.RegisterSchemaRequest) -> RefusedText:
+def _refused_text(error: MalformedSchema, request: api.RegisterSchemaRequest) -> RefusedText:
     references = [f"{{name='{r.name}', subject='{r.subject}', version={r.version}}}" for r in request.references or ()]
     return RefusedText(error, request.schema or "", references, request.schema_type or "AVRO")
 
@@ -366,9 +375,9 @@ def _refused(error: MalformedSchema, request: api.RegisterSchemaRequest) -> Refu
 # --- bodies that are stored -------------------------------------------------------------------------------------------
 
 
-async def read_kept(desk: Desk, request: Request[Any, Any, Any], shape: type[T]) -> T:
+async def read_stored_body(operations: Operations, request: Request[Any, Any, Any], shape: type[T]) -> T:
     """As `read_body`. Raises `TooLarge` for one longer than a schema may be: it is going to be stored."""
     body = await read_body(request, shape)
-    if (size := len(await request.body())) > desk.registry.limits.schema_bytes:
+    if (size := len(await request.body())) > operations.registry.limits.schema_bytes:
         raise TooLarge(f"the request has {size} bytes, more than a schema may have")
     return body

@@ -10,8 +10,8 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
-from stele.apis.confluent.operations.schemas import read_kept
-from stele.apis.confluent.params import ERRORS, READ, WRITE, AtDesk
+from stele.apis.confluent.operations.schemas import read_stored_body
+from stele.apis.confluent.params import ERRORS, READ, WRITE, InjectedOperations
 from stele.apis.http.openapi import openapi_body
 from stele.errors import TooLarge
 from stele.service.collections import Changes, Items, Key
@@ -47,7 +47,7 @@ _BODY = openapi_body(list[Acl])
 
 @get("/security/acls", **READ)
 async def list_acls(
-    desk: AtDesk,
+    operations: InjectedOperations,
     principal: _Word = "",
     principal_type: _Word = "",
     resource: _Word = "",
@@ -69,7 +69,7 @@ async def list_acls(
         "operation": operation,
         "permission": permission,
     }
-    items = await desk.items(_COLLECTION)
+    items = await operations.read_items(_COLLECTION)
     rows = [msgspec.json.decode(items[key], type=Acl) for key in sorted(items)]
     return [row for row in rows if all(not value or getattr(row, name) == value for name, value in wanted.items())]
 
@@ -82,10 +82,10 @@ _ADDED = ResponseSpec(None, description="Added; the answer is empty", generate_e
     operation_class=_BODY,
     **{**WRITE, "status_code": 201, "responses": {**ERRORS, 201: _ADDED}},
 )
-async def create_acls(desk: AtDesk, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def create_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /security/acls
     """Add access control entries; those that are there stay."""
-    entries = await read_kept(desk, request, list[Acl])
+    entries = await read_stored_body(operations, request, list[Acl])
 
     def change(items: Items) -> tuple[Changes, None]:
         fresh = {entry.key: msgspec.json.encode(entry) for entry in entries if entry.key not in items}
@@ -93,21 +93,21 @@ async def create_acls(desk: AtDesk, request: Request[Any, Any, Any]) -> Response
             raise TooLarge(f"there are {_MOST} access control entries at most")
         return fresh, None
 
-    await desk.edit(_COLLECTION, change)
+    await operations.edit_items(_COLLECTION, change)
     return Response(b"", status_code=201)
 
 
 @delete("/security/acls", operation_class=_BODY, **WRITE)
-async def delete_acls(desk: AtDesk, request: Request[Any, Any, Any]) -> list[Acl]:
+async def delete_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[Acl]:
     # DELETE /security/acls
     """Remove access control entries; answers those that were there."""
-    entries = await read_kept(desk, request, list[Acl])
+    entries = await read_stored_body(operations, request, list[Acl])
 
     def change(items: Items) -> tuple[Changes, list[Acl]]:
         gone = [entry for entry in entries if entry.key in items]
         return {entry.key: None for entry in gone}, gone
 
-    return await desk.edit(_COLLECTION, change)
+    return await operations.edit_items(_COLLECTION, change)
 
 
 ROUTES = [list_acls, create_acls, delete_acls]

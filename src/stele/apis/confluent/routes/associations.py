@@ -10,24 +10,31 @@ from msgspec.structs import replace
 
 from stele.apis.confluent import associations as words
 from stele.apis.confluent import models as api
-from stele.apis.confluent.associations import STRONG, TOPIC, WEAK, Filter, checked, shown
-from stele.apis.confluent.errors import Asking, BatchTooLarge, InvalidAssociation, fault_of
+from stele.apis.confluent.associations import STRONG, TOPIC, WEAK, AssociationFilter, list_out, parse_request
+from stele.apis.confluent.errors import BatchTooLarge, ErrorContext, InvalidAssociation, find_error_answer
 from stele.apis.confluent.models import ErrorMessage
-from stele.apis.confluent.names import NoSuchResource, context_of, is_true, key_of, page, space_of
-from stele.apis.confluent.operations.association_commands import associate, dissociate
-from stele.apis.confluent.operations.schemas import Desk
+from stele.apis.confluent.names import (
+    NoSuchResource,
+    context_name,
+    is_true,
+    parse_context,
+    parse_subject_key,
+    slice_page,
+)
+from stele.apis.confluent.operations.association_commands import end_associations, make_associations
+from stele.apis.confluent.operations.schemas import Operations
 from stele.apis.confluent.params import (
-    NAMED,
+    NOT_EMPTY,
     READ,
     WRITE,
     AssociationTypes,
-    AtDesk,
     Context,
+    InjectedOperations,
     Limit,
     Offset,
     ResourceType,
     Subject,
-    everywhere,
+    with_context_prefix,
 )
 from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
@@ -42,12 +49,12 @@ _MOST_REQUESTS = 1000
 _BODY = openapi_body(api.AssociationCreateOrUpdateRequest)
 _MULTI_STATUS = {**WRITE, "status_code": 207}
 
-_Id = Annotated[str, PathParameter(name="resourceId", schema_extra=NAMED, description="id of a resource")]
+_Id = Annotated[str, PathParameter(name="resourceId", schema_extra=NOT_EMPTY, description="id of a resource")]
 _Namespace = Annotated[
-    str, PathParameter(name="resourceNamespace", schema_extra=NAMED, description="id of a cluster; `-` is any")
+    str, PathParameter(name="resourceNamespace", schema_extra=NOT_EMPTY, description="id of a cluster; `-` is any")
 ]
 _Name = Annotated[
-    str, PathParameter(name="resourceName", schema_extra=NAMED, description="name of a resource; `-` is any")
+    str, PathParameter(name="resourceName", schema_extra=NOT_EMPTY, description="name of a resource; `-` is any")
 ]
 _InContext = Annotated[str, QueryParameter(name="context", description="context of subjects that do not say theirs")]
 _DryRun = Annotated[
@@ -65,9 +72,9 @@ _Cascade = Annotated[
 _Lifecycle = Annotated[str, QueryParameter(schema_extra={"enum": [STRONG, WEAK]})]
 
 
-@get(everywhere("/associations/subjects/{subject:str}"), **READ)
-async def list_of_subject(
-    desk: AtDesk,
+@get(with_context_prefix("/associations/subjects/{subject:str}"), **READ)
+async def list_associations_of_subject(
+    operations: InjectedOperations,
     subject: Subject,
     context: Context = "",
     resource_type: ResourceType = "",
@@ -78,14 +85,16 @@ async def list_of_subject(
 ) -> list[api.Association]:
     # GET /associations/subjects/{subject}
     """The associations of a subject."""
-    state = await desk.registry.fresh_state()
-    found = queries.bindings_of(state, [key_of(subject, context)])
-    return _page(desk, list(found), _filter(resource_type, association_types, lifecycle), offset, limit)
+    state = await operations.registry.fresh_state()
+    found = queries.bindings_of(state, [parse_subject_key(subject, context)])
+    return _slice_associations(
+        operations, list(found), _parse_filter(resource_type, association_types, lifecycle), offset, limit
+    )
 
 
-@get(everywhere("/associations/resources/{resourceId:str}"), **READ)
-async def list_of_resource(
-    desk: AtDesk,
+@get(with_context_prefix("/associations/resources/{resourceId:str}"), **READ)
+async def list_associations_of_resource(
+    operations: InjectedOperations,
     resource_id: _Id,
     context: Context = "",
     resource_type: ResourceType = "",
@@ -96,14 +105,16 @@ async def list_of_resource(
 ) -> list[api.Association]:
     # GET /associations/resources/{resourceId}
     """The associations of a resource by its id."""
-    wanted = _filter(resource_type, association_types, lifecycle)
-    found = words.by_resource_id(await desk.registry.fresh_state(), decode_segment(resource_id), wanted.resource_type)
-    return _page(desk, found, wanted, offset, limit)
+    wanted = _parse_filter(resource_type, association_types, lifecycle)
+    found = words.find_by_resource_id(
+        await operations.registry.fresh_state(), decode_segment(resource_id), wanted.resource_type
+    )
+    return _slice_associations(operations, found, wanted, offset, limit)
 
 
-@get(everywhere("/associations/resources/{resourceNamespace:str}/{resourceName:str}"), **READ)
-async def list_of_name(
-    desk: AtDesk,
+@get(with_context_prefix("/associations/resources/{resourceNamespace:str}/{resourceName:str}"), **READ)
+async def list_associations_of_name(
+    operations: InjectedOperations,
     resource_namespace: _Namespace,
     resource_name: _Name,
     context: Context = "",
@@ -115,15 +126,17 @@ async def list_of_name(
 ) -> list[api.Association]:
     # GET /associations/resources/{resourceNamespace}/{resourceName}
     """The associations of a resource by its name, of a whole namespace, or of a name in all of them."""
-    found = words.by_name(
-        await desk.registry.fresh_state(), decode_segment(resource_namespace), decode_segment(resource_name)
+    found = words.find_by_name(
+        await operations.registry.fresh_state(), decode_segment(resource_namespace), decode_segment(resource_name)
     )
-    return _page(desk, found, _filter(resource_type, association_types, lifecycle), offset, limit)
+    return _slice_associations(
+        operations, found, _parse_filter(resource_type, association_types, lifecycle), offset, limit
+    )
 
 
-@post(everywhere("/associations"), operation_class=_BODY, **WRITE)
-async def create(
-    desk: AtDesk,
+@post(with_context_prefix("/associations"), operation_class=_BODY, **WRITE)
+async def create_associations(
+    operations: InjectedOperations,
     request: Request[Any, Any, Any],
     context: Context = "",
     in_context: _InContext = "",
@@ -136,13 +149,13 @@ async def create(
     """
     body = await read_body(request, api.AssociationCreateOrUpdateRequest)
     dry = is_true(dry_run)
-    wishes = checked(body, _context(context, in_context), dry_run=dry)
-    return await associate(desk, wishes, create=True, dry_run=dry)
+    wishes = parse_request(body, _choose_context(context, in_context), dry_run=dry)
+    return await make_associations(operations, wishes, create=True, dry_run=dry)
 
 
-@put(everywhere("/associations/resources/{resourceId:str}"), operation_class=_BODY, **WRITE)
+@put(with_context_prefix("/associations/resources/{resourceId:str}"), operation_class=_BODY, **WRITE)
 async def create_or_update(
-    desk: AtDesk,
+    operations: InjectedOperations,
     request: Request[Any, Any, Any],
     resource_id: _Id,
     context: Context = "",
@@ -156,13 +169,13 @@ async def create_or_update(
     if body.resource_id not in (None, asked):
         raise InvalidAssociation("resourceId", "does not match the resource id of the path")
     dry = is_true(dry_run)
-    wishes = checked(replace(body, resource_id=asked), _context(context, in_context), dry_run=dry)
-    return await associate(desk, wishes, create=False, dry_run=dry)
+    wishes = parse_request(replace(body, resource_id=asked), _choose_context(context, in_context), dry_run=dry)
+    return await make_associations(operations, wishes, create=False, dry_run=dry)
 
 
-@delete(everywhere("/associations/resources/{resourceId:str}"), status_code=204, responses=READ["responses"])
-async def delete_of_resource(
-    desk: AtDesk,
+@delete(with_context_prefix("/associations/resources/{resourceId:str}"), status_code=204, responses=READ["responses"])
+async def delete_associations(
+    operations: InjectedOperations,
     resource_id: _Id,
     context: Context = "",
     resource_type: ResourceType = "",
@@ -172,17 +185,19 @@ async def delete_of_resource(
 ) -> None:
     # DELETE /associations/resources/{resourceId}
     """End associations of a resource, on wish with the subjects that are its alone."""
-    wanted = _filter(resource_type, association_types, "")
-    await dissociate(desk, decode_segment(resource_id), wanted, cascade=is_true(cascade), dry_run=is_true(dry_run))
+    wanted = _parse_filter(resource_type, association_types, "")
+    await end_associations(
+        operations, decode_segment(resource_id), wanted, cascade=is_true(cascade), dry_run=is_true(dry_run)
+    )
 
 
 @post(
-    [*everywhere("/associations:batch"), *everywhere("/associations:batchMutate")],
+    [*with_context_prefix("/associations:batch"), *with_context_prefix("/associations:batchMutate")],
     operation_class=openapi_body(api.AssociationBatchRequest),
     **_MULTI_STATUS,
 )
 async def mutate_batch(
-    desk: AtDesk,
+    operations: InjectedOperations,
     request: Request[Any, Any, Any],
     context: Context = "",
     in_context: _InContext = "",
@@ -195,21 +210,23 @@ async def mutate_batch(
         raise InvalidAssociation("requests", "cannot be null or empty")
     if len(body.requests) > _MOST_REQUESTS:
         raise BatchTooLarge
-    inside, dry = _context(context, in_context), is_true(dry_run)
+    inside, dry = _choose_context(context, in_context), is_true(dry_run)
     results = []
     for row in body.requests:
         try:
-            results.append(api.AssociationResult(result=await _mutate(desk, row, inside, dry_run=dry)))
+            results.append(api.AssociationResult(result=await _apply_steps(operations, row, inside, dry_run=dry)))
         except SteleError as error:
-            results.append(api.AssociationResult(error=_error(desk, error, inside)))
+            results.append(api.AssociationResult(error=_error_out(operations, error, inside)))
     return api.AssociationBatchResponse(results)
 
 
 @post(
-    everywhere("/associations:batchGet"), operation_class=openapi_body(api.AssociationBatchGetRequest), **_MULTI_STATUS
+    with_context_prefix("/associations:batchGet"),
+    operation_class=openapi_body(api.AssociationBatchGetRequest),
+    **_MULTI_STATUS,
 )
 async def get_batch(
-    desk: AtDesk, request: Request[Any, Any, Any], context: Context = ""
+    operations: InjectedOperations, request: Request[Any, Any, Any], context: Context = ""
 ) -> api.AssociationBatchResponse:
     # POST /associations:batchGet
     """The associations of several resources; each has a result of its own."""
@@ -218,43 +235,47 @@ async def get_batch(
         raise InvalidAssociation("requests", "cannot be null or empty")
     if len(body.requests) > _MOST_REQUESTS:
         raise BatchTooLarge
-    state = await desk.registry.fresh_state()
+    state = await operations.registry.fresh_state()
     results = []
     for row in body.requests:
         try:
-            wanted = _filter(row.resource_type or "", row.association_types, row.lifecycle or "")
+            wanted = _parse_filter(row.resource_type or "", row.association_types, row.lifecycle or "")
             if row.resource_id:
-                found = words.by_resource_id(state, row.resource_id, wanted.resource_type)
+                found = words.find_by_resource_id(state, row.resource_id, wanted.resource_type)
             elif row.resource_name and row.resource_namespace:
-                found = words.by_name(state, row.resource_namespace, row.resource_name)
+                found = words.find_by_name(state, row.resource_namespace, row.resource_name)
             else:
                 raise InvalidAssociation("resourceId", "cannot be null or empty")
-            results.append(api.AssociationResult(result=_response(found, wanted)))
+            results.append(api.AssociationResult(result=_resource_out(found, wanted)))
         except SteleError as error:
-            results.append(api.AssociationResult(error=_error(desk, error, "")))
+            results.append(api.AssociationResult(error=_error_out(operations, error, "")))
     return api.AssociationBatchResponse(results)
 
 
 # --- what endpoints share -------------------------------------------------------------------------------------------
 
 
-def _context(context: str, in_context: str) -> str:
+def _choose_context(context: str, in_context: str) -> str:
     """The context of unqualified subjects, '' for the default one. Raises `InvalidContext`."""
-    space = space_of(context or in_context)
-    return context_of(space) if space else ""
+    space = parse_context(context or in_context)
+    return context_name(space) if space else ""
 
 
-def _filter(resource_type: str, roles: list[str] | None, lifecycle: str) -> Filter:
+def _parse_filter(resource_type: str, roles: list[str] | None, lifecycle: str) -> AssociationFilter:
     if lifecycle not in ("", STRONG, WEAK):
         raise NoSuchResource
-    return Filter(resource_type or TOPIC, tuple(roles or ()), (lifecycle,) if lifecycle else ())
+    return AssociationFilter(resource_type or TOPIC, tuple(roles or ()), (lifecycle,) if lifecycle else ())
 
 
-def _page(desk: Desk, found: list[Binding], wanted: Filter, offset: str, limit: str) -> list[api.Association]:
-    return page(shown(found, wanted), offset, limit, desk.options.max_schemas)
+def _slice_associations(
+    operations: Operations, found: list[Binding], wanted: AssociationFilter, offset: str, limit: str
+) -> list[api.Association]:
+    return slice_page(list_out(found, wanted), offset, limit, operations.options.max_schemas)
 
 
-async def _mutate(desk: Desk, row: api.AssociationOpRequest, context: str, *, dry_run: bool) -> api.AssociationResponse:
+async def _apply_steps(
+    operations: Operations, row: api.AssociationOpRequest, context: str, *, dry_run: bool
+) -> api.AssociationResponse:
     """The steps of one request of a batch, one after the other; a refused one ends them."""
     if not row.associations:
         raise InvalidAssociation("associations", "cannot be null or empty")
@@ -263,9 +284,9 @@ async def _mutate(desk: Desk, row: api.AssociationOpRequest, context: str, *, dr
         if step.op_type not in {"CREATE", "UPSERT", "DELETE"}:
             raise InvalidAssociation("opType", "must be one of CREATE, UPSERT, DELETE")
         if step.op_type == "DELETE":
-            wanted = _filter(row.resource_type or "", [words.association_type(step.association_type)], "")
+            wanted = _parse_filter(row.resource_type or "", [words.parse_association_type(step.association_type)], "")
             cascade = bool(step.cascade_lifecycle)
-            await dissociate(desk, row.resource_id or "", wanted, cascade=cascade, dry_run=dry_run)
+            await end_associations(operations, row.resource_id or "", wanted, cascade=cascade, dry_run=dry_run)
             continue
         info = api.AssociationCreateOrUpdateInfo(
             step.subject, step.association_type, step.lifecycle, step.frozen, step.schema, step.normalize
@@ -273,17 +294,17 @@ async def _mutate(desk: Desk, row: api.AssociationOpRequest, context: str, *, dr
         one = api.AssociationCreateOrUpdateRequest(
             row.resource_name, row.resource_namespace, row.resource_id, row.resource_type, [info]
         )
-        wishes = checked(one, context, dry_run=dry_run)
-        answer = await associate(desk, wishes, create=step.op_type == "CREATE", dry_run=dry_run)
+        wishes = parse_request(one, context, dry_run=dry_run)
+        answer = await make_associations(operations, wishes, create=step.op_type == "CREATE", dry_run=dry_run)
         made.extend(answer.associations)
     return api.AssociationResponse(
         row.resource_name or "", row.resource_namespace or "", row.resource_id or "", row.resource_type or TOPIC, made
     )
 
 
-def _response(found: list[Binding], wanted: Filter) -> api.AssociationResponse:
+def _resource_out(found: list[Binding], wanted: AssociationFilter) -> api.AssociationResponse:
     """The associations of one resource as a result of a batch; those of several have no common name."""
-    rows = [row for row in sorted(found, key=lambda row: row.key) if wanted.takes(row)]
+    rows = [row for row in sorted(found, key=lambda row: row.key) if wanted.matches_binding(row)]
     infos = [words.info_out(row) for row in rows]
     if len({(row.cluster, row.resource, row.resource_id) for row in rows}) != 1:
         return api.AssociationResponse(associations=infos)
@@ -291,18 +312,18 @@ def _response(found: list[Binding], wanted: Filter) -> api.AssociationResponse:
     return api.AssociationResponse(first.resource, first.cluster, first.resource_id, first.resource_type, infos)
 
 
-def _error(desk: Desk, error: SteleError, context: str) -> ErrorMessage:
-    fault = fault_of(error, Asking("", context or ".", desk.options))
+def _error_out(operations: Operations, error: SteleError, context: str) -> ErrorMessage:
+    fault = find_error_answer(error, ErrorContext("", context or ".", operations.options))
     return ErrorMessage(fault.code, fault.message)
 
 
 ROUTES = [
-    list_of_subject,
-    list_of_resource,
-    list_of_name,
-    create,
+    list_associations_of_subject,
+    list_associations_of_resource,
+    list_associations_of_name,
+    create_associations,
     create_or_update,
-    delete_of_resource,
+    delete_associations,
     mutate_batch,
     get_batch,
 ]

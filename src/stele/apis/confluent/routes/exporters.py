@@ -10,11 +10,11 @@ from litestar.params import PathParameter
 
 from stele.apis.confluent import exporters
 from stele.apis.confluent import models as api
-from stele.apis.confluent.exporters import COLLECTION, PAUSED, STARTING, Stored
-from stele.apis.confluent.names import page
-from stele.apis.confluent.operations.dek_generation import now
-from stele.apis.confluent.operations.schemas import Desk, read_kept
-from stele.apis.confluent.params import NAMED, READ, WRITE, AtDesk, Limit, Offset
+from stele.apis.confluent.exporters import COLLECTION, PAUSED, STARTING, StoredExporter
+from stele.apis.confluent.names import slice_page
+from stele.apis.confluent.operations.dek_generation import current_millis
+from stele.apis.confluent.operations.schemas import Operations, read_stored_body
+from stele.apis.confluent.params import NOT_EMPTY, READ, WRITE, InjectedOperations, Limit, Offset
 from stele.apis.http.openapi import openapi_body
 from stele.apis.http.paths import decode_segment
 from stele.service.collections import Changes, Items
@@ -22,94 +22,112 @@ from stele.service.collections import Changes, Items
 _EXPORTER = "/exporters/{name:str}"
 _BODY = openapi_body(api.ExporterRequest)
 _CONFIG = dict[str, str | dict[str, str]]
-_Name = Annotated[str, PathParameter(schema_extra=NAMED, description="name of an exporter")]
+_Name = Annotated[str, PathParameter(schema_extra=NOT_EMPTY, description="name of an exporter")]
 
 
 @get("/exporters", **READ)
-async def list_exporters(desk: AtDesk, offset: Offset = "", limit: Limit = "") -> list[str]:
+async def list_exporters(operations: InjectedOperations, offset: Offset = "", limit: Limit = "") -> list[str]:
     # GET /exporters
     """Names of the exporters."""
-    names = sorted(name for (name,) in await desk.items(COLLECTION))
-    return page(names, offset, limit, desk.options.max_items)
+    names = sorted(name for (name,) in await operations.read_items(COLLECTION))
+    return slice_page(names, offset, limit, operations.options.max_items)
 
 
 @post("/exporters", operation_class=_BODY, **WRITE)
-async def create_exporter(desk: AtDesk, request: Request[Any, Any, Any]) -> api.ExporterName:
+async def create_exporter(operations: InjectedOperations, request: Request[Any, Any, Any]) -> api.ExporterName:
     # POST /exporters
     """Define an exporter."""
-    body = await read_kept(desk, request, api.ExporterRequest)
-    return await _changed(desk, lambda items: exporters.created(items, body, now()))
+    body = await read_stored_body(operations, request, api.ExporterRequest)
+    return await _change_exporter(operations, lambda items: exporters.create_exporter(items, body, current_millis()))
 
 
 @get(_EXPORTER, **READ)
-async def get_exporter(desk: AtDesk, name: _Name) -> api.Exporter:
+async def get_exporter(operations: InjectedOperations, name: _Name) -> api.Exporter:
     # GET /exporters/{name}
     """An exporter, its credentials hidden."""
-    return exporters.shown(exporters.read(await desk.items(COLLECTION), decode_segment(name)))
+    return exporters.exporter_out(
+        exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
+    )
 
 
 @put(_EXPORTER, operation_class=_BODY, **WRITE)
-async def update_exporter(desk: AtDesk, request: Request[Any, Any, Any], name: _Name) -> api.ExporterName:
+async def update_exporter(
+    operations: InjectedOperations, request: Request[Any, Any, Any], name: _Name
+) -> api.ExporterName:
     # PUT /exporters/{name}
     """Change a paused exporter."""
-    body = await read_kept(desk, request, api.ExporterRequest)
-    return await _changed(desk, lambda items: exporters.updated(items, decode_segment(name), body, now()))
+    body = await read_stored_body(operations, request, api.ExporterRequest)
+    return await _change_exporter(
+        operations, lambda items: exporters.update_exporter(items, decode_segment(name), body, current_millis())
+    )
 
 
 @delete(_EXPORTER, **WRITE)
-async def delete_exporter(desk: AtDesk, name: _Name) -> api.ExporterName:
+async def delete_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # DELETE /exporters/{name}
     """Remove an exporter; what it copied stays where it is."""
-    return await _changed(desk, lambda items: exporters.removed(items, decode_segment(name)))
+    return await _change_exporter(operations, lambda items: exporters.delete_exporter(items, decode_segment(name)))
 
 
 @get(f"{_EXPORTER}/status", **READ)
-async def get_status(desk: AtDesk, name: _Name) -> api.ExporterStatus:
+async def get_status(operations: InjectedOperations, name: _Name) -> api.ExporterStatus:
     # GET /exporters/{name}/status
     """The state of an exporter, and how far it is."""
-    return exporters.status(exporters.read(await desk.items(COLLECTION), decode_segment(name)))
+    return exporters.status_out(exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
 @get(f"{_EXPORTER}/config", **READ)
-async def get_exporter_config(desk: AtDesk, name: _Name) -> dict[str, str]:
+async def get_exporter_config(operations: InjectedOperations, name: _Name) -> dict[str, str]:
     # GET /exporters/{name}/config
     """The configuration of an exporter, its credentials hidden."""
-    return exporters.config_shown(exporters.read(await desk.items(COLLECTION), decode_segment(name)))
+    return exporters.config_out(exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
 @put(f"{_EXPORTER}/config", operation_class=openapi_body(dict[str, str]), **WRITE)
-async def update_exporter_config(desk: AtDesk, request: Request[Any, Any, Any], name: _Name) -> api.ExporterName:
+async def update_exporter_config(
+    operations: InjectedOperations, request: Request[Any, Any, Any], name: _Name
+) -> api.ExporterName:
     # PUT /exporters/{name}/config
     """Replace the configuration of a paused exporter; it may also be sent as a member `config`."""
-    body = await read_kept(desk, request, _CONFIG)
+    body = await read_stored_body(operations, request, _CONFIG)
     inner = body.get("config")
     config = inner if isinstance(inner, dict) else {k: v for k, v in body.items() if isinstance(v, str)}
-    return await _changed(desk, lambda items: exporters.configured(items, decode_segment(name), config, now()))
+    return await _change_exporter(
+        operations, lambda items: exporters.update_config(items, decode_segment(name), config, current_millis())
+    )
 
 
 @put(f"{_EXPORTER}/pause", **WRITE)
-async def pause_exporter(desk: AtDesk, name: _Name) -> api.ExporterName:
+async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/pause
     """Let an exporter rest."""
-    return await _changed(desk, lambda items: exporters.turned(items, decode_segment(name), PAUSED, now()))
+    return await _change_exporter(
+        operations, lambda items: exporters.change_state(items, decode_segment(name), PAUSED, current_millis())
+    )
 
 
 @put(f"{_EXPORTER}/resume", **WRITE)
-async def resume_exporter(desk: AtDesk, name: _Name) -> api.ExporterName:
+async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/resume
     """Let a paused exporter go on."""
-    return await _changed(desk, lambda items: exporters.turned(items, decode_segment(name), STARTING, now()))
+    return await _change_exporter(
+        operations, lambda items: exporters.change_state(items, decode_segment(name), STARTING, current_millis())
+    )
 
 
 @put(f"{_EXPORTER}/reset", **WRITE)
-async def reset_exporter(desk: AtDesk, name: _Name) -> api.ExporterName:
+async def reset_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/reset
     """Set a paused exporter back to the beginning."""
-    return await _changed(desk, lambda items: exporters.rewound(items, decode_segment(name), now()))
+    return await _change_exporter(
+        operations, lambda items: exporters.reset_offset(items, decode_segment(name), current_millis())
+    )
 
 
-async def _changed(desk: Desk, change: Callable[[Items], tuple[Changes, Stored]]) -> api.ExporterName:
-    return api.ExporterName((await desk.edit(COLLECTION, change)).name)
+async def _change_exporter(
+    operations: Operations, change: Callable[[Items], tuple[Changes, StoredExporter]]
+) -> api.ExporterName:
+    return api.ExporterName((await operations.edit_items(COLLECTION, change)).name)
 
 
 ROUTES = [

@@ -12,26 +12,26 @@ from stele.apis.confluent import lists
 from stele.apis.confluent import models as api
 from stele.apis.confluent.models import ExtendedSchema
 from stele.apis.confluent.names import (
-    Asked,
     NoSuchResource,
-    context_of,
-    integer_of,
+    SubjectRef,
+    context_name,
     is_true,
-    page,
-    prefix_of,
-    qualified,
-    subject_of,
+    parse_integer,
+    parse_prefix,
+    parse_subject,
+    qualify_subject,
+    slice_page,
 )
-from stele.apis.confluent.operations.schemas import Desk, schema_by_id
+from stele.apis.confluent.operations.schemas import Operations, find_schema_by_id
 from stele.apis.confluent.params import (
     READ,
     AssociationTypes,
-    AtDesk,
     Context,
     FetchMaxId,
     FindTags,
     Flag,
     Guid,
+    InjectedOperations,
     LatestOnly,
     Lifecycles,
     Limit,
@@ -43,18 +43,18 @@ from stele.apis.confluent.params import (
     Shape,
     SubjectPrefix,
     Text,
-    everywhere,
-    raw,
+    text_response,
+    with_context_prefix,
 )
-from stele.apis.confluent.translate import SCHEMA_TYPES, schema_out, text_of, version_out
+from stele.apis.confluent.translate import SCHEMA_TYPES, schema_out, text_out, version_out
 from stele.core.model import SchemaEntry, Version
 from stele.core.state import State
 from stele.errors import ContentNotFound
 
 
-@get(everywhere("/schemas"), **READ)
+@get(with_context_prefix("/schemas"), **READ)
 async def list_schemas(
-    desk: AtDesk,
+    operations: InjectedOperations,
     context: Context = "",
     subject_prefix: SubjectPrefix = "",
     aliases: Flag = "",
@@ -69,35 +69,39 @@ async def list_schemas(
 ) -> list[ExtendedSchema]:
     # GET /schemas
     """Versions with their schemas, by subject and number; with associations when they are asked about."""
-    state = await desk.registry.fresh_state()
-    rows = lists.all_versions(
+    state = await operations.registry.fresh_state()
+    rows = lists.list_all_versions(
         state,
-        prefix_of(subject_prefix, context),
+        parse_prefix(subject_prefix, context),
         deleted=is_true(deleted),
         latest_only=is_true(latest_only),
         rule_type=rule_type,
     )
-    wanted = lists.association_filter(resource_type, association_types, lifecycles)
-    known = lists.aliases(state) if is_true(aliases) else {}
-    style = desk.style()
+    wanted = lists.parse_association_filter(resource_type, association_types, lifecycles)
+    known = lists.list_aliases(state) if is_true(aliases) else {}
+    style = operations.rendering_options()
     return [
-        lists.extended(
-            version_out(state, row, style, await desk.rendered(state, row, "")), known.get(row.subject.key, []), bound
+        lists.extend_schema(
+            version_out(state, row, style, await operations.render_version(state, row, "")),
+            known.get(row.subject.key, []),
+            bound,
         )
-        for row, bound in page(lists.associated(state, rows, wanted), offset, limit, desk.options.max_schemas)
+        for row, bound in slice_page(
+            lists.add_associations(state, rows, wanted), offset, limit, operations.options.max_schemas
+        )
     ]
 
 
-@get(everywhere("/schemas/types"), **READ)
+@get(with_context_prefix("/schemas/types"), **READ)
 async def list_types() -> list[str]:
     # GET /schemas/types
     """The schema types that can be registered."""
     return list(SCHEMA_TYPES)
 
 
-@get(everywhere("/schemas/ids/{id:str}"), **READ)
+@get(with_context_prefix("/schemas/ids/{id:str}"), **READ)
 async def get_schema(
-    desk: AtDesk,
+    operations: InjectedOperations,
     gid: SchemaId,
     context: Context = "",
     subject: Text = "",
@@ -108,18 +112,18 @@ async def get_schema(
 ) -> api.SchemaString:
     # GET /schemas/ids/{id}
     """A schema by its id."""
-    state, schema, version = await _find(desk, gid, subject, context)
-    text = await desk.rendered_schema(state, schema, format)
-    style = desk.style(reference_format=reference_format, find_tags=find_tags)
+    state, schema, version = await _find_schema(operations, gid, subject, context)
+    text = await operations.render_schema(state, schema, format)
+    style = operations.rendering_options(reference_format=reference_format, find_tags=find_tags)
     shown = schema_out(state, schema, style, text=text, version=version)
     return (
         replace(shown, max_id=state.namespaces[schema.namespace].highest_schema_id) if is_true(fetch_max_id) else shown
     )
 
 
-@get(everywhere("/schemas/ids/{id:str}/schema"), **READ)
+@get(with_context_prefix("/schemas/ids/{id:str}/schema"), **READ)
 async def get_schema_text(
-    desk: AtDesk,
+    operations: InjectedOperations,
     gid: SchemaId,
     context: Context = "",
     subject: Text = "",
@@ -127,13 +131,13 @@ async def get_schema_text(
 ) -> Response[Any]:
     # GET /schemas/ids/{id}/schema
     """A schema's text by its id."""
-    state, schema, _ = await _find(desk, gid, subject, context)
-    return raw(await desk.rendered_schema(state, schema, format) or text_of(state, schema))
+    state, schema, _ = await _find_schema(operations, gid, subject, context)
+    return text_response(await operations.render_schema(state, schema, format) or text_out(state, schema))
 
 
-@get(everywhere("/schemas/ids/{id:str}/subjects"), **READ)
+@get(with_context_prefix("/schemas/ids/{id:str}/subjects"), **READ)
 async def list_subjects_of_id(
-    desk: AtDesk,
+    operations: InjectedOperations,
     gid: SchemaId,
     context: Context = "",
     subject: Text = "",
@@ -143,14 +147,14 @@ async def list_subjects_of_id(
 ) -> list[str]:
     # GET /schemas/ids/{id}/subjects
     """Subjects that have the schema."""
-    rows = await _uses(desk, gid, subject, context, deleted)
-    names = dict.fromkeys(qualified(row.subject.key) for row in rows)
-    return page(names, offset, limit, desk.options.max_items)
+    rows = await _list_versions_of_schema(operations, gid, subject, context, deleted)
+    names = dict.fromkeys(qualify_subject(row.subject.key) for row in rows)
+    return slice_page(names, offset, limit, operations.options.max_items)
 
 
-@get(everywhere("/schemas/ids/{id:str}/versions"), **READ)
+@get(with_context_prefix("/schemas/ids/{id:str}/versions"), **READ)
 async def list_versions_of_id(
-    desk: AtDesk,
+    operations: InjectedOperations,
     gid: SchemaId,
     context: Context = "",
     subject: Text = "",
@@ -160,14 +164,14 @@ async def list_versions_of_id(
 ) -> list[api.SubjectVersion]:
     # GET /schemas/ids/{id}/versions
     """Versions that have the schema."""
-    rows = await _uses(desk, gid, subject, context, deleted)
-    shown = page(rows, offset, limit, desk.options.max_items)
-    return [api.SubjectVersion(qualified(row.subject.key), row.version_number) for row in shown]
+    rows = await _list_versions_of_schema(operations, gid, subject, context, deleted)
+    shown = slice_page(rows, offset, limit, operations.options.max_items)
+    return [api.SubjectVersion(qualify_subject(row.subject.key), row.version_number) for row in shown]
 
 
 @get("/schemas/guids/{guid:str}", **READ)
 async def get_schema_by_guid(
-    desk: AtDesk,
+    operations: InjectedOperations,
     guid: Guid,
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> api.SchemaString:
@@ -175,30 +179,32 @@ async def get_schema_by_guid(
     """A schema by the name its content gives it."""
 
     def look(state: State) -> tuple[State, SchemaEntry]:
-        found = desk.guids.find(state, _guid(guid))
+        found = operations.guids.find_schemas(state, _parse_guid(guid))
         if not found:
             raise ContentNotFound(guid)
         return state, found[0]
 
-    state, schema = await desk.registry.read_or_catch_up(look)
-    return schema_out(state, schema, desk.style(), text=await desk.rendered_schema(state, schema, format))
+    state, schema = await operations.registry.read_or_catch_up(look)
+    return schema_out(
+        state, schema, operations.rendering_options(), text=await operations.render_schema(state, schema, format)
+    )
 
 
 @get("/schemas/guids/{guid:str}/ids", **READ)
-async def list_ids_of_guid(desk: AtDesk, guid: Guid) -> list[api.ContextId]:
+async def list_ids_of_guid(operations: InjectedOperations, guid: Guid) -> list[api.ContextId]:
     # GET /schemas/guids/{guid}/ids
     """The ids of a schema in every context that has it."""
-    found = desk.guids.find(await desk.registry.fresh_state(), _guid(guid))
-    return [api.ContextId(context_of(schema.namespace), schema.schema_id) for schema in found]
+    found = operations.guids.find_schemas(await operations.registry.fresh_state(), _parse_guid(guid))
+    return [api.ContextId(context_name(schema.namespace), schema.schema_id) for schema in found]
 
 
-def _gid(text: str) -> int:
+def _parse_schema_id(text: str) -> int:
     if not text:
         raise NoSuchResource
-    return integer_of(text)
+    return parse_integer(text)
 
 
-def _guid(text: str) -> UUID:
+def _parse_guid(text: str) -> UUID:
     """The GUID; one that cannot be has no schema."""
     try:
         return UUID(text)
@@ -206,23 +212,27 @@ def _guid(text: str) -> UUID:
         raise ContentNotFound(text) from None
 
 
-def _asked(subject: str, context: str) -> Asked | None:
+def _parse_scope(subject: str, context: str) -> SubjectRef | None:
     """The subject, or just the context, that an id is looked up in."""
-    return subject_of(subject, context) if subject or context else None
+    return parse_subject(subject, context) if subject or context else None
 
 
-async def _find(desk: Desk, gid: str, subject: str, context: str) -> tuple[State, SchemaEntry, Version | None]:
-    number, asked = _gid(gid), _asked(subject, context)
-    return await desk.registry.read_or_catch_up(lambda state: (state, *schema_by_id(state, number, asked)))
+async def _find_schema(
+    operations: Operations, gid: str, subject: str, context: str
+) -> tuple[State, SchemaEntry, Version | None]:
+    number, asked = _parse_schema_id(gid), _parse_scope(subject, context)
+    return await operations.registry.read_or_catch_up(lambda state: (state, *find_schema_by_id(state, number, asked)))
 
 
-async def _uses(desk: Desk, gid: str, subject: str, context: str, deleted: str) -> list[Version]:
-    state = await desk.registry.fresh_state()
+async def _list_versions_of_schema(
+    operations: Operations, gid: str, subject: str, context: str, deleted: str
+) -> list[Version]:
+    state = await operations.registry.fresh_state()
     try:
-        schema, _ = schema_by_id(state, _gid(gid), _asked(subject, context))
+        schema, _ = find_schema_by_id(state, _parse_schema_id(gid), _parse_scope(subject, context))
     except ContentNotFound:
         raise ContentNotFound from None
-    return lists.uses(schema, deleted=is_true(deleted))
+    return lists.list_versions_of_schema(schema, deleted=is_true(deleted))
 
 
 BY_GUID = [get_schema_by_guid, list_ids_of_guid]

@@ -9,9 +9,18 @@ from litestar import Request, delete, get, put
 
 from stele.apis.confluent import models as api
 from stele.apis.confluent import translate as words
-from stele.apis.confluent.names import is_true, level_name, level_of, writable_level
-from stele.apis.confluent.operations.schemas import Desk
-from stele.apis.confluent.params import READ, WRITE, AtDesk, Context, DefaultToGlobal, Flag, Subject, everywhere
+from stele.apis.confluent.names import is_true, level_name, parse_level, require_valid_level
+from stele.apis.confluent.operations.schemas import Operations
+from stele.apis.confluent.params import (
+    READ,
+    WRITE,
+    Context,
+    DefaultToGlobal,
+    Flag,
+    InjectedOperations,
+    Subject,
+    with_context_prefix,
+)
 from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.core import queries
@@ -21,31 +30,34 @@ from stele.core.policy import Policy
 from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge
 from stele.service.validators import require_known
 
-_CONFIG = [*everywhere("/config"), *everywhere("/config/{subject:str}")]
-_MODE = [*everywhere("/mode"), *everywhere("/mode/{subject:str}")]
+_CONFIG = [*with_context_prefix("/config"), *with_context_prefix("/config/{subject:str}")]
+_MODE = [*with_context_prefix("/mode"), *with_context_prefix("/mode/{subject:str}")]
 _TOP = SettingsLevel(DEFAULT_NAMESPACE)
 """What a path without subject and context means: it always has a value, the server's default if none is set."""
 
 
 @get(_CONFIG, **READ)
 async def get_config(
-    desk: AtDesk, subject: Subject = "", context: Context = "", default_to_global: DefaultToGlobal = ""
+    operations: InjectedOperations,
+    subject: Subject = "",
+    context: Context = "",
+    default_to_global: DefaultToGlobal = "",
 ) -> api.Config:
     # GET /config/{subject}
     """The settings of a level, or those in force there."""
-    level = level_of(subject, context)
-    state = await desk.registry.fresh_state()
+    level = parse_level(subject, context)
+    state = await operations.registry.fresh_state()
     own = state.settings_at(level)
     if is_true(default_to_global):
         own = queries.settings_for(state, level)
     elif own is None and level != _TOP:
         raise SettingNotFound(level_name(level), "compatibility")
-    return words.config_out(own or Settings(), words.effective_policy(state, level))
+    return words.config_out(own or Settings(), words.find_effective_policy(state, level))
 
 
 @put(_CONFIG, operation_class=openapi_body(api.ConfigUpdateRequest), **WRITE)
 async def change_config(
-    desk: AtDesk, request: Request[Any, Any, Any], subject: Subject = "", context: Context = ""
+    operations: InjectedOperations, request: Request[Any, Any, Any], subject: Subject = "", context: Context = ""
 ) -> api.ConfigUpdateRequest:
     # PUT /config/{subject}
     """Change some settings of a level; answers all of them.
@@ -53,39 +65,42 @@ async def change_config(
     A level of compatibility replaces the whole policy, also what only `steleCompatibility` showed of it.
     """
     body = await read_body(request, api.ConfigUpdateRequest)
-    if (size := len(await request.body())) > desk.registry.limits.schema_bytes:
+    if (size := len(await request.body())) > operations.registry.limits.schema_bytes:
         raise TooLarge(f"the settings have {size} bytes, more than a schema may have")
-    level = writable_level(level_of(subject, context))
+    level = require_valid_level(parse_level(subject, context))
     changes = words.changes_in(body)
     if isinstance(policy := changes.get("policy"), Policy) and policy.validators:
         await asyncio.to_thread(require_known, policy.validators)
-    outcome = await desk.execute(ChangeSettings(level, changes))
+    outcome = await operations.execute(ChangeSettings(level, changes))
     assert isinstance(outcome, SettingsOutcome)
     return words.update_out(outcome.settings or Settings())
 
 
 @delete(_CONFIG, **WRITE)
-async def delete_config(desk: AtDesk, subject: Subject = "", context: Context = "") -> api.Config:
+async def delete_config(operations: InjectedOperations, subject: Subject = "", context: Context = "") -> api.Config:
     # DELETE /config/{subject}
     """Remove the settings of a level; answers what they were."""
-    level = level_of(subject, context)
-    state = await desk.registry.fresh_state()
-    policy = words.effective_policy(state, level)
+    level = parse_level(subject, context)
+    state = await operations.registry.fresh_state()
+    policy = words.find_effective_policy(state, level)
     if state.settings_at(level) is None and level != _TOP:
         raise SubjectNotFound(level_name(level))
-    outcome = await desk.execute(ClearSettings(level))
+    outcome = await operations.execute(ClearSettings(level))
     assert isinstance(outcome, SettingsOutcome)
     return words.config_out(outcome.settings or Settings(), policy)
 
 
 @get(_MODE, **READ)
 async def get_mode(
-    desk: AtDesk, subject: Subject = "", context: Context = "", default_to_global: DefaultToGlobal = ""
+    operations: InjectedOperations,
+    subject: Subject = "",
+    context: Context = "",
+    default_to_global: DefaultToGlobal = "",
 ) -> api.Mode:
     # GET /mode/{subject}
     """The mode of a level, or the one in force there."""
-    level = level_of(subject, context)
-    state = await desk.registry.fresh_state()
+    level = parse_level(subject, context)
+    state = await operations.registry.fresh_state()
     own, effective = state.mode_at(level), queries.mode_for(state, level)
     if is_true(default_to_global) or effective is Mode.READONLY_OVERRIDE:
         own = effective
@@ -96,7 +111,7 @@ async def get_mode(
 
 @put(_MODE, operation_class=openapi_body(api.ModeUpdateRequest), **WRITE)
 async def change_mode(
-    desk: AtDesk,
+    operations: InjectedOperations,
     request: Request[Any, Any, Any],
     subject: Subject = "",
     context: Context = "",
@@ -106,29 +121,31 @@ async def change_mode(
     """Set the mode of a level, or remove it."""
     body = await read_body(request, api.ModeUpdateRequest)
     mode = words.mode_in(body)
-    level = writable_level(level_of(subject, context))
-    _require_mutable(desk)
-    await desk.execute(SetMode(level, mode, force=is_true(force)))
+    level = require_valid_level(parse_level(subject, context))
+    _require_mutable(operations)
+    await operations.execute(SetMode(level, mode, force=is_true(force)))
     return api.Mode(mode.value if mode is not None else None)
 
 
 @delete(_MODE, **WRITE)
-async def delete_mode(desk: AtDesk, subject: Subject = "", context: Context = "", recursive: Flag = "") -> api.Mode:
+async def delete_mode(
+    operations: InjectedOperations, subject: Subject = "", context: Context = "", recursive: Flag = ""
+) -> api.Mode:
     # DELETE /mode/{subject}
     """Remove the mode of a level, with recursive those below it too; answers what it was."""
-    level = level_of(subject, context)
-    _require_mutable(desk)
-    state = await desk.registry.fresh_state()
+    level = parse_level(subject, context)
+    _require_mutable(operations)
+    state = await operations.registry.fresh_state()
     if state.mode_at(level) is None and level != _TOP and not is_true(recursive):
         raise SubjectNotFound(level_name(level))
-    outcome = await desk.execute(ClearMode(level, recursive=is_true(recursive)))
+    outcome = await operations.execute(ClearMode(level, recursive=is_true(recursive)))
     assert isinstance(outcome, ModeOutcome)
     before = outcome.mode or (Mode.READWRITE if level == _TOP else None)
     return api.Mode(before.value if before is not None else None)
 
 
-def _require_mutable(desk: Desk) -> None:
-    if not desk.options.mode_mutable:
+def _require_mutable(operations: Operations) -> None:
+    if not operations.options.mode_mutable:
         raise ModeChangeRefused("Mode changes are not allowed")
 
 

@@ -10,21 +10,21 @@ from msgspec.structs import replace
 
 from stele.apis.confluent import lists, tags
 from stele.apis.confluent import models as api
-from stele.apis.confluent.errors import sentence
-from stele.apis.confluent.names import WILDCARD, is_true, page, prefix_of, version_of
+from stele.apis.confluent.errors import malformed_schema_message
+from stele.apis.confluent.names import WILDCARD, is_true, parse_prefix, parse_version, slice_page
 from stele.apis.confluent.operations import deletion, registration
-from stele.apis.confluent.operations.bulk_import import bring
-from stele.apis.confluent.operations.schemas import Desk, require_visible, visible_elsewhere
+from stele.apis.confluent.operations.bulk_import import apply_import
+from stele.apis.confluent.operations.schemas import Operations, require_visible, resolve_across_contexts
 from stele.apis.confluent.options import OLD
 from stele.apis.confluent.params import (
     READ,
     WRITE,
     AsNegative,
-    AtDesk,
     Context,
     DeletedOnly,
     FindTags,
     Flag,
+    InjectedOperations,
     Limit,
     Offset,
     References,
@@ -32,10 +32,17 @@ from stele.apis.confluent.params import (
     Subject,
     SubjectPrefix,
     Version,
-    everywhere,
-    raw,
+    text_response,
+    with_context_prefix,
 )
-from stele.apis.confluent.translate import SERIALIZED, as_sent, is_descriptor, registration_out, text_of, version_out
+from stele.apis.confluent.translate import (
+    SERIALIZED,
+    is_as_sent,
+    is_descriptor,
+    registration_out,
+    text_out,
+    version_out,
+)
 from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.core import queries
@@ -49,9 +56,9 @@ from stele.protocol.confluent import ImportRequest, ImportResponse
 _SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
 
 
-@get(everywhere("/subjects"), **READ)
+@get(with_context_prefix("/subjects"), **READ)
 async def list_subjects(
-    desk: AtDesk,
+    operations: InjectedOperations,
     context: Context = "",
     subject_prefix: SubjectPrefix = WILDCARD,
     deleted: Flag = "",
@@ -61,16 +68,16 @@ async def list_subjects(
 ) -> list[str]:
     # GET /subjects
     """Names of subjects, those outside the default context qualified."""
-    state = await desk.registry.fresh_state()
-    names = lists.subject_names(
-        state, prefix_of(subject_prefix, context), deleted=is_true(deleted), deleted_only=is_true(deleted_only)
+    state = await operations.registry.fresh_state()
+    names = lists.list_subject_names(
+        state, parse_prefix(subject_prefix, context), deleted=is_true(deleted), deleted_only=is_true(deleted_only)
     )
-    return page(names, offset, limit, desk.options.max_items)
+    return slice_page(names, offset, limit, operations.options.max_items)
 
 
-@post(everywhere("/subjects/{subject:str}"), operation_class=_SCHEMA_BODY, **WRITE)
-async def look_up(
-    desk: AtDesk,
+@post(with_context_prefix("/subjects/{subject:str}"), operation_class=_SCHEMA_BODY, **WRITE)
+async def look_up_schema(
+    operations: InjectedOperations,
     request: Request[Any, Any, Any],
     subject: Subject,
     context: Context = "",
@@ -81,32 +88,34 @@ async def look_up(
     # POST /subjects/{subject}
     """The version of a subject that has the schema in the body."""
     body = await read_body(request, api.RegisterSchemaRequest)
-    state, asked = await desk.asked(subject, context)
+    state, asked = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
-    key = visible_elsewhere(state, asked, lives)
-    draft = await desk.draft(state, key, body, normalize=is_true(normalize))
+    key = resolve_across_contexts(state, asked, lives)
+    draft = await operations.parse_draft(state, key, body, normalize=is_true(normalize))
     require_visible(state, key, lives)
-    found = await desk.equivalent(state, key, draft, deleted=is_true(deleted))
+    found = await operations.find_equivalent(state, key, draft, deleted=is_true(deleted))
     if found is None:
         raise ContentNotFound
-    return version_out(state, found, desk.style(), await desk.rendered(state, found, format))
+    return version_out(
+        state, found, operations.rendering_options(), await operations.render_version(state, found, format)
+    )
 
 
-@delete(everywhere("/subjects/{subject:str}"), **WRITE)
+@delete(with_context_prefix("/subjects/{subject:str}"), **WRITE)
 async def delete_subject(
-    desk: AtDesk, subject: Subject, context: Context = "", permanent: Flag = ""
+    operations: InjectedOperations, subject: Subject, context: Context = "", permanent: Flag = ""
 ) -> Response[list[int]]:
     # DELETE /subjects/{subject}
     """Delete all versions: first softly, then for good. The header Stele-Warning says where their records were seen."""
-    _, asked = await desk.asked(subject, context)
+    _, asked = await operations.resolve_subject(subject, context)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
-    numbers, headers = await deletion.delete_subject(desk, asked.key, mode)
+    numbers, headers = await deletion.delete_subject(operations, asked.key, mode)
     return Response(list(numbers), headers=headers)
 
 
-@get(everywhere("/subjects/{subject:str}/versions"), **READ)
+@get(with_context_prefix("/subjects/{subject:str}/versions"), **READ)
 async def list_versions(
-    desk: AtDesk,
+    operations: InjectedOperations,
     subject: Subject,
     context: Context = "",
     deleted: Flag = "",
@@ -117,17 +126,17 @@ async def list_versions(
 ) -> list[int]:
     # GET /subjects/{subject}/versions
     """Version numbers, ascending."""
-    state, asked = await desk.asked(subject, context)
+    state, asked = await operations.resolve_subject(subject, context)
     only, negative = is_true(deleted_only), is_true(deleted_as_negative)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) or only or negative else queries.ACTIVE_ONLY
     rows = require_visible(state, asked.key, lives)
-    numbers = lists.numbers(rows, deleted_only=only, as_negative=negative)
-    return page(numbers, offset, limit, desk.options.max_items)
+    numbers = lists.list_version_numbers(rows, deleted_only=only, as_negative=negative)
+    return slice_page(numbers, offset, limit, operations.options.max_items)
 
 
-@post(everywhere("/subjects/{subject:str}/versions"), operation_class=_SCHEMA_BODY, **WRITE)
-async def register(
-    desk: AtDesk,
+@post(with_context_prefix("/subjects/{subject:str}/versions"), operation_class=_SCHEMA_BODY, **WRITE)
+async def register_schema(
+    operations: InjectedOperations,
     request: Request[Any, Any, Any],
     subject: Subject,
     context: Context = "",
@@ -138,21 +147,21 @@ async def register(
     # POST /subjects/{subject}/versions
     """Register the schema in the body; the same schema again answers what is there."""
     body = await read_body(request, api.RegisterSchemaRequest)
-    _, asked = await desk.asked(subject, context)
-    state, version = await registration.register(
-        desk, asked.key, body, normalize=is_true(normalize), force=is_true(force)
+    _, asked = await operations.resolve_subject(subject, context)
+    state, version = await registration.register_schema(
+        operations, asked.key, body, normalize=is_true(normalize), force=is_true(force)
     )
-    if desk.options.profile == OLD and as_sent(body, version):
+    if operations.options.profile == OLD and is_as_sent(body, version):
         return api.RegisterSchemaResponse(version.schema.schema_id)
-    shown = registration_out(state, version, desk.style())
+    shown = registration_out(state, version, operations.rendering_options())
     # Who sends a descriptor gets one back: clients keep this answer, and cannot read source where they wrote none.
-    text = await desk.rendered(state, version, format or (SERIALIZED if is_descriptor(body) else ""))
+    text = await operations.render_version(state, version, format or (SERIALIZED if is_descriptor(body) else ""))
     return shown if text is None else replace(shown, schema=text)
 
 
-@get(everywhere("/subjects/{subject:str}/metadata"), **READ)
+@get(with_context_prefix("/subjects/{subject:str}/metadata"), **READ)
 async def find_by_metadata(
-    desk: AtDesk,
+    operations: InjectedOperations,
     subject: Subject,
     context: Context = "",
     keys: Annotated[list[str] | None, QueryParameter(name="key", description="names of properties")] = None,
@@ -162,11 +171,13 @@ async def find_by_metadata(
 ) -> api.Schema:
     # GET /subjects/{subject}/metadata
     """The newest version with all those metadata properties."""
-    state, asked = await desk.asked(subject, context)
+    state, asked = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
-    rows = require_visible(state, visible_elsewhere(state, asked, lives), lives)
-    found = lists.with_properties(rows, list(zip(keys or (), values or (), strict=False)))
-    return version_out(state, found, desk.style(), await desk.rendered(state, found, format))
+    rows = require_visible(state, resolve_across_contexts(state, asked, lives), lives)
+    found = lists.find_version_with_properties(rows, list(zip(keys or (), values or (), strict=False)))
+    return version_out(
+        state, found, operations.rendering_options(), await operations.render_version(state, found, format)
+    )
 
 
 _SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
@@ -174,9 +185,9 @@ _TAGS_BODY = openapi_body(api.TagSchemaRequest)
 _VERSION = "/subjects/{subject:str}/versions/{version:str}"
 
 
-@get(everywhere(_VERSION), **READ)
+@get(with_context_prefix(_VERSION), **READ)
 async def get_version(
-    desk: AtDesk,
+    operations: InjectedOperations,
     subject: Subject,
     version: Version,
     context: Context = "",
@@ -187,14 +198,14 @@ async def get_version(
 ) -> api.Schema:
     # GET /subjects/{subject}/versions/{version}
     """One version, or the latest."""
-    state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
-    style = desk.style(reference_format=reference_format, find_tags=find_tags)
-    return version_out(state, found, style, await desk.rendered(state, found, format))
+    state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))
+    style = operations.rendering_options(reference_format=reference_format, find_tags=find_tags)
+    return version_out(state, found, style, await operations.render_version(state, found, format))
 
 
-@get(everywhere(f"{_VERSION}/schema"), **READ)
+@get(with_context_prefix(f"{_VERSION}/schema"), **READ)
 async def get_version_text(
-    desk: AtDesk,
+    operations: InjectedOperations,
     subject: Subject,
     version: Version,
     context: Context = "",
@@ -203,13 +214,13 @@ async def get_version_text(
 ) -> Response[Any]:
     # GET /subjects/{subject}/versions/{version}/schema
     """The text of one version."""
-    state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
-    return raw(await desk.rendered(state, found, format) or text_of(state, found.schema))
+    state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))
+    return text_response(await operations.render_version(state, found, format) or text_out(state, found.schema))
 
 
-@get([*everywhere(f"{_VERSION}/referencedby"), *everywhere(f"{_VERSION}/referencedBy")], **READ)
+@get([*with_context_prefix(f"{_VERSION}/referencedby"), *with_context_prefix(f"{_VERSION}/referencedBy")], **READ)
 async def list_referrers(
-    desk: AtDesk,
+    operations: InjectedOperations,
     subject: Subject,
     version: Version,
     context: Context = "",
@@ -219,35 +230,39 @@ async def list_referrers(
 ) -> list[int]:
     # GET /subjects/{subject}/versions/{version}/referencedby
     """Ids of schemas that refer to a version, ascending."""
-    await desk.registry.fresh_state()
+    await operations.registry.fresh_state()
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
-    state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
+    state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))
     rows = queries.list_referrers(state, found.subject.key, found.version_number, lives)
-    return page(sorted({row.schema.schema_id for row in rows}), offset, limit, desk.options.max_items)
+    return slice_page(sorted({row.schema.schema_id for row in rows}), offset, limit, operations.options.max_items)
 
 
-@delete(everywhere(_VERSION), **WRITE)
+@delete(with_context_prefix(_VERSION), **WRITE)
 async def delete_version(
-    desk: AtDesk, subject: Subject, version: Version, context: Context = "", permanent: Flag = ""
+    operations: InjectedOperations, subject: Subject, version: Version, context: Context = "", permanent: Flag = ""
 ) -> Response[int]:
     # DELETE /subjects/{subject}/versions/{version}
     """Delete one version: first softly, then for good. The header Stele-Warning says where its records were seen."""
-    ordinal = version_of(version)
-    _, asked = await desk.asked(subject, context)
+    ordinal = parse_version(version)
+    _, asked = await operations.resolve_subject(subject, context)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
-    numbers, headers = await deletion.delete_version(desk, asked.key, ordinal, mode)
+    numbers, headers = await deletion.delete_version(operations, asked.key, ordinal, mode)
     return Response(numbers[0], headers=headers)
 
 
-@post(everywhere(f"{_VERSION}/tags"), operation_class=_TAGS_BODY, **WRITE)
+@post(with_context_prefix(f"{_VERSION}/tags"), operation_class=_TAGS_BODY, **WRITE)
 async def tag_version(
-    desk: AtDesk, request: Request[Any, Any, Any], subject: Subject, version: Version, context: Context = ""
+    operations: InjectedOperations,
+    request: Request[Any, Any, Any],
+    subject: Subject,
+    version: Version,
+    context: Context = "",
 ) -> api.RegisterSchemaResponse:
     # POST /subjects/{subject}/versions/{version}/tags
     """Register a version's text again with other tags, metadata or rules."""
     body = await read_body(request, api.TagSchemaRequest)
-    state, found = await desk.version(subject, version, context, deleted=False)
-    attachments = tags.changed(found.schema.attachments, body)
+    state, found = await operations.find_version(subject, version, context, deleted=False)
+    attachments = tags.tag_attachments(found.schema.attachments, body)
     command = RegisterSchema(
         key=found.subject.key,
         document=make_document(state.get_text(found.content), found.kind.format, found.kind.type),
@@ -256,8 +271,10 @@ async def tag_version(
         rule_set=attachments.rule_set,
         version_number=body.new_version if (body.new_version or 0) > 0 else None,
     )
-    state, made = await registration.settled(desk, lambda state: registration.numbered(state, command))
-    return registration_out(state, made, desk.style())
+    state, made = await registration.register_with_retry(
+        operations, lambda state: registration.with_version_number(state, command)
+    )
+    return registration_out(state, made, operations.rendering_options())
 
 
 # --- compatibility --------------------------------------------------------------------------------------------------
@@ -265,9 +282,9 @@ async def tag_version(
 _CHECKS = "/compatibility/subjects/{subject:str}/versions"
 
 
-@post(everywhere(_CHECKS), operation_class=_SCHEMA_BODY, **WRITE)
+@post(with_context_prefix(_CHECKS), operation_class=_SCHEMA_BODY, **WRITE)
 async def check_against_all(
-    desk: AtDesk,
+    operations: InjectedOperations,
     request: Request[Any, Any, Any],
     subject: Subject,
     context: Context = "",
@@ -277,13 +294,13 @@ async def check_against_all(
     # POST /compatibility/subjects/{subject}/versions
     """Whether the schema in the body could be registered now."""
     body = await read_body(request, api.RegisterSchemaRequest)
-    _, asked = await desk.asked(subject, context)
-    return await _checked(desk, asked.key, body, None, normalize, verbose)
+    _, asked = await operations.resolve_subject(subject, context)
+    return await _check_schema(operations, asked.key, body, None, normalize, verbose)
 
 
-@post(everywhere(f"{_CHECKS}/{{version:str}}"), operation_class=_SCHEMA_BODY, **WRITE)
+@post(with_context_prefix(f"{_CHECKS}/{{version:str}}"), operation_class=_SCHEMA_BODY, **WRITE)
 async def check_against_version(
-    desk: AtDesk,
+    operations: InjectedOperations,
     request: Request[Any, Any, Any],
     subject: Subject,
     version: Version,
@@ -294,19 +311,19 @@ async def check_against_version(
     # POST /compatibility/subjects/{subject}/versions/{version}
     """Whether the schema in the body is compatible with one version; a subject without versions takes anything."""
     body = await read_body(request, api.RegisterSchemaRequest)
-    ordinal = version_of(version)
-    state, asked = await desk.asked(subject, context)
-    ordinal = ordinal if ordinal is not None else _latest(state, asked.key)
-    return await _checked(desk, asked.key, body, ordinal, normalize, verbose)
+    ordinal = parse_version(version)
+    state, asked = await operations.resolve_subject(subject, context)
+    ordinal = ordinal if ordinal is not None else _latest_number(state, asked.key)
+    return await _check_schema(operations, asked.key, body, ordinal, normalize, verbose)
 
 
-def _latest(state: State, key: SubjectKey) -> int | None:
+def _latest_number(state: State, key: SubjectKey) -> int | None:
     newest = queries.latest_version(state.find_subject(key))
     return None if newest is None else newest.version_number
 
 
-async def _checked(
-    desk: Desk,
+async def _check_schema(
+    operations: Operations,
     key: SubjectKey,
     body: api.RegisterSchemaRequest,
     ordinal: int | None,
@@ -314,27 +331,27 @@ async def _checked(
     verbose: str,
 ) -> api.CompatibilityCheckResponse:
     try:
-        found = await desk.check(key, body, ordinal, normalize=is_true(normalize))
+        found = await operations.check_compatibility(key, body, ordinal, normalize=is_true(normalize))
     except MalformedSchema as error:
         if not is_true(verbose):
             raise
-        found = [sentence(error)]
+        found = [malformed_schema_message(error)]
     return api.CompatibilityCheckResponse(not found, found if is_true(verbose) else None)
 
 
 @post("/subjects:import", operation_class=openapi_body(ImportRequest), **WRITE)
-async def import_all(desk: AtDesk, request: Request[Any, Any, Any]) -> ImportResponse:
+async def import_all(operations: InjectedOperations, request: Request[Any, Any, Any]) -> ImportResponse:
     # POST /subjects:import
     """Import versions, keys, associations and exporters as another registry shows them, with ids and times kept."""
-    return await bring(desk, await read_body(request, ImportRequest))
+    return await apply_import(operations, await read_body(request, ImportRequest))
 
 
 ROUTES = [
     list_subjects,
-    look_up,
+    look_up_schema,
     delete_subject,
     list_versions,
-    register,
+    register_schema,
     find_by_metadata,
     get_version,
     get_version_text,

@@ -29,7 +29,9 @@ Limit = Annotated[
         description="records of the journal to look through; 0 only asks where it ends",
     ),
 ]
-InSpace = Annotated[str | None, QueryParameter(name="space", description="changes of a space only; '' is the default")]
+InNamespace = Annotated[
+    str | None, QueryParameter(name="namespace", description="changes of a namespace only; '' is the default")
+]
 OfSubject = Annotated[str | None, QueryParameter(name="subject", description="changes of subjects of that name only")]
 Digests = Annotated[
     list[str] | None,
@@ -46,12 +48,14 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
 
     @get("/api/journal", responses=_REFUSED)
     async def read_journal(
-        after: After = "0", limit: Limit = _USUAL, space: InSpace = None, subject: OfSubject = None
+        after: After = "0", limit: Limit = _USUAL, namespace: InNamespace = None, subject: OfSubject = None
     ) -> JournalPage:
-        # GET /api/journal?after&limit&space&subject
+        # GET /api/journal?after&limit&namespace&subject
         """Show what changed behind a sequence number, oldest first: who did what, when, through which API."""
-        records = _whole("limit", limit, MOST_RECORDS)
-        return await service.read_page(registry, _whole("after", after, _LAST), records, space, subject)
+        records = _parse_whole_number("limit", limit, MOST_RECORDS)
+        return await service.read_page(
+            registry, _parse_whole_number("after", after, _LAST), records, namespace, subject
+        )
 
     @get("/api/texts", responses=_REFUSED)
     async def read_texts(digests: Digests = None) -> TextsAnswer:
@@ -60,19 +64,19 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         asked = digests or []
         if len(asked) > MOST_TEXTS:
             raise InvalidRequest(f"at most {MOST_TEXTS} texts at once")
-        return await service.read_texts(registry, [_digest(text) for text in asked])
+        return await service.read_texts(registry, [_parse_digest(text) for text in asked])
 
     return [read_journal, read_texts]
 
 
-def _whole(name: str, text: str, most: int) -> int:
+def _parse_whole_number(name: str, text: str, most: int) -> int:
     """A whole number of a query. Raises `InvalidRequest`."""
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(_LAST))) or int(text) > most:
         raise InvalidRequest(f"{name} is a whole number from 0 to {most}")
     return int(text)
 
 
-def _digest(text: str) -> bytes:
+def _parse_digest(text: str) -> bytes:
     try:
         sha = bytes.fromhex(text)
     except ValueError:

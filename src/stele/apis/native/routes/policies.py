@@ -1,4 +1,4 @@
-"""Policies of subjects, spaces and the registry, exactly: what is in force, why, and what it is to be."""
+"""Policies of subjects, namespaces and the registry, exactly: what is in force, why, and what it is to be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.apis.http.paths import decode_segment
 from stele.apis.http.requests import caller_name
-from stele.apis.native.errors import ERRORS, ErrorOut
+from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.rulesets import join_ruleset
 from stele.service import rulesets as service
 from stele.service.policies import PolicyAnswer, PolicyChange, change_policy, get_policy, parse_level_name
@@ -25,14 +25,16 @@ from stele.service.rulesets import RulesetInfo
 
 Name = Annotated[
     str,
-    PathParameter(schema_extra={"minLength": 1}, description="`subject`, `:.space:subject`, or `:.space:` for a space"),
+    PathParameter(
+        schema_extra={"minLength": 1}, description="`subject`, `:.namespace:subject`, or `:.namespace:` alone"
+    ),
 ]
 
 _PATHS = ["/api/policies", "/api/policies/{name:str}"]
 _READING = {422: ERRORS[422]}
 _WRITING = ERRORS | {
-    403: ResponseSpec(ErrorOut, description="The level is read-only", generate_examples=False),
-    412: ResponseSpec(ErrorOut, description="Another policy is in force than expected", generate_examples=False),
+    403: ResponseSpec(NativeError, description="The level is read-only", generate_examples=False),
+    412: ResponseSpec(NativeError, description="Another policy is in force than expected", generate_examples=False),
 }
 
 
@@ -68,7 +70,7 @@ def _create_policy_routes(registry: Registry) -> list[HTTPRouteHandler]:
 FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]
 RulesetName = Annotated[str, PathParameter(name="ruleset", description="bare name of a ruleset, `confluent`")]
 
-_REFUSED = ERRORS | {403: ResponseSpec(ErrorOut, description="The registry is read-only", generate_examples=False)}
+_REFUSED = ERRORS | {403: ResponseSpec(NativeError, description="The registry is read-only", generate_examples=False)}
 
 
 class RulesetsOut(msgspec.Struct, frozen=True):

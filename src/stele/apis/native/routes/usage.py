@@ -13,7 +13,7 @@ from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.apis.http.paths import decode_segment
 from stele.apis.http.requests import caller_name
-from stele.apis.native.errors import ERRORS, ErrorOut
+from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.model import MAX_INT32, SubjectKey
 from stele.errors import InvalidName, InvalidRequest
 from stele.service.policies import parse_level_name
@@ -24,7 +24,7 @@ Place = Annotated[
     str, PathParameter(schema_extra={"minLength": 1}, description="`topic orders`, `table shop.orders`, a path …")
 ]
 SubjectName = Annotated[
-    str, PathParameter(name="subject", schema_extra={"minLength": 1}, description="`subject` or `:.space:subject`")
+    str, PathParameter(name="subject", schema_extra={"minLength": 1}, description="`subject` or `:.namespace:subject`")
 ]
 Number = Annotated[
     str | None,
@@ -41,12 +41,14 @@ Limit = Annotated[
         schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_PLACES}, description="places at most"
     ),
 ]
-InSpace = Annotated[str | None, QueryParameter(name="space", description="of a space only; '' is the default")]
+InNamespace = Annotated[
+    str | None, QueryParameter(name="namespace", description="of a namespace only; '' is the default")
+]
 OfSubject = Annotated[str | None, QueryParameter(name="subject", description="of subjects of that name only")]
 
-_MISSING = {404: ResponseSpec(ErrorOut, description="Nothing is recorded of the place", generate_examples=False)}
-_READ_ONLY = {403: ResponseSpec(ErrorOut, description="The registry is read-only", generate_examples=False)}
-_UNKNOWN = {404: ResponseSpec(ErrorOut, description="Subject or version not found", generate_examples=False)}
+_MISSING = {404: ResponseSpec(NativeError, description="Nothing is recorded of the place", generate_examples=False)}
+_READ_ONLY = {403: ResponseSpec(NativeError, description="The registry is read-only", generate_examples=False)}
+_UNKNOWN = {404: ResponseSpec(NativeError, description="Subject or version not found", generate_examples=False)}
 _REFUSED = {422: ERRORS[422]}
 
 
@@ -56,11 +58,11 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
 
     @get("/api/usage", responses=_REFUSED)
     async def list_usage(
-        after: After = "", limit: Limit = str(MOST_PLACES), space: InSpace = None, subject: OfSubject = None
+        after: After = "", limit: Limit = str(MOST_PLACES), namespace: InNamespace = None, subject: OfSubject = None
     ) -> UsagePage:
-        # GET /api/usage?after&limit&space&subject
-        """Show the last census of every place, by name; of a space or a subject, the places that hold its records."""
-        return await usage.list_places(after, _whole("limit", limit), space=space, subject=subject)
+        # GET /api/usage?after&limit&namespace&subject
+        """Show the last census of every place, by name; of a namespace or subject, those with its records."""
+        return await usage.list_places(after, _parse_whole_number("limit", limit), namespace=namespace, subject=subject)
 
     @get("/api/usage/{place:str}", responses=_MISSING)
     async def show_usage(place: Place) -> LocationUsage:
@@ -88,13 +90,13 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         level = parse_level_name(decode_segment(subject_name))
         if level.namespace is None or level.subject is None:
             raise InvalidName(decode_segment(subject_name), "names no subject")
-        ordinal = None if version is None else _whole("version", version)
+        ordinal = None if version is None else _parse_whole_number("version", version)
         return await usage.preview_deletion(SubjectKey(level.namespace, level.subject), ordinal)
 
     return [list_usage, show_usage, record_usage, forget_usage, foresee_deletion]
 
 
-def _whole(name: str, text: str) -> int:
+def _parse_whole_number(name: str, text: str) -> int:
     """A positive number of a query. Raises `InvalidRequest`."""
     if not (text.isascii() and text.isdigit() and len(text) <= 10) or not 1 <= int(text) <= MAX_INT32:
         raise InvalidRequest(f"{name} is a whole number from 1")

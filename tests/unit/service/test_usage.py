@@ -1,0 +1,23 @@
+"""Recorded censuses: what the log holds of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from stele.service.registry import Registry
+from stele.service.usage import COLLECTION, CensusRecord, Usage, VersionUsage
+from stele.storage.memory import MemoryLog
+
+
+async def test_stored_censuses_keep_their_words() -> None:
+    """The log has called namespaces `space` from the beginning: what was recorded once is read for ever."""
+    registry = await Registry.open(MemoryLog())
+    seen = VersionUsage("orders", 1, 7, 3, namespace="team")
+    try:
+        await Usage(registry).record_census("topic orders", CensusRecord(5, seen=(seen,)))
+        (document,) = registry.state.collections[COLLECTION].items.values()
+        (row,) = msgspec.json.decode(document)["seen"]
+        assert (row["space"], "namespace" in row) == ("team", False)
+        assert (await Usage(registry).get_place("topic orders")).seen == (seen,)
+    finally:
+        await registry.close()
