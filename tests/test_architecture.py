@@ -280,7 +280,10 @@ def test_ranks_inside_client() -> None:
 
 SPARK_RANKS = (
     (("engines",), "Engines turn frames into columns and back: they know schemas, and no registry, wire or DataFrame."),
-    (("registry", "session"), "What is read of a registry, and the session, serve all above and ask for nothing else."),
+    (
+        ("registry", "session", "failures"),
+        "What is read of a registry, the session and its failures serve all above and ask for nothing else.",
+    ),
     (("wires",), "A wire takes records apart and looks ids up, so it needs the registry and the names of Arrow."),
     (("decode",), "Reading and writing columns puts engines, wires, rules and formats together."),
     (("functions",), "`from_registry` and `to_registry` are decoding and encoding as a user calls them on DataFrames."),

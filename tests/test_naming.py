@@ -58,6 +58,9 @@ SHARED_ON_PURPOSE: Final[dict[str, str]] = {
     "AppState": "in every dialect, what the requests of its application share",
     "Operations": "in every dialect, what one request does",
     "DeletionWarning": "the client reads what the service answers",
+    "VersionUsage": "the client reads what the service answers",
+    "LocationUsage": "the client reads what the service answers",
+    "DeletionPreview": "the client reads what the service answers",
 }
 """Class names that mean the same wherever they stand, each with the reason in a sentence."""
 

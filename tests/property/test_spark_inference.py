@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
 from stele.formats.conversion.infer import InferOptions, infer_model
-from stele.spark.data_audit.infer.columns import evidence_of_rows
-from stele.spark.data_audit.infer.documents import evidence_of_documents
+from stele.spark.data_audit.infer.collect import evidence_of_documents, evidence_of_rows
 from stele.spark.data_audit.infer.evidence import Evidence
 from stele.spark.data_audit.infer.proposal import make_model, propose_fields
 

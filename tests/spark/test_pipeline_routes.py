@@ -16,11 +16,11 @@ from stele.spark.pipeline import (
     BatchReport,
     PipelineConfig,
     apply_plan,
-    dead_letters,
     iceberg_dataframe,
     load_config,
     open_table,
     plan_pipeline,
+    read_dead_letters,
     replay_dead_letters,
     run_pipeline,
 )
@@ -80,7 +80,7 @@ table = "shop.customers"
     (customer,) = rows(spark, settings, "shop.customers")
     assert (customer["name"], customer["_stele_schema_id"], customer["_stele_version"]) == ("Ann", 2, 1)
     assert str(customer["_stele_source"]).endswith("in/a.parquet")
-    (letter,) = dead_letters(settings, spark=spark).collect()
+    (letter,) = read_dead_letters(settings, spark=spark).collect()
     assert (letter.value, letter.schema_id) == (strange, 3)
     assert "belongs to none of shop.orders, shop.customers" in letter.reason
 
@@ -98,7 +98,7 @@ def test_a_letter_is_replayed_once(spark: SparkSession, registry: StubRegistry, 
     assert (report.rows, report.dead_letters, report.columns_added[:1]) == (1, 1, ("place.country",))
     assert replay_dead_letters(settings, spark=spark).rows == 0
     assert sorted((row["id"], row["note"]) for row in rows(spark, settings)) == [(1, None), (2, "note 2")]
-    found = dead_letters(settings, spark=spark).collect()
+    found = read_dead_letters(settings, spark=spark).collect()
     assert {letter.value: letter.replayed_at is not None for letter in found} == {order(3, 2, 2): True, b"junk": False}
     with pytest.raises(Invalid, match="the condition 'no such' is not understood"):
         replay_dead_letters(settings, spark=spark, where="no such")
@@ -212,4 +212,4 @@ def test_a_batch_that_failed_in_its_second_table_is_judged_as_before(
     run_pipeline(settings, spark=spark, progress=seen.append)
     assert [(report.batch, report.rows, report.dead_letters, report.replayed) for report in seen] == [(0, 1, 1, True)]
     assert [row["id"] for row in rows(spark, settings)] == [1]
-    assert dead_letters(settings, spark=spark).count() == 1
+    assert read_dead_letters(settings, spark=spark).count() == 1

@@ -25,7 +25,7 @@ from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import plan_changes
 from stele.spark.pipeline.sinks import Sink, iceberg, iceberg_maintenance, open_sink, parquet
 from stele.spark.pipeline.sinks.file_writer import FileTarget, FileWriter
-from stele.spark.pipeline.sinks.hadoop import HadoopFolder
+from stele.spark.pipeline.sinks.jvm import HadoopFolder
 
 
 class TestIceberg(SinkSuite):

@@ -14,7 +14,7 @@ import typer
 from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json, print_rows
 from stele.cli.pipeline_file import FileArgument, load_pipeline
 from stele.errors import Invalid
-from stele.spark.pipeline import BatchReport, dead_letters, replay_dead_letters
+from stele.spark.pipeline import BatchReport, read_dead_letters, replay_dead_letters
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -74,11 +74,11 @@ def list_dead_letters(
     JSON and CSV have the whole record, as base64.
     """
     with exit_on_error():
-        from stele.spark.pipeline.sessions import find_session, open_session
+        from stele.spark.pipeline.runner import find_session, open_session
 
         config = load_pipeline(file)
         with open_session(config, find_session(config, None)) as spark:
-            found = _select_letters(dead_letters(config, spark=spark), where, replayed=replayed)
+            found = _select_letters(read_dead_letters(config, spark=spark), where, replayed=replayed)
             rows = _list_rows(found, limit) if by is None else _count_rows(found, by, limit)
     _print_rows(rows, output)
 

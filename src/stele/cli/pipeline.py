@@ -23,6 +23,7 @@ from stele.spark.pipeline.config import PipelineConfig
 app = typer.Typer(help="Turn registered streams into tables, on Spark.", no_args_is_help=True)
 app.command("init")(pipeline_init.init)
 app.command("dead-letters")(dead_letters.list_dead_letters)
+app.command("letters", hidden=True)(dead_letters.list_dead_letters)
 app.command("replay")(dead_letters.replay_letters)
 
 MOST_IDS = 8
@@ -107,7 +108,7 @@ def report(
 
 
 def _plan_tables(config: PipelineConfig, *, apply: bool = False) -> list[TablePlan]:
-    from stele.spark.pipeline.sessions import find_session, open_session
+    from stele.spark.pipeline.runner import find_session, open_session
 
     with open_session(config, find_session(config, None)) as spark:
         plans = plan_pipeline(config, spark=spark)

@@ -24,7 +24,7 @@ from tests.spark.orders import V1, V2, V3, order
 from tests.support.kafka import kafka
 from tests.support.server_process import free_port, wait_ready
 
-from stele.spark.pipeline import dead_letters, load_config
+from stele.spark.pipeline import load_config, read_dead_letters
 from stele.spark.pipeline.journal import BatchJournal
 from stele.spark.pipeline.sinks import open_sink
 
@@ -173,7 +173,7 @@ def test_every_record_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
             version = sender.good[row.id]
             assert (row.note is not None, row.place.country is not None) == (version == 3, version == 3)
             assert (row._stele_version, row.place.city) == (version, f"city {row.id}")
-        assert dead_letters(config, spark=spark).count() == sender.bad
+        assert read_dead_letters(config, spark=spark).count() == sender.bad
     finally:
         if sender is not None:
             sender.stopped.set()

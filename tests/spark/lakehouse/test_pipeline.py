@@ -15,9 +15,9 @@ from tests.support.server_process import serving
 
 from stele.spark.pipeline import (
     PipelineConfig,
-    dead_letters,
     load_config,
     plan_pipeline,
+    read_dead_letters,
     replay_dead_letters,
     run_pipeline,
 )
@@ -91,7 +91,7 @@ def test_topics_become_tables(spark: SparkSession, broker: str, registry: str, t
     assert found[41]["place"] == {"city": "city 41", "country": "NO"}
     assert (found[3]["note"], found[3]["_stele_topic"], found[3]["_stele_version"]) == (None, orders, 1)
     assert bytes(found[3]["_stele_key"]) == b"3"  # type: ignore[call-overload]  # bytes
-    letters = {bytes(letter.value): letter for letter in dead_letters(config, spark=spark).collect()}
+    letters = {bytes(letter.value): letter for letter in read_dead_letters(config, spark=spark).collect()}
     assert letters[b"junk"].topic == orders
     assert letters[order(3, third + 9, 42)].offset > letters[b"junk"].offset
     late = [register(registry, "late", V3 | {"doc": f"made {number} times"}) for number in range(9)]

@@ -29,17 +29,13 @@ from stele.spark.pipeline.schema_evolution import (
     TableCapabilities,
     can_hold,
     can_widen,
-    plan_changes,
-)
-from stele.spark.pipeline.sinks.columns import (
     change_schema,
     find_type,
-    format_type,
     is_applied,
     make_nullable,
-    quote_path,
-    quote_string,
+    plan_changes,
 )
+from stele.spark.pipeline.sinks.sql_table import format_type, quote_path, quote_string
 
 ALL = TableCapabilities(nested=True, rename=True, widens=can_widen)
 TOP = TableCapabilities(nested=False, rename=False, widens=lambda _has, _wanted: False)

@@ -12,7 +12,6 @@
 Each answer is a typed value with a `report()`; `to_text`, `print_text`, `to_html` and `to_json` show it.
 """
 
-from stele.spark.data_audit.aggregation import JobFailed
 from stele.spark.data_audit.backtest import Backtest, backtest
 from stele.spark.data_audit.census import Census, census
 from stele.spark.data_audit.drift import DriftReport, drift
@@ -21,6 +20,7 @@ from stele.spark.data_audit.reencode.migrate import MigratedRecords, migrate
 from stele.spark.data_audit.reencode.result import Migration
 from stele.spark.data_audit.report import AuditReport, print_text, to_html, to_json, to_text
 from stele.spark.data_audit.usage import record_usage
+from stele.spark.failures import JobFailed
 
 __all__ = [
     "AuditReport",

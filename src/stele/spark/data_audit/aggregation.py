@@ -6,16 +6,15 @@ the records. Answers of one id meet in one task and are merged there; the driver
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
-from stele.errors import Invalid, SteleError
+from stele.errors import Invalid
 from stele.spark.engines.arrow import Column
+from stele.spark.failures import spark_failures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,10 +30,6 @@ CHOSEN: Final = "chosen"
 """Columns of the batches that an aggregator sees, see `RecordColumn.select_columns`."""
 
 _ANSWERS: Final = "name string, answer binary"
-
-
-class JobFailed(SteleError):
-    """Spark could not read the data or finish the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,26 +201,6 @@ def _encode_results(answers: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(
             [pa.array(list(answers), pa.string()), pa.array(packed, pa.binary())], ["name", "answer"]
         )
-
-
-@contextmanager
-def spark_failures() -> Iterator[None]:
-    """Turn what Spark and its JVM raise into `JobFailed` with the line that says what happened."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise JobFailed(cause(str(error))) from error
-
-
-def cause(text: str) -> str:
-    """The line of a Spark error that says what happened: the last one naming a Python or Java exception."""
-    lines = [line.strip() for line in text.partition("JVM stacktrace")[0].splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"(Caused by: )?\w+(\.[\w$]+)+: ", line)]
-    line = named[-1] if named else (lines or ["Spark stopped without a word"])[0]
-    return re.sub(r"^(Caused by: |stele\.[\w.]+: |java\.lang\.RuntimeException: |[\w.]*\.SparkException: )+", "", line)
 
 
 def count_values(values: Column) -> dict[Any, int]:

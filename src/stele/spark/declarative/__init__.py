@@ -19,7 +19,6 @@ and the schemas are pinned then.
 """
 
 from stele.spark.declarative.config import from_config
-from stele.spark.declarative.streams import Newer
-from stele.spark.declarative.tables import RawSource, streaming_table
+from stele.spark.declarative.streaming_tables import Newer, RawSource, streaming_table
 
 __all__ = ["Newer", "RawSource", "from_config", "streaming_table"]

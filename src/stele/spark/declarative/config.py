@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from stele.errors import Invalid
-from stele.spark.declarative.streams import (
+from stele.spark.declarative.streaming_tables import (
     DeclaredStream,
     Newer,
     active_session,
@@ -16,17 +16,11 @@ from stele.spark.declarative.streams import (
     require_pipelines,
 )
 from stele.spark.decode.rules import refuse_reading
+from stele.spark.pipeline.classification import select_unrouted
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig, load_config
-from stele.spark.pipeline.judging import (
-    ERROR,
-    PinnedRoute,
-    RouteGroup,
-    dead_letter_fields,
-    group_routes,
-    has_unrouted,
-    select_unrouted,
-)
+from stele.spark.pipeline.dead_letters import dead_letter_fields
 from stele.spark.pipeline.raw_records import RAW, read_raw_stream
+from stele.spark.pipeline.routes import ERROR, PinnedRoute, RouteGroup, group_routes, has_unrouted
 from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.registry.snapshot import pin_schemas

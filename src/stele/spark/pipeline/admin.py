@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from stele.spark.failures import find_cause
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
-from stele.spark.pipeline.runner import PipelineFailed, cause
+from stele.spark.pipeline.runner import PipelineFailed, find_session, open_session, resolve_registry
 from stele.spark.pipeline.schema_evolution import TablePlan
-from stele.spark.pipeline.sessions import find_session, open_session, resolve_registry
 from stele.spark.registry.clients import RegistryLike
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def apply_plan(
 def _plans(
     config: PipelineConfig, spark: SparkSession | None, registry: RegistryLike | None, *, apply: bool
 ) -> list[TablePlan]:
-    from stele.spark.pipeline.batch import BatchClassifier
+    from stele.spark.pipeline.classification import BatchClassifier
     from stele.spark.pipeline.tables import PipelineTables
 
     given = find_session(config, spark)
@@ -74,11 +74,11 @@ def replay_dead_letters(
         try:
             return run_replay(session, config, resolve_registry(config, registry), where, progress)
         except PySparkException as error:
-            raise PipelineFailed(cause(str(error))) from error
+            raise PipelineFailed(find_cause(str(error))) from error
 
 
-def dead_letters(config: PipelineConfig, *, spark: SparkSession) -> DataFrame:
+def read_dead_letters(config: PipelineConfig, *, spark: SparkSession) -> DataFrame:
     """All dead letters, with the time at which they were replayed, null for open ones. Raises `NotFound`."""
-    from stele.spark.pipeline.replay import DeadLetterTable
+    from stele.spark.pipeline.dead_letters import DeadLetterTable
 
     return DeadLetterTable(spark, config).read_all()

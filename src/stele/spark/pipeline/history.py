@@ -15,7 +15,7 @@ import msgspec
 from stele.spark.data_audit.charts import Stack
 from stele.spark.data_audit.report import AuditReport, Cell, Section
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.dead_letter_kinds import count_by_kind
+from stele.spark.pipeline.dead_letters import count_by_kind
 from stele.spark.pipeline.journal import BatchJournal
 from stele.spark.pipeline.kafka_lag import has_run
 from stele.spark.pipeline.report import BatchReport

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.dead_letter_kinds import KINDS, OTHER, count_by_kind
+from stele.spark.pipeline.dead_letters import KINDS, OTHER, count_by_kind
 from stele.spark.pipeline.journal import BatchJournal
 from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
 from stele.spark.pipeline.report import BatchReport

@@ -1,4 +1,4 @@
-"""Dead letters, and their second chance: decoded again by what the registry knows now.
+"""Replay dead letters: decode them again with the schemas that the registry has now.
 
 Which letters a replay brings into their tables is written into a table of its own before they are; a replay that was
 cut short is finished by that list. So a letter becomes a row once, however often it is tried.
@@ -11,92 +11,22 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
-from stele.errors import Invalid, NotFound
-from stele.spark.engines.arrow import ArrowType
-from stele.spark.functions import to_spark_types
-from stele.spark.pipeline.batch import BatchClassifier, ClassifiedBatch, make_entry, make_report
+from stele.errors import NotFound
+from stele.spark.pipeline.batch import make_entry, make_report
+from stele.spark.pipeline.classification import BatchClassifier, ClassifiedBatch
 from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.dead_letters import DeadLetterTable
 from stele.spark.pipeline.journal import BatchEntry, BatchJournal
-from stele.spark.pipeline.judging import ERROR
 from stele.spark.pipeline.raw_records import RAW
 from stele.spark.pipeline.report import BatchReport, PipelineReport
-from stele.spark.pipeline.schema_evolution import ColumnChange
-from stele.spark.pipeline.sinks import Sink, open_sink
 from stele.spark.pipeline.tables import PipelineTables
 from stele.spark.registry.clients import RegistryLike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 NAME: Final = "replay"
 """Of replays in a checkpoint's journal, and behind the name of its application in tables."""
-_MARKS: Final[dict[str, ArrowType]] = {
-    "letter": pa.string(),
-    "replay": pa.int64(),
-    "replayed_at": pa.timestamp("us", "UTC"),
-}
-
-
-def _mark_columns() -> StructType:
-    from pyspark.sql.types import StructField, StructType
-
-    types = zip(_MARKS, to_spark_types(list(_MARKS.values())), strict=True)
-    return StructType([StructField(name, type_) for name, type_ in types])
-
-
-class DeadLetterTable:
-    """The dead letters of one pipeline and the marks of those that were replayed."""
-
-    def __init__(self, spark: SparkSession, config: PipelineConfig) -> None:
-        self._letters = open_sink(spark, config.table, config.dead_letter_table)
-        self.marks: Sink = open_sink(spark, config.table, f"{config.dead_letter_table}_replayed")
-
-    def read_all(self) -> DataFrame:
-        """All letters, with the time they were replayed at, null for open ones. Raises `NotFound` without a table."""
-        from pyspark.sql import functions as f
-
-        found = self._letters.read_table()
-        if self.marks.load_columns() is None:
-            return found.withColumn("replayed_at", f.lit(None).cast("timestamp"))
-        return found.join(self.marks.read_table().select("letter", "replayed_at"), "letter", "left")
-
-    def select_open(self, where: str) -> DataFrame:
-        """Those not replayed yet that meet a condition. Raises `Invalid` for one Spark does not understand."""
-        from pyspark.errors import AnalysisException, ParseException
-
-        try:
-            found = self.read_all().where("replayed_at IS NULL")
-            return found.where(where) if where else found
-        except (AnalysisException, ParseException) as error:
-            raise Invalid(f"the condition {where!r} is not understood: {str(error).partition(chr(10))[0]}") from error
-
-    def letters_of_replay(self, replay: int) -> DataFrame | None:
-        """The letters a replay brought or was about to bring into their tables, None where it did not get that far."""
-        if self.marks.load_columns() is None:
-            return None
-        mine = self.marks.read_table().where(f"replay = {replay}").select("letter")
-        return None if mine.isEmpty() else self._letters.read_table().join(mine, "letter", "leftsemi")
-
-    def mark_replayed(self, judged: ClassifiedBatch, replay: int, application: str) -> None:
-        """Note which letters became rows."""
-        from pyspark.sql import functions as f
-
-        if self.marks.load_columns() is None:
-            self.marks.apply_changes((ColumnChange("create"),), _mark_columns())
-        found: DataFrame | None = None
-        for _, df in judged.parts:
-            good = df.where(f.col(ERROR).isNull()).select("letter")
-            found = good if found is None else found.union(good)
-        assert found is not None
-        rows = found.select(
-            "letter", f.lit(replay).cast("bigint").alias("replay"), f.current_timestamp().alias("replayed_at")
-        )
-        columns = self.marks.load_columns()
-        assert columns is not None
-        self.marks.append_batch(rows.to(columns), application, replay)
 
 
 def run_replay(

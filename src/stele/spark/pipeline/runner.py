@@ -1,9 +1,8 @@
-"""Runs a pipeline as a Spark streaming query until its trigger is done, it is stopped, or something fails."""
+"""Run a pipeline as a Spark streaming query until its trigger is done, it is stopped, or something fails."""
 
 from __future__ import annotations
 
 import logging
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -11,18 +10,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stele.errors import NotFound, SteleError
+from stele.errors import Invalid, NotFound, SteleError
+from stele.spark.failures import find_cause
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
-from stele.spark.pipeline.sessions import find_session, open_session, resolve_registry
-from stele.spark.registry.clients import RegistryLike
+from stele.spark.registry.clients import RegistryLike, as_picklable
+from stele.spark.session import local_session, require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from stele.spark.pipeline.batch import BatchClassifier
+    from stele.spark.pipeline.classification import BatchClassifier
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 POLL = 0.2
 """Seconds between looks at the stop event."""
@@ -51,7 +54,7 @@ def run_pipeline(
     take a schema, or another process runs this pipeline …), `PipelineFailed` for what happened in a task or in Spark,
     `NotFound` (no such folder), `NotInstalled`, `JavaMissing`.
     """
-    from stele.spark.pipeline.batch import BatchClassifier
+    from stele.spark.pipeline.classification import BatchClassifier
     from stele.spark.pipeline.journal import BatchJournal, pipeline_lock
     from stele.spark.pipeline.metrics import open_metrics
 
@@ -150,9 +153,9 @@ class _PipelineRun:
                 if self._failure is not None:
                     raise self._failure from error
                 if self._stop.is_set() or self.report.batches == before:
-                    raise PipelineFailed(cause(str(error))) from error
+                    raise PipelineFailed(find_cause(str(error))) from error
                 logging.getLogger(__name__).warning(
-                    "the query is started again, since it failed: %s", cause(str(error))
+                    "the query is started again, since it failed: %s", find_cause(str(error))
                 )
 
     def _start_query(self) -> StreamingQuery:
@@ -203,11 +206,37 @@ def _set_trigger(writer: DataStreamWriter, config: PipelineConfig) -> DataStream
     return writer.trigger(availableNow=True)
 
 
-def cause(text: str) -> str:
-    """The line of a Spark error that says what happened: the last one naming a Python or Java exception."""
-    told = text.partition("=== Streaming Query ===")[0]  # behind it Spark shows its plan
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
-    lines = [line for line in (re.sub(r"\s*SQLSTATE: \w+", "", line) for line in lines) if line]
-    named = [line for line in lines if re.match(r"(Caused by: )?(\w+(\.[\w$]+)+|[A-Z]\w*(Error|Exception)): ", line)]
-    line = (named or lines or ["the query failed"])[-1]
-    return re.sub(r"^(Caused by: |stele\.[\w.]+: |java\.lang\.RuntimeException: |[\w.]*\.SparkException: )+", "", line)
+def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSession | None:
+    """The session given, or the active one; None where one is to be made. Raises `NotInstalled`, `Invalid`."""
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    found = spark or SparkSession.getActiveSession()
+    if found is not None and not hasattr(found, "_jvm"):
+        raise Invalid("batches of a pipeline run in the driver's own process, which a Spark Connect session has not")
+    return found
+
+
+@contextmanager
+def open_session(config: PipelineConfig, given: SparkSession | None) -> Iterator[SparkSession]:
+    """The session given, or one of the configuration's that ends here. Raises `NotInstalled`, `JavaMissing`."""
+    if given is not None:
+        yield given
+        return
+    conf = dict(config.spark.conf)
+    if config.spark.packages:
+        conf["spark.jars.packages"] = ",".join(config.spark.packages)
+    session = local_session("stele pipeline", config.spark.cores, **conf)
+    try:
+        yield session
+    finally:
+        from py4j.protocol import Py4JError
+
+        # its JVM may be gone: a SIGTERM for the whole process group ends that, too
+        with suppress(Py4JError, ConnectionError):
+            session.stop()
+
+
+def resolve_registry(config: PipelineConfig, given: RegistryLike | None) -> RegistryLike:
+    """The registry given, or the configuration's, as it travels to tasks."""
+    return as_picklable(config.source.open_registry() if given is None else given)

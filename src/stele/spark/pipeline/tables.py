@@ -10,7 +10,8 @@ from stele.errors import Conflict, DataError, Invalid
 from stele.formats.capabilities import HasOutline, OutlineNode
 from stele.formats.registry import get_format
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.judging import PinnedRoute, RouteGroup, dead_letter_columns, select_dead_letters
+from stele.spark.pipeline.dead_letters import dead_letter_columns, select_dead_letters
+from stele.spark.pipeline.routes import PinnedRoute, RouteGroup
 from stele.spark.pipeline.schema_evolution import FieldPath, TablePlan, plan_changes
 from stele.spark.pipeline.sinks import Sink, open_sink
 from stele.spark.registry.snapshot import PinnedSchemas

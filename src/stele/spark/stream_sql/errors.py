@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import SteleError
-from stele.spark.data_audit.aggregation import JobFailed, cause, spark_failures
+from stele.spark.failures import JobFailed, find_cause, spark_failures
 from stele.spark.stream_sql.execute import rewrite_for_spark
 from stele.spark.stream_sql.tokens import StatementText
 
@@ -47,7 +47,7 @@ def silence_spark(spark: SparkSession) -> None:
 
 
 def _describe_failure(spark: SparkSession, piece: StatementText, text: str) -> str:
-    said = " ".join(_NOISE.sub("", cause(text)).split()).strip(" ;") or "Spark stopped without a word"
+    said = " ".join(_NOISE.sub("", find_cause(text)).split()).strip(" ;") or "Spark stopped without a message"
     for pattern, first in ((_POS, 0), (_POSITION, 1)):
         if found := pattern.search(text):
             line, column = rewrite_for_spark(spark, piece).place_of(int(found[1]), int(found[2]) - first)

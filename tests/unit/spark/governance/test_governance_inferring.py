@@ -17,8 +17,7 @@ from stele.formats.avro import AVRO
 from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Enumeration, Map, RecordType, TypeReference
-from stele.spark.data_audit.infer.columns import evidence_of_rows
-from stele.spark.data_audit.infer.documents import evidence_of_documents
+from stele.spark.data_audit.infer.collect import evidence_of_documents, evidence_of_rows
 from stele.spark.data_audit.infer.evidence import Evidence, check_size
 from stele.spark.data_audit.infer.infer import Inference, register_inferred
 from stele.spark.data_audit.infer.proposal import ProposedField, make_model, propose_fields, refine_model, with_notes

@@ -18,8 +18,7 @@ from stele.formats.avro import AVRO
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
 from stele.spark.data_audit.reencode.field_mapping import map_by_name
-from stele.spark.data_audit.reencode.headers import HeaderMerger
-from stele.spark.data_audit.reencode.transcoders import make_transcoder
+from stele.spark.data_audit.reencode.transcoders import HeaderMerger, make_transcoder
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.wires import CloudEvents, HeaderGuid, Prefix
 from stele.wire.confluent import HEADER_NAMES

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from stele.spark.data_audit.aggregation import add_counts, cause, limit_kinds
+from stele.spark.data_audit.aggregation import add_counts, limit_kinds
 from stele.spark.data_audit.charts import MOST_BARS, Stack, draw_chart, layout_bars, layout_columns
 from stele.spark.data_audit.report import (
     MOST_ROWS,
@@ -24,6 +24,7 @@ from stele.spark.data_audit.report import (
     to_json,
     to_text,
 )
+from stele.spark.failures import find_cause
 
 EVIL = "<script>alert(1)</script> & [b]\"'"
 
@@ -129,6 +130,6 @@ def test_the_cause_of_a_failed_job() -> None:
     text = (
         "Job aborted\n  at x.y(Z)\nstele.errors.RegistryUnreachable: nobody answers\n\nJVM stacktrace:\njava.io.E: no"
     )
-    assert cause(text) == "nobody answers"
-    assert cause("[PATH_NOT_FOUND] Path does not exist\nmore") == "[PATH_NOT_FOUND] Path does not exist"
-    assert cause("") == "Spark stopped without a word"
+    assert find_cause(text) == "nobody answers"
+    assert find_cause("[PATH_NOT_FOUND] Path does not exist\nmore") == "[PATH_NOT_FOUND] Path does not exist"
+    assert find_cause("") == "Spark stopped without a message"

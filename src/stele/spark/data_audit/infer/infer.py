@@ -17,12 +17,13 @@ from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Loss
 from stele.formats.registry import get_format
-from stele.spark.data_audit.aggregation import aggregate_rows, spark_failures
+from stele.spark.data_audit.aggregation import aggregate_rows
 from stele.spark.data_audit.field_stats import MOST_VALUES
+from stele.spark.data_audit.infer.collect import ALL, CollectedEvidence, DocumentAggregator, RowAggregator
 from stele.spark.data_audit.infer.proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
-from stele.spark.data_audit.infer.questions import ALL, CollectedEvidence, DocumentAggregator, RowAggregator
 from stele.spark.data_audit.infer.registration import SchemaOffer, make_notes, offer_schema
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
+from stele.spark.failures import spark_failures
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.session import require_spark
 from stele.spark.types import from_spark

@@ -1,4 +1,4 @@
-"""What makes new records of old ones, a batch at a time; what cannot be made is told record by record."""
+"""Turn old records into new ones, a batch at a time, with a reason for each record that cannot be turned."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from stele.spark.decode.records import ReadPlan, RecordEncoder, WritePlan
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_messages import describe_errors
 from stele.spark.registry.snapshot import SchemaLookup
-from stele.spark.wires import Prefix
+from stele.spark.wires import CloudEvents, HeaderGuid, Prefix, Wire
+from stele.spark.wires.base import HEADERS
 from stele.spark.wires.normalize import FrameNormalizer
-from stele.wire.confluent import decode_indexes, encode_indexes
+from stele.wire.cloudevents import PREFIXES
+from stele.wire.confluent import HEADER_NAMES, decode_indexes, encode_indexes
 
 _HEAD: Final = 5
 NULL_DATUM: Final = "its datum is null, and the record would be a tombstone"
@@ -168,3 +170,42 @@ def make_transcoder(reading: ReadPlan, writing: WritePlan) -> Transcoder:
     if reading.targets[0].pinned.reader.schema_type == writing.writer.schema_type:
         return ColumnTranscoder(reading, writing)
     return ValueTranscoder(reading, writing)
+
+
+class HeaderMerger:
+    """For records that were on a wire."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._stale = _is_stale_header(wire)
+
+    def merge_headers(self, old: Column | None, new: Column | None, rows: int) -> Column:
+        """The headers records have: what is left of the old ones, then the new ones."""
+        if old is None:
+            return pa.nulls(rows, HEADERS) if new is None else new
+        before = old.to_pylist()
+        after: list[Any] = [None] * rows if new is None else new.to_pylist()
+        return pa.array([self._merge_row(*pair) for pair in zip(before, after, strict=True)], HEADERS)
+
+    def _merge_row(self, old: Any, new: Any) -> Any:
+        if old is None:
+            return new
+        made = new or []
+        named = {entry["key"].lower() for entry in made}
+        # a map comes as pairs, a list of headers as dicts
+        pairs = [each if isinstance(each, tuple) else tuple(each.values()) for each in old if each is not None]
+        kept = [
+            {"key": key, "value": value}
+            for key, value in pairs
+            if key is None or (key.lower() not in named and not self._stale(key.lower()))
+        ]
+        return [*kept, *made]
+
+
+def _is_stale_header(wire: Wire) -> Callable[[str], bool]:
+    """Whether a header, by its name in lower case, said which schema a record had, or what the wire needs beside."""
+    if isinstance(wire, HeaderGuid):
+        name = HEADER_NAMES[wire.field]
+        return lambda key: key == name
+    if isinstance(wire, CloudEvents):
+        return lambda key: key.startswith(PREFIXES) or key == "content-type"
+    return lambda key: False

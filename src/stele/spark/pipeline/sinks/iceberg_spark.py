@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Final
 from stele.errors import Invalid
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import TableCapabilities, can_widen
-from stele.spark.pipeline.sinks.columns import add_missing_columns, quote_path, quote_string
 from stele.spark.pipeline.sinks.jvm import require_class
-from stele.spark.pipeline.sinks.sql_table import SqlTable, format_properties
+from stele.spark.pipeline.sinks.sql_table import (
+    SqlTable,
+    add_missing_columns,
+    format_properties,
+    quote_path,
+    quote_string,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

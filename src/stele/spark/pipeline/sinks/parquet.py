@@ -19,18 +19,23 @@ from urllib.parse import quote
 
 from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import TableConfig
-from stele.spark.pipeline.schema_evolution import ColumnChange, TableCapabilities, can_widen
-from stele.spark.pipeline.sinks.columns import (
-    add_missing_columns,
+from stele.spark.pipeline.schema_evolution import (
+    ColumnChange,
+    TableCapabilities,
+    can_widen,
     change_schema,
-    format_columns,
     make_nullable,
+)
+from stele.spark.pipeline.sinks.jvm import HadoopFolder, get_java_session, get_jvm
+from stele.spark.pipeline.sinks.sql_table import (
+    SqlTable,
+    add_missing_columns,
+    first_line,
+    format_columns,
     quote_path,
     quote_string,
+    spark_errors,
 )
-from stele.spark.pipeline.sinks.hadoop import HadoopFolder
-from stele.spark.pipeline.sinks.jvm import get_java_session, get_jvm
-from stele.spark.pipeline.sinks.sql_table import SqlTable, first_line, spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

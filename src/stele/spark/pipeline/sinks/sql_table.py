@@ -1,4 +1,4 @@
-"""Tables that a Spark session makes and alters with SQL: what they have in common."""
+"""The common part of tables that a Spark session creates and alters with SQL, and names and types as SQL."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import Conflict, NotFound
-from stele.spark.pipeline.schema_evolution import ColumnChange, TableCapabilities, plan_changes
-from stele.spark.pipeline.sinks.columns import (
+from stele.spark.pipeline.schema_evolution import (
+    ColumnChange,
+    TableCapabilities,
     find_type,
-    format_columns,
-    format_type,
     is_applied,
     make_nullable,
-    quote_path,
-    quote_string,
+    plan_changes,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
 
 MAX_ATTEMPTS: Final = 5
 """How often a change of columns is tried when other writers come first."""
@@ -132,3 +134,49 @@ def first_line(error: Exception) -> str:
 def format_properties(given: dict[str, str]) -> str:
     """What stands between the parentheses of TBLPROPERTIES."""
     return ", ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in given.items())
+
+
+def quote_path(parts: Sequence[str]) -> str:
+    """A path or a table's name for SQL."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def quote_string(text: str) -> str:
+    """A string for SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def format_type(type_: DataType) -> str:
+    """The type as SQL takes it, with any names of fields."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match type_:
+        case StructType():
+            fields = (f"{quote_path([each.name])}: {format_type(each.dataType)}" for each in type_.fields)
+            return f"struct<{', '.join(fields)}>"
+        case ArrayType():
+            return f"array<{format_type(type_.elementType)}>"
+        case MapType():
+            return f"map<{format_type(type_.keyType)}, {format_type(type_.valueType)}>"
+        case _:
+            return type_.simpleString()
+
+
+def format_columns(schema: StructType) -> str:
+    """What stands between the parentheses of CREATE TABLE."""
+    return ", ".join(f"{quote_path([field.name])} {format_type(field.dataType)}" for field in schema.fields)
+
+
+def add_missing_columns(rows: DataFrame, columns: StructType) -> DataFrame:
+    """The rows with nulls for columns at the top that the table has gained since they were made, in its order."""
+    from pyspark.sql import functions as f
+
+    if rows.columns == columns.names:
+        return rows
+    there = set(rows.columns)
+    chosen = [
+        f.col(quote_path([field.name])) if field.name in there else f.lit(None).cast(field.dataType).alias(field.name)
+        for field in columns.fields
+    ]
+    return rows.select(*chosen)

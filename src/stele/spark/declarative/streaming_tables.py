@@ -1,12 +1,12 @@
-"""Records of one source: judged once, then decoded into their tables, or set aside."""
+"""Streaming tables of registered streams: records are classified once, then decoded or kept as dead letters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -14,16 +14,28 @@ from stele.errors import Invalid, NotInstalled
 from stele.spark.decode.errors import error_structs, error_type, raise_first_error
 from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE
 from stele.spark.decode.jvm_expressions import decoded as decode_by_jvm
+from stele.spark.decode.planning import plan_read
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.functions import to_spark_types
-from stele.spark.pipeline.judging import ID_COLUMN, VERSION_COLUMN, dead_letter_fields, schema_names, version_column
+from stele.spark.pipeline.dead_letters import dead_letter_fields
+from stele.spark.pipeline.routes import ID_COLUMN, VERSION_COLUMN, schema_names, version_column
 from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
+from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
+from stele.spark.registry.snapshot import ReaderLike
 from stele.spark.session import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from stele.spark.decode.rules import RulesLike
+    from stele.spark.wires import WireLike
+RawSource: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
+"""Where raw records are: another streaming dataset of the pipeline by its name, or a function that reads a stream. The
+function is called once, while definitions are loaded."""
 
 Newer = Literal["stop", "read"]
 """What becomes of records whose schema came after the run had pinned the newest one: the run stops, and the next one
@@ -214,3 +226,74 @@ def _column_named(name: str) -> Expression:
     from pyspark.sql import functions as f
 
     return f.col("`" + name.replace("`", "``") + "`")
+
+
+def streaming_table(
+    name: str,
+    *,
+    subject: str,
+    registry: RegistryLike,
+    source: RawSource,
+    column: str = "value",
+    headers: str | None = None,
+    keep: Sequence[str] = (),
+    dead_letters: str | None = "",
+    records: str = "",
+    newer: Newer = "stop",
+    reader: ReaderLike = "latest",
+    wire: WireLike = "confluent",
+    message: str = "",
+    rules: RulesLike = "refuse",
+    topic: str = "",
+    engine: str = "auto",
+    patience: float = PATIENCE,
+    format: str | None = None,  # noqa: A002 - as pyspark.pipelines.table has it
+    **details: Any,
+) -> None:
+    """Declare a streaming table of a registered stream, with its records and dead letters beside it.
+
+    source        see `RawSource`; column and headers are its columns as for `from_registry`
+    keep          more of its columns, which the table and the dead letters have, too
+    dead_letters  a name for that table, the table's + `_dead_letters` if empty; None: a bad record stops the run
+    records       a name for the table of raw records, the table's + `_records` if empty
+    newer         see `Newer`; of no meaning unless reader is `latest`
+    format        of all three tables, Spark's default if None
+    details       for the table alone: comment, table_properties, partition_cols, cluster_by, spark_conf
+
+    The other arguments are those of `from_registry`. The table has the schema's fields, `_stele_schema_id`,
+    `_stele_version` (see `pipeline`) and what was kept; null records are no rows. Raises what `from_registry` raises,
+    `Invalid` also for a schema that is no record; `NotInstalled` before PySpark 4.1.
+    """
+    # Long because every choice is an argument, and each is told once, here
+    require_pipelines()
+    if newer not in ("stop", "read"):
+        raise Invalid(f"newer is stop or read, not {newer!r}")
+    reading = plan_read(
+        as_picklable(registry),
+        subject,
+        reader,
+        wire=wire,
+        message=message,
+        rules=rules,
+        topic=topic,
+        engine=engine,
+        patience=patience,
+    )
+    if reading.wire.needs_headers and headers is None:
+        raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
+    stream = DeclaredStream(
+        replace(reading, targets=(replace(reading.targets[0], name=name),)),
+        records or f"{name}_records",
+        column,
+        headers if reading.wire.needs_headers else None,
+        tuple(keep),
+        stops=newer == "stop" and reader == "latest",
+        fail_fast=dead_letters is None,
+    )
+    spark = active_session()
+    raw = spark.readStream.table(source) if isinstance(source, str) else source(spark)
+    stream.declare_tables(spark, raw, {each: each for each in keep}, format, details)
+    if dead_letters is not None:
+        declare_dead_letters(
+            dead_letters or f"{name}_dead_letters", {stream.records: stream.select_dead_letters(spark)}, format
+        )

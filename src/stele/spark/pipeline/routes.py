@@ -1,4 +1,4 @@
-"""Every record of a batch is judged once: a row of which table, a dead letter and why, or a tombstone."""
+"""Routes: which records go to which table, and the columns that the table needs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import pyarrow as pa
 from stele.errors import Invalid
 from stele.spark.decode.formats import type_for
 from stele.spark.decode.records import ReadPlan, ReadTarget
-from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.functions import decode_column, to_spark_types
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig
 from stele.spark.pipeline.raw_records import RAW
@@ -172,82 +170,3 @@ def has_unrouted(config: PipelineConfig) -> bool:
     """Whether there can be records of topics that no route takes."""
     topics = {route.topic for route in config.routes}
     return "" not in topics and set(config.source.topics) != topics
-
-
-def select_unrouted(raw: DataFrame, grouped: Sequence[RouteGroup], config: PipelineConfig) -> DataFrame | None:
-    """Records of topics that no route takes, judged; None where there can be none."""
-    from pyspark.sql import functions as f
-
-    if not has_unrouted(config):
-        return None
-    topics = [group.topic for group in grouped]
-    nothing = f.lit(None).cast(id_type(config))
-    sentence, after = MESSAGES[ErrorCode.UNROUTED].split("{detail}")
-    error = _error_struct(nothing, ErrorCode.UNROUTED, f.concat(f.lit(sentence), f.col("topic"), f.lit(after)))
-    rest = raw.where(~f.col("topic").isin(*topics))
-    return rest.select("*", f.lit(None).cast("string").alias(VALUE), nothing.alias(ID), error.alias(ERROR))
-
-
-def freeze_unknown_ids(judged: DataFrame, known: Sequence[str], label: str) -> DataFrame:
-    """The judgement with nothing left open: records of ids that are not among the known ones are dead letters,
-    whatever has been registered since. label is what the wire calls an id."""
-    from pyspark.sql import functions as f
-
-    late = f.col(ERROR).isNull() & f.col(ID).isNotNull() & ~f.col(ID).cast("string").isin(*known)
-    sentence, after = MESSAGES[ErrorCode.UNKNOWN_SCHEMA_ID].format(label=label, id="\0").split("\0")
-    reason = f.concat(f.lit(sentence), f.col(ID).cast("string"), f.lit(after))
-    error = _error_struct(f.col(ID), ErrorCode.UNKNOWN_SCHEMA_ID, reason)
-    return judged.withColumns({VALUE: f.when(~late, f.col(VALUE)), ERROR: f.when(late, error).otherwise(f.col(ERROR))})
-
-
-def _error_struct(schema_id: Column, code: ErrorCode, reason: Column) -> Column:
-    """An error struct as decoding makes it, without an offset."""
-    from pyspark.sql import functions as f
-
-    return f.struct(
-        schema_id.alias("schema_id"),
-        f.lit(None).cast("int").alias("offset"),
-        f.lit(code.name).alias("code"),
-        reason.alias("reason"),
-    )
-
-
-def dead_letter_fields(error: Column) -> list[Column]:
-    """The parts of an error struct under the names that dead letters have."""
-    names = {"schema_id": "schema_id", "offset": "byte", "code": "code", "reason": "reason"}
-    return [error[part].alias(name) for part, name in names.items()]
-
-
-def dead_letter_columns(config: PipelineConfig) -> StructType:
-    """The columns of the dead-letter table.
-
-    letter       a name of its own for each
-    …            the raw record and where it was, see `source.RAW`
-    schema_id    what names its schema, in the wire's type
-    byte         of the payload, where it goes wrong
-    code         why, the name of an `ErrorCode`
-    reason       why, a sentence
-    batch, application, seen_at   which batch of which pipeline found it, and when
-    """
-    from pyspark.sql.types import StructField, StructType
-
-    text, count, moment = to_spark_types([RAW["source"], RAW["offset"], RAW["timestamp"]])
-    raw = zip(RAW, to_spark_types(list(RAW.values())), strict=True)
-    columns = {"letter": text, **dict(raw), "schema_id": id_type(config), "byte": to_spark_types([RAW["partition"]])[0]}
-    columns |= {"code": text, "reason": text, "batch": count, "application": text, "seen_at": moment}
-    return StructType([StructField(name, type_) for name, type_ in columns.items()])
-
-
-def select_dead_letters(judged: DataFrame, application: str, batch: int) -> DataFrame:
-    """The dead letters among judged records."""
-    from pyspark.sql import functions as f
-
-    return judged.where(f.col(ERROR).isNotNull()).select(
-        f.expr("uuid()").alias("letter"),
-        *RAW,
-        f.col(ID).alias("schema_id"),
-        *dead_letter_fields(f.col(ERROR))[1:],
-        f.lit(batch).cast("bigint").alias("batch"),
-        f.lit(application).alias("application"),
-        f.current_timestamp().alias("seen_at"),
-    )

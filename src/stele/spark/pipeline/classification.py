@@ -1,0 +1,284 @@
+"""Classify the records of a batch, once: a row of a table, a dead letter with its reason, or a tombstone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from threading import Event
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from stele.client import ResolvedSchema, SchemaSnapshot
+from stele.client.names import split_subject
+from stele.errors import Conflict, ContentNotFound, Unavailable
+from stele.spark.decode.rules import refuse_reading
+from stele.spark.engines.error_codes import ErrorCode
+from stele.spark.engines.error_messages import MESSAGES
+from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.journal import BatchEntry
+from stele.spark.pipeline.report import BatchReport, summed
+from stele.spark.pipeline.routes import (
+    ERROR,
+    ID,
+    VALUE,
+    PinnedRoute,
+    RouteGroup,
+    group_routes,
+    has_unrouted,
+    id_type,
+    schema_names,
+)
+from stele.spark.registry.clients import RegistryLike, get_client, retry_unavailable
+from stele.spark.registry.snapshot import PinnedSchemas, pin_schemas
+from stele.spark.wires import Prefix, get_wire
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from stele.client import ResolvedSchema
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+RoutePart: TypeAlias = "tuple[RouteGroup | None, DataFrame]"
+MAX_ATTEMPTS = 5
+"""How often a batch is judged again because something was registered meanwhile."""
+MAX_LATE_IDS = 20
+"""Unknown ids of a batch that are asked for again; more of them are no schemas that came late."""
+_DEAD, _NULL = "dead", "null"
+_UNKNOWN = ErrorCode.UNKNOWN_SCHEMA_ID.name
+
+
+def select_unrouted(raw: DataFrame, grouped: Sequence[RouteGroup], config: PipelineConfig) -> DataFrame | None:
+    """Records of topics that no route takes, judged; None where there can be none."""
+    from pyspark.sql import functions as f
+
+    if not has_unrouted(config):
+        return None
+    topics = [group.topic for group in grouped]
+    nothing = f.lit(None).cast(id_type(config))
+    sentence, after = MESSAGES[ErrorCode.UNROUTED].split("{detail}")
+    error = _error_struct(nothing, ErrorCode.UNROUTED, f.concat(f.lit(sentence), f.col("topic"), f.lit(after)))
+    rest = raw.where(~f.col("topic").isin(*topics))
+    return rest.select("*", f.lit(None).cast("string").alias(VALUE), nothing.alias(ID), error.alias(ERROR))
+
+
+def freeze_unknown_ids(judged: DataFrame, known: Sequence[str], label: str) -> DataFrame:
+    """The judgement with nothing left open: records of ids that are not among the known ones are dead letters,
+    whatever has been registered since. label is what the wire calls an id."""
+    from pyspark.sql import functions as f
+
+    late = f.col(ERROR).isNull() & f.col(ID).isNotNull() & ~f.col(ID).cast("string").isin(*known)
+    sentence, after = MESSAGES[ErrorCode.UNKNOWN_SCHEMA_ID].format(label=label, id="\0").split("\0")
+    reason = f.concat(f.lit(sentence), f.col(ID).cast("string"), f.lit(after))
+    error = _error_struct(f.col(ID), ErrorCode.UNKNOWN_SCHEMA_ID, reason)
+    return judged.withColumns({VALUE: f.when(~late, f.col(VALUE)), ERROR: f.when(late, error).otherwise(f.col(ERROR))})
+
+
+def _error_struct(schema_id: Column, code: ErrorCode, reason: Column) -> Column:
+    """An error struct as decoding makes it, without an offset."""
+    from pyspark.sql import functions as f
+
+    return f.struct(
+        schema_id.alias("schema_id"),
+        f.lit(None).cast("int").alias("offset"),
+        f.lit(code.name).alias("code"),
+        reason.alias("reason"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedBatch:
+    """A batch that was judged.
+
+    routes  with the schemas it was judged by
+    parts   its records by group, kept by Spark until the batch is done; None for records of no group
+    known   ids that were found, as texts
+    counts  what came of the records
+    """
+
+    routes: tuple[PinnedRoute, ...]
+    parts: tuple[RoutePart, ...]
+    known_ids: tuple[str, ...]
+    counts: BatchReport
+
+
+class BatchClassifier:
+    """Judges batches of one pipeline; `stop` ends waiting for a registry."""
+
+    def __init__(self, config: PipelineConfig, registry: RegistryLike, stop: Event) -> None:
+        self._config, self._registry, self._stop = config, registry, stop
+        self._label = get_wire(config.source.wire).id_label
+
+    def pin_routes(self) -> tuple[PinnedRoute, ...]:
+        """The routes with the newest versions of their subjects; a registry that is being restarted is waited for."""
+        return tuple(PinnedRoute(route, self._pin_subject(route.subject)) for route in self._config.routes)
+
+    def check_routes(self, *, waiting: bool) -> None:
+        """Raise now what every batch would: no registry, no such subject, a schema without columns.
+
+        waiting   whether a registry that does not answer is waited for: it did before, so its address is right
+        """
+        for route in self._config.routes:
+            PinnedRoute(route, self._pin_subject(route.subject, waiting=waiting)).table_columns(self._config)
+
+    @contextmanager
+    def classify_batch(self, raw: DataFrame, batch: int, entry: BatchEntry | None = None) -> Iterator[ClassifiedBatch]:
+        """The batch as it was judged before, or, where no entry is given, by what is known now.
+
+        A batch with strange ids is judged again when there are newer versions by then, so that no column is lost.
+        Raises `Conflict` when versions come faster than that.
+        """
+        kept: list[DataFrame] = []
+        try:
+            if entry is not None:
+                routes = tuple(PinnedRoute(*each) for each in zip(self._config.routes, entry.pins, strict=True))
+                parts = self._classify_parts(raw, routes, kept, entry.known)
+                yield ClassifiedBatch(routes, parts, entry.known, _count_outcomes(parts, batch)[0])
+                return
+            routes = self.pin_routes()
+            for _ in range(MAX_ATTEMPTS):
+                parts = self._classify_parts(raw, routes, kept)
+                counts, known, unknown = _count_outcomes(parts, batch)
+                fresh = self._pin_if_newer(routes) if unknown or not known <= _pinned_names(routes) else None
+                if fresh is None and unknown:
+                    fresh = self._add_late_schemas(routes, parts)
+                if fresh is None:
+                    if unknown:
+                        parts = tuple(
+                            (group, freeze_unknown_ids(df, sorted(known), self._label)) for group, df in parts
+                        )
+                    yield ClassifiedBatch(routes, parts, tuple(sorted(known)), counts)
+                    return
+                routes = fresh
+                _unpersist_all(kept)
+            raise Conflict("schemas are registered faster than a batch can be decoded")
+        finally:
+            _unpersist_all(kept)
+
+    def _classify_parts(
+        self, raw: DataFrame, routes: Sequence[PinnedRoute], kept: list[DataFrame], known: Sequence[str] | None = None
+    ) -> tuple[RoutePart, ...]:
+        """The judged records by group, each kept once it is computed."""
+        found: list[RoutePart] = []
+        grouped = group_routes(routes)
+        for group in grouped:
+            judged = group.decode_records(raw, self._config, self._registry)
+            found.append(
+                (group, (judged if known is None else freeze_unknown_ids(judged, known, self._label)).persist())
+            )
+        rest = select_unrouted(raw, grouped, self._config)
+        if rest is not None:
+            found.append((None, rest.persist()))
+        kept += [df for _, df in found]
+        return tuple(found)
+
+    def _pin_subject(self, subject: str, *, waiting: bool = True) -> PinnedSchemas:
+        """The subject's versions now. Raises `RulesRefused` where nobody decided about the rules they have."""
+        pause = 0.5
+        until = time.monotonic() + self._config.source.patience
+        while True:
+            try:
+                found = pin_schemas(self._registry, subject)
+                if self._config.source.rules == "refuse":
+                    refuse_reading(found)
+                return found
+            except Unavailable:
+                if not waiting or self._stop.is_set() or time.monotonic() + pause > until:
+                    raise
+            self._stop.wait(pause)
+            pause = min(2 * pause, 10.0)
+
+    def _pin_if_newer(self, routes: Sequence[PinnedRoute]) -> tuple[PinnedRoute, ...] | None:
+        """The routes with fresh pins, when there is a newer version of a subject."""
+        fresh = self.pin_routes()
+        pairs = zip(routes, fresh, strict=True)
+        return fresh if any(new.pinned.reader_version > old.pinned.reader_version for old, new in pairs) else None
+
+    def _add_late_schemas(
+        self, routes: Sequence[PinnedRoute], parts: Sequence[RoutePart]
+    ) -> tuple[PinnedRoute, ...] | None:
+        """The routes with schemas of ids that tasks did not know, when the registry knows some of them by now.
+
+        Tasks do not ask again for a while; and an id may be registered while a batch is judged.
+        """
+        registry = self._registry
+        if isinstance(registry, SchemaSnapshot) or not isinstance(get_wire(self._config.source.wire), Prefix):
+            return None
+        context = split_subject(routes[0].pinned.subject).context
+        found: list[ResolvedSchema] = []
+        for number in _unknown_ids(parts):
+            with suppress(ContentNotFound):
+                asked = partial(get_client(registry).resolve, number, context=context)
+                found.append(retry_unavailable(asked, self._config.source.patience))
+        if not found:
+            return None
+        return tuple(PinnedRoute(route.config, _with_schemas(route.pinned, found)) for route in routes)
+
+
+def _unknown_ids(parts: Sequence[RoutePart]) -> list[int]:
+    """Some of the ids in a batch that tasks did not know."""
+    from pyspark.sql import functions as f
+
+    ids: list[int] = []
+    for _, df in parts:
+        bad = df.where((f.col(ERROR)["code"] == _UNKNOWN) & f.col(ID).isNotNull())
+        ids += [row[0] for row in bad.select(ID).distinct().limit(MAX_LATE_IDS).collect()]
+    return [number for number in dict.fromkeys(ids) if number > 0][:MAX_LATE_IDS]
+
+
+def _with_schemas(pinned: PinnedSchemas, found: Sequence[ResolvedSchema]) -> PinnedSchemas:
+    return msgspec.structs.replace(pinned, snapshot=SchemaSnapshot((*pinned.snapshot.schemas, *found)))
+
+
+def _pinned_names(routes: Sequence[PinnedRoute]) -> set[str]:
+    return {name for route in routes for schema in route.pinned.snapshot.schemas for name in schema_names(schema)}
+
+
+def _unpersist_all(kept: list[DataFrame]) -> None:
+    while kept:
+        kept.pop().unpersist()
+
+
+def _count_outcomes(parts: Sequence[RoutePart], batch: int) -> tuple[BatchReport, set[str], bool]:
+    """What came of the records, ids that were found, and whether others were not."""
+    from pyspark.sql import functions as f
+
+    report, known, unknown = BatchReport(batch), set[str](), False
+    for group, df in parts:
+        outcome, code = f.when(f.col(ERROR).isNotNull(), _DEAD), f.col(ERROR)["code"]
+        outcome = outcome.when(f.col("value").isNull(), _NULL)
+        for place, route in enumerate(group.routes if group else ()):
+            outcome = outcome.when(group.value_column(route).isNotNull(), str(place))  # type: ignore[union-attr]  # of a group
+        name = f.when(code.isNull() | (code != _UNKNOWN), f.col(ID).cast("string"))
+        rows = df.groupBy(outcome.alias("outcome"), code.alias("code"), name.alias("id")).count().collect()
+        known |= {row.id for row in rows if row.id is not None}
+        unknown = unknown or any(row.code == _UNKNOWN for row in rows)
+        report = _add_outcomes(report, group, rows)
+    return report, known, unknown
+
+
+def _add_outcomes(report: BatchReport, group: RouteGroup | None, rows: Sequence[Any]) -> BatchReport:
+    tables: dict[str, int] = {}
+    records: dict[str, int] = {}
+    codes: dict[str, int] = {}
+    null = 0
+    for row in rows:
+        if row.outcome == _DEAD:
+            codes = summed(codes, {row.code: row["count"]})
+        elif row.outcome in (_NULL, None):
+            null += row["count"]
+        elif group is not None:
+            tables = summed(tables, {group.routes[int(row.outcome)].config.table: row["count"]})
+            records = summed(records, {row.id or "": row["count"]})
+    return msgspec.structs.replace(
+        report,
+        rows=report.rows + sum(tables.values()),
+        dead_letters=report.dead_letters + sum(codes.values()),
+        codes=summed(report.codes, codes),
+        tombstones=report.tombstones + null,
+        tables=summed(report.tables, tables),
+        records=summed(report.records, records),
+    )

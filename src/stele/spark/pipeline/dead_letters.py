@@ -1,0 +1,150 @@
+"""Dead letters: the columns of their table, the table itself with the marks of replays, and counts by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from stele.errors import Invalid
+from stele.spark.engines.arrow import ArrowType
+from stele.spark.engines.error_codes import ErrorCode
+from stele.spark.functions import to_spark_types
+from stele.spark.pipeline.classification import ClassifiedBatch
+from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.raw_records import RAW
+from stele.spark.pipeline.routes import ERROR, ID, id_type
+from stele.spark.pipeline.schema_evolution import ColumnChange
+from stele.spark.pipeline.sinks import Sink, open_sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+_MARKS: Final[dict[str, ArrowType]] = {
+    "letter": pa.string(),
+    "replay": pa.int64(),
+    "replayed_at": pa.timestamp("us", "UTC"),
+}
+
+
+OTHER: Final = "other"
+"""Dead letters without a code: those of batches from before dead letters had codes."""
+KINDS: Final = (*(code.name.lower() for code in ErrorCode if code is not ErrorCode.NONE), OTHER)
+"""Every kind, in no order that means something."""
+
+
+def count_by_kind(codes: Mapping[str, int], letters: int) -> dict[str, int]:
+    """Return the dead letters of a batch by kind.
+
+    Args:
+        codes: Dead letters by the name of their code.
+        letters: How many there are; those without a code count as `other`.
+    """
+    found = {code.lower(): count for code, count in codes.items()}
+    rest = letters - sum(codes.values())
+    return found | ({OTHER: rest} if rest > 0 else {})
+
+
+def dead_letter_fields(error: Column) -> list[Column]:
+    """The parts of an error struct under the names that dead letters have."""
+    names = {"schema_id": "schema_id", "offset": "byte", "code": "code", "reason": "reason"}
+    return [error[part].alias(name) for part, name in names.items()]
+
+
+def dead_letter_columns(config: PipelineConfig) -> StructType:
+    """The columns of the dead-letter table.
+
+    letter       a name of its own for each
+    …            the raw record and where it was, see `source.RAW`
+    schema_id    what names its schema, in the wire's type
+    byte         of the payload, where it goes wrong
+    code         why, the name of an `ErrorCode`
+    reason       why, a sentence
+    batch, application, seen_at   which batch of which pipeline found it, and when
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    text, count, moment = to_spark_types([RAW["source"], RAW["offset"], RAW["timestamp"]])
+    raw = zip(RAW, to_spark_types(list(RAW.values())), strict=True)
+    columns = {"letter": text, **dict(raw), "schema_id": id_type(config), "byte": to_spark_types([RAW["partition"]])[0]}
+    columns |= {"code": text, "reason": text, "batch": count, "application": text, "seen_at": moment}
+    return StructType([StructField(name, type_) for name, type_ in columns.items()])
+
+
+def select_dead_letters(judged: DataFrame, application: str, batch: int) -> DataFrame:
+    """The dead letters among judged records."""
+    from pyspark.sql import functions as f
+
+    return judged.where(f.col(ERROR).isNotNull()).select(
+        f.expr("uuid()").alias("letter"),
+        *RAW,
+        f.col(ID).alias("schema_id"),
+        *dead_letter_fields(f.col(ERROR))[1:],
+        f.lit(batch).cast("bigint").alias("batch"),
+        f.lit(application).alias("application"),
+        f.current_timestamp().alias("seen_at"),
+    )
+
+
+def _mark_columns() -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    types = zip(_MARKS, to_spark_types(list(_MARKS.values())), strict=True)
+    return StructType([StructField(name, type_) for name, type_ in types])
+
+
+class DeadLetterTable:
+    """The dead letters of one pipeline and the marks of those that were replayed."""
+
+    def __init__(self, spark: SparkSession, config: PipelineConfig) -> None:
+        self._letters = open_sink(spark, config.table, config.dead_letter_table)
+        self.marks: Sink = open_sink(spark, config.table, f"{config.dead_letter_table}_replayed")
+
+    def read_all(self) -> DataFrame:
+        """All letters, with the time they were replayed at, null for open ones. Raises `NotFound` without a table."""
+        from pyspark.sql import functions as f
+
+        found = self._letters.read_table()
+        if self.marks.load_columns() is None:
+            return found.withColumn("replayed_at", f.lit(None).cast("timestamp"))
+        return found.join(self.marks.read_table().select("letter", "replayed_at"), "letter", "left")
+
+    def select_open(self, where: str) -> DataFrame:
+        """Those not replayed yet that meet a condition. Raises `Invalid` for one Spark does not understand."""
+        from pyspark.errors import AnalysisException, ParseException
+
+        try:
+            found = self.read_all().where("replayed_at IS NULL")
+            return found.where(where) if where else found
+        except (AnalysisException, ParseException) as error:
+            raise Invalid(f"the condition {where!r} is not understood: {str(error).partition(chr(10))[0]}") from error
+
+    def letters_of_replay(self, replay: int) -> DataFrame | None:
+        """The letters a replay brought or was about to bring into their tables, None where it did not get that far."""
+        if self.marks.load_columns() is None:
+            return None
+        mine = self.marks.read_table().where(f"replay = {replay}").select("letter")
+        return None if mine.isEmpty() else self._letters.read_table().join(mine, "letter", "leftsemi")
+
+    def mark_replayed(self, judged: ClassifiedBatch, replay: int, application: str) -> None:
+        """Note which letters became rows."""
+        from pyspark.sql import functions as f
+
+        if self.marks.load_columns() is None:
+            self.marks.apply_changes((ColumnChange("create"),), _mark_columns())
+        found: DataFrame | None = None
+        for _, df in judged.parts:
+            good = df.where(f.col(ERROR).isNull()).select("letter")
+            found = good if found is None else found.union(good)
+        assert found is not None
+        rows = found.select(
+            "letter", f.lit(replay).cast("bigint").alias("replay"), f.current_timestamp().alias("replayed_at")
+        )
+        columns = self.marks.load_columns()
+        assert columns is not None
+        self.marks.append_batch(rows.to(columns), application, replay)
