@@ -22,12 +22,8 @@ from stele.spark.data_audit.reencode.transcoders import HeaderMerger
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import ReadPlan, WritePlan
 from stele.spark.decode.rules import RulesLike
-<<<<<<< HEAD
 from stele.spark.engines.selection import get_engine
-=======
-from stele.spark.engines.base import get_engine
 from stele.spark.failures import spark_failures
->>>>>>> main
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import ReaderLike, SchemaLookup, pin_schemas
 from stele.spark.session import require_spark
