@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
-from stele.spark.engines.jvm.build import javac, spark_jars
+from stele.spark.engines.jvm.build import find_javac, find_spark_jars
 
 CATALOG = "dynamic"
 _SOURCE = Path(__file__).parent / "java" / "DynamicMessages.java"
@@ -21,7 +21,7 @@ _SOURCE = Path(__file__).parent / "java" / "DynamicMessages.java"
 def add_catalog(spark: SparkSession, folder: Path) -> None:
     """Compile the function against the runtime of Protobuf inside PySpark, and add it to the session."""
     classes = folder / "classes"
-    command = [str(javac()), "-d", str(classes), "--release", "17", "-cp", f"{spark_jars()}/*", str(_SOURCE)]
+    command = [str(find_javac()), "-d", str(classes), "--release", "17", "-cp", f"{find_spark_jars()}/*", str(_SOURCE)]
     subprocess.run(command, check=True, capture_output=True)
     with zipfile.ZipFile(folder / "dynamic.jar", "w") as jar:
         for path in classes.rglob("*.class"):

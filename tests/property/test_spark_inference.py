@@ -48,7 +48,7 @@ def test_it_is_the_inference_of_the_formats(groups: list[list[Any]], notations: 
     """The model of documents, wherever they lay, is the one the formats make of the same samples."""
     options = InferOptions(notations=notations, enumerations=enumerations)
     one, two, three = (seen(group) for group in groups)
-    whole = one.merged(two, MOST).merged(three, MOST)
+    whole = one.merge_with(two, MOST).merge_with(three, MOST)
     # what JSON writes and reads is what is compared: 1.0 is a float to both
     samples = [json.loads(json.dumps(value)) for group in groups for value in group]
     assert make_model(whole, "R", options) == infer_model(samples, name="R", options=options)
@@ -60,9 +60,9 @@ def test_merging_is_associative_and_commutative(groups: list[list[Any]]) -> None
     """However tasks are merged, the same evidence comes out."""
     one, two, three = (seen(group) for group in groups)
     whole = seen([value for group in groups for value in group])
-    assert one.merged(two, MOST).merged(three, MOST) == whole
-    assert one.merged(two.merged(three, MOST), MOST) == whole
-    assert three.merged(one, MOST).merged(two, MOST) == whole
+    assert one.merge_with(two, MOST).merge_with(three, MOST) == whole
+    assert one.merge_with(two.merge_with(three, MOST), MOST) == whole
+    assert three.merge_with(one, MOST).merge_with(two, MOST) == whole
 
 
 @FAST

@@ -341,7 +341,7 @@ def test_a_batch_that_was_cut_short_is_finished_exactly_once(
         _run_and_kill(tmp_path)
     else:
         with monkeypatch.context() as patch:
-            patch.setattr(iceberg, "commit", Mock(side_effect=StoreError("the catalog is away")))
+            patch.setattr(iceberg, "commit_files", Mock(side_effect=StoreError("the catalog is away")))
             with pytest.raises(StoreError, match="the catalog is away"):
                 run_pipeline(settings, spark=spark)
     registry.add("other", V1 | {"doc": "known too late"})
@@ -370,7 +370,7 @@ def test_what_spark_gives_up_is_started_again(
         return whole(self, df, batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(BatchRunner, "run", breaking)
+        patch.setattr(BatchRunner, "run_batch", breaking)
         with pytest.raises(PipelineFailed, match="a broker went away"):
             run_pipeline(settings, spark=spark)
     assert calls == [0, 1, 1, 2, 2], "each failed batch came again, and the one that fails again ends the run"

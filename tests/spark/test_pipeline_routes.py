@@ -123,7 +123,7 @@ def test_a_replay_that_was_cut_short_is_finished(
         commit(table, *rest)  # type: ignore[arg-type]  # passed on
 
     with monkeypatch.context() as patch:
-        patch.setattr(iceberg, "commit", failing)
+        patch.setattr(iceberg, "commit_files", failing)
         with pytest.raises(StoreError, match="the catalog is away"):
             replay_dead_letters(settings, spark=spark)
     assert [row["id"] for row in rows(spark, settings)] == [1]
@@ -204,7 +204,7 @@ def test_a_batch_that_failed_in_its_second_table_is_judged_as_before(
         commit(*given)  # type: ignore[arg-type]  # passed on
 
     with monkeypatch.context() as patch:
-        patch.setattr(iceberg, "commit", Mock(side_effect=second_fails))
+        patch.setattr(iceberg, "commit_files", Mock(side_effect=second_fails))
         with pytest.raises(StoreError, match="the catalog is away"):
             run_pipeline(settings, spark=spark)
     registry.add("other", V1 | {"doc": "known too late"})

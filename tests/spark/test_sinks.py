@@ -45,12 +45,12 @@ class TestIceberg(SinkSuite):
     def history(self, table: Sink) -> int:
         """Snapshots."""
         assert isinstance(table, iceberg.IcebergSink)
-        return len(table._needed().snapshots())
+        return len(table._require_table().snapshots())
 
     def left_over(self, table: Sink) -> None:
         """Every data file below the table is named by its snapshot."""
         assert isinstance(table, iceberg.IcebergSink)
-        found = table._needed()
+        found = table._require_table()
         named = {task.file.file_path.removeprefix("file://") for task in found.scan().plan_files()}
         folder = Path(found.location().removeprefix("file://"))
         assert {str(path) for path in folder.rglob("*.parquet")} == named
@@ -115,17 +115,17 @@ def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytes
     sink = iceberg.IcebergSink(Mock(), _catalogue(tmp_path), "a.b")
     wanted = StructType([StructField("id", LongType())])
     sink.apply_changes(plan_changes(None, wanted, sink.capabilities), wanted)
-    with sink._needed().transaction() as transaction:
+    with sink._require_table().transaction() as transaction:
         transaction.set_properties({iceberg_maintenance.LEAST: "3", iceberg_maintenance.OLDEST: "0"})
     for batch in range(9):
-        table = sink._needed()
+        table = sink._require_table()
         target = FileTarget(schema_to_pyarrow(table.schema()), f"{table.location()}/data", "stele-", {})
         with FileWriter(target) as writer:
-            writer.write(pa.RecordBatch.from_pydict({"id": [batch]}))
+            writer.write_rows(pa.RecordBatch.from_pydict({"id": [batch]}))
         iceberg.commit_files(table, list(writer.files), "app", batch)
         time.sleep(0.002)  # no snapshot is old in the millisecond it is made in
         iceberg_maintenance.expire_snapshots(table)
-    table = sink._needed()
+    table = sink._require_table()
     assert 3 <= len(table.snapshots()) < 3 + 4
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(9)]
     assert iceberg.is_committed(table, "app", 8)

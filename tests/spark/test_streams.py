@@ -22,7 +22,7 @@ from tests.support.examples import scale_examples
 
 from stele.client import SchemaRegistryClient
 from stele.errors import AlreadyExists, EncodeError, Invalid, NotFound, SubjectNotFound
-from stele.spark import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, stream_sql
+from stele.spark import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
 from stele.spark.stream_sql import RequestedColumn, StatementInvalid, StreamNotFound
 from stele.spark.stream_sql.projection import can_cast_losslessly
 from stele.spark.stream_sql.tokens import quote_string
@@ -59,22 +59,22 @@ def seen(df: DataFrame) -> list[tuple[Any, ...]]:
 def test_a_stream_is_a_table_without_a_schema_written(spark: SparkSession, orders: Path) -> None:
     """CREATE STREAM, then SELECT in batch and streaming, in SQL of any shape; plain spark.sql sees the name, too."""
     assert (
-        stream_sql(spark, f"CREATE STREAM Orders WITH (path={quote_string(str(orders))}, topic=orders)").columns == []
+        sql(spark, f"CREATE STREAM Orders WITH (path={quote_string(str(orders))}, topic=orders)").columns == []
     )
-    assert stream_sql(spark, "SELECT * FROM orders").columns == ["id", "place", "tags", "_schema_id"]
-    assert rows(stream_sql(spark, "SELECT id, o.place.city, size(tags) FROM orders o WHERE id > 0")) == [
+    assert sql(spark, "SELECT * FROM orders").columns == ["id", "place", "tags", "_schema_id"]
+    assert rows(sql(spark, "SELECT id, o.place.city, size(tags) FROM orders o WHERE id > 0")) == [
         (1, "city 1", 1),
         (2, "city 2", 2),
     ]
-    assert seen(stream_sql(spark, "SELECT STREAM id, place.city FROM orders WHERE orders.id > 1")) == [(2, "city 2")]
-    assert seen(stream_sql(spark, "SELECT s.id, o.id FROM STREAM(orders) s JOIN Orders o ON s.id = o.id + 1")) == [
+    assert seen(sql(spark, "SELECT STREAM id, place.city FROM orders WHERE orders.id > 1")) == [(2, "city 2")]
+    assert seen(sql(spark, "SELECT s.id, o.id FROM STREAM(orders) s JOIN Orders o ON s.id = o.id + 1")) == [
         (1, 0),
         (2, 1),
     ]
     assert rows(spark.sql("SELECT max(id) FROM ORDERS")) == [(2,)]
-    assert rows(stream_sql(spark, "SELECT id FROM orders WHERE id = :n", {"n": 1})) == [(1,)]
+    assert rows(sql(spark, "SELECT id FROM orders WHERE id = :n", {"n": 1})) == [(1,)]
     with pytest.raises(AnalysisException, match="nope"):
-        stream_sql(spark, "SELECT nope FROM orders")
+        sql(spark, "SELECT nope FROM orders")
 
 
 def test_a_version_registered_between_two_selects_shows(
@@ -87,14 +87,14 @@ def test_a_version_registered_between_two_selects_shows(
     create_stream(
         spark, "chosen", options, columns=[("id", "BIGINT"), RequestedColumn("City", "STRUCT<city: STRING>")][:1]
     )
-    before = stream_sql(spark, "SELECT * FROM newest")
+    before = sql(spark, "SELECT * FROM newest")
     registry.add(SUBJECT, V2)
     registry.add(SUBJECT, V3)
     drop(orders, "b.parquet", [order(3, 3, 7)])
-    assert rows(stream_sql(spark, "SELECT id, note, _schema_id FROM newest"))[-1] == (7, "note 7", 3)
-    assert "note" in stream_sql(spark, "SELECT STREAM * FROM newest").columns
-    assert stream_sql(spark, "SELECT * FROM first").columns == ["id", "place", "tags", "_schema_id"]
-    assert rows(stream_sql(spark, "SELECT * FROM chosen")) == [(0,), (1,), (2,), (7,)]
+    assert rows(sql(spark, "SELECT id, note, _schema_id FROM newest"))[-1] == (7, "note 7", 3)
+    assert "note" in sql(spark, "SELECT STREAM * FROM newest").columns
+    assert sql(spark, "SELECT * FROM first").columns == ["id", "place", "tags", "_schema_id"]
+    assert rows(sql(spark, "SELECT * FROM chosen")) == [(0,), (1,), (2,), (7,)]
     assert before.columns == ["id", "place", "tags", "_schema_id"]
     assert describe_stream(spark, "NEWEST").version == 3
     assert describe_stream(spark, "first").schema_id == 1
@@ -104,7 +104,7 @@ def test_columns_are_checked_and_cast(spark: SparkSession, registry: StubRegistr
     """Declared columns are projection and lossless cast in their order; every other one is an error at its place."""
     stream = f"STREAM s {{}} WITH (path={quote_string(str(orders))}, subject='{SUBJECT}')"
     wanted = "(`TAGS` ARRAY<VARCHAR(9)> COMMENT 'labels', id DECIMAL(12, 1), _Schema_Id BIGINT,)"
-    df = [stream_sql(spark, "CREATE " + stream.format(wanted)), stream_sql(spark, "SELECT * FROM s")][1]
+    df = [sql(spark, "CREATE " + stream.format(wanted)), sql(spark, "SELECT * FROM s")][1]
     assert df.schema.simpleString() == "struct<TAGS:array<string>,id:decimal(12,1),_Schema_Id:bigint>"
     assert df.schema["TAGS"].metadata["comment"] == "labels"
     assert rows(df.select(f.col("id").cast("int"), "_Schema_Id")) == [(0, 1), (1, 1), (2, 1)]
@@ -116,8 +116,8 @@ def test_columns_are_checked_and_cast(spark: SparkSession, registry: StubRegistr
         ("(place STRUCT<town: STRING>)", "not every value is struct<town:string>"),
     ):
         with pytest.raises(StatementInvalid, match=message):
-            stream_sql(spark, "CREATE OR REPLACE " + stream.format(columns))
-    assert stream_sql(spark, "SELECT * FROM s").columns == ["TAGS", "id", "_Schema_Id"]
+            sql(spark, "CREATE OR REPLACE " + stream.format(columns))
+    assert sql(spark, "SELECT * FROM s").columns == ["TAGS", "id", "_Schema_Id"]
 
 
 def test_the_statement_of_rip_42(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
@@ -138,8 +138,8 @@ def test_the_statement_of_rip_42(spark: SparkSession, registry: StubRegistry, or
       'format.thrift-package'='com.xiaomi.xx:0.0.1-SNAPSHOT',
       'path'={path},
     );"""
-    stream_sql(spark, text.format(path=quote_string(str(orders.parent / "topic"))))
-    assert stream_sql(spark, "SELECT * FROM rocketmq_table").dtypes == [
+    sql(spark, text.format(path=quote_string(str(orders.parent / "topic"))))
+    assert sql(spark, "SELECT * FROM rocketmq_table").dtypes == [
         ("timestamp", "bigint"),
         ("user_id", "string"),
         ("user_operation", "string"),
@@ -154,18 +154,18 @@ def test_a_stream_of_pravega(spark: SparkSession, registry: StubRegistry, orders
     registry.encodings["scope/sensorDataStream"] = [(1, "")]
     text = "CREATE STREAM sensorData WITH (PRAVEGA-STREAM='scope/sensorDataStream')"
     with pytest.raises(Invalid, match=r"Spark 4 has no connector for Pravega\. Give the option path"):
-        stream_sql(spark, text)
+        sql(spark, text)
     with pytest.raises(StatementInvalid, match="is 'scope/stream', not 'sensors'"):
-        stream_sql(spark, "CREATE STREAM s WITH (PRAVEGA-STREAM=sensors)")
+        sql(spark, "CREATE STREAM s WITH (PRAVEGA-STREAM=sensors)")
     drop(
         orders.parent / "scope" / "sensorDataStream",
         "a",
         [b"\1\0\0\0\0" + order(1, 1, number)[5:] for number in (3, 4)],
     )
-    stream_sql(spark, f"SET stele.pravega.path={orders.parent}/{{scope}}/{{stream}}")
-    stream_sql(spark, text)
-    assert rows(stream_sql(spark, "SELECT id, _schema_id FROM sensorData")) == [(3, 0), (4, 0)]
-    assert seen(stream_sql(spark, "SELECT id FROM STREAM(sensorData)")) == [(3,), (4,)]
+    sql(spark, f"SET stele.pravega.path={orders.parent}/{{scope}}/{{stream}}")
+    sql(spark, text)
+    assert rows(sql(spark, "SELECT id, _schema_id FROM sensorData")) == [(3, 0), (4, 0)]
+    assert seen(sql(spark, "SELECT id FROM STREAM(sensorData)")) == [(3,), (4,)]
     assert describe_stream(spark, "sensordata").subjects == "scope/sensorDataStream"
 
 
@@ -175,15 +175,15 @@ def test_bad_records_are_as_the_mode_says(spark: SparkSession, orders: Path) -> 
     for mode in ("failfast", "permissive", "deadletter"):
         create_stream(spark, f"`{mode}`".strip("`"), path=str(orders), subject=SUBJECT, mode=mode)
     with pytest.raises(Exception, match="no frame"):
-        stream_sql(spark, "SELECT id FROM failfast").collect()
+        sql(spark, "SELECT id FROM failfast").collect()
     reasons = rows(
-        stream_sql(spark, "SELECT id IS NULL, coalesce(left(_error.reason, 8), '') FROM permissive WHERE id IS NULL")
+        sql(spark, "SELECT id IS NULL, coalesce(left(_error.reason, 8), '') FROM permissive WHERE id IS NULL")
     )
     assert reasons == [(True, ""), (True, "no frame")]
-    assert rows(stream_sql(spark, "SELECT count(*) FROM deadletter")) == [(4,)]
-    dead = stream_sql(spark, "SELECT _value, left(_error.reason, 8) FROM deadletter$dead")
+    assert rows(sql(spark, "SELECT count(*) FROM deadletter")) == [(4,)]
+    dead = sql(spark, "SELECT _value, left(_error.reason, 8) FROM deadletter$dead")
     assert [(bytes(row[0]), row[1]) for row in dead.collect()] == [(b"xx", "no frame")]
-    assert seen(stream_sql(spark, "SELECT STREAM left(deadletter$dead._error.reason, 8) FROM deadletter$dead")) == [
+    assert seen(sql(spark, "SELECT STREAM left(deadletter$dead._error.reason, 8) FROM deadletter$dead")) == [
         ("no frame",)
     ]
     assert rows(spark.sql("SELECT count(*) FROM `deadletter$dead`")) == [(1,)]
@@ -198,10 +198,10 @@ def test_what_stands_beside_the_record(
     frame = spark.createDataFrame(made, "payload binary, topic string, offset long, schema_id string")
     frame.createOrReplaceTempView("raw_orders")
     create_stream(spark, "o", table="raw_orders", column="payload", subject=SUBJECT)
-    assert stream_sql(spark, "SELECT * FROM o").columns == ["id", "place", "tags", "_schema_id", "_topic", "_offset"]
-    assert rows(stream_sql(spark, "SELECT id, _topic, _offset FROM o WHERE id IS NOT NULL")) == [(1, "t", 5)]
+    assert sql(spark, "SELECT * FROM o").columns == ["id", "place", "tags", "_schema_id", "_topic", "_offset"]
+    assert rows(sql(spark, "SELECT id, _topic, _offset FROM o WHERE id IS NOT NULL")) == [(1, "t", 5)]
     create_stream(spark, "o", table="raw_orders", column="payload", subject=SUBJECT, extras="false", replace=True)
-    assert stream_sql(spark, "SELECT * FROM o").columns == ["id", "place", "tags"]
+    assert sql(spark, "SELECT * FROM o").columns == ["id", "place", "tags"]
     with pytest.raises(
         Invalid, match="table raw_orders have no column 'value': set the option column to one of payload, "
     ):
@@ -221,11 +221,11 @@ def test_sources_and_shapes_of_files(spark: SparkSession, registry: StubRegistry
     for kind, expected in (("json", [0, 1, 2]), ("csv", [0, 1, 2]), ("single", [9]), ("empty", [])):
         shape = {"single": "binaryFile", "empty": "parquet"}.get(kind, kind)
         create_stream(spark, kind, path=str(tmp_path / kind), format=shape, subject=SUBJECT)
-        assert rows(stream_sql(spark, f"SELECT id FROM {kind}")) == [(number,) for number in expected]
-    assert seen(stream_sql(spark, "SELECT STREAM id FROM json")) == [(0,), (1,), (2,)]
+        assert rows(sql(spark, f"SELECT id FROM {kind}")) == [(number,) for number in expected]
+    assert seen(sql(spark, "SELECT STREAM id FROM json")) == [(0,), (1,), (2,)]
     more = {"source": "parquet", "option.pathGlobFilter": "*.parquet", "path": str(orders)}
     create_stream(spark, "sourced", more, subject=SUBJECT)
-    assert stream_sql(spark, "SELECT * FROM sourced").count() == 3
+    assert sql(spark, "SELECT * FROM sourced").count() == 3
     with pytest.raises(NotFound, match="there is nothing at"):
         create_stream(spark, "absent", path=str(tmp_path / "absent"), subject=SUBJECT)
 
@@ -235,13 +235,13 @@ def test_topics_of_several_types(spark: SparkSession, registry: StubRegistry, or
     number = registry.add("names", "string")
     drop(orders, "b.parquet", [b"\0" + number.to_bytes(4, "big") + b"\4ab"])
     create_stream(spark, "both", path=str(orders), subject=f"{SUBJECT}, names", extras="false")
-    assert stream_sql(spark, "SELECT * FROM both").columns == ["Order", "names"]
-    assert rows(stream_sql(spark, "SELECT names FROM both WHERE names IS NOT NULL")) == [("ab",)]
+    assert sql(spark, "SELECT * FROM both").columns == ["Order", "names"]
+    assert rows(sql(spark, "SELECT names FROM both WHERE names IS NOT NULL")) == [("ab",)]
     create_stream(spark, "any", path=str(orders), subject="*")
-    assert rows(stream_sql(spark, "SELECT json FROM any WHERE _schema_id = 2")) == [('"ab"',)]
+    assert rows(sql(spark, "SELECT json FROM any WHERE _schema_id = 2")) == [('"ab"',)]
     drop(orders.parent / "names", "a.parquet", [b"\0" + number.to_bytes(4, "big") + b"\4ab"])
     create_stream(spark, "names", path=str(orders.parent / "names"), subject="names")
-    assert rows(stream_sql(spark, "SELECT value FROM names")) == [("ab",)]
+    assert rows(sql(spark, "SELECT value FROM names")) == [("ab",)]
 
 
 def test_types_that_contain_themselves(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
@@ -253,27 +253,27 @@ def test_types_that_contain_themselves(spark: SparkSession, registry: StubRegist
     }
     registry.add("tree", tree)
     (orders.parent / "tree").mkdir()
-    stream_sql(
+    sql(
         spark, f"CREATE STREAM tree WITH (path={quote_string(str(orders.parent / 'tree'))}, subject=tree, recursion=1)"
     )
-    stream_sql(spark, "INSERT INTO tree (leaf, next) SELECT 1, named_struct('leaf', 2)")
-    assert rows(stream_sql(spark, "SELECT leaf, next.leaf FROM tree")) == [(1, 2)]
+    sql(spark, "INSERT INTO tree (leaf, next) SELECT 1, named_struct('leaf', 2)")
+    assert rows(sql(spark, "SELECT leaf, next.leaf FROM tree")) == [(1, 2)]
 
 
 def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Path) -> None:
     """SHOW, DESCRIBE and DROP know streams by name in any case, leave what is not one to Spark, and hide secrets."""
-    stream_sql(
+    sql(
         spark, f"CREATE STREAM one WITH (path={quote_string(str(orders))}, subject='{SUBJECT}', option.pass='secret')"
     )
-    (shown,) = stream_sql(spark, "SHOW STREAMS").collect()
+    (shown,) = sql(spark, "SHOW STREAMS").collect()
     assert shown == Row(name="one", subject=SUBJECT, records=f"parquet files of {orders}", mode="FAILFAST")
-    told = {row.col_name: row.data_type for row in stream_sql(spark, "DESC STREAM ONE").collect()}
+    told = {row.col_name: row.data_type for row in sql(spark, "DESC STREAM ONE").collect()}
     assert told["place"] == "struct<city:string>"
     assert (told["Subject"], told["Version"], told["Schema id"], told["Format"]) == (SUBJECT, "1", "1", "AVRO")
     assert "secret" not in str(told)
-    assert stream_sql(spark, "DESCRIBE one").collect()[0] == Row(col_name="id", data_type="int", comment="")
+    assert sql(spark, "DESCRIBE one").collect()[0] == Row(col_name="id", data_type="int", comment="")
     spark.range(1).createOrReplaceTempView("other")
-    assert stream_sql(spark, "DESCRIBE other").collect()[0].col_name == "id"
+    assert sql(spark, "DESCRIBE other").collect()[0].col_name == "id"
     with pytest.raises(AlreadyExists, match="there is a stream 'ONE' already"):
         create_stream(spark, "ONE", path=str(orders), subject=SUBJECT)
     with pytest.raises(AlreadyExists, match="there is a table or view 'other' already"):
@@ -282,9 +282,9 @@ def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Pa
     script(spark, "DROP TABLE one; DROP STREAM IF EXISTS one; DROP VIEW other")
     assert list_streams(spark) == []
     with pytest.raises(StatementInvalid, match="line 2, column 3: there is no stream 'one'"):
-        stream_sql(spark, "DROP STREAM\n  one")
+        sql(spark, "DROP STREAM\n  one")
     with pytest.raises(AnalysisException, match="one"):
-        stream_sql(spark, "SELECT * FROM one")
+        sql(spark, "SELECT * FROM one")
     with pytest.raises(StreamNotFound):
         read_stream(spark, "one")
 
@@ -315,10 +315,10 @@ def test_insert_writes_records(spark: SparkSession, registry: StubRegistry, orde
         ("INSERT INTO STREAM nope SELECT 1", StatementInvalid, "column 20: there is no stream 'nope'"),
     ):
         with pytest.raises(error, match=message):
-            stream_sql(spark, statement)
+            sql(spark, statement)
     create_stream(spark, "pinned", path=str(orders), subject=SUBJECT, reader="1")
     with pytest.raises(Invalid, match="written by the newest version"):
-        stream_sql(spark, "INSERT INTO pinned SELECT * FROM o")
+        sql(spark, "INSERT INTO pinned SELECT * FROM o")
 
 
 def test_insert_fills_the_files_other_columns(
@@ -332,9 +332,9 @@ def test_insert_fills_the_files_other_columns(
     frame.select(f.base64("value").alias("value"), "offset").write.json(str(folder))
     create_stream(spark, "words", path=str(folder), format="json", subject="words")
     with pytest.raises(Invalid, match="name _offset in the list, too"):
-        stream_sql(spark, "INSERT INTO words VALUES ('cd')")
-    stream_sql(spark, "INSERT INTO words (_offset, value) VALUES (2, 'cd')")
-    assert rows(stream_sql(spark, "SELECT value, _offset FROM words")) == [("ab", 1), ("cd", 2)]
+        sql(spark, "INSERT INTO words VALUES ('cd')")
+    sql(spark, "INSERT INTO words (_offset, value) VALUES (2, 'cd')")
+    assert rows(sql(spark, "SELECT value, _offset FROM words")) == [("ab", 1), ("cd", 2)]
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_where_the_registry_is(spark: SparkSession, registry: StubRegistry, orde
         create_stream(spark, "t", path=str(orders), subject=SUBJECT)
     address = registry.url
     create_stream(spark, "t", path=str(orders), subject=SUBJECT, registry=lambda: SchemaRegistryClient(address))
-    assert stream_sql(spark, "SELECT * FROM t").count() == 3
+    assert sql(spark, "SELECT * FROM t").count() == 3
     with pytest.raises(SubjectNotFound):
         create_stream(spark, "u", path=str(orders), registry=address)
 
@@ -389,12 +389,12 @@ def test_names_and_values_cannot_break_out(spark: SparkSession, orders: Path) ->
         quoted = "`" + name.replace("`", "``") + "`"
         value = quote_string(f"{SUBJECT}")
         script(spark, f"CREATE STREAM {quoted} WITH (path={quote_string(str(orders))}, `subject`={value})")
-        assert stream_sql(spark, f"SELECT {quoted}.id FROM {quoted}").count() == 3
-        assert stream_sql(spark, f"SELECT {quoted}.id FROM STREAM({quoted})").isStreaming
-        stream_sql(spark, f"DROP STREAM {quoted}")
+        assert sql(spark, f"SELECT {quoted}.id FROM {quoted}").count() == 3
+        assert sql(spark, f"SELECT {quoted}.id FROM STREAM({quoted})").isStreaming
+        sql(spark, f"DROP STREAM {quoted}")
         assert not spark.catalog.tableExists(quoted)
     with pytest.raises(SubjectNotFound):
-        stream_sql(spark, f"CREATE STREAM s WITH (path={quote_string(str(orders))}, subject='x''); DROP VIEW y; --')")
+        sql(spark, f"CREATE STREAM s WITH (path={quote_string(str(orders))}, subject='x''); DROP VIEW y; --')")
 
 
 @settings(max_examples=scale_examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -64,7 +64,7 @@ class Denying:
 async def test_kms_that_denies(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A KMS that does not let the server use its key makes it 40370."""
     point = EntryPoint("denying", f"{__name__}:Denying", kms.GROUP)
-    monkeypatch.setattr(kms, "_drivers", lambda: {"denying": point})
+    monkeypatch.setattr(kms, "_drivers_by_name", lambda: {"denying": point})
     await client.post(KEKS, json={"name": "a", "kmsType": "denying", "kmsKeyId": "1", "shared": True})
     answer = await client.post(f"{KEKS}/a/deks", json={"subject": "s"})
     assert answer.status_code == 403

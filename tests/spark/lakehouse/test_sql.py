@@ -16,7 +16,7 @@ from tests.spark.orders import V1, V2, V3, order
 from tests.support.kafka import kafka
 from tests.support.server_process import serving
 
-from stele.spark import describe_stream, drop_stream, list_streams, script, stream_sql
+from stele.spark import describe_stream, drop_stream, list_streams, script, sql
 
 
 @pytest.fixture(scope="module")
@@ -51,22 +51,22 @@ def test_a_topic_is_a_table(spark: SparkSession, broker: str, registry: str) -> 
     producer = Producer({"bootstrap.servers": broker})
     first = register(registry, "orders-value", V1)
     send(producer, "orders", [order(1, first, number) for number in range(3)])
-    stream_sql(spark, "CREATE STREAM orders WITH (topic=orders, mode=deadletter)")
-    assert stream_sql(spark, "SELECT * FROM orders").columns == [
+    sql(spark, "CREATE STREAM orders WITH (topic=orders, mode=deadletter)")
+    assert sql(spark, "SELECT * FROM orders").columns == [
         *("id", "place", "tags", "_schema_id", "_key", "_topic", "_partition", "_offset", "_timestamp"),
         "_timestampType",
     ]
-    found = stream_sql(spark, "SELECT id, string(_key), _topic, _offset FROM orders ORDER BY id").collect()
+    found = sql(spark, "SELECT id, string(_key), _topic, _offset FROM orders ORDER BY id").collect()
     assert [tuple(row) for row in found] == [(0, "0", "orders", 0), (1, "1", "orders", 1), (2, "2", "orders", 2)]
     register(registry, "orders-value", V2)
     third = register(registry, "orders-value", V3)
     send(producer, "orders", [order(3, third, 7), b"xx", None])
-    assert stream_sql(spark, "SELECT note FROM orders WHERE id = 7").first() == ("note 7",)
-    assert seen(stream_sql(spark, "SELECT STREAM id, note FROM orders WHERE id > 1")) == [(2, None), (7, "note 7")]
+    assert sql(spark, "SELECT note FROM orders WHERE id = 7").first() == ("note 7",)
+    assert seen(sql(spark, "SELECT STREAM id, note FROM orders WHERE id > 1")) == [(2, None), (7, "note 7")]
     assert seen(
-        stream_sql(spark, "SELECT s.id FROM STREAM(orders) s JOIN orders o ON s.id = o.id AND o._offset > 2")
+        sql(spark, "SELECT s.id FROM STREAM(orders) s JOIN orders o ON s.id = o.id AND o._offset > 2")
     ) == [(7,)]
-    dead = stream_sql(spark, "SELECT _value, _offset, _error.reason FROM orders$dead").collect()
+    dead = sql(spark, "SELECT _value, _offset, _error.reason FROM orders$dead").collect()
     assert [(bytes(row[0]), row[1]) for row in dead] == [(b"xx", 4)]
     assert describe_stream(spark, "orders").version == 3
 
@@ -82,11 +82,11 @@ def test_declared_columns_and_starting_offsets(spark: SparkSession, broker: str,
         CREATE STREAM late WITH (topic=places, starting='{{"places": {{"0": 3}}}}', extras=false);
         CREATE STREAM newest WITH (topic=places, starting=latest);""",
     )
-    assert stream_sql(spark, "SELECT * FROM places ORDER BY id").collect()[3] == (3, "3", 3)
-    assert [row.id for row in stream_sql(spark, "SELECT * FROM late").collect()] == [3]
-    assert seen(stream_sql(spark, "SELECT STREAM id FROM late")) == [(3,)]
-    assert seen(stream_sql(spark, "SELECT STREAM id FROM newest")) == []
-    assert stream_sql(spark, "SELECT count(*) FROM newest").first() == (4,)
+    assert sql(spark, "SELECT * FROM places ORDER BY id").collect()[3] == (3, "3", 3)
+    assert [row.id for row in sql(spark, "SELECT * FROM late").collect()] == [3]
+    assert seen(sql(spark, "SELECT STREAM id FROM late")) == [(3,)]
+    assert seen(sql(spark, "SELECT STREAM id FROM newest")) == []
+    assert sql(spark, "SELECT count(*) FROM newest").first() == (4,)
 
 
 def test_insert_into_a_topic(spark: SparkSession, broker: str, registry: str) -> None:
@@ -101,7 +101,7 @@ def test_insert_into_a_topic(spark: SparkSession, broker: str, registry: str) ->
             INSERT INTO `copies {wire}` (id, place, tags, _key)
                 SELECT 1, named_struct('city', 'Rome'), array('x;y'), 'k'""",
         )
-        found = stream_sql(spark, f"SELECT id, place.city, tags[0], string(_key) FROM `copies {wire}`").collect()
+        found = sql(spark, f"SELECT id, place.city, tags[0], string(_key) FROM `copies {wire}`").collect()
         assert [tuple(row) for row in found] == [(1, "Rome", "x;y", "k")]
 
 
