@@ -150,7 +150,7 @@ catalogue = st.one_of(
     st.builds(
         cmd.ChangeBindings,
         st.lists(bindings, max_size=2).map(tuple),
-        expected_bindings=st.none() | st.just(frozenset()),
+        expected=st.none() | st.just(frozenset()),
     ),
     st.builds(cmd.AdoptRulesets, adoptions, st.booleans()),
     st.builds(

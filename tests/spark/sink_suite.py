@@ -366,5 +366,5 @@ def deadly(batches):
 
 rows = spark.range(10, 14, 1, 2).selectExpr("id", "concat('text ', id) AS text")
 table = open_sink(spark, msgspec.convert(config, TableConfig), name)
-table.append(rows.mapInArrow(deadly, rows.schema), "app", 1)
+table.append_batch(rows.mapInArrow(deadly, rows.schema), "app", 1)
 """

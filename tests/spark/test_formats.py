@@ -179,7 +179,7 @@ def test_streams_fetch_ids_when_they_come_and_survive_outages(
 CONNECT = """
 import sys
 sys.path.insert(0, {folder!r})
-from orders import SUBJECT, VERSIONS, order
+from tests.spark.orders import SUBJECT, VERSIONS, order
 from pyspark.sql import SparkSession
 from stele.spark import from_registry, to_registry
 from stele.spark.stream_sql.sql_functions import register_sql_functions
@@ -202,7 +202,7 @@ def test_connect(registry: StubRegistry) -> None:
     """The same through Spark Connect, in a process of its own."""
     for document in VERSIONS:
         registry.add(SUBJECT, document)
-    script = CONNECT.format(folder=str(Path(__file__).parent), url=registry.url)
+    script = CONNECT.format(folder=str(Path(__file__).parents[2]), url=registry.url)
     environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}  # a free port, then
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environ)

@@ -303,13 +303,13 @@ from stele.spark import load_config, run_pipeline
 from stele.spark.pipeline.sinks import iceberg
 where = sys.argv[2]
 calls = iter(range(2))
-original = iceberg.commit
+original = iceberg.commit_files
 def commit(table, *rest):
     if next(calls) == 1:
         open(where, "w").close()
         os.kill(os.getpid(), 9)
     original(table, *rest)
-iceberg.commit = commit
+iceberg.commit_files = commit
 run_pipeline(load_config(sys.argv[1]))
 """
 

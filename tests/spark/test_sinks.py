@@ -189,7 +189,7 @@ from stele.errors import Conflict
 from stele.spark import local_session
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.sinks import open_sink
-from stele.spark.pipeline.sinks.hadoop import Folder
+from stele.spark.pipeline.sinks.jvm import HadoopFolder
 from tests.spark.sink_suite import NAME, grow
 
 folder, mode = sys.argv[1:]
@@ -209,21 +209,21 @@ if mode == "refuse":
     try:
         grow(table, "Place struct<City: string, n: bigint>")
     except Conflict as error:
-        print(error, table.columns().simpleString())
+        print(error, table.load_columns().simpleString())
     sys.exit()
 if mode == "die":
     grow(table, "id int, Place struct<City: string>")
-    table.append(spark.createDataFrame([(1, ("Oslo",))], table.columns()), "app", 0)
+    table.append_batch(spark.createDataFrame([(1, ("Oslo",))], table.load_columns()), "app", 0)
     grow(table, "id bigint, Place struct<City: string, n: bigint>, text string")
-    move, calls = Folder.move, []
+    move, calls = HadoopFolder.move_file, []
     def deadly(self, path, to):
         calls.append(path)
         if len(calls) == 3:
             os.kill(os.getpid(), 9)
         move(self, path, to)
-    Folder.move = deadly
-table.append(rows, "app", 1)
-table.append(rows, "app", 1)
-found = sorted(json.loads(json.dumps([list(row) for row in table.read().collect()])))
-print(json.dumps([table.columns().simpleString(), found]))
+    HadoopFolder.move_file = deadly
+table.append_batch(rows, "app", 1)
+table.append_batch(rows, "app", 1)
+found = sorted(json.loads(json.dumps([list(row) for row in table.read_table().collect()])))
+print(json.dumps([table.load_columns().simpleString(), found]))
 """

@@ -440,7 +440,6 @@ sys.path.insert(0, {folder!r})
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote("local[1]").getOrCreate()
 from stele.spark import script, sql
-from tests.support.examples import scale_examples
 script(spark, "SET stele.registry={url}; CREATE STREAM o WITH (path={path!r}, topic=orders, mode=deadletter)")
 print([row.id for row in sql(spark, "SELECT o.id FROM o ORDER BY id").collect()])
 print(sql(spark, "SELECT STREAM o.id FROM o").isStreaming, sql(spark, "SELECT * FROM o$dead").count())

@@ -18,7 +18,7 @@ BROKEN = '{"fields": [{"name": "b", "type": "date", "constraints": {"required": 
 
 EVOLVES = """
 import asyncio, sys
-from stele.core.commands import Register
+from stele.core.commands import RegisterSchema
 from stele.core.model import SubjectKey
 from stele.errors import Incompatible
 from stele.service.registry import Registry
@@ -26,11 +26,11 @@ from stele.storage import open_log
 
 async def put(registry, text):
     prepared = await registry.parser.prepare_schema(await registry.fresh_state(), "tableschema", text.encode())
-    return await registry.execute(Register(SubjectKey("", "sales"), prepared.document, prepared.references))
+    return await registry.execute(RegisterSchema(SubjectKey("", "sales"), prepared.document, prepared.references))
 
 async def main(url, old, new, broken):
     registry = await Registry.open(await open_log(url))
-    said = [(await put(registry, text)).ordinal for text in (old, new, old)]
+    said = [(await put(registry, text)).version_number for text in (old, new, old)]
     try:
         await put(registry, broken)
     except Incompatible as refusal:
