@@ -30,11 +30,11 @@ from stele.spark.pipeline.sinks.jvm import HadoopFolder
 
 class TestIceberg(SinkSuite):
     steps = (
-        Step(iceberg_maintenance, "sweep"),
-        Step(iceberg.IcebergSink, "_written"),
-        Step(iceberg, "commit"),
-        Step(iceberg_maintenance, "sweep", 2),
-        Step(iceberg_maintenance, "expire"),
+        Step(iceberg_maintenance, "delete_unreferenced"),
+        Step(iceberg.IcebergSink, "_write_files"),
+        Step(iceberg, "commit_files"),
+        Step(iceberg_maintenance, "delete_unreferenced", 2),
+        Step(iceberg_maintenance, "expire_snapshots"),
     )
 
     @pytest.fixture
@@ -59,13 +59,13 @@ class TestIceberg(SinkSuite):
 class TestParquet(SinkSuite):
     atomic = False
     steps = (
-        Step(HadoopFolder, "delete"),
-        Step(parquet.ParquetSink, "_stage"),
-        Step(HadoopFolder, "write"),
-        Step(HadoopFolder, "move", 1),
-        Step(HadoopFolder, "move", 2),
-        Step(HadoopFolder, "move", 3),
-        Step(parquet.ParquetSink, "_refresh"),
+        Step(HadoopFolder, "delete_path"),
+        Step(parquet.ParquetSink, "_stage_rows"),
+        Step(HadoopFolder, "write_text"),
+        Step(HadoopFolder, "move_file", 1),
+        Step(HadoopFolder, "move_file", 2),
+        Step(HadoopFolder, "move_file", 3),
+        Step(parquet.ParquetSink, "_refresh_table"),
     )
 
     @pytest.fixture
