@@ -40,7 +40,7 @@ test-all: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The test
 coverage: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## How much of the source the tests without Spark run; writes docs/reference/coverage.md
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile --cov=stele --cov-report=json:$(VENV)/coverage.json \
 	    tests/unit tests/property tests/conformance tests/system
-	$(BIN)/python tools/coverage_page.py $(VENV)/coverage.json
+	$(BIN)/python -m tools.coverage_page $(VENV)/coverage.json
 
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
 	$(BIN)/stele serve
@@ -49,16 +49,16 @@ check: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Format, lint, types, docs drift
 	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/ruff check src tests bench examples tools
 	$(BIN)/mypy
-	$(BIN)/python tools/reference.py --check
-	$(BIN)/python tools/conformance.py --check
+	$(BIN)/python -m tools.reference --check
+	$(BIN)/python -m tools.conformance --check
 
 format: $(VENV)/dev.stamp ## Rewrite sources in the house format
 	$(BIN)/ruff check --fix -q src tests bench examples tools
 	$(BIN)/ruff format src tests bench examples tools
 
 docs: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Write the generated reference pages again
-	$(BIN)/python tools/reference.py
-	$(BIN)/python tools/conformance.py
+	$(BIN)/python -m tools.reference
+	$(BIN)/python -m tools.conformance
 
 lock: $(VENV)/uv.stamp ## Pin every dependency again
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
@@ -75,7 +75,7 @@ lock: $(VENV)/uv.stamp ## Pin every dependency again
 
 bench: $(VENV)/dev.stamp ## Side-by-side benchmarks; results go to bench/results/
 	@$(JAR)
-	$(BIN)/python bench/run.py
+	$(BIN)/python -m bench.run
 
 jar: $(VENV)/demo.stamp ## The jar of the Spark engine `jvm`; a wheel built after this holds it
 	@$(BIN)/python -m stele.spark.engines.jvm.build

@@ -1,6 +1,6 @@
 """How many durable appends a SQLite log takes: one writer and eight, in turns and without, singly and in groups.
 
-    python bench/append.py [--seconds 2] [--rounds 3] [--folder DIR]
+    python -m bench.append [--seconds 2] [--rounds 3] [--folder DIR]
 
 Each writer is a process in a closed loop with records of 1 KiB; `synchronous=FULL`, so each append waits for the disk.
 The set-ups are run one after the other, round by round, since the speed of a disk wanders; a figure is the median of
@@ -20,7 +20,8 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from report import Row, report
+from bench.report import Row, report
+
 from stele.storage import open_log
 from stele.testing.log_crew import Crew, Verdict, examine
 

@@ -1,6 +1,6 @@
 """Compatibility checks of Avro: Stele beside the `avro` package, in one run: parse both schemas, compare, all findings.
 
-python bench/avro_check.py
+python -m bench.avro_check
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import avro.compatibility
 import avro.schema
+from bench.report import Row, report
 
-from report import Row, report
 from stele.formats.avro import AVRO
 
 

@@ -4,7 +4,7 @@ All three run uvicorn with uvloop and httptools in one process, answer the same 
 bare app has none to look at). Rounds are interleaved, so a noisy neighbour hits all alike; the figure is requests
 divided by the CPU seconds the server process got, which the load generator's own speed does not change.
 
-    python bench/get_by_id.py
+    python -m bench.get_by_id
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-
-from report import report
+from bench.report import report
 
 ROUNDS, SECONDS, CONNECTIONS, SCHEMAS, ROUTES = 5, 3.0, 32, 1000, 200
 KINDS = ("bare", "fastapi", "stele")

@@ -1,6 +1,6 @@
 """CPU seconds of census, backtest, drift and inference over stored records, against reading the same ones.
 
-    python bench/governance.py [records, default 1000000]
+    python -m bench.governance [records, default 1000000]
 
 The records are those of `spark_decode.py`: three writer versions mixed row by row, twelve fields, nested.
 `from_registry` decodes all of them with the engine that governance uses (`vm`) and ends in Spark's `noop` sink: what a
@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
+from bench.report import Row, report
+from bench.spark_decode import SUBJECT, cpu_seconds, snapshot, write_data
 from pyspark.sql import functions as f
 
-from report import Row, report
-from spark_decode import SUBJECT, cpu_seconds, snapshot, write_data
 from stele.spark import from_registry, local_session
 from stele.spark.data_audit import backtest, census, drift, infer
 

@@ -1,6 +1,6 @@
 """How fast a registry is filled: by an import, by an archive, and by registering the same one by one over HTTP.
 
-    python bench/import_registry.py [--schemas 10000] [--singly 1000]
+    python -m bench.import_registry [--schemas 10000] [--singly 1000]
 
 Three servers, each a process with its own SQLite store, get the same Avro schemas in one run: five versions a subject,
 as `POST /subjects/…/versions` one after the other from one client (of these only so many, as it takes so long), as an
@@ -13,17 +13,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from bench.report import Row, report
 from tests.support.server_process import serving
 
-from report import Row, report
 from stele.client import SchemaRegistryClient
 from stele.client.request import Request, build_path, encode_body, ignore_body
 from stele.migrate import archive, model, registry_reader, registry_writer

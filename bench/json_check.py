@@ -1,6 +1,6 @@
 """Compatibility checks of JSON Schema over the conformance pairs, beside what it takes jsonschema-rs to compile both.
 
-python bench/json_check.py
+python -m bench.json_check
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from statistics import median, quantiles
 from time import perf_counter
 
 import jsonschema_rs
+from bench.report import Row, report
 
-from report import Row, report
 from stele.formats.jsonschema import JSON_SCHEMA
 
 CASES = Path(__file__).parent.parent / "tests" / "conformance" / "formats" / "cases" / "apicurio-json.jsonl"

@@ -1,6 +1,6 @@
 """How long a node takes to load 100,000 schemas, and how much memory each of them takes.
 
-    python bench/load.py [--schemas 100000] [--rounds 3] [--folder DIR]
+    python -m bench.load [--schemas 100000] [--rounds 3] [--folder DIR]
 
 The schemas are Avro-like records of about 1 KiB whose fields grow from version to version; two shapes: 10,000 subjects
 of ten versions, and one version per subject. Each figure comes from a process of its own that opens the SQLite log,
@@ -27,7 +27,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from report import Row, report
+from bench.report import Row, report
+
 from stele.core.commands import CompatibilityCheck, RegisterSchema
 from stele.core.decide import decide
 from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record

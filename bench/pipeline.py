@@ -1,6 +1,6 @@
 """CPU seconds of bringing framed Avro records into a table: a whole batch of a pipeline, against its parts.
 
-    python bench/pipeline.py [records, default 1000000]
+    python -m bench.pipeline [records, default 1000000]
 
 All lines read the same Parquet files of records of three writer versions, mixed row by row, and end in files:
 
@@ -21,10 +21,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
+from bench.report import Row, report
+from bench.spark_decode import RECORDS, SUBJECT, cpu_seconds, snapshot, write_data
 from pyspark.sql import DataFrame, SparkSession
 
-from report import Row, report
-from spark_decode import RECORDS, SUBJECT, cpu_seconds, snapshot, write_data
 from stele.spark import from_registry, local_session, run_pipeline
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig, TableKind
 

@@ -1,6 +1,6 @@
 """Compatibility checks of Protobuf over the conformance pairs, beside protoc compiling both files, and buf's own check.
 
-python bench/protobuf_check.py
+python -m bench.protobuf_check
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 
+from bench.report import Row, report
 from grpc_tools import protoc
 
-from report import Row, report
 from stele.errors import MalformedSchema
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema
 

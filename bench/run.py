@@ -1,4 +1,4 @@
-"""Runs every benchmark, one after the other; `python bench/run.py NAME …` runs only those."""
+"""Runs every benchmark, one after the other; `python -m bench.run NAME …` runs only those."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HELPERS = {"run", "report", "spark_formats_java"}
 
 
 def _run(name: str) -> int:
-    return subprocess.run([sys.executable, str(FOLDER / f"{name}.py")], check=False).returncode
+    return subprocess.run([sys.executable, "-m", f"bench.{name}"], check=False, cwd=FOLDER.parent).returncode
 
 
 def main(names: list[str]) -> int:

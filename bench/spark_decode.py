@@ -1,6 +1,6 @@
 """CPU seconds of decoding framed Avro records in Spark: all engines, against Spark's own functions and a Python UDF.
 
-    python bench/spark_decode.py [records, default 1000000]
+    python -m bench.spark_decode [records, default 1000000]
 
 Three writer versions are mixed row by row in one column. Every line reads Parquet and ends in Spark's `noop` sink, so
 the first is the floor. Beside the engines:
@@ -29,11 +29,11 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pyspark
+from bench.report import Row, report
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 
-from report import Row, report
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.spark import from_registry, local_session, to_registry
 from stele.spark.decode.formats import type_for

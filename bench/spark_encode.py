@@ -1,6 +1,6 @@
 """CPU seconds of encoding columns as framed Avro records in Spark: both engines, against Spark's own functions.
 
-    python bench/spark_encode.py [records, default 1000000]
+    python -m bench.spark_encode [records, default 1000000]
 
 The columns of `spark_decode.py`, read from Parquet and written to Spark's `noop` sink, so the first line is the floor.
 `to_avro` (from a jar that Spark fetches from Maven Central) writes no frames. CPU time as there.
@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.spark_decode import PACKAGES, RECORDS, SUBJECT, measured, shown, snapshot, write_data
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import to_avro
 
-from spark_decode import PACKAGES, RECORDS, SUBJECT, measured, shown, snapshot, write_data
 from stele.spark import local_session, to_registry
 
 

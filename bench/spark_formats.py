@@ -1,6 +1,6 @@
 """CPU seconds of decoding JSON and Protobuf in Spark, against Spark's own functions and what stands for them.
 
-    python bench/spark_formats.py [records, default 1000000]
+    python -m bench.spark_formats [records, default 1000000]
 
 The records of `spark_decode.py` in one version, as JSON with a schema that says of each member what it is and which
 must be there, and as Protobuf messages. Every line reads Parquet and ends in Spark's `noop` sink.
@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from bench.report import Row, report
+from bench.spark_decode import COLUMNS, RECORDS, ROUNDS, measured, split_columns
+from bench.spark_formats_java import CATALOG, add_catalog, call
 from google.protobuf.json_format import MessageToDict
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from report import Row, report
-from spark_decode import COLUMNS, RECORDS, ROUNDS, measured, split_columns
-from spark_formats_java import CATALOG, add_catalog, call
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.client.serdes.schemas import parse_schema
 from stele.spark import from_registry, local_session, to_registry

@@ -1,6 +1,6 @@
 """Memory of Spark's processes while millions of records are decoded and encoded: bounded, whatever their number.
 
-    python bench/spark_memory.py [records, default 10000000]
+    python -m bench.spark_memory [records, default 10000000]
 
 The records of `spark_decode.py` are made once, 50,000 of them, and read again and again: each task repeats its rows as
 often as it takes, so that the number of records is all that grows. Every run ends in Spark's `noop` sink, one
@@ -19,11 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
+from bench.report import Row, report
+from bench.spark_decode import PACKAGES, SUBJECT, snapshot, write_data
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from report import Row, report
-from spark_decode import PACKAGES, SUBJECT, snapshot, write_data
 from stele.spark import from_registry, local_session, to_registry
 
 RECORDS = 10_000_000

@@ -1,6 +1,6 @@
 """How much processor time the command line takes to start: for the version, for a check, and until a server answers.
 
-    python bench/startup.py [--rounds 5]
+    python -m bench.startup [--rounds 5]
 
 Seconds are user and system time of the process and its children, so a busy machine changes them little. Each figure is
 the median of the rounds; the ratio is that to a Python which does nothing, measured in the same rounds. The server's
@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from report import report
+from bench.report import report
 
 GOALS = {"stele --version": 0.15, "stele check FILE": 0.4, "stele serve, first answer": 1.2}
 SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'

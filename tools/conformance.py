@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import json_suite
+from tools import json_suite
 
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented there
 from msgspec.structs import replace
 from tests.unit.migrate.samples import dump, row
 

@@ -94,9 +94,8 @@ def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
     there = convert_schema(AVRO, source, PROTOBUF)
     between = PROTOBUF.parse(there.text, {})
     back = convert_schema(PROTOBUF, between, AVRO)
-    if loses_data(there.losses + back.losses) or count_records(PROTOBUF.to_model(between)[0]) > count_records(
-        AVRO.to_model(source)[0]
-    ):
+    model, _ = PROTOBUF.to_model(between)  # type: ignore[attr-defined]  # it has the ability
+    if loses_data(there.losses + back.losses) or count_records(model) > count_records(AVRO.to_model(source)[0]):
         return
     value = to_json_value(AVRO.to_model(source)[0], draw.draw(avro_data(source.root)))
     last = AVRO.parse(back.text, {})

@@ -14,11 +14,11 @@ from tests.property.avro_strategies import related_schemas, schemas
 from tests.property.jsonschema_pairs import random_document
 from tests.support.examples import scale_examples
 
-from stele.core.findings import Finding
+from stele.core.findings import Direction, Finding
 from stele.errors import SteleError
 from stele.formats.capabilities import HasOutline
 from stele.formats.registry import get_format
-from stele.service.changes import ChangeKind, DeclarationChange, Direction
+from stele.service.changes import ChangeKind, DeclarationChange
 from stele.service.check import Candidate
 from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
 

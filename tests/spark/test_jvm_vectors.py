@@ -119,7 +119,7 @@ def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[DecodedBy
         made = table(spark, [case.column for case in some]).select(*calls).toArrow()
         for case, column in zip(some, made.columns, strict=True):
             row = column.combine_chunks().slice(0, len(case.column))
-            value, ids_, error = row.flatten()
+            value, ids_, error = row.flatten()  # type: ignore[attr-defined]  # an array of structs
             _, *parts = error.flatten()
             yield DecodedByJvm(value, ids_, *parts)
 

@@ -58,9 +58,7 @@ def seen(df: DataFrame) -> list[tuple[Any, ...]]:
 
 def test_a_stream_is_a_table_without_a_schema_written(spark: SparkSession, orders: Path) -> None:
     """CREATE STREAM, then SELECT in batch and streaming, in SQL of any shape; plain spark.sql sees the name, too."""
-    assert (
-        sql(spark, f"CREATE STREAM Orders WITH (path={quote_string(str(orders))}, topic=orders)").columns == []
-    )
+    assert sql(spark, f"CREATE STREAM Orders WITH (path={quote_string(str(orders))}, topic=orders)").columns == []
     assert sql(spark, "SELECT * FROM orders").columns == ["id", "place", "tags", "_schema_id"]
     assert rows(sql(spark, "SELECT id, o.place.city, size(tags) FROM orders o WHERE id > 0")) == [
         (1, "city 1", 1),
@@ -253,18 +251,14 @@ def test_types_that_contain_themselves(spark: SparkSession, registry: StubRegist
     }
     registry.add("tree", tree)
     (orders.parent / "tree").mkdir()
-    sql(
-        spark, f"CREATE STREAM tree WITH (path={quote_string(str(orders.parent / 'tree'))}, subject=tree, recursion=1)"
-    )
+    sql(spark, f"CREATE STREAM tree WITH (path={quote_string(str(orders.parent / 'tree'))}, subject=tree, recursion=1)")
     sql(spark, "INSERT INTO tree (leaf, next) SELECT 1, named_struct('leaf', 2)")
     assert rows(sql(spark, "SELECT leaf, next.leaf FROM tree")) == [(1, 2)]
 
 
 def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Path) -> None:
     """SHOW, DESCRIBE and DROP know streams by name in any case, leave what is not one to Spark, and hide secrets."""
-    sql(
-        spark, f"CREATE STREAM one WITH (path={quote_string(str(orders))}, subject='{SUBJECT}', option.pass='secret')"
-    )
+    sql(spark, f"CREATE STREAM one WITH (path={quote_string(str(orders))}, subject='{SUBJECT}', option.pass='secret')")
     (shown,) = sql(spark, "SHOW STREAMS").collect()
     assert shown == Row(name="one", subject=SUBJECT, records=f"parquet files of {orders}", mode="FAILFAST")
     told = {row.col_name: row.data_type for row in sql(spark, "DESC STREAM ONE").collect()}

@@ -81,8 +81,8 @@ def _schema_pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
 def _judge_pair(format_name: str, ruleset: str, reader: str, writer: str) -> str:
     fmt = get_format(format_name)
     try:
-        sides = [fmt.parse(text.encode(), {}, strict=False) for text in (reader, writer)]
-        findings = fmt.check(*sides, ruleset)
+        readers, writers = (fmt.parse(text.encode(), {}, strict=False) for text in (reader, writer))
+        findings = fmt.check(readers, writers, ruleset)
     except SteleError as error:
         return f"! {type(error).__name__}"
     return " ".join([_SIGNS[Verdict.from_findings(findings)], *sorted({finding.rule for finding in findings})])

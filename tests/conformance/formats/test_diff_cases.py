@@ -34,8 +34,8 @@ def version_pairs(case: FormatCase) -> Iterator[Versions]:
     known = {split_ruleset(name)[0] for name in installed_rulesets(get_format(case.format))}
     references = tuple(NamedText(name, text) for name, text in case.references.items())
     for old in case.history or (case.old or "",):
-        candidates = [Candidate(text, references) for text in (old, case.new)]
-        yield Versions(case.format, *candidates, case.ruleset if case.ruleset in known else None)
+        before, after = Candidate(old, references), Candidate(case.new, references)
+        yield Versions(case.format, before, after, case.ruleset if case.ruleset in known else None)
 
 
 def check_verdict(pair: Versions, policy: str) -> bool:

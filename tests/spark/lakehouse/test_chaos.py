@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # documented there
 from pyspark.sql import SparkSession
 from tests.spark.lakehouse.stack import pipeline_file, register, running, send
 from tests.spark.orders import V1, V2, V3, order

@@ -63,9 +63,9 @@ def test_a_topic_is_a_table(spark: SparkSession, broker: str, registry: str) -> 
     send(producer, "orders", [order(3, third, 7), b"xx", None])
     assert sql(spark, "SELECT note FROM orders WHERE id = 7").first() == ("note 7",)
     assert seen(sql(spark, "SELECT STREAM id, note FROM orders WHERE id > 1")) == [(2, None), (7, "note 7")]
-    assert seen(
-        sql(spark, "SELECT s.id FROM STREAM(orders) s JOIN orders o ON s.id = o.id AND o._offset > 2")
-    ) == [(7,)]
+    assert seen(sql(spark, "SELECT s.id FROM STREAM(orders) s JOIN orders o ON s.id = o.id AND o._offset > 2")) == [
+        (7,)
+    ]
     dead = sql(spark, "SELECT _value, _offset, _error.reason FROM orders$dead").collect()
     assert [(bytes(row[0]), row[1]) for row in dead] == [(b"xx", 4)]
     assert describe_stream(spark, "orders").version == 3

@@ -21,7 +21,7 @@ class LintCase(NamedTuple):
 
 
 def _avro_case(rule: str, bad: Any, good: Any, path: str, before: Any = None) -> LintCase:
-    texts = [json.dumps(value).encode() for value in (bad, good)]
+    texts = json.dumps(bad).encode(), json.dumps(good).encode()
     return LintCase("avro", rule, *texts, None if before is None else json.dumps(before).encode(), path)
 
 
@@ -431,7 +431,7 @@ JSON = [
 
 
 def _thrift_case(rule: str, bad: str, good: str, path: str, before: str | None = None) -> LintCase:
-    texts = [text.encode() for text in (bad, good)]
+    texts = bad.encode(), good.encode()
     return LintCase("thrift", rule, *texts, None if before is None else before.encode(), path)
 
 

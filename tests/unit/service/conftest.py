@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 
 import pytest
 
@@ -14,7 +14,7 @@ from stele.formats.registry import GROUP, reload_formats
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Installs the format `demo` in a release: OLD, NEW, LATE, BARE or FIELDS of `demo_format`."""
-    original = registry.entry_points
+    original = entry_points
 
     def installing(release: str) -> None:
         point = EntryPoint("demo", f"tests.unit.service.demo_format:{release}", GROUP)

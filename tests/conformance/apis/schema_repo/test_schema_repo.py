@@ -265,9 +265,9 @@ async def test_25_the_browser_escapes_and_links(prefix: str, client: httpx.Async
         seen |= links
     assert f"{root}/a%2Fb/id/0" in seen
     assert len(seen) == 1 + 3 * 3 + 2 * 2
-    page = (await client.get(f"{root}/a%2Fb/id/0")).text
-    assert escape(evil) in page
-    assert html.unescape(page.partition("<pre>")[2].partition("</pre>")[0]).removeprefix("\n") == evil
+    text = (await client.get(f"{root}/a%2Fb/id/0")).text
+    assert escape(evil) in text
+    assert html.unescape(text.partition("<pre>")[2].partition("</pre>")[0]).removeprefix("\n") == evil
     assert "no schema" in (await client.get(f"{root}/empty/all")).text
     assert (await client.get(f"{root}/nobody/all")).status_code == 404
 

@@ -16,7 +16,7 @@ from stele.apis.pravega import access, errors, translate
 from stele.apis.pravega import models as api
 from stele.apis.pravega.params import decode_token, encode_token, parse_limit, parse_number
 from stele.core.findings import Finding
-from stele.core.model import ComparisonScope, Subject, SubjectKey
+from stele.core.model import ComparisonScope, SchemaFormat, Subject, SubjectKey
 from stele.core.policy import (
     ALL_VERSIONS,
     ALLOW_ANY,
@@ -87,9 +87,9 @@ def test_formats() -> None:
         schema_format = translate.parse_format(api.SerializationFormat(name.upper()))
         assert translate.format_body(schema_format) == api.SerializationFormat(name, name)
     custom = translate.parse_format(api.SerializationFormat("Custom", "thrift"))
-    assert custom == translate.SchemaFormat("opaque", "thrift")
-    assert translate.resolve_custom_format(custom, ["thrift", "avro"]) == translate.SchemaFormat("thrift")
-    for schema_format in (custom, translate.SchemaFormat("thrift")):
+    assert custom == SchemaFormat("opaque", "thrift")
+    assert translate.resolve_custom_format(custom, ["thrift", "avro"]) == SchemaFormat("thrift")
+    for schema_format in (custom, SchemaFormat("thrift")):
         assert translate.format_body(schema_format) == api.SerializationFormat("Custom", "thrift")
     avro = translate.parse_format(api.SerializationFormat("Custom", "avro"))
     assert translate.resolve_custom_format(avro, ["thrift", "avro"]) == avro

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from stele.apis.rocketmq import translate
 from stele.core.model import SchemaKind, SubjectKey
 from stele.errors import ContentNotFound, InvalidVersion, UnknownFormat
+from stele.protocol.rocketmq import BoundSubject
 
 namespaces = st.text(max_size=12) | st.sampled_from(
     ["", "default", "default~", "default~~", "default~x", "~", "Default"]
@@ -78,4 +79,4 @@ def test_a_subject_is_a_binding() -> None:
     address = translate.parse_address("c\ue0001", "default")
     binding = translate.build_binding(address, "t", SubjectKey("", "s"), 3)
     assert binding.key == ("c/1", "rocketmq", "t", "") == translate.binding_key(address, "t")
-    assert translate.subject_body(binding) == translate.api.BoundSubject("c/1", "default", "t")
+    assert translate.subject_body(binding) == BoundSubject("c/1", "default", "t")
