@@ -204,7 +204,6 @@ def json_case() -> Case:
 
 def protobuf_case(message: type[Message], package: str) -> Case:
     """The record in Protobuf, of a class that was generated without the tags."""
-
     value: Any = message()
     value.id, value.note, value.raw = 7, "ring twice", b"\0\xff"
     value.lines.add(text="one")

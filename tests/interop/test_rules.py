@@ -198,8 +198,11 @@ def named(case: Case, name: str) -> str:
 
 
 def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
-    """Readers of the newest version see old records brought there by the rules of each version between, and readers
-    of an old version see new records brought back."""
+    """Migration rules work in both directions.
+
+    Readers of the newest version see old records brought there by the rules of each version between, and readers of an
+    old version see new records brought back.
+    """
     subject = f"{topic}-value"
     ours.set_config(ConfigUpdateRequest(compatibility="NONE"), subject)
     if case.name == "AVRO":

@@ -61,7 +61,7 @@ class Oracle:
         ]
 
     def register(self, key: SubjectKey, text: int, references: tuple[Reference, ...]) -> tuple[int, int]:
-        """(version, id)"""
+        """(version, id)."""
         same = [
             row
             for row in self.rows

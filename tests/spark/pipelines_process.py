@@ -1,5 +1,6 @@
-"""Spark's declarative pipelines in a process of their own, one JVM for many runs: what `spark-pipelines run` does,
-asked by lines of JSON on standard input.
+"""Spark's declarative pipelines in a process of their own, one JVM for many runs.
+
+It does what `spark-pipelines run` does, asked by lines of JSON on standard input.
 
     {"run": "spark-pipeline.yml", "full_refresh": []}   answers {"error": ""}, or what went wrong
     {"sql": "SELECT …"}                                 answers {"rows": […]}

@@ -104,8 +104,10 @@ def project(tmp_path: Path, process: subprocess.Popen[str]) -> Project:
 
 
 def test_a_stream_becomes_a_table_that_grows(project: Project, registry: StubRegistry) -> None:
-    """Records are rows or dead letters, each once, over two runs; the version registered between them adds its columns,
-    nested ones too."""
+    """Records are rows or dead letters, each once, over two runs.
+
+    The version registered between them adds its columns, nested ones too.
+    """
     first = registry.add(SUBJECT, VERSIONS[1])
     project.table("orders", registry.url)
     drop(project.home / "incoming", "1.parquet", [order(2, first, 1), b"bad", None, order(2, first, 2)])
@@ -130,8 +132,10 @@ def test_a_stream_becomes_a_table_that_grows(project: Project, registry: StubReg
 
 
 def test_a_newer_schema_stops_the_run(project: Project, registry: StubRegistry) -> None:
-    """A record whose schema the run did not know when it began is not read without its new columns: the run stops with
-    nothing written, and the next one reads it whole."""
+    """A record whose schema the run did not know when it began is not read without its new columns.
+
+    The run stops with nothing written, and the next one reads it whole.
+    """
     first = registry.add(SUBJECT, VERSIONS[1])
     late = registry.add("elsewhere", VERSIONS[2])
     project.table("stopped", registry.url)
@@ -147,8 +151,10 @@ def test_a_newer_schema_stops_the_run(project: Project, registry: StubRegistry) 
 
 
 def test_a_wider_type_wants_a_full_refresh(project: Project, registry: StubRegistry) -> None:
-    """Spark's pipelines do not widen columns: the run fails before it reads, and a full refresh of the table decodes
-    the stored records again, though their files are gone; the next run goes on."""
+    """Spark's pipelines do not widen columns, so the run fails before it reads.
+
+    A full refresh of the table decodes the stored records again, though their files are gone; the next run goes on.
+    """
     first = registry.add(SUBJECT, VERSIONS[0])
     project.table("wide", registry.url, 'dead_letters="wide_rest", records="wide_raw", comment="orders"')
     drop(project.home / "incoming", "1.parquet", [order(1, first, 1), b"bad"])
@@ -225,8 +231,10 @@ def stored(home: Path, table: str) -> list[dict[str, Any]]:
 
 
 def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: StubRegistry) -> None:
-    """`spark-pipelines run` on tables of a pipeline.toml with two types in one folder, and on a table that reads
-    another dataset of the pipeline, by a fixed version and with a function for a registry."""
+    """`spark-pipelines run` works on tables of a pipeline.toml with two types in one folder.
+
+    A further table reads another dataset of the pipeline, by a fixed version and with a function for a registry.
+    """
     first, second, refund = registry.add(SUBJECT, V2), registry.add(SUBJECT, V3), registry.add("refunds", REFUND)
     known = {"url": registry.url, "subject": SUBJECT, "home": tmp_path}
     (tmp_path / "definitions").mkdir()

@@ -87,8 +87,10 @@ def test_a_plan_decodes_once(spark: SparkSession, three: StubRegistry) -> None:
 
 
 def test_ids_registered_later_are_asked_for_by_python(spark: SparkSession, three: StubRegistry) -> None:
-    """An id nobody pinned is looked up once, by a Python beside the executor, and read by the same rules; a caller's
-    function that opens the client is used, and what that id cannot be read for is its records' reason."""
+    """An id nobody pinned is looked up once, by a Python beside the executor, and read by the same rules.
+
+    A caller's function that opens the client is used. What that id cannot be read for is its records' reason.
+    """
     url = three.url
 
     def connect() -> SchemaRegistryClient:

@@ -310,8 +310,11 @@ def test_three_engines_agree_on_arbitrary_bytes(jvm: SparkSession) -> None:
 
 
 def test_three_engines_agree_on_hostile_bytes(jvm: SparkSession) -> None:
-    """Counts of 2**60 items without bytes, a hundred thousand records in each other, integers without an end: bounded,
-    and refused by all three engines at the same byte, where such values are wanted and where they are read past."""
+    """Hostile counts and depths are bounded and refused by all three engines at the same byte.
+
+    Counts of 2**60 items without bytes, a hundred thousand records in each other, integers without an end: where such
+    values are wanted and where they are read past.
+    """
     made = []
     for _, writer, reader, levels in malformed.avro_readers():
         frames = pa.array([malformed.PREFIX + body for body in malformed.bodies(Random(3))], pa.binary())

@@ -329,7 +329,7 @@ def _run_and_kill(folder: Path) -> None:
 def test_a_batch_that_was_cut_short_is_finished_exactly_once(
     spark: SparkSession, registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
-    """kill -9 or an error around the commits, then a restart: every row is there once, and every dead letter.
+    """Kill -9 or an error around the commits, then a restart: every row is there once, and every dead letter.
 
     The unknown id is registered before the restart: a batch that was judged is not judged again, else its record would
     be in both tables or in none.

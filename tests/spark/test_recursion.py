@@ -44,8 +44,10 @@ def frame(spark: SparkSession, *values: bytes | None) -> DataFrame:
 
 @pytest.mark.parametrize("engine", ["jvm", "vm", "python"])
 def test_levels(spark: SparkSession, registry: StubRegistry, engine: str) -> None:
-    """Records within the levels are columns, deeper ones have the reason, an id registered later is read by the same
-    levels; and what was read is written as it was."""
+    """Records within the levels are columns, and deeper ones have the reason.
+
+    An id registered later is read by the same levels, and what was read is written as it was.
+    """
     number = registry.add("nodes", NODE)
     frames = [framed(NODE, chain(length), number) for length in (1, 2, 3)]
     late = registry.add("other", NODE | {"doc": "the same again"})

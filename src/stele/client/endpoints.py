@@ -94,7 +94,7 @@ def schemas(
 
 def schema_types() -> Request[list[str]]:
     # GET /schemas/types
-    """Types of schema the server knows: AVRO, JSON, PROTOBUF …"""
+    """Types of schema the server knows: AVRO, JSON, PROTOBUF …."""
     return Request("GET", "/schemas/types", _strings)
 
 
@@ -243,7 +243,9 @@ def versions(
 
 def register(subject: str, schema: Schema, *, normalize: bool = False) -> Request[RegisteredSchema]:
     # POST /subjects/{subject}/versions?normalize
-    """Add a schema to a subject, unless it is there already, and say its id. Raises `Incompatible`, `MalformedSchema` …
+    """Add a schema to a subject, unless it is there already, and return its id.
+
+    Raises `Incompatible`, `MalformedSchema` …
 
     Servers before 8.0 say the id only.
     """

@@ -79,7 +79,7 @@ class Format(Protocol[P]):
 
     @property
     def name(self) -> str:
-        """Lower-case name, unique: `avro`, `protobuf`, `json`, `opaque` …"""
+        """Lower-case name, unique: `avro`, `protobuf`, `json`, `opaque` …."""
         ...
 
     @property

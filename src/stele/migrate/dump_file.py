@@ -1,4 +1,4 @@
-"""Dump files of a topic: one record a line, as JSON or as `kafka-console-consumer --property print.key=true` prints it.
+r"""Dump files of a topic: one record a line, as JSON or as `kafka-console-consumer` prints it.
 
     {"offset": 7, "ts": …, "key": {"keytype": "SCHEMA", …}, "value": {…}}   what `stele export topic` writes
     {"offset": 7, "ts": …, "key": "{\\"keytype\\": …}", "payload": "{…}"}      as text inside, as `kcat -J` has it

@@ -153,8 +153,11 @@ class Usage:
     async def list_places(
         self, after: str = "", limit: int = MOST_PLACES, *, namespace: str | None = None, subject: str | None = None
     ) -> UsagePage:
-        """Places by name, behind a name; of a namespace or a subject only those where its records were seen, and only
-        those rows. Raises `InvalidRequest` for a limit out of bounds."""
+        """List the places behind a name, in order of names.
+
+        Of a namespace or a subject only the places and rows where its records were seen. Raises `InvalidRequest` for a
+        limit out of bounds.
+        """
         if not 1 <= limit <= MOST_PLACES:
             raise InvalidRequest(f"limit is a whole number from 1 to {MOST_PLACES}")
         self._refresh_index(await self._registry.fresh_state())

@@ -93,8 +93,10 @@ SAME_DATA = {"R1", "R2"}
 
 
 def pick_draft(random: Random, like: str, *, opaque: bool = True) -> int:
-    """The number of a draft, mostly of the format that is there already ('' for none); without opaque, one that is
-    read."""
+    """Draw the number of a draft, mostly of the format that is there already ('' for none).
+
+    Without opaque, it is one that is read.
+    """
     numbers = [number for number, draft in enumerate(DRAFTS) if opaque or draft.format != "opaque"]
     suited = [number for number in numbers if DRAFTS[number].format == like]
     return random.choice(suited if suited and random.random() < 0.75 else numbers)

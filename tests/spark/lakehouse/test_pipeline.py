@@ -57,8 +57,11 @@ def rows(spark: SparkSession, config: PipelineConfig, name: str) -> list[dict[st
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_topics_become_tables(spark: SparkSession, broker: str, registry: str, tmp_path: Path, kind: str) -> None:
-    """Two topics into two tables, in batches of a bounded size; versions arrive between runs, and bad records are told
-    with their place in the topic; what is mended later is replayed."""
+    """Two topics go into two tables, in batches of a bounded size.
+
+    Versions arrive between runs, bad records are told with their place in the topic, and what is mended later is
+    replayed.
+    """
     space = kind.replace("-", "_")
     orders, customers = f"{space}-orders", f"{space}-customers"
     producer = Producer({"bootstrap.servers": broker})

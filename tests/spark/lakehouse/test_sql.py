@@ -46,8 +46,10 @@ def seen(df: DataFrame) -> list[tuple[object, ...]]:
 
 
 def test_a_topic_is_a_table(spark: SparkSession, broker: str, registry: str) -> None:
-    """CREATE STREAM of a topic, SELECT in batch and streaming; a version that comes between two SELECTs shows; bad
-    records are in a table of their own, with where they were."""
+    """CREATE STREAM of a topic, then SELECT in batch and streaming.
+
+    A version that comes between two SELECTs shows. Bad records are in a table of their own, with where they were.
+    """
     producer = Producer({"bootstrap.servers": broker})
     first = register(registry, "orders-value", V1)
     send(producer, "orders", [order(1, first, number) for number in range(3)])

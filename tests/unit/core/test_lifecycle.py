@@ -28,7 +28,7 @@ NEVER_REUSE = SubjectDefaults(numbering=Numbering.NEVER_REUSE, policy=ALLOW_ANY)
 
 
 def filled(count: int = 3, defaults: SubjectDefaults | None = None) -> Box:
-    """A box whose subject has that many versions: texts v1, v2 …"""
+    """A box whose subject has that many versions: texts v1, v2 …."""
     box = Box()
     for number in range(1, count + 1):
         box.register(S, f"v{number}", defaults=defaults or SubjectDefaults())

@@ -45,7 +45,7 @@ NEVER_REUSE = SubjectDefaults(numbering=Numbering.NEVER_REUSE)
 
 
 def numbers(outcome: cmd.Registration) -> tuple[int, int]:
-    """(ordinal, gid)"""
+    """(ordinal, gid)."""
     return outcome.version_number, outcome.schema_id
 
 

@@ -194,7 +194,6 @@ async def test_a_body_that_was_read_is_not_waited_for() -> None:
 
 async def test_the_longer_beginning_of_a_path_decides() -> None:
     """A dialect can own `/v1/metadata` while another has the rest of `/v1`; what nobody has goes to the fallback."""
-
     mounts = {"v1": named("groups"), "v1/metadata": named("root")}
     client = Client(Dispatcher(mounts, named("fallback"), Metrics()))
     for path, app in {

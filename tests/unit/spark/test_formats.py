@@ -466,8 +466,11 @@ def test_batches_are_read_in_pieces() -> None:
     ],
 )
 def test_numbers_that_need_care_are_found(text: str, careful: bool) -> None:
-    """Whole numbers near the limits of 64 bits and great exponents, wherever they stand, take the exact way; long
-    fractions and texts, of which data are full, do not. Whatever the id, whose bytes may look like digits."""
+    """Numbers that need it take the exact way, and others do not.
+
+    These are whole numbers near the limits of 64 bits and great exponents, wherever they stand. Long fractions and
+    texts, of which data are full, do not. Ids may have bytes that look like digits.
+    """
     for number in (1, 0x30313233, 0x2E2E2E2E, 0x0A0A0A0A):
         frame = b"\0" + number.to_bytes(4, "big") + text.encode()
         found = pc.match_substring_regex(pa.array([frame], pa.binary()), JsonColumns.careful)

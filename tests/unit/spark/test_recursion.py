@@ -135,8 +135,10 @@ def test_writers_that_grow_into_the_type(engine: Engine) -> None:
 
 
 def test_what_nobody_asked_for_is_read_past(engine: Engine) -> None:
-    """A writer's type that contains itself is passed over where the reader does not want it, by a routine that keeps
-    its arrays apart from those of the calls around; a hundred levels of it, and no more."""
+    """A writer's type that contains itself is passed over where the reader does not want it.
+
+    A routine does so and keeps its arrays apart from those of the calls around: a hundred levels, and no more.
+    """
     tree = record(
         ("v", "int"),
         ("kids", {"type": "array", "items": "Tree"}),

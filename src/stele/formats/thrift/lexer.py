@@ -1,4 +1,4 @@
-"""From text to tokens, in one pass of one expression without backtracking.
+r"""From text to tokens, in one pass of one expression without backtracking.
 
 Numbers, names and texts follow the lexer of the Apache compiler (`thriftl.ll`): `//`, `#` and `/* */` are comments,
 `/** */` is documentation, a text ends in its line and knows the escapes `\\r \\n \\t \\" \\' \\\\`.

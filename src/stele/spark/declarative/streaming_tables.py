@@ -79,8 +79,11 @@ class _DecodeExpression:
         return decode
 
     def decode_column(self, spark: SparkSession, raw: Expression, headers: Expression | None) -> Expression:
-        """The struct for a column of records. Nothing here asks Spark about a DataFrame: its pipelines forbid that
-        where tables are defined, and the dataset that is read need not exist yet."""
+        """Build the struct for a column of records.
+
+        Nothing here asks Spark about a DataFrame. Spark's pipelines forbid that where tables are defined, and the
+        dataset that is read need not exist yet.
+        """
         from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
         found = decode_by_jvm(spark, raw, self.reading, fail_fast=self.fail_fast)

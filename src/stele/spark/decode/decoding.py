@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 class DecodeTask:
-    """Batches in, the raw column first, its headers behind it where there are some; out come the other columns, the
-    value, and the id and error when wanted."""
+    """Decode batches whose first column is the raw one, with its headers behind it where there are some.
+
+    The result has the other columns, the value, and the id and error when wanted.
+    """
 
     def __init__(self, reading: ReadPlan, *, with_headers: bool, with_id: bool, fail_fast: bool) -> None:
         self._reading = reading

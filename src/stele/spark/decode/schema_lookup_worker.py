@@ -39,8 +39,10 @@ IDLE_SECONDS = 60.0
 
 
 class LookupTask(msgspec.Struct, frozen=True):
-    """What the answers are for. refusing: a writer's schema with rules for reading is of no use; recursion is as in
-    `unroll_schema`."""
+    """What the answers are for.
+
+    With `refusing`, a writer's schema that has rules for reading is refused. `recursion` is as in `unroll_schema`.
+    """
 
     pinned: PinnedSchemas
     registry: RegistryLike

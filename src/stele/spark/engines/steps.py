@@ -203,8 +203,11 @@ class ReadUnion:
 
 @dataclass(frozen=True, slots=True)
 class RequireEmpty:
-    """Where a type inside itself would go deeper than the reader's columns: `step` reads an empty value, and fails for
-    any other; `empty` are the integers that are written there, None where the writer has nothing empty."""
+    """Where a type inside itself would go deeper than the reader's columns.
+
+    `step` reads an empty value and fails for any other. `empty` holds the integers that are written there; it is None
+    where the writer has nothing empty.
+    """
 
     step: Step
     empty: tuple[int, ...] | None

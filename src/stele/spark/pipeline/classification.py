@@ -66,8 +66,11 @@ def select_unrouted(raw: DataFrame, grouped: Sequence[RouteGroup], config: Pipel
 
 
 def freeze_unknown_ids(judged: DataFrame, known: Sequence[str], label: str) -> DataFrame:
-    """The judgement with nothing left open: records of ids that are not among the known ones are dead letters,
-    whatever has been registered since. label is what the wire calls an id."""
+    """Return the classification with nothing left open.
+
+    Records of ids that are not among the known ones are dead letters, whatever has been registered since. `label` is
+    what the wire calls an id.
+    """
     from pyspark.sql import functions as f
 
     late = f.col(ERROR).isNull() & f.col(ID).isNotNull() & ~f.col(ID).cast("string").isin(*known)

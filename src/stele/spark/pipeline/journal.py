@@ -1,5 +1,6 @@
-"""What a pipeline writes down beside Spark's checkpoint: what each batch was judged by, before anything of it is
-committed, and what came of it.
+"""What a pipeline writes down beside Spark's checkpoint.
+
+For each batch, before anything of it is committed: what it was judged by. Afterwards: what came of it.
 
 Tables are changed one after the other, and a process may die in between. The batch comes again then, and must be judged
 as it was the first time: by the same schemas, with the same ids unknown. A record whose schema was registered meanwhile

@@ -1,5 +1,7 @@
-"""How far a pipeline is behind the newest records of its topics: what Spark wrote into the checkpoint, and what the
-broker has."""
+"""How far a pipeline is behind the newest records of its topics.
+
+It compares what Spark wrote into the checkpoint with what the broker has.
+"""
 
 from __future__ import annotations
 

@@ -104,8 +104,11 @@ def retry_unavailable(
 
 
 class ClientFactory(msgspec.Struct, frozen=True):
-    """A caller's function under a name that travels with it: each task unpickles a function of its own, and they must
-    share the client of their process, its cache and its connections."""
+    """A caller's function under a name that travels with it.
+
+    Each task unpickles a function of its own. They must share the client of their process, its cache and its
+    connections.
+    """
 
     name: str
     function: OpenClient

@@ -65,7 +65,11 @@ def register_sql_functions(
         readers: Subjects by the name of the function that decodes their records. A bad record is null; the function
             with `_error` after its name returns the reason.
         writers: Subjects by the name of the function that encodes a struct of columns by the newest version.
-        wire, message, rules, engine, patience: As for `from_registry`.
+        wire: As for `from_registry`.
+        message: As for `from_registry`.
+        rules: As for `from_registry`.
+        engine: As for `from_registry`.
+        patience: As for `from_registry`.
     """
     require_spark()
     from stele.spark.decode.planning import plan_read, plan_write

@@ -64,7 +64,7 @@ def notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def note_of(kind: Type) -> Any:
-    """The note for a type without parts: `uint8`, `{"timestamp": "ns", "utc": true}` …"""
+    """The note for a type without parts: `uint8`, `{"timestamp": "ns", "utc": true}` …."""
     match kind:
         case Scalar():
             return kind.kind.value

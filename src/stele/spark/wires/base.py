@@ -79,7 +79,7 @@ class Wire(Protocol):
 
     @property
     def id_label(self) -> str:
-        """What an id is called in a sentence: `schema id`, `schema guid` …"""
+        """What an id is called in a sentence: `schema id`, `schema guid` …."""
         ...
 
     @property

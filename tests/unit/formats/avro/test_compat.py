@@ -167,7 +167,7 @@ def test_logical_types_only_warn(reader: Any, writer: Any, *, warned: bool) -> N
 
 
 def test_rulesets() -> None:
-    """confluent equals avro; avro-ruby resolves equal decimals whatever holds them; others are unknown."""
+    """Confluent equals avro; avro-ruby resolves equal decimals whatever holds them; others are unknown."""
     held = {**make_fixed(4), "logicalType": "decimal", "precision": 9, "scale": 2}
     assert check_schemas(make_decimal(9, 2), held, "avro")[0].breaks
     assert check_schemas(make_decimal(9, 2), held, "confluent") == check_schemas(make_decimal(9, 2), held)

@@ -133,7 +133,7 @@ def test_json_names_are_taken() -> None:
     ],
 )
 def test_what_does_not_fit_is_explained(datum: Any, problem: str) -> None:
-    """validate gives one sentence with the path, encode refuses with it."""
+    """Validate gives one sentence with the path, encode refuses with it."""
     codec = PROTOBUF.codec(schema())
     assert codec.validate(datum) == [problem]
     with pytest.raises(EncodeError) as caught:
@@ -151,7 +151,7 @@ def test_well_known_types_check_their_values(datum: Any) -> None:
 
 
 def test_all_problems_are_listed() -> None:
-    """validate does not stop at the first problem."""
+    """Validate does not stop at the first problem."""
     assert len(PROTOBUF.codec(schema()).validate({"i": "x", "u": -1, "many": [1, "b", 2, "c"]})) == 4
 
 

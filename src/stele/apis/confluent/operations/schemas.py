@@ -274,8 +274,10 @@ def _resolve_alias(state: State, segment: str, context: str) -> SubjectRef:
 
 
 def _list_similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[VersionState]) -> list[Version]:
-    """Versions of a subject that may be the draft written differently, newest first: same text but for its spelling,
-    or with references."""
+    """List versions that may be the draft written differently, newest first.
+
+    Their text is the same but for its spelling, or it has references.
+    """
     sha, own = draft.document.sha, draft.attachments.references
     ids = queries.schemas_with_text(state, sha, draft.document.format)
     found = [use for schema in ids for use in list_versions_of_entry(schema) if use.subject.key == key]

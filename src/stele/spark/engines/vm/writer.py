@@ -62,8 +62,10 @@ def put_varint(fill: bool, out: Bytes, to: int, value: int) -> int:
 
 @compile_kernel
 def put_decimal(fill: bool, out: Bytes, to: int, low: int, high: int, size: int) -> tuple[int, int]:
-    """Write the fewest bytes that hold the number, by `size` with their count in front or not, or exactly `size` of
-    them; (position, fault)."""
+    """Write the fewest bytes that hold the number, or exactly `size` bytes.
+
+    `size` also says whether the count of the bytes stands in front. Returns (position, fault).
+    """
     least = 16
     while least > 1:
         first = (high >> (8 * (least - 9))) & 255 if least > 8 else (low >> (8 * (least - 1))) & 255

@@ -31,8 +31,11 @@ MAX_ATTEMPTS: Final = 10
 
 
 class IcebergSink:
-    """One table. Data files of a batch have a folder of their own, `<data>/stele-<application>/<batch>`, so what a dead
-    attempt left is found without listing the table."""
+    """One table.
+
+    Data files of a batch have a folder of their own, `<data>/stele-<application>/<batch>`. So the files of a dead
+    attempt are found without listing the table.
+    """
 
     def __init__(self, spark: SparkSession, config: TableConfig, name: str) -> None:
         self._spark, self._config, self._name = spark, config, name
