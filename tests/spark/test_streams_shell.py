@@ -71,7 +71,7 @@ def test_the_shell_runs_what_comes_in(create: str) -> None:
     ("arguments", "said"),
     [
         (["-e", "SELECT 1; SELECT 'a"], "line 1, column 18: the string that begins here has no end"),
-        (["-e", "CREATE STREAM x WITH (topc)"], "line 1, column 27: = behind the option topc was expected"),
+        (["-e", "CREATE STREAM x WITH (topc)"], "line 1, column 27: = after the option topc was expected"),
         (["-e", "SELECT 1", "--conf", "novalue"], "write NAME=VALUE"),
         (["-f", "/nowhere/x.sql"], "/nowhere/x.sql: No such file"),
     ],
