@@ -155,7 +155,7 @@ def test_the_seeds_statements_are_read() -> None:
         ("CREATE STREAM a WITH (x='1') b", "the end of the statement was expected, not b"),
         ("CREATE STREAM a (b) WITH (x='1')", "the type of column b was expected"),
         ("CREATE STREAM a (b ARRAY<INT) WITH (x='1')", "> was expected in the type of column b"),
-        ("CREATE STREAM a (b INT NOT NULL) WITH (x='1')", "for the schema to say"),
+        ("CREATE STREAM a (b INT NOT NULL) WITH (x='1')", "the schema decides whether a column may be null"),
         ("CREATE OR REPLACE STREAM IF NOT EXISTS a WITH (x='1')", "contradict each other"),
         ("CREATE STREAM a WITH (x=)", "a value for the option x was expected"),
         ("CREATE STREAM 'a' WITH (x='1')", "the name of the stream was expected, not 'a'"),
