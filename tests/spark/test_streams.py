@@ -107,11 +107,11 @@ def test_columns_are_checked_and_cast(spark: SparkSession, registry: StubRegistr
     assert df.schema["TAGS"].metadata["comment"] == "labels"
     assert rows(df.select(f.col("id").cast("int"), "_Schema_Id")) == [(0, 1), (1, 1), (2, 1)]
     for columns, message in (
-        ("(id SMALLINT)", r"line 1, column 29: the column 'id' of 'orders-value', version 1, is int, .* is smallint"),
+        ("(id SMALLINT)", r"line 1, column 29: the column 'id' of 'orders-value', version 1, is int, which cannot"),
         ("(id BIGINT, nope INT)", r"column 40: 'orders-value', version 1, has no column 'nope': its columns are id, "),
         ("(id BIGINT, ID BIGINT)", "column 40: the column 'ID' is listed twice"),
-        ("(id WOBBLE)", "column 29: WOBBLE is no type"),
-        ("(place STRUCT<town: STRING>)", "not every value is struct<town:string>"),
+        ("(id WOBBLE)", "column 29: WOBBLE is not a Spark type"),
+        ("(place STRUCT<town: STRING>)", "which cannot become struct<town:string>"),
     ):
         with pytest.raises(StatementInvalid, match=message):
             sql(spark, "CREATE OR REPLACE " + stream.format(columns))
@@ -311,7 +311,7 @@ def test_insert_writes_records(spark: SparkSession, registry: StubRegistry, orde
         with pytest.raises(error, match=message):
             sql(spark, statement)
     create_stream(spark, "pinned", path=str(orders), subject=SUBJECT, reader="1")
-    with pytest.raises(Invalid, match="written by the newest version"):
+    with pytest.raises(Invalid, match="read by its newest version"):
         sql(spark, "INSERT INTO pinned SELECT * FROM o")
 
 
