@@ -20,8 +20,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from tests.spark import test_recursion
-from tests.unit.spark import malformed, test_engines
+from tests.unit.spark import malformed, test_engines, test_recursion
 from tests.unit.spark.avro_cases import LEAVES, Cases, framed, schema, unframed
 
 from stele.errors import EncodeError
