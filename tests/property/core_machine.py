@@ -290,10 +290,10 @@ def facts(state: State) -> Mapping[str, Any]:
             )
             for row in queries.list_contents(state)
         },
-        "spaces": {
+        "namespaces": {
             name: {
-                **_plain(space, "subjects", "gids"),
-                "gids": {
+                **_plain(space, "subjects", "schema_entries"),
+                "schema_entries": {
                     gid: (
                         row.content.sha,
                         row.content.format,
@@ -320,7 +320,7 @@ def _version(row: Version) -> Mapping[str, Any]:
         "uid": row.uid,
         "at": row.at,
     }
-    return {**_plain(row, "schema", "subject", "next_use"), **links}
+    return {**_plain(row, "schema", "subject", "older_version"), **links}
 
 
 def _plain(struct: msgspec.Struct, *links: str) -> dict[str, Any]:

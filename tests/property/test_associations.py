@@ -102,7 +102,7 @@ def test_associations_are_sound() -> None:
         node = runner.run(_opened())
         app = application(node)
 
-        @settings(max_examples=scale_examples(20), deadline=None)
+        @settings(max_examples=scale_examples(60), deadline=None)
         @given(st.lists(steps, min_size=4, max_size=14))
         def check(moves: list[Step]) -> None:
             met.update(runner.run(_play(node, app, [("POST", "/subjects/s/versions", INT), *moves])))

@@ -31,7 +31,7 @@ def test_policies_are_set_shown_and_cleared(tmp_path: Path) -> None:
         assert printed("set", "--level", "full", url=url)["name"] == "FULL"
         assert printed("show", "a/b", url=url)["source"] == "registry"
         said = printed("set", ":.team:a/b", "--backward", "since:3", "--checker", "lint", url=url)
-        assert (said["space"], said["subject"], said["name"]) == ("team", "a/b", None)
+        assert (said["namespace"], said["subject"], said["name"]) == ("team", "a/b", None)
         assert said["policy"] == {
             "kind": "directional",
             "backward": "since:3",

@@ -72,37 +72,35 @@ def register_sql_functions(
         patience: As for `from_registry`.
     """
     require_spark()
+    from pyspark.sql.functions import udtf
+
     from stele.spark.decode.planning import plan_read, plan_write
 
     registry = as_picklable(registry)
-    made: dict[str, tuple[Callable[..., Any], Any]] = {}
+    how: dict[str, Any] = {"message": message, "wire": wire, "rules": rules, "engine": _arrow_engine(engine)}
+    functions: dict[str, tuple[Callable[..., Any], Any]] = {}
 
-    def reading(subject: Subjects) -> ReadPlan:
-        found = plan_read(
-            registry, subject, message=message, wire=wire, rules=rules, engine=_arrow_engine(engine), patience=patience
-        )
-        if found.wire.needs_headers:
-            raise Invalid(f"the wire {found.wire.name!r} has ids in headers, which a function of one column cannot see")
-        return found
+    def plan_column(subject: Subjects) -> ReadPlan:
+        plan = plan_read(registry, subject, patience=patience, **how)
+        if plan.wire.needs_headers:
+            raise Invalid(f"the wire {plan.wire.name!r} has ids in headers, which a function of one column cannot see")
+        return plan
 
     for name, subject in (readers or {}).items():
-        found = reading(subject)
-        made[name] = _decode_function(found), found.type
-        made[f"{name}_error"] = _error_function(found), _error_type(found)
+        plan = plan_column(subject)
+        functions[name] = _decode_function(plan), plan.type
+        functions[f"{name}_error"] = _error_function(plan), _error_type(plan)
     for name, subject in (writers or {}).items():
         writer = pin_schemas(registry, subject, patience=patience).reader
-        writing = plan_write(writer, registry, wire=wire, message=message, rules=rules, engine=_arrow_engine(engine))
-        made[name] = _encode_function(writing), None
-    anything = reading(None)
-    made[GENERIC] = _decode_function(anything), anything.type
-    for name, (function, type_) in made.items():
+        functions[name] = _encode_function(plan_write(writer, registry, **how)), None
+    generic = plan_column(None)
+    functions[GENERIC] = _decode_function(generic), generic.type
+    for name, (function, type_) in functions.items():
         _register_scalar(spark, name, function, type_)
-    from pyspark.sql.functions import udtf
-
-    table: Any = udtf(_make_table_function(anything))
+    table: Any = udtf(_make_table_function(generic))
     spark.udtf.register(TABLE, table)
     add_source(spark)
-    return [*made, TABLE]
+    return [*functions, TABLE]
 
 
 def _arrow_engine(engine: str) -> str:

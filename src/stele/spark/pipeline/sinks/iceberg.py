@@ -9,17 +9,14 @@ from stele.errors import Conflict, Invalid, NotFound, NotInstalled, StoreError
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import ColumnChange, TableCapabilities, can_widen, is_applied
 from stele.spark.pipeline.sinks import iceberg_maintenance as upkeep
-from stele.spark.pipeline.sinks.file_writer import RESULT_DDL, FileTarget, PartitionWriter
 from stele.spark.pipeline.sinks.iceberg_types import iceberg_schema, spark_schema
 
-if TYPE_CHECKING:
-    from pyiceberg.table import Table
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
 OPEN_ATTEMPTS = 5
 """How often a catalog is opened when another process is making it."""
 
@@ -122,6 +119,8 @@ class IcebergSink:
 
     def _write_files(self, rows: DataFrame, table: Table, folder: str, prefix: str) -> list[str]:
         from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+        from stele.spark.pipeline.sinks.file_writer import RESULT_DDL, FileTarget, PartitionWriter
 
         target = FileTarget(schema_to_pyarrow(table.schema()), folder, prefix, dict(table.io.properties))
         # mapInArrow looks its columns up by name and stumbles over dots and quotes in them
