@@ -25,7 +25,7 @@ from stele.formats.conversion.model import (
 )
 from stele.formats.conversion.sample_shape import MemberShape, NumberShape, ObjectShape, StringShape, ValueShape
 from stele.formats.conversion.unique_names import UniqueNames
-from stele.spark.data_audit.infer.evidence import EXACT, Evidence
+from stele.spark.data_audit.infer_evidence import EXACT, Evidence
 from stele.spark.data_audit.report import pluralize
 
 _RULE_OF_THREE: Final = 3

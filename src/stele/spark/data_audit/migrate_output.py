@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from stele.errors import Invalid, InvalidRequest
-from stele.spark.data_audit.reencode.migrate import MigratedRecords
-from stele.spark.data_audit.reencode.result import Migration, Verification
+from stele.spark.data_audit.migrate import MigratedRecords, Migration, Verification
 from stele.spark.data_audit.stored_records import TABLE, TEXTS, load_data
 from stele.spark.failures import spark_failures
 from stele.spark.functions import from_registry

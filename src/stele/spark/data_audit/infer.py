@@ -1,35 +1,122 @@
-"""Infer: a schema for raw data, made of all of them in one Spark job, with how sure each part of it is.
+"""Infer: a schema for raw data, made of all of them in one Spark job, with the confidence of each part.
 
-Data without types (JSON documents, CSV) become what the formats' own inference makes of them; columns with types
-(Parquet, ORC, tables) keep these, and what the data prove is added: which fields are always there, which texts are few.
+Data without types (JSON documents, CSV) get the schema that the formats' own inference finds. Columns with types
+(Parquet, ORC, tables) keep them; the data add which fields are always there and which texts have few values. The result
+can be offered to a registry: it is checked first and registered if nothing is against it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from stele.client import ResolvedSchema
-from stele.errors import Invalid, InvalidRequest
+from stele.client import Metadata, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
+from stele.client.serdes.schemas import parse_schema
+from stele.errors import Incompatible, Invalid, InvalidRequest, NotFound
+from stele.formats.capabilities import ANNOTATIONS, HasOutline
 from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Loss
 from stele.formats.registry import get_format
 from stele.spark.data_audit.aggregation import aggregate_rows
 from stele.spark.data_audit.field_stats import MOST_VALUES
-from stele.spark.data_audit.infer.collect import ALL, CollectedEvidence, DocumentAggregator, RowAggregator
-from stele.spark.data_audit.infer.proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
-from stele.spark.data_audit.infer.registration import SchemaOffer, make_notes, offer_schema
+from stele.spark.data_audit.infer_evidence import ALL, CollectedEvidence, DocumentAggregator, RowAggregator
+from stele.spark.data_audit.infer_proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
 from stele.spark.failures import spark_failures
-from stele.spark.registry.clients import PATIENCE, RegistryLike
+from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.session import require_spark
 from stele.spark.types import from_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+PREFIX: Final = "stele.inferred"
+"""Of the properties of a schema's metadata: `stele.inferred.records`, `stele.inferred.field.place.city` …"""
+MOST_NOTES: Final = 200
+_LONGEST: Final = 300
+"""Characters of a property."""
+
+
+class SchemaOffer(msgspec.Struct, frozen=True):
+    """What became of it.
+
+    version, id  of the version that has the schema; 0 where it was refused
+    there        whether the newest version was that schema already, but for what it tells people
+    against      why the subject's policy refuses it
+    """
+
+    subject: str
+    version: int = 0
+    id: int = 0
+    there: bool = False
+    against: tuple[str, ...] = ()
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the subject has the schema."""
+        return self.version > 0
+
+
+def offer_schema(
+    registry: RegistryLike, subject: str, schema: ResolvedSchema, notes: Metadata, *, patience: float
+) -> SchemaOffer:
+    """Register a schema with its notes, unless the newest version says the same or the policy refuses it.
+
+    Raises `Invalid` for a snapshot, `MalformedSchema`, `ReadOnly`, `RegistryUnreachable`.
+    """
+    if isinstance(registry, SchemaSnapshot):
+        raise Invalid("a schema is registered in a registry, a snapshot of one takes nothing")
+    address = as_picklable(registry)
+    assert not isinstance(address, SchemaSnapshot)
+    client = cast("SchemaRegistryClient", get_client(address))
+    return retry_unavailable(lambda: _try_offer(client, subject, schema, notes), patience)
+
+
+def _try_offer(client: SchemaRegistryClient, subject: str, schema: ResolvedSchema, notes: Metadata) -> SchemaOffer:
+    with suppress(NotFound):
+        newest = client.resolve_version(subject)
+        if (
+            newest.schema_type == schema.schema_type
+            and _comparable_outline(newest) == _comparable_outline(schema) is not None
+        ):
+            return SchemaOffer(subject, newest.version, newest.id, there=True)
+    wanted = Schema(schema.text, schema.schema_type, metadata=notes)
+    asked = client.check_compatibility(subject, wanted)
+    if not asked.is_compatible:
+        return SchemaOffer(
+            subject, against=tuple(asked.messages or ()) or ("it is not compatible with earlier versions",)
+        )
+    try:
+        made = client.register(subject, wanted)
+    except Incompatible as refusal:  # somebody registered another version meanwhile
+        return SchemaOffer(subject, against=(str(refusal),))
+    number = made.version or client.lookup(subject, wanted).version
+    return SchemaOffer(subject, number, made.id)
+
+
+def _comparable_outline(schema: ResolvedSchema) -> list[Any] | None:
+    """What a schema declares but for what only speaks to people; None for formats that cannot tell."""
+    parsed = parse_schema(schema)
+    if not isinstance(parsed.format, HasOutline):
+        return None
+    return [
+        (node.path, node.kind, {key: value for key, value in node.attributes.items() if key not in ANNOTATIONS})
+        for node in parsed.format.outline(parsed.parsed)
+    ]
+
+
+def make_notes(fields: tuple[ProposedField, ...], records: int, confidence: float) -> Metadata:
+    """The notes as properties of a schema, of many fields the least sure ones."""
+    properties = {f"{PREFIX}.records": str(records), f"{PREFIX}.confidence": str(confidence)}
+    for field in sorted(fields, key=lambda it: it.confidence)[:MOST_NOTES]:
+        note = f"{field.confidence}: {field.note}"
+        properties[f"{PREFIX}.field.{field.path}"] = note if len(note) <= _LONGEST else f"{note[: _LONGEST - 1]}…"
+    return Metadata(properties=properties)
+
 
 MOST_SYMBOLS: Final = 1_000
 """Symbols an inferred enumeration may have."""
