@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,3 +81,22 @@ def test_compiled_kernels_find_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert jit.cache_folder() == tmp_path / "home" / "stele" / "numba"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert jit.cache_folder().is_dir()
+
+
+def test_compiled_kernels_are_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Code is neither kept in nor loaded from a folder that is a link, or that others may write to."""
+    monkeypatch.delenv("STELE_CACHE_DIR", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path))
+    shared = tmp_path / f"stele-cache-{os.getuid()}"
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    shared.symlink_to(tmp_path / "elsewhere")
+    assert not jit.cache_folder().is_relative_to(shared)
+    shared.unlink()
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert not jit.cache_folder().is_relative_to(shared)
+    shared.chmod(0o700)
+    assert jit.cache_folder() == shared / "numba"
+    assert (shared / "numba").stat().st_mode & 0o777 == 0o700
