@@ -15,9 +15,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError
 
 from stele.errors import MalformedSchema
-from stele.formats.protobuf.compiler import CompilerPool
+from stele.formats.protobuf.compiler import CompilerPool, error_from_messages
 from stele.formats.protobuf.compiler_worker import PROCESSOR_LIMIT
-from stele.formats.protobuf.diagnostics import error_from_messages
 from stele.formats.protobuf.model import ProtobufSchema
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]{8,}")

@@ -24,7 +24,7 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.descriptor_pb2 import DescriptorProto
 
 from stele.core.findings import Finding
-from stele.formats.protobuf.type_names import enum_of, is_map, is_map_entry, map_parts, message_of, type_text
+from stele.formats.protobuf.model import enum_of, is_map, is_map_entry, map_parts, message_of, type_text
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
