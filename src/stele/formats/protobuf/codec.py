@@ -100,7 +100,7 @@ class ProtobufCodec:
         try:
             message.ParseFromString(bytes(data))
         except ParserError as error:
-            raise DecodeError(f"no message {message.DESCRIPTOR.full_name}: {error}") from error
+            raise DecodeError(f"the bytes are not a message {message.DESCRIPTOR.full_name}: {error}") from error
         if not message.IsInitialized():
             raise DecodeError(f"required fields are missing: {', '.join(_missing_required_fields(message))}")
         return message
@@ -199,7 +199,7 @@ EXAMPLE_VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def fields_from_value(message: str, value: Any) -> dict[str, Any] | None:
-    """Return the fields of a message of that full name for a whole value; None when it is no such value.
+    """Return the fields of a message that stands for a date, time or decimal; None when the value is none of these.
 
     Nanoseconds count from midnight, or from 1970. Raises ValueError for what the message cannot hold.
     """
@@ -310,10 +310,10 @@ class MessageFiller:
         try:
             fields = fields_from_value(name, datum)
         except ValueError as error:
-            self._add_problem(path, f"{_describe_value(datum)} is no {name}: {error}")
+            self._add_problem(path, f"{_describe_value(datum)} is not a valid {name}: {error}")
             return
         if fields is None:
-            self._add_problem(path, f"{_describe_value(datum)} is no message {name}")
+            self._add_problem(path, f"{_describe_value(datum)} is not a message {name}")
         else:
             self._set_fields(message, fields, path, depth)
 
@@ -327,7 +327,7 @@ class MessageFiller:
             elif value is not None or _can_be_null(field):
                 oneof = field.containing_oneof
                 if oneof is not None and oneofs.setdefault(oneof.name, field.name) != field.name:
-                    self._add_problem(where, f"oneof {oneof.name} has {oneofs[oneof.name]} set already")
+                    self._add_problem(where, f"oneof {oneof.name} already has {oneofs[oneof.name]} set")
                 self._set_field(message, field, value, where, depth)
 
     def _set_field(self, message: Message, field: FieldDescriptor, value: Any, path: str, depth: int) -> None:
@@ -335,7 +335,7 @@ class MessageFiller:
             self._set_map(message, field, value, path, depth)
         elif field.is_repeated:
             if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray)):
-                self._add_problem(path, f"{_describe_value(value)} is no list")
+                self._add_problem(path, f"{_describe_value(value)} is not a list")
                 return
             target = _field_container(message, field)
             for index, item in enumerate(value):
@@ -352,7 +352,7 @@ class MessageFiller:
 
     def _set_map(self, message: Message, field: FieldDescriptor, value: Any, path: str, depth: int) -> None:
         if not isinstance(value, Mapping):
-            self._add_problem(path, f"{_describe_value(value)} is no map")
+            self._add_problem(path, f"{_describe_value(value)} is not a map")
             return
         key_field, value_field = map_parts(field)
         target = _field_container(message, field)
@@ -391,12 +391,12 @@ class MessageFiller:
         else:
             made = _to_float(value, single=field.type == F.TYPE_FLOAT)
         if made is None:
-            self._add_problem(path, f"{_describe_value(value)} is no {_wanted_type(field)}")
+            self._add_problem(path, f"{_describe_value(value)} is not a valid {_wanted_type(field)}")
         return made
 
     def _copy_message(self, message: Message, datum: Message, path: str) -> None:
         if datum.DESCRIPTOR.full_name != message.DESCRIPTOR.full_name:
-            self._add_problem(path, f"a message {datum.DESCRIPTOR.full_name} is no {message.DESCRIPTOR.full_name}")
+            self._add_problem(path, f"a message {datum.DESCRIPTOR.full_name} is not a {message.DESCRIPTOR.full_name}")
         else:
             message.MergeFromString(datum.SerializePartialToString())
 
@@ -413,7 +413,7 @@ class MessageFiller:
             else:
                 json_format.ParseDict(datum, message, max_recursion_depth=MAX_DEPTH)
         except (json_format.ParseError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            self._add_problem(path, f"{_describe_value(datum)} is no {name}: {error}")
+            self._add_problem(path, f"{_describe_value(datum)} is not a valid {name}: {error}")
 
     def _add_problem(self, path: str, why: str) -> None:
         self.problems.append(f"{path or 'datum'}: {why}")
