@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from google.protobuf.descriptor import FieldDescriptor as F
 
-from stele.formats.protobuf.type_names import DURATION, TIMESTAMP, WRAPPERS, enum_of, is_map, map_parts, message_of
+from stele.formats.protobuf.model import DURATION, TIMESTAMP, WRAPPERS, enum_of, is_map, map_parts, message_of
 from stele.spark.decode.formats.plans import ColumnPlan, ListPlan, MapPlan, ScalarPlan, Struct
 from stele.spark.decode.formats.scan.kernel import BYTES, FIXED32, FIXED64, MESSAGE, TEXT, VARINT, ZIGZAG
 
