@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from stele.spark.engines.vm import jit
 
 WITHOUT = """
 import sys
+import tempfile
 class Block:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {missing!r}:
@@ -88,7 +90,7 @@ def test_compiled_kernels_are_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.delenv("STELE_CACHE_DIR", raising=False)
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     shared = tmp_path / f"stele-cache-{os.getuid()}"
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     shared.symlink_to(tmp_path / "elsewhere")
