@@ -21,9 +21,8 @@ from google.protobuf.message import DecodeError as ParserError
 from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import DecodeError, Invalid, InvalidRequest, NotInstalled
 from stele.formats.protobuf import indexes_of, message_by_indexes
-from stele.formats.protobuf.codec import ProtobufCodec
-from stele.formats.protobuf.python_values import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
-from stele.formats.protobuf.type_names import (
+from stele.formats.protobuf.codec import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY, ProtobufCodec
+from stele.formats.protobuf.model import (
     DURATION,
     FIELD_MASK,
     JSON_VALUES,

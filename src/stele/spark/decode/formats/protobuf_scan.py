@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from google.protobuf.descriptor import FieldDescriptor as F
 
-from stele.formats.protobuf.type_names import DURATION, TIMESTAMP, WRAPPERS, enum_of, is_map, map_parts, message_of
+from stele.formats.protobuf.model import DURATION, TIMESTAMP, WRAPPERS, enum_of, is_map, map_parts, message_of
 from stele.spark.decode.formats.plans import ColumnPlan, ListPlan, MapPlan, ScalarPlan, Struct
 from stele.spark.decode.formats.protobuf_scan_kernel import (
     BYTES,

@@ -41,11 +41,11 @@ from stele.formats.conversion.model import (
     UnionOption,
 )
 from stele.formats.conversion.unique_names import UniqueNames
-from stele.formats.jsonschema.convert import flat_schema
-from stele.formats.jsonschema.convert.flat_schema import IGNORED, SchemaMerger, constant_symbols, json_types_of
-from stele.formats.jsonschema.convert.scalars import STRING_CONSTRAINTS, number_type, string_type, to_builtin
+from stele.formats.jsonschema import flat_schema
+from stele.formats.jsonschema.flat_schema import IGNORED, SchemaMerger, constant_symbols, json_types_of
 from stele.formats.jsonschema.json_text import Json
 from stele.formats.jsonschema.parse import ParsedJsonSchema
+from stele.formats.jsonschema.scalar_types import STRING_CONSTRAINTS, number_type, string_type, to_builtin
 
 _NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*", re.ASCII)
 _WORD: Final = re.compile(r"[^\W_]+")

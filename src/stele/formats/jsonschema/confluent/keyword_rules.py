@@ -1,14 +1,210 @@
-"""Rules for objects and arrays: their members, what is required or unique, sizes and content models."""
+"""Rules for one kind of value: annotations and scalars, then objects and arrays with what they say of unnamed members.
+
+An object or tuple is open, closed, or partially open. `additionalProperties`, `patternProperties` and
+`unevaluatedProperties` decide it for objects, `additionalItems` (since 2020-12 `items`) and `unevaluatedItems` for
+tuples. The keywords are taken as they are written: `{}` is a schema for members where `true` is none, and a reference
+to `false` closes nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
 
-from stele.formats.jsonschema.confluent.content import ContentModel, Rest, compare_rest, compare_unevaluated, parse_rest
-from stele.formats.jsonschema.confluent.engine import InnerPair, LocalChange, SchemaDiff
-from stele.formats.jsonschema.confluent.scalars import compare_bound, compare_limits, has_default
-from stele.formats.jsonschema.confluent.shapes import SchemaShape
-from stele.formats.jsonschema.json_text import Json
+import jsonschema_rs
+
+from stele.formats.jsonschema.confluent.schema_diff import InnerPair, LocalChange, SchemaDiff
+from stele.formats.jsonschema.confluent.shapes import SchemaShape, ShapeModel
+from stele.formats.jsonschema.json_text import Json, is_equal, to_hashable
+from stele.formats.jsonschema.parse import PATTERN_LIMITS
+
+
+def compare_annotations(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare names, texts and defaults, which no policy refuses."""
+    before, after = (shape.source if shape.whole else _NO_ANNOTATIONS for shape in (old, new))
+    if before.get(old.model.id_keyword) != after.get(new.model.id_keyword):
+        yield LocalChange("ID_CHANGED")
+    if before.get("title") != after.get("title"):
+        yield LocalChange("TITLE_CHANGED")
+    if before.get("description") != after.get("description"):
+        yield LocalChange("DESCRIPTION_CHANGED")
+    defaults = has_default(before, old.model), has_default(after, new.model)
+    if defaults[0] != defaults[1] or (all(defaults) and not is_equal(before["default"], after["default"])):
+        yield LocalChange("DEFAULT_CHANGED")
+
+
+_NO_ANNOTATIONS: dict[str, Json] = {}
+
+
+def has_default(schema: dict[str, Json], model: ShapeModel) -> bool:
+    """Return whether a schema has a default; since 2019-09 a default of null counts as none."""
+    return "default" in schema and (schema["default"] is not None or not model.later)
+
+
+def compare_strings(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare the length and pattern of strings; `format` is ignored."""
+    yield from compare_bound(old, new, "maxLength", "MAX_LENGTH")
+    yield from compare_bound(old, new, "minLength", "MIN_LENGTH")
+    before, after = old.source.get("pattern"), new.source.get("pattern")
+    if before != after:
+        change = "ADDED" if before is None else "REMOVED" if after is None else "CHANGED"
+        yield LocalChange(f"PATTERN_{change}", ("pattern",))
+
+
+def compare_numbers(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare the bounds, the divisor and the type (integer or number) of numbers."""
+    yield from compare_bound(old, new, "maximum", "MAXIMUM")
+    yield from compare_bound(old, new, "minimum", "MINIMUM")
+    yield from compare_bound(old, new, "exclusiveMaximum", "EXCLUSIVE_MAXIMUM")
+    yield from compare_bound(old, new, "exclusiveMinimum", "EXCLUSIVE_MINIMUM")
+    yield from _compare_multiples(old, new)
+    if old.integer != new.integer:
+        yield LocalChange("TYPE_EXTENDED" if old.integer else "TYPE_NARROWED")
+
+
+def compare_enums(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare the values of `enum`, as sets."""
+    before = {to_hashable(value) for value in old.source["enum"]}
+    after = {to_hashable(value) for value in new.source["enum"]}
+    if before == after:
+        return
+    change = "EXTENDED" if before <= after else "NARROWED" if before >= after else "CHANGED"
+    yield LocalChange(f"ENUM_ARRAY_{change}", ("enum",))
+
+
+def compare_constants(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    """Compare two constants: `const` is an enum of one value."""
+    if not is_equal(old.source["const"], new.source["const"]):
+        yield LocalChange("ENUM_ARRAY_CHANGED", ("const",))
+
+
+def compare_bound(old: SchemaShape, new: SchemaShape, keyword: str, stem: str) -> Iterator[LocalChange]:
+    """Compare a limit that may be absent; the booleans of draft-04 are no limits."""
+    yield from compare_limits(old.source.get(keyword), new.source.get(keyword), keyword, stem)
+
+
+def compare_limits(old: Json, new: Json, keyword: str, stem: str) -> Iterator[LocalChange]:
+    """Compare two values of a keyword that sets a limit; a value that is no number counts as absent."""
+    before, after = _as_number(old), _as_number(new)
+    if before is None and after is None:
+        return
+    if before is None or after is None:
+        yield LocalChange(f"{stem}_ADDED" if before is None else f"{stem}_REMOVED", (keyword,))
+    elif before != after:
+        yield LocalChange(f"{stem}_INCREASED" if before < after else f"{stem}_DECREASED", (keyword,))
+
+
+def _compare_multiples(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
+    before, after = _as_number(old.source.get("multipleOf")), _as_number(new.source.get("multipleOf"))
+    if before == after:
+        return
+    if before is None or after is None:
+        change = "ADDED" if before is None else "REMOVED"
+    else:
+        ratio = Fraction(after) / Fraction(before) if before else Fraction(1, 3)
+        change = "EXPANDED" if ratio.denominator == 1 else "REDUCED" if ratio.numerator == 1 else "CHANGED"
+    yield LocalChange(f"MULTIPLE_OF_{change}", ("multipleOf",))
+
+
+def _as_number(value: Json) -> int | Decimal | None:
+    return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+
+
+class Rest(NamedTuple):
+    """The keyword about members that no other keyword names.
+
+    permitted  False when there may be none
+    schema     what they have to meet; None when anything goes or nothing does
+    """
+
+    permitted: bool
+    schema: Json
+
+
+def parse_rest(value: Json) -> Rest:
+    """Return the value of such a keyword as a `Rest`; None stands for an absent keyword."""
+    return Rest(permitted=value is not False, schema=value if isinstance(value, dict) else None)
+
+
+class ContentModel(NamedTuple):
+    """The content model of one object or tuple.
+
+    patterns     (pattern, schema) of `patternProperties`
+    rest         `additionalProperties` and its kin
+    unevaluated  the value of `unevaluatedProperties` and its kin, None where there is none
+    """
+
+    shape: SchemaShape
+    patterns: tuple[tuple[str, Json], ...]
+    rest: Rest
+    unevaluated: Json
+
+    @property
+    def is_open(self) -> bool:
+        """True when a member nobody named may be anything."""
+        if self.patterns or not self.rest.permitted or self.rest.schema is not None:
+            return False
+        return self.unevaluated is None or self.shape.model.allows_anything(self.unevaluated)
+
+    def covering_schema(self, name: str) -> SchemaShape | None:
+        """Return the schema that an unnamed member has to meet; None when no schema is there for it."""
+        for pattern, schema in self.patterns:
+            if pattern_matches(pattern, name):
+                return self.shape.model.get_shape(schema)
+        if self.rest.schema is not None:
+            return self.shape.model.get_shape(self.rest.schema)
+        if not self.rest.permitted or self.unevaluated is None or self.unevaluated is False:
+            return None
+        return (
+            None if self.shape.model.allows_anything(self.unevaluated) else self.shape.model.get_shape(self.unevaluated)
+        )
+
+
+def compare_rest(old: ContentModel, new: ContentModel, keyword: str, stem: str) -> Iterator[LocalChange | InnerPair]:
+    """Compare `additionalProperties` or its counterpart for items."""
+    before, after = old.rest, new.rest
+    if before.permitted != after.permitted:
+        yield LocalChange(f"{stem}_ADDED" if after.permitted else f"{stem}_REMOVED", (keyword,))
+    elif before.schema is None and after.schema is not None:
+        yield LocalChange(f"{stem}_NARROWED", (keyword,))
+    elif before.schema is not None and after.schema is None:
+        yield LocalChange(f"{stem}_EXTENDED", (keyword,))
+    elif before.schema is not None:
+        yield InnerPair(old.shape.model.get_shape(before.schema), new.shape.model.get_shape(after.schema), (keyword,))
+
+
+def compare_unevaluated(
+    old: ContentModel, new: ContentModel, keyword: str, stem: str
+) -> Iterator[LocalChange | InnerPair]:
+    """Compare `unevaluatedProperties` or its counterpart; writing `true` where nothing was counts as narrowing."""
+    before, after = old.unevaluated, new.unevaluated
+    if before is None and after is None:
+        return
+    if (before is False) != (after is False):
+        yield LocalChange(f"{stem}_ADDED" if before is False else f"{stem}_REMOVED", (keyword,))
+        return
+    loose = (
+        before is not None and old.shape.model.allows_anything(before),
+        after is not None and new.shape.model.allows_anything(after),
+    )
+    if before is None or (after is not None and loose == (True, False)):
+        yield LocalChange(f"{stem}_NARROWED", (keyword,))
+    elif after is None or loose == (False, True):
+        yield LocalChange(f"{stem}_EXTENDED", (keyword,))
+    else:
+        yield InnerPair(old.shape.model.get_shape(before), new.shape.model.get_shape(after), (keyword,))
+
+
+@lru_cache(maxsize=4096)
+def pattern_matches(pattern: str, name: str) -> bool:
+    """Return whether an ECMA-262 pattern is found in a name; False for patterns that are wrong, too big or too slow."""
+    try:
+        return jsonschema_rs.is_valid({"type": "string", "pattern": pattern}, name, pattern_options=PATTERN_LIMITS)
+    except (ValueError, jsonschema_rs.ReferencingError):
+        return False
 
 
 def compare_objects(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
