@@ -355,11 +355,11 @@ def build_record_errors_page() -> str:
         rows.append((f"`{code.name}`", str(int(code)), message.format(label="*schema id*", id="*7*", detail="*…*")))
     return (
         "# Record errors\n\nWhat is wrong with a record, wherever Stele reads data on Spark. The code's name is in "
-        "the field `code` of the error struct (`schema_id`, `offset`, `code`, `reason`) that `from_registry` makes, in "
-        "the column `code` of dead-letter tables and, in lower case, in the label `kind` of the metric "
-        "`stele_pipeline_dead_letters_total`. Names and numbers keep their meaning for ever; sentences (`reason`) may "
-        "change, so decide by codes. `offset` (in dead letters: `byte`) counts from the first byte after the frame and "
-        "is null where nobody knows.\n\n" + format_table(*rows)
+        "the field `code` of the error struct (`schema_id`, `offset`, `code`, `reason`) that `from_registry` and "
+        "`migrate` (`stele reencode`) make, in the column `code` of dead-letter tables and, in lower case, in the "
+        "label `kind` of the metric `stele_pipeline_dead_letters_total`. Names and numbers keep their meaning for "
+        "ever; sentences (`reason`) may change, so decide by codes. `offset` (in dead letters: `byte`) counts from "
+        "the first byte after the frame and is null where nobody knows.\n\n" + format_table(*rows)
     )
 
 

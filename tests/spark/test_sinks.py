@@ -15,7 +15,9 @@ from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 from tests.spark.sink_suite import SinkSuite, Step
@@ -25,7 +27,7 @@ from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import plan_changes
 from stele.spark.pipeline.sinks import Sink, iceberg, iceberg_maintenance, open_sink, parquet
 from stele.spark.pipeline.sinks.file_writer import FileTarget, FileWriter
-from stele.spark.pipeline.sinks.sql_table import HadoopFolder
+from stele.spark.pipeline.sinks.sql_table import HadoopFolder, error_condition, get_jvm
 
 
 class TestIceberg(SinkSuite):
@@ -153,6 +155,17 @@ def test_a_session_without_the_runtime_says_what_to_add(spark: SparkSession) -> 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+def test_errors_have_conditions(spark: SparkSession) -> None:
+    """Spark's own errors, and those that PySpark does not know but Spark's JVM does, are told apart by condition."""
+    jvm = get_jvm(spark)
+    unknown = Py4JJavaError("", jvm.org.apache.spark.SparkException.internalError("words"))
+    assert error_condition(spark, unknown) == "INTERNAL_ERROR"
+    assert error_condition(spark, Py4JJavaError("", jvm.java.lang.IllegalStateException("DELTA_CONCURRENT_"))) == ""
+    with pytest.raises(AnalysisException) as refused:
+        spark.table("nowhere")
+    assert error_condition(spark, refused.value) == "TABLE_OR_VIEW_NOT_FOUND"
+
+
 def test_a_table_of_a_metastore_outlives_its_writer(tmp_path: Path) -> None:
     """A Hive metastore keeps columns, nested and wider ones too, and a batch whose writer was killed is there once.
 

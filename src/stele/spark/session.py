@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stele.errors import NotInstalled, SteleError
 from stele.spark.engines.jvm.jar import settings as engine_settings
@@ -14,6 +14,9 @@ from stele.spark.engines.jvm.jar import settings as engine_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+MISSING_KAFKA: Final = frozenset({"KAFKA_DATA_SOURCE_NOT_ENABLED", "DATA_SOURCE_NOT_FOUND"})
+"""Spark's error conditions for a session without the connector for Kafka."""
 
 LOGGING = Path(__file__).resolve().with_name("log4j2.properties")
 """What Spark logs in a session made here, unless SPARK_CONF_DIR names settings of one's own."""

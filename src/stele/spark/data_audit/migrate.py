@@ -8,20 +8,21 @@ two languages, values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import parse_schema
-from stele.errors import DecodeError, Invalid, SubjectNotFound
+from stele.errors import Invalid, SubjectNotFound
 from stele.formats import rulesets
 from stele.formats.conversion.convert import convert_schema
 from stele.formats.conversion.model import Loss
 from stele.spark.data_audit.aggregation import limit_kinds
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
 from stele.spark.data_audit.transcoders import HeaderMerger
+from stele.spark.decode.errors import error_structs, raise_first_error
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import ReadPlan, WritePlan
 from stele.spark.decode.rules import RulesLike
@@ -65,6 +66,8 @@ class Migration(msgspec.Struct, frozen=True):
     version, id  what was written with
     languages    from and to, the same word twice within one
     records      all but null ones, which stay null; dead are those that were not written
+    codes        dead letters by error code
+    reasons      dead letters by the sentence that says what is wrong
     losses       what the new schema does not say of the old data, and how fields go by name
     written      whether records were written, or only counted
     """
@@ -81,6 +84,7 @@ class Migration(msgspec.Struct, frozen=True):
     bytes: int
     new_bytes: int
     ids: tuple[ReencodedId, ...]
+    codes: dict[str, int]
     reasons: dict[str, int]
     losses: tuple[Loss, ...] = ()
     written: bool = False
@@ -141,7 +145,8 @@ def _make_report(found: Migration) -> AuditReport:
                 tuple((it.id, it.records, it.dead) for it in found.ids),
                 bars=Bars("records by old id", {it.id: it.records for it in found.ids}),
             ),
-            Section("Dead letters", ("reason", "records"), tuple(found.reasons.items())),
+            Section("Dead letters by code", ("code", "records"), tuple(found.codes.items())),
+            Section("Dead letters by reason", ("reason", "records"), tuple(found.reasons.items())),
             Section(
                 "What is lost",
                 ("field", "what", "why", "data"),
@@ -152,7 +157,7 @@ def _make_report(found: Migration) -> AuditReport:
 
 
 ERROR: Final = "error"
-"""The column of dead letters that says why: a struct (schema_id, reason)."""
+"""The column of dead letters with the error struct of `from_registry`: (schema_id, offset, code, reason)."""
 MOST_REASONS: Final = 200
 """Reasons told apart."""
 
@@ -320,7 +325,7 @@ def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_m
 def _map_records(
     df: DataFrame, column: str, headers: str | None, headers_into: str, plan: MigrationPlan
 ) -> MigratedRecords:
-    """Columns go by place: c0, c1 … as they were; record, headers, id, reason and the lengths as they become."""
+    """Columns go by place: c0, c1 … as they were; record, headers, id and error are the result."""
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
@@ -339,15 +344,22 @@ def _map_records(
     pairs = t.ArrayType(t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())]))
     added = [t.StructField("record", t.BinaryType())]
     added += [t.StructField("headers", pairs)] if headed else []
-    added += [t.StructField("id", t.StringType()), t.StructField("reason", t.StringType())]
+    error = t.StructType(
+        [
+            t.StructField("schema_id", t.StringType()),
+            t.StructField("offset", t.IntegerType()),
+            t.StructField("code", t.StringType()),
+            t.StructField("reason", t.StringType()),
+        ]
+    )
+    added += [t.StructField("id", t.StringType()), t.StructField("error", error)]
     mapped = every.mapInArrow(_MigrationTask(plan, raw, heads, headed=headed), t.StructType([*kept, *added]))
     news = {raw: "record"} | ({heads: "headers"} if heads is not None else {})
     columns = [f.col(news.get(n, f"c{n}")).alias(name) for n, name in enumerate(names)]
     if headed and heads is None:
         columns.append(f.col("headers").alias(headers_into))
-    good = mapped.where("reason IS NULL").select(*columns)
-    error = f.struct(f.col("id").alias("schema_id"), f.col("reason"))
-    dead = mapped.where("reason IS NOT NULL").select(*(f"c{n}" for n in range(len(names))), error)
+    good = mapped.where("error IS NULL").select(*columns)
+    dead = mapped.where("error IS NOT NULL").select(*(f"c{n}" for n in range(len(names))), "error")
     return MigratedRecords(
         good, dead.toDF(*names, _free_name(names)), mapped, plan, f"c{raw}", None if heads is None else f"c{heads}"
     )
@@ -378,25 +390,20 @@ class _MigrationTask:
 
         from stele.spark.data_audit.transcoders import make_transcoder
 
-        made = make_transcoder(self._plan.reading, self._plan.writing)
-        merging = HeaderMerger(self._plan.reading.wire)
+        transcoder = make_transcoder(self._plan.reading, self._plan.writing)
+        merger = HeaderMerger(self._plan.reading.wire)
         for batch in batches:
             old = None if self._heads is None else batch.column(self._heads)
-            found = made.transcode(batch.column(self._raw), old)
+            records, headers = transcoder.transcode(batch.column(self._raw), old)
             if self._plan.fail_fast:
-                _raise_first(found.reasons)
-            columns = [*batch.columns, found.records]
+                raise_first_error(records)
+            columns = [*batch.columns, records.values]
             if self._headed:
-                columns.append(merging.merge_headers(old, found.headers, batch.num_rows))
-            columns += [found.ids.cast(pa.string()), found.reasons]
-            names = [*batch.schema.names, "record", *(["headers"] if self._headed else []), "id", "reason"]
+                columns.append(merger.merge_headers(old, headers, batch.num_rows))
+            ids = records.schema_ids.cast(pa.string())
+            columns += [ids, error_structs(replace(records, schema_ids=ids))]
+            names = [*batch.schema.names, "record", *(["headers"] if self._headed else []), "id", "error"]
             yield pa.RecordBatch.from_arrays(columns, names)
-
-
-def _raise_first(reasons: Any) -> None:
-    first = reasons.drop_null()
-    if len(first):
-        raise DecodeError(first[0].as_py())
 
 
 # --- the answer -----------------------------------------------------------------------------------------------------
@@ -407,7 +414,7 @@ def _count_migration(found: MigratedRecords) -> Migration:
 
     plan = found.plan
     there = f.col(found.raw).isNotNull()
-    groups = found.every.groupBy("id", "reason").agg(
+    groups = found.every.groupBy("id", "error.code", "error.reason").agg(
         f.count_if(there).alias("records"),
         f.count_if(~there).alias("nulls"),
         f.sum(f.length(found.raw)).alias("old"),
@@ -416,12 +423,14 @@ def _count_migration(found: MigratedRecords) -> Migration:
     with spark_failures():
         rows = groups.collect()
     ids: dict[str, list[int]] = {}
+    codes: dict[str, int] = {}
     reasons: dict[str, int] = {}
     for row in rows:
         counts = ids.setdefault(row["id"] or "", [0, 0])
         counts[0] += row["records"]
-        if row["reason"] is not None:
+        if row["code"] is not None:
             counts[1] += row["records"]
+            codes[row["code"]] = codes.get(row["code"], 0) + row["records"]
             reasons[row["reason"]] = reasons.get(row["reason"], 0) + row["records"]
     return Migration(
         subject=plan.subject,
@@ -432,10 +441,11 @@ def _count_migration(found: MigratedRecords) -> Migration:
         languages=plan.languages,
         records=sum(row["records"] for row in rows),
         tombstones=sum(row["nulls"] for row in rows),
-        dead=sum(reasons.values()),
+        dead=sum(codes.values()),
         bytes=sum(row["old"] or 0 for row in rows),
         new_bytes=sum(row["new"] or 0 for row in rows),
         ids=tuple(ReencodedId(name, *counts) for name, counts in sorted(ids.items()) if counts[0]),
+        codes=dict(sorted(codes.items())),
         reasons=limit_kinds(reasons, MOST_REASONS),
         losses=plan.losses,
     )

@@ -107,7 +107,7 @@ def verify_records(
         ).collect()[0]
         same = None
         if values:
-            old = moved.every.where("reason IS NULL").select(f.col(moved.raw).alias(column), *_old_headers(moved))
+            old = moved.every.where("error IS NULL").select(f.col(moved.raw).alias(column), *_old_headers(moved))
             same = _read_old(old, column, moved).agg(_digest_column()).collect()[0]["digest"] == row["digest"]
     return Verification(row["n"], row["good"], before, same)
 

@@ -7,6 +7,7 @@ know another. Fields are matched by name, and losses are listed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -39,9 +40,11 @@ from stele.formats.conversion.model import (
 )
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
+from stele.spark.decode.formats.rows import as_record_error
 from stele.spark.decode.records import ReadPlan, RecordEncoder, WritePlan
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.error_codes import describe_errors
+from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.spark.registry.snapshot import SchemaLookup
 from stele.spark.wires import CloudEvents, HeaderGuid, Prefix, Wire
 from stele.spark.wires.base import HEADERS
@@ -286,16 +289,18 @@ class _RecordMapping:
 
 
 _HEAD: Final = 5
-NULL_DATUM: Final = "its datum is null, and the record would be a tombstone"
 
 
 class TranscodedBatch(NamedTuple):
-    """New records, null where the old one is null or bad; their headers where the wire has such; ids and reasons."""
+    """What became of a batch of old records.
 
-    records: Column
+    Attributes:
+        records: The new records, null where the old one is null or bad, with the id and the error of each old one.
+        headers: The new records' headers, None if the wire has none.
+    """
+
+    records: Decoded
     headers: Column | None
-    ids: Column
-    reasons: Column
 
 
 class Transcoder(Protocol):
@@ -317,30 +322,32 @@ class ColumnTranscoder:
     def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
         """See `Transcoder`."""
         decoded = self._decoder.decode(raw, headers)
-        lost = pc.and_(pc.and_(raw.is_valid(), decoded.values.is_null()), pc.invert(decoded.is_bad()))
-        reasons = pc.if_else(lost, pa.scalar(NULL_DATUM), describe_errors(decoded))
-        records, made, more = _encode_with_reasons(decoded.values, self._encoder.encode)
-        return TranscodedBatch(records, made, decoded.schema_ids, pc.coalesce(reasons, more))
+        is_null = pc.and_(pc.and_(raw.is_valid(), decoded.values.is_null()), pc.invert(decoded.is_bad()))
+        records, new_headers, refusals = _encode_values(decoded.values, self._encoder.encode)
+        encoded = replace(decoded, values=records).with_errors(ErrorCode.UNWRITABLE_VALUE, refusals)
+        null_rows = dict.fromkeys(pc.indices_nonzero(is_null).to_pylist())
+        return TranscodedBatch(encoded.with_errors(ErrorCode.NULL_VALUE, null_rows), new_headers)
 
 
-def _encode_with_reasons(
+def _encode_values(
     values: Column, encode: Callable[[Column], list[Column]]
-) -> tuple[Column, Column | None, Column]:
-    """Records, headers and reasons; a batch with bad values is halved until these are alone."""
+) -> tuple[Column, Column | None, dict[int, str]]:
+    """Return records, headers and, by row, why a value cannot be written.
+
+    A batch with such values is halved until each of them is alone.
+    """
     try:
-        made = encode(values)
-        return made[0], made[1] if len(made) > 1 else None, pa.nulls(len(values), pa.string())
+        encoded = encode(values)
+        return encoded[0], encoded[1] if len(encoded) > 1 else None, {}
     except (DataError, Invalid, pa.ArrowException) as error:
         if len(values) == 1:
             empty = encode(pa.nulls(1, values.type))
-            return empty[0], empty[1] if len(empty) > 1 else None, pa.array([str(error)], pa.string())
+            return empty[0], empty[1] if len(empty) > 1 else None, {0: str(error)}
     middle = len(values) // 2
-    one, other = (
-        _encode_with_reasons(values.slice(0, middle), encode),
-        _encode_with_reasons(values.slice(middle), encode),
-    )
-    headers = None if one[1] is None or other[1] is None else pa.concat_arrays([one[1], other[1]])
-    return pa.concat_arrays([one[0], other[0]]), headers, pa.concat_arrays([one[2], other[2]])
+    first, second = _encode_values(values.slice(0, middle), encode), _encode_values(values.slice(middle), encode)
+    headers = None if first[1] is None or second[1] is None else pa.concat_arrays([first[1], second[1]])
+    refusals = first[2] | {middle + row: why for row, why in second[2].items()}
+    return pa.concat_arrays([first[0], second[0]]), headers, refusals
 
 
 class ValueTranscoder:
@@ -368,30 +375,42 @@ class ValueTranscoder:
         """See `Transcoder`."""
         frames = self._normalizer.normalize(raw, headers)
         payloads: list[bytes | None] = []
-        reasons: list[str | None] = describe_errors(frames).to_pylist()
+        errors = ErrorColumns(len(raw))
         for row, frame in enumerate(frames.frames.to_pylist()):
-            made, why = (None, None) if frame is None else self._transcode_record(frame, padded=frames.padded)
-            payloads.append(made)
-            reasons[row] = reasons[row] or why
-        records, made_headers = self._framer(pa.array(payloads, pa.binary()), self._indexes)
-        return TranscodedBatch(records, made_headers, frames.schema_ids, pa.array(reasons, pa.string()))
+            payloads.append(None)
+            if frame is None:
+                continue
+            try:
+                payloads[row] = self._transcode_record(frame, padded=frames.padded)
+            except RecordError as error:
+                errors.add_error(row, error)
+        records, new_headers = self._framer(pa.array(payloads, pa.binary()), self._indexes)
+        transcoded = Decoded(records, frames.schema_ids, *errors.columns())
+        return TranscodedBatch(self._normalizer.restore_ids(transcoded, frames), new_headers)
 
-    def _transcode_record(self, frame: bytes, *, padded: bool) -> tuple[bytes | None, str | None]:
+    def _transcode_record(self, frame: bytes, *, padded: bool) -> bytes:
+        """Return the payload of the new record. Raises `RecordError`."""
         number = int.from_bytes(frame[1:_HEAD], "big", signed=True)
         try:
             value = neutral.to_json_value(self._source, self._decode_datum(number, frame[_HEAD:], padded=padded))
-            if value is None:
-                return None, NULL_DATUM
+        except DataError as error:
+            raise as_record_error(error) from error
+        except (Invalid, ValueError, ArithmeticError) as error:
+            raise RecordError(ErrorCode.INVALID_DATA, str(error)) from error
+        if value is None:
+            raise RecordError(ErrorCode.NULL_VALUE)
+        try:
             adapted = self._adapt(value)
-            return self._encode(adapted if self._is_json else neutral.from_json_value(self._target, adapted)), None
+            payload: bytes = self._encode(adapted if self._is_json else neutral.from_json_value(self._target, adapted))
         except (DataError, Invalid, ValueError, ArithmeticError) as error:
-            return None, str(error)
+            raise RecordError(ErrorCode.UNWRITABLE_VALUE, str(error)) from error
+        return payload
 
     def _decode_datum(self, number: int, data: bytes, *, padded: bool) -> Any:
         """The datum of a payload, towards the reader's schema. Raises `DataError`, `Invalid`."""
         schema = self._normalizer.find_schema(number)
         if schema is None:
-            raise DataError("unknown schema")
+            raise RecordError(ErrorCode.UNKNOWN_SCHEMA_ID)
         name = self._message
         if self._reader.format.name == "protobuf":
             indexes, start = decode_indexes(data)

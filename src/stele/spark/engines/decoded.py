@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -50,8 +50,13 @@ class Decoded:
             taken["offsets"] = pc.fill_null(taken["offsets"], pa.scalar(-1, pa.int32()))
         return replace(self, **taken)
 
-    def with_errors(self, code: ErrorCode, details: dict[int, str]) -> Decoded:
-        """Return the batch with these rows bad, which were null until now; offsets are not known."""
+    def with_errors(self, code: ErrorCode, details: Mapping[int, str | None]) -> Decoded:
+        """Return the batch with more bad records, at unknown offsets.
+
+        Args:
+            code: What is wrong with them.
+            details: The detail of each by row number; None where the sentence of the code needs none.
+        """
         if not details:
             return self
         codes, offsets = np.array(self.codes), np.array(self.offsets)

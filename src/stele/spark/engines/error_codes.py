@@ -58,6 +58,8 @@ class ErrorCode(IntEnum):
 
     # what is done with a record
     RULE_FAILED = 50
+    UNWRITABLE_VALUE = 51
+    NULL_VALUE = 52
     UNROUTED = 60
 
 
@@ -112,6 +114,8 @@ MESSAGES: Final = {
     ErrorCode.WRONG_MESSAGE: "the record is a {detail}",
     ErrorCode.WRONG_SUBJECT: "{label} {id} belongs to none of {detail}",
     ErrorCode.RULE_FAILED: "{detail}",
+    ErrorCode.UNWRITABLE_VALUE: "{detail}",
+    ErrorCode.NULL_VALUE: "its value is null, so the new record would be a tombstone",
     ErrorCode.UNROUTED: "no route takes records of the topic {detail}",
 }
 """The sentence of each code. `{label}` is what the wire calls an id, `{id}` the record's id, `{detail}` its detail.

@@ -12,6 +12,7 @@ from stele.errors import Invalid, NotInstalled
 from stele.spark.engines.arrow import ArrowType
 from stele.spark.functions import to_spark_types
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig
+from stele.spark.session import MISSING_KAFKA
 from stele.spark.wires.base import HEADERS
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _read_kafka(spark: SparkSession, source: SourceConfig) -> DataFrame:
     try:
         return _select_raw_columns(spark.readStream.format("kafka").options(**(options | source.options)).load())
     except AnalysisException as error:
-        if error.getCondition() not in {"KAFKA_DATA_SOURCE_NOT_ENABLED", "DATA_SOURCE_NOT_FOUND"}:
+        if error.getCondition() not in MISSING_KAFKA:
             raise
         package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
         raise NotInstalled(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from stele.errors import Invalid, NotFound
+from stele.spark.session import MISSING_KAFKA
 from stele.spark.stream_sql.tokens import quote_name
 
 if TYPE_CHECKING:
@@ -100,12 +101,12 @@ class KafkaConnector:
 def _explain_missing_kafka() -> Iterator[None]:
     """Say what is missing when Spark has no connector for Kafka."""
     from pyspark import __version__
-    from pyspark.errors import PySparkException
+    from pyspark.errors import AnalysisException
 
     try:
         yield
-    except PySparkException as error:
-        if "data source: kafka" not in str(error):
+    except AnalysisException as error:
+        if error.getCondition() not in MISSING_KAFKA:
             raise
         line = ".".join(__version__.split(".")[:3])
         raise Invalid(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,19 +10,15 @@ from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import SteleError
-from stele.spark.failures import JobFailed, find_cause, spark_failures
+from stele.spark.failures import JobFailed, spark_failures
 from stele.spark.stream_sql.execute import rewrite_for_spark
+from stele.spark.stream_sql.query_rewrite import RewrittenQuery
 from stele.spark.stream_sql.tokens import StatementText
 
 if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-_POS: Final = re.compile(r"\bline (\d+),? pos (\d+)")
-_POSITION: Final = re.compile(r"== SQL \(line (\d+), position (\d+)\) ==")
-_NOISE: Final = re.compile(
-    r"\[[A-Z][A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+|[;,]?\s*\(?\bline \d+,? pos \d+\)?;?|^[\w.]*(?:Error|Exception): "
-)
 
 
 class StatementFailed(SteleError):
@@ -37,11 +32,11 @@ def translate_failures(spark: SparkSession, piece: StatementText) -> Iterator[No
         with spark_failures():
             yield
     except JobFailed as failed:
-        raise StatementFailed(_describe_failure(spark, piece, str(failed.__cause__ or failed))) from failed.__cause__
+        raise StatementFailed(_describe_failure(spark, piece, failed)) from failed.__cause__
 
 
 def silence_spark(spark: SparkSession) -> None:
-    """Keep Spark from writing errors to the terminal, too, which somebody is told anyway."""
+    """Silence Spark's own copy of errors that the caller already receives as exceptions."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -49,13 +44,41 @@ def silence_spark(spark: SparkSession) -> None:
     spark.sparkContext.setLogLevel("OFF")
 
 
-def _describe_failure(spark: SparkSession, piece: StatementText, text: str) -> str:
-    said = " ".join(_NOISE.sub("", find_cause(text)).split()).strip(" ;") or "Spark stopped without a message"
-    for pattern, first in ((_POS, 0), (_POSITION, 1)):
-        if found := pattern.search(text):
-            line, column = rewrite_for_spark(spark, piece).place_of(int(found[1]), int(found[2]) - first)
-            return f"line {line}, column {column}: {said}"
-    return said
+def _describe_failure(spark: SparkSession, piece: StatementText, failed: JobFailed) -> str:
+    """Return one sentence, after the line and column of the statement where Spark knows them."""
+    from pyspark.errors import PySparkException
+
+    error = failed.__cause__
+    if not isinstance(error, PySparkException):
+        return str(failed)
+    query = rewrite_for_spark(spark, piece)
+    offset = _context_offset(error)
+    place = _parse_position(error, query) if offset is None else query.place(offset)
+    if place is None:
+        return str(failed)
+    # Spark puts its condition before its sentence and the SQL state behind it
+    sentence = (error.getMessage() or str(failed)).strip().splitlines()[0]
+    sentence = sentence.removeprefix(f"[{error.getCondition()}] ").removesuffix(f"SQLSTATE: {error.getSqlState()}")
+    return f"line {place[0]}, column {place[1]}: {' '.join(sentence.split())}"
+
+
+def _context_offset(error: PySparkException) -> int | None:
+    """Return where in the text that Spark was given the failed expression begins, if Spark says so."""
+    from pyspark.errors.exceptions.base import QueryContextType
+
+    contexts = (context for context in error.getQueryContext() if context.contextType() is QueryContextType.SQL)
+    # a context with an object is part of that object's definition, such as a view
+    return next((context.startIndex() for context in contexts if not context.objectType()), None)
+
+
+def _parse_position(error: PySparkException, query: RewrittenQuery) -> tuple[int, int] | None:
+    """Return the place of a syntax error, for which Spark has no context: only its exception in the JVM knows it."""
+    from pyspark.errors import ParseException
+
+    origin = getattr(error, "_origin", None)
+    if not isinstance(error, ParseException) or origin is None or origin.line().isEmpty():
+        return None
+    return query.place_of(origin.line().get(), origin.startPosition().get())
 
 
 _MODES: Final = ("append", "update", "complete")

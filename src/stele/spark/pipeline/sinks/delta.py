@@ -11,6 +11,7 @@ from stele.spark.pipeline.schema_evolution import can_widen as iceberg_widens
 from stele.spark.pipeline.sinks.sql_table import (
     SqlTable,
     add_missing_columns,
+    error_condition,
     first_line,
     format_properties,
     get_java_session,
@@ -39,8 +40,8 @@ ADVICE: Final = (
     f'"spark.sql.catalog.spark_catalog" = "{CATALOG}"'
 )
 
-_PASSING: Final = ("[DELTA_METADATA_CHANGED", "[DELTA_PROTOCOL_CHANGED", "[DELTA_CONCURRENT_")
-"""What Delta says when it refuses an append because another writer came first; PySpark does not know such errors."""
+_CONFLICTS: Final = ("DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_CONCURRENT_")
+"""How Delta's error conditions begin when it refuses an append because another writer came first."""
 MAX_ATTEMPTS: Final = 5
 """How often an append is tried then."""
 
@@ -94,7 +95,7 @@ class DeltaSink(SqlTable):
                     writer.saveAsTable(self._sql_name)
                 return
             except spark_errors() as error:
-                if not any(word in str(error) for word in _PASSING):
+                if not error_condition(self._spark, error).startswith(_CONFLICTS):
                     raise
                 if not left:
                     raise Conflict(

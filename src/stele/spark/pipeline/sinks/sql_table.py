@@ -200,6 +200,20 @@ def spark_errors() -> tuple[type[Exception], ...]:
     return PySparkException, Py4JJavaError
 
 
+def error_condition(spark: SparkSession, error: Exception) -> str:
+    """Return the error condition of Spark or of a table format, such as `DELTA_METADATA_CHANGED`; "" if it has none."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, PySparkException):
+        return error.getCondition() or ""
+    if not isinstance(error, Py4JJavaError):
+        return ""
+    java = error.java_exception
+    types = get_jvm(spark).py4j.reflection.TypeUtil
+    return str(java.getCondition() or "") if types.isInstanceOf("org.apache.spark.SparkThrowable", java) else ""
+
+
 def first_line(error: Exception) -> str:
     """What Spark says, without its plans and stacks."""
     java = getattr(error, "java_exception", None)

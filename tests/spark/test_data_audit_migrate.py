@@ -75,9 +75,9 @@ def test_to_the_newest_version_and_another_wire(spark: SparkSession, url: str) -
     assert values[25].asDict(True)["note"] == datum(3, 5)["note"]
     assert (values[3].id, values[3].note, values[3].places) == (3, None, {})
     dead = {row.offset: row for row in moved.dead.collect()}
-    assert {at: (row.error.schema_id, bytes(row.value)) for at, row in dead.items()} == {
-        30: ("1", bytes(stored()[30][1] or b"")),
-        31: ("99", b"\0\0\0\0\x63zz"),
+    assert {at: (row.error.schema_id, row.error.code, bytes(row.value)) for at, row in dead.items()} == {
+        30: ("1", "BAD_LENGTH", bytes(stored()[30][1] or b"")),
+        31: ("99", "UNKNOWN_SCHEMA_ID", b"\0\0\0\0\x63zz"),
     }
     found = moved.count_records()
     assert (found.records, found.dead, found.tombstones, found.version, found.id) == (32, 2, 1, 2, 2)
@@ -113,6 +113,7 @@ def test_to_another_language(spark: SparkSession, url: str) -> None:
     assert found.languages == ("AVRO", "JSON")
     assert {(loss.path, loss.what) for loss in found.losses} >= {("place", "FIELD"), ("note", "FIELD")}
     assert (found.records, found.dead) == (32, 2)
+    assert found.codes == {"INVALID_DATA": 1, "UNKNOWN_SCHEMA_ID": 1}
     with pytest.raises(CannotConvert, match="place: the target demands it"):
         migrate(moved.good, subject="orders-json", registry=url, to_subject=SUBJECT)
 
@@ -170,7 +171,10 @@ class TestCommand:
         assert found["verified"] == {"records": 31, "read": 31, "there_before": 0, "values": True}
         assert sorted(pq.read_table(out)["offset"].to_pylist()) == [*range(30), 32]
         dead = pq.read_table(tmp_path / "new-dead").to_pylist()
-        assert {row["offset"]: row["error"]["schema_id"] for row in dead} == {30: "1", 31: "99"}
+        assert {row["offset"]: (row["error"]["schema_id"], row["error"]["code"]) for row in dead} == {
+            30: ("1", "BAD_LENGTH"),
+            31: ("99", "UNKNOWN_SCHEMA_ID"),
+        }
         code, said = self.run(url, old, "--out", str(out))
         assert (code, "append to it or to overwrite it" in said) == (2, True)
         code, found = self.run(url, old, "--out", str(out), "--append")

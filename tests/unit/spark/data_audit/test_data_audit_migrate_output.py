@@ -46,7 +46,8 @@ def test_places_apart_are_taken() -> None:
 def migration(**more: Any) -> Migration:
     """Ten records, of which so many are dead."""
     counts: dict[str, Any] = {"records": 10, "tombstones": 1, "dead": 0, "bytes": 1, "new_bytes": 1, **more}
-    return Migration("s", "s", 2, 7, ("confluent", "confluent"), ("AVRO", "AVRO"), ids=(), reasons={}, **counts)
+    counts |= {"ids": (), "codes": {}, "reasons": {}}
+    return Migration("s", "s", 2, 7, ("confluent", "confluent"), ("AVRO", "AVRO"), **counts)
 
 
 @pytest.mark.parametrize(
