@@ -103,7 +103,9 @@ class StubRegistry:
         schema, codec = known[number]
         data = b64encode(self.texts[schema]["schema"].encode()).decode()
         info = {"type": "", "serializationFormat": {"serializationFormat": "Avro"}, "schemaData": data}
-        return 200, {"schemaInfo": info, "versionInfo": {}, "codecType": {"name": codec}}
+        versions = self.subjects.get(group, [])
+        version = {"id": versions.index(schema) if schema in versions else -1}
+        return 200, {"schemaInfo": info, "versionInfo": version, "codecType": {"name": codec}}
 
     def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         """What a POST answers: registration, or a look-up."""

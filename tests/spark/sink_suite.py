@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from stele.errors import NotFound
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import plan_changes
 from stele.spark.pipeline.sinks import Sink, open_sink
+from stele.spark.types.metadata import comment_of
 
 NAME = "shop.things"
 
@@ -108,6 +109,22 @@ def grow(table: Sink, ddl: str, **more: Any) -> None:
     table.apply_changes([change for change in changes if change.kind != "left"], wanted)
     again = plan_changes(table.load_columns(), wanted, table.capabilities, **more)
     assert not [change for change in again if change.kind != "left"]
+
+
+def comments(table: Sink) -> dict[str, str]:
+    """The comments of a table's columns, at every depth."""
+    columns = table.load_columns()
+    assert columns is not None
+    return dict(_comments_below(columns, ""))
+
+
+def _comments_below(kind: DataType, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(kind, ArrayType):
+        yield from _comments_below(kind.elementType, f"{path}element.")
+    if isinstance(kind, StructType):
+        for field in kind.fields:
+            yield path + field.name, comment_of(field)
+            yield from _comments_below(field.dataType, f"{path}{field.name}.")
 
 
 class SinkSuite:
@@ -225,6 +242,28 @@ class SinkSuite:
             "gone": "still",
             "to.p": None,
         }
+
+    def test_comments_follow_the_schema(self, open_table: Callable[[], Sink]) -> None:
+        """New columns bring their comments, changed ones replace old ones at every depth, an empty one changes none."""
+        grow(open_table(), "id bigint COMMENT 'Key', place struct<city: string COMMENT 'It''s a \\\\ \"town\"'>")
+        assert comments(open_table()) == {"id": "Key", "place": "", "place.city": 'It\'s a \\ "town"'}
+        wanted = (
+            "id bigint COMMENT 'Number', place struct<city: string COMMENT 'Town', zip: int COMMENT 'Code'> "
+            "COMMENT 'Where', n int COMMENT 'Count', l array<struct<x: int COMMENT 'Inside'>>"
+        )
+        grow(open_table(), wanted)
+        after = {
+            "id": "Number",
+            "place": "Where",
+            "place.city": "Town",
+            "place.zip": "Code",
+            "n": "Count",
+            "l": "",
+            "l.element.x": "Inside",
+        }
+        assert comments(open_table()) == after
+        grow(open_table(), wanted.replace("Inside", "Within").replace("COMMENT 'Number'", ""))
+        assert comments(open_table()) == {**after, "l.element.x": "Within"}
 
     def test_renamed_columns_keep_their_values(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
         """A column takes its field's new name, inside of a renamed struct too; where tables cannot, one is added."""

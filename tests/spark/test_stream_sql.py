@@ -165,6 +165,24 @@ def test_a_stream_of_pravega(spark: SparkSession, registry: StubRegistry, orders
     assert rows(sql(spark, "SELECT id, _schema_id FROM sensorData")) == [(3, 0), (4, 0)]
     assert seen(sql(spark, "SELECT id FROM STREAM(sensorData)")) == [(3,), (4,)]
     assert describe_stream(spark, "sensordata").subjects == "scope/sensorDataStream"
+    registry.encodings["scope/sensorDataStream"] += [(99, ""), (1, "snappy")]
+    facts = {row.col_name: row.data_type for row in sql(spark, "DESCRIBE sensorData").collect()}
+    assert (facts["Version"], facts["Encoding ids"], "Schema id" in facts) == ("1", "0, 2 (snappy)", False)
+
+
+def test_documentation_is_the_comment(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+    """DESCRIBE shows what the newest version says of its fields; a column list may say something else."""
+    for word in ("Key", "Number"):
+        documented = {**V1, "fields": [{**field, "doc": f"{word} {field['name']}"} for field in V1["fields"]]}
+        registry.add(SUBJECT, documented)
+        create_stream(spark, "d", path=str(orders), subject=SUBJECT, replace=True)
+        comments = {row.col_name: row.comment for row in sql(spark, "DESCRIBE d").collect()}
+        assert (comments["id"], comments["place"], comments["_schema_id"]) == (f"{word} id", f"{word} place", "")
+    assert spark.table("d").schema["id"].metadata == {"comment": "Number id"}
+    create_stream(spark, "d", path=str(orders), subject=SUBJECT, columns=[("id", "bigint")], replace=True)
+    assert sql(spark, "DESCRIBE d").collect()[0] == Row(col_name="id", data_type="bigint", comment="Number id")
+    sql(spark, f"CREATE OR REPLACE STREAM d (id BIGINT COMMENT 'Own') WITH (path='{orders}', subject='{SUBJECT}')")
+    assert sql(spark, "DESCRIBE d").collect()[0].comment == "Own"
 
 
 def test_bad_records_are_as_the_mode_says(spark: SparkSession, orders: Path) -> None:

@@ -17,6 +17,7 @@ from stele.spark.pipeline.raw_records import RAW
 from stele.spark.pipeline.schema_evolution import RESERVED_PREFIX
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas
+from stele.spark.types.comments import with_comments
 from stele.spark.wires import get_wire
 
 if TYPE_CHECKING:
@@ -58,14 +59,14 @@ class PinnedRoute:
         return found
 
     def table_columns(self, config: PipelineConfig) -> StructType:
-        """The columns its table needs."""
+        """The columns its table needs, with the documentation of their fields as comments."""
         from pyspark.sql.types import IntegerType, StructField, StructType
 
         own = [StructField(ID_COLUMN, id_type(config)), StructField(VERSION_COLUMN, IntegerType())]
         kept = zip(config.table.keep, to_spark_types([RAW[name] for name in config.table.keep]), strict=True)
         return StructType(
             [
-                *self.record_type(config).fields,
+                *with_comments(self.record_type(config), self.pinned.reader, self.config.message).fields,
                 *own,
                 *(StructField(RESERVED_PREFIX + name, type_) for name, type_ in kept),
             ]

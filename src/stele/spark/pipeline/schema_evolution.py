@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructField, StructType
+from stele.spark.types.metadata import COMMENT, comment_of
+
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 _T = TypeVar("_T", bound="DataType")
@@ -48,21 +48,24 @@ class TableCapabilities(NamedTuple):
 class ColumnChange(msgspec.Struct, frozen=True):
     """One step, or one reason for which there is none.
 
-    kind   `create` (the whole table), `add`, `widen`, `rename`; `left`: the field is gone, the column stays; `clash`:
-           the table cannot take the schema, and nothing is done at all
-    path   the column, () for the table; of `rename` the one it has now
-    type   the column's type afterwards, in Spark's words; '' for `left` and `rename`
-    was    its type before, of `widen` and `clash`
-    to     its new name, of `rename`
-    why    what is in the way, of `clash`
+    Attributes:
+        kind: `create` (the whole table), `add`, `widen`, `rename`, `comment`; `left`: the field is gone, the column
+            stays; `clash`: the table cannot take the schema, and nothing is done at all.
+        path: The column, () for the table; of `rename` the one it has now.
+        type: The column's type afterwards, in Spark's words; "" for `left`, `rename` and `comment`.
+        was: Its type before, of `widen` and `clash`.
+        to: Its new name, of `rename`.
+        why: What is in the way, of `clash`.
+        comment: Its new comment, of `comment`.
     """
 
-    kind: Literal["create", "add", "widen", "rename", "left", "clash"]
+    kind: Literal["create", "add", "widen", "rename", "comment", "left", "clash"]
     path: ColumnPath = ()
     type: str = ""
     was: str = ""
     to: str = ""
     why: str = ""
+    comment: str = ""
 
     @property
     def column(self) -> str:
@@ -79,6 +82,8 @@ class ColumnChange(msgspec.Struct, frozen=True):
                 return f"widen column {self.column} from {self.was} to {self.type}"
             case "rename":
                 return f"rename column {self.column} to {self.to}"
+            case "comment":
+                return f"comment column {self.column}: {self.comment}"
             case "left":
                 return f"keep column {self.column}, which is no longer in the schema: null from now on"
             case _:
@@ -155,6 +160,9 @@ class _ChangePlanner:
             mine = there.get(field.name) or by_name.get(field.name)
             if mine is not None:
                 yield from self.plan_type(mine.dataType, field.dataType, at, called)
+                # a field that lost its documentation leaves the comment: somebody may have written it by hand
+                if comment_of(field) not in {"", comment_of(mine)}:
+                    yield ColumnChange("comment", at, comment=comment_of(field))
             elif (other := alike.get(field.name.lower(), twin)) != field.name:
                 yield _case_clash(field, at, other)
             else:
@@ -197,6 +205,8 @@ class _ChangePlanner:
     def _plan_key(self, has: DataType, wanted: DataType, path: ColumnPath, names: FieldPath) -> Iterator[ColumnChange]:
         """No kind of table lets the keys of maps change."""
         for change in self.plan_type(has, wanted, path, names):
+            if change.kind == "comment":
+                continue
             if change.kind in {"clash", "left"}:
                 yield change
             else:
@@ -292,6 +302,14 @@ def find_type(schema: StructType, path: ColumnPath) -> DataType | None:
     return found
 
 
+def find_column(schema: StructType, path: ColumnPath) -> StructField | None:
+    """The column at a path that ends with a name, None when there is no such column."""
+    from pyspark.sql.types import StructType
+
+    parent = find_type(schema, path[:-1])
+    return parent[path[-1]] if isinstance(parent, StructType) and path[-1] in parent.names else None
+
+
 def is_applied(change: ColumnChange, has: StructType, wanted: StructType) -> bool:
     """Whether a table with these columns needs the change no more, whoever made it."""
     found = find_type(has, change.path)
@@ -303,23 +321,34 @@ def is_applied(change: ColumnChange, has: StructType, wanted: StructType) -> boo
         case "widen":
             type_ = find_type(wanted, change.path)
             return found is not None and type_ is not None and (found == type_ or can_hold(found, type_))
+        case "comment":
+            column = find_column(has, change.path)
+            return column is None or comment_of(column) == change.comment
         case _:
             return True
 
 
 def make_nullable(type_: DataType) -> DataType:
-    """The type with nulls allowed at every depth, except where keys of maps are, and without metadata."""
-    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+    """The type with nulls allowed at every depth, except where keys of maps are; of metadata, comments stay."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
 
     match type_:
         case StructType():
-            return StructType([StructField(field.name, make_nullable(field.dataType)) for field in type_.fields])
+            return StructType([make_nullable_column(field) for field in type_.fields])
         case ArrayType():
             return ArrayType(make_nullable(type_.elementType))
         case MapType():
             return MapType(make_nullable(type_.keyType), make_nullable(type_.valueType))
         case _:
             return type_
+
+
+def make_nullable_column(column: StructField) -> StructField:
+    """The column with nulls allowed at every depth; of metadata, comments stay."""
+    from pyspark.sql.types import StructField
+
+    comment = comment_of(column)
+    return StructField(column.name, make_nullable(column.dataType), metadata={COMMENT: comment} if comment else None)
 
 
 def change_schema(table: StructType, changes: Sequence[ColumnChange], wanted: StructType) -> StructType:
@@ -329,8 +358,10 @@ def change_schema(table: StructType, changes: Sequence[ColumnChange], wanted: St
         match change.kind:
             case "rename":
                 table = _edit_type(table, change.path[:-1], _rename_edit(change.path[-1], change.to))
-            case "add" if type_ is not None:
-                table = _edit_type(table, change.path[:-1], _add_edit(change.path[-1], make_nullable(type_)))
+            case "add" if (column := find_column(wanted, change.path)) is not None:
+                table = _edit_type(table, change.path[:-1], _add_edit(make_nullable_column(column)))
+            case "comment":
+                table = _edit_type(table, change.path[:-1], _comment_edit(change.path[-1], change.comment))
             case "widen" if type_ is not None:
                 table = _edit_type(table, change.path, _replace_edit(type_))
     return table
@@ -377,12 +408,29 @@ def _rename_edit(old: str, new: str) -> _Edit:
     return edit
 
 
-def _add_edit(name: str, type_: DataType) -> _Edit:
+def _add_edit(column: StructField) -> _Edit:
+    from pyspark.sql.types import StructType
+
+    def edit(struct: DataType) -> DataType:
+        assert isinstance(struct, StructType)
+        return StructType([*struct.fields, column])
+
+    return edit
+
+
+def _comment_edit(name: str, comment: str) -> _Edit:
     from pyspark.sql.types import StructField, StructType
 
     def edit(struct: DataType) -> DataType:
         assert isinstance(struct, StructType)
-        return StructType([*struct.fields, StructField(name, type_)])
+        return StructType(
+            [
+                StructField(each.name, each.dataType, each.nullable, each.metadata | {COMMENT: comment})
+                if each.name == name
+                else each
+                for each in struct.fields
+            ]
+        )
 
     return edit
 

@@ -47,10 +47,11 @@ class PipelineTables:
             if plan.clashes:
                 told = "; ".join(map(str, plan.clashes))
                 raise Conflict(f"the table {plan.table} cannot take version {plan.version} of {plan.subject}: {told}")
-        waiting = [plan for plan in plans[:-1] if plan.steps]
+        # a new comment changes no data, so nobody needs to be asked
+        waiting = [(plan.table, step) for plan in plans[:-1] for step in plan.steps if step.kind != "comment"]
         if waiting and self._config.table.changes == "ask" and not asked:
-            told = "; ".join(f"{plan.table}: {step}" for plan in waiting for step in plan.steps)
-            raise Conflict(f"tables are to change, and the pipeline was told to ask first (plan --apply): {told}")
+            steps = "; ".join(f"{table}: {step}" for table, step in waiting)
+            raise Conflict(f"tables are to change, and the pipeline was told to ask first (plan --apply): {steps}")
         gained: list[str] = []
         for route, plan in zip(routes, plans, strict=False):
             if plan.steps:

@@ -264,7 +264,8 @@ def _run_describe(spark: SparkSession, name: str) -> DataFrame:
     facts = {
         "Subject": found.subjects,
         "Version": found.version,
-        "Schema id": found.schema_id,
+        "Schema id": found.schema_id if found.encodings is None else None,
+        "Encoding ids": None if found.encodings is None else _format_encodings(found.encodings),
         "Format": found.language,
         "Records": found.place,
         "Mode": found.mode,
@@ -273,6 +274,10 @@ def _run_describe(spark: SparkSession, name: str) -> DataFrame:
     rows += [("", "", ""), ("# Stream", found.name, "")]
     rows += [(label, str(said), "") for label, said in facts.items() if said is not None]
     return spark.createDataFrame(rows, _DESCRIBED)
+
+
+def _format_encodings(encodings: Sequence[tuple[int, str]]) -> str:
+    return ", ".join(f"{number} ({codec})" if codec else str(number) for number, codec in encodings) or "none so far"
 
 
 def _run_insert(

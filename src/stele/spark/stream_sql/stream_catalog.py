@@ -21,6 +21,7 @@ from stele.spark.stream_sql.options import StreamOptions, resolve_options
 from stele.spark.stream_sql.parser import RequestedColumn
 from stele.spark.stream_sql.query_rewrite import STREAMING
 from stele.spark.stream_sql.tokens import quote_name
+from stele.spark.types.metadata import COMMENT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -81,7 +82,7 @@ def select_columns(df: DataFrame, wanted: Sequence[RequestedColumn], free: Seque
                 f"{kind.simpleString()} without loss: declare it as it is, and cast in the query",
                 column.name,
             )
-        metadata = {"comment": column.comment} if column.comment is not None else {}
+        metadata = field.metadata if column.comment is None else {COMMENT: column.comment}
         made.append(f.col(quote_name(field.name)).cast(kind).alias(column.name, metadata=metadata))
     return made
 
@@ -244,12 +245,18 @@ class RegisteredStream:
         from pyspark.sql import functions as f
         from pyspark.sql.types import StructType
 
+        from stele.spark.types.comments import with_comments
+
         kind = df.schema[_VALUE].dataType
         made: dict[str, Column] = {}
         names: list[str] = []
         if isinstance(kind, StructType):
             names = kind.names
-            columns = [f.col(f"{quote_name(_VALUE)}.{quote_name(name)}").alias(name) for name in names]
+            documented = kind if reader is None else with_comments(kind, reader, self.options.message)
+            columns = [
+                f.col(f"{quote_name(_VALUE)}.{quote_name(field.name)}").alias(field.name, metadata=field.metadata)
+                for field in documented.fields
+            ]
         else:
             names, columns = ["value"], [f.col(quote_name(_VALUE)).alias("value")]
         taken = {name.lower() for name in names}
@@ -320,7 +327,16 @@ class DescribedColumn(NamedTuple):
 class StreamDescription:
     """A stream as it is now.
 
-    version, schema_id, language  of the schema that columns are of; None with several subjects, or none
+    Attributes:
+        name: Its name.
+        columns: Its columns, with the documentation of their fields as comments.
+        subjects: The subjects it is read by.
+        version: Version of the schema that the columns are of; None with several subjects, or none.
+        schema_id: Id of that schema.
+        encodings: Of a stream of Pravega, the encoding ids of that version, each with its codec ("" for none).
+        language: Schema language of that schema.
+        place: Where its records are.
+        mode: What becomes of bad records.
     """
 
     name: str
@@ -328,6 +344,7 @@ class StreamDescription:
     subjects: str
     version: int | None
     schema_id: int | None
+    encodings: tuple[tuple[int, str], ...] | None
     language: str | None
     place: str
     mode: str
@@ -410,20 +427,26 @@ def read_stream(spark: SparkSession, name: str, *, streaming: bool = True) -> Da
 
 
 def describe_stream(spark: SparkSession, name: str) -> StreamDescription:
-    """What a stream is now. Raises `StreamNotFound`, and what `Stream.made` raises."""
+    """What a stream is now. Raises `StreamNotFound`, and what `RegisteredStream.make_tables` raises."""
+    from stele.spark.wires import Pravega, get_wire
+
     stream = get_stream(spark, name)
     made = stream.make_tables(spark)
     columns = [
-        DescribedColumn(field.name, field.dataType.simpleString(), field.metadata.get("comment", ""))
+        DescribedColumn(field.name, field.dataType.simpleString(), field.metadata.get(COMMENT, ""))
         for field in made.table.schema.fields
     ]
-    reader = made.reader
+    reader, wire = made.reader, get_wire(stream.options.wire)
+    encodings = None
+    if reader is not None and isinstance(wire, Pravega):
+        encodings = tuple(wire.list_encodings(stream.registry, reader.subject, reader.version))
     return StreamDescription(
         stream.name,
         tuple(columns),
         stream.subjects,
         reader.version if reader else None,
         reader.id if reader else None,
+        encodings,
         reader.schema_type if reader else None,
         str(stream.options.connector),
         stream.options.mode,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import MalformedSchema
 from stele.formats.conversion.model import (
@@ -35,6 +35,9 @@ from stele.formats.conversion.model import (
 )
 from stele.formats.json_reader import decode_json
 
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructField
+
 COMMENT: Final = "comment"
 """Metadata entry with the documentation."""
 
@@ -49,6 +52,12 @@ def metadata_of(doc: str, notes: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of a column."""
     made = {COMMENT: doc} if doc else {}
     return {**made, NOTES: json.dumps(notes)} if notes else made
+
+
+def comment_of(column: StructField) -> str:
+    """Return the comment of a column, "" without one."""
+    comment = column.metadata.get(COMMENT)
+    return comment if isinstance(comment, str) else ""
 
 
 def notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

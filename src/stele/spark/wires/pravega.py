@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from stele.spark.registry.snapshot import SchemaLookup
 
 _HEADER: Final = 5
+MAX_ENCODINGS: Final = 1000
+"""How many encodings of a group are looked through."""
 
 
 class _Format(msgspec.Struct, rename="camel"):
@@ -40,9 +42,14 @@ class _Codec(msgspec.Struct):
     name: str = ""
 
 
+class _Version(msgspec.Struct):
+    id: int = -1
+
+
 class _Encoding(msgspec.Struct, rename="camel"):
     schema_info: _Schema
     codec_type: _Codec
+    version_info: _Version = _Version()
 
 
 class _EncodingId(msgspec.Struct, rename="camel"):
@@ -74,7 +81,34 @@ class Pravega:
         """See `Wire`. Raises `Invalid` beside a snapshot, which holds no encodings."""
         _require_registry(lookup.registry)
         group = self.group or lookup.pinned.subject
-        request = Request(
+        request = self._encoding_request(group, number)
+        found = lookup.query((group, number), lambda registry: registry.send(request), NotFound)
+        if found is None:
+            return None
+        codec = found.codec_type.name
+        unpack = partial(pravega.decompress, codec) if codec else None
+        return ResolvedId(_to_resolved_schema(found.schema_info), found.schema_info.type, unpack, padded=bool(codec))
+
+    def list_encodings(self, registry: RegistryLike, subject: str, version: int) -> list[tuple[int, str]]:
+        """Return the encoding ids of a version of the subject, each with its codec ("" for none), in order.
+
+        Encoding ids of a group are dense from 0, so they are read one by one up to the first unknown one.
+        """
+        _require_registry(registry)
+        assert not isinstance(registry, SchemaSnapshot)
+        client, group = get_client(registry), self.group or subject
+        encodings = []
+        for number in range(MAX_ENCODINGS):
+            try:
+                encoding = client.send(self._encoding_request(group, number))
+            except NotFound:
+                break
+            if encoding.version_info.id + 1 == version:
+                encodings.append((number, encoding.codec_type.name))
+        return encodings
+
+    def _encoding_request(self, group: str, number: int) -> Request[_Encoding]:
+        return Request(
             "GET",
             f"{_group_path(group)}/encodings/{number}",
             json_decoder(_Encoding),
@@ -82,12 +116,6 @@ class Pravega:
             cache_policy=CachePolicy.IMMUTABLE,
             subject=group,
         )
-        found = lookup.query((group, number), lambda registry: registry.send(request), NotFound)
-        if found is None:
-            return None
-        codec = found.codec_type.name
-        unpack = partial(pravega.decompress, codec) if codec else None
-        return ResolvedId(_to_resolved_schema(found.schema_info), found.schema_info.type, unpack, padded=bool(codec))
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`. The registry gives the encoding id; raises `NotFound` for a codec or schema the group lacks."""

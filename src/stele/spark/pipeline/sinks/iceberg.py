@@ -10,6 +10,7 @@ from stele.errors import Conflict, Invalid, NotFound, NotInstalled, StoreError
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import ColumnChange, TableCapabilities, can_widen, is_applied
 from stele.spark.pipeline.sinks import iceberg_maintenance as upkeep
+from stele.spark.types.metadata import COMMENT, comment_of
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -51,7 +52,11 @@ def iceberg_schema(struct: StructType) -> Schema:
     def fields(struct: StructType, path: str) -> list[NestedField]:
         return [
             iceberg.NestedField(
-                next(numbers), each.name, convert_type(each.dataType, f"{path}{each.name}."), required=False
+                next(numbers),
+                each.name,
+                convert_type(each.dataType, f"{path}{each.name}."),
+                required=False,
+                doc=comment_of(each) or None,
             )
             for each in struct.fields
         ]
@@ -92,7 +97,9 @@ def spark_schema(schema: Schema, *, ids: bool = False) -> StructType:
         return spark.StructType([field(each, f"{path}{each.name}.") for each in fields])
 
     def field(each: NestedField, path: str) -> spark.StructField:
-        metadata = {ID: each.field_id} if ids else None
+        metadata: dict[str, int | str] = {ID: each.field_id} if ids else {}
+        if each.doc:
+            metadata[COMMENT] = each.doc
         return spark.StructField(each.name, convert_type(each.field_type, path), metadata=metadata)
 
     def convert_type(type_: IcebergType, path: str) -> DataType:
@@ -155,7 +162,7 @@ class IcebergSink:
         return None if table is None else spark_schema(table.schema())
 
     def apply_changes(self, changes: Sequence[ColumnChange], wanted: StructType) -> None:
-        """Rename, then add and widen in one step; see `Sink`."""
+        """Rename, then add, widen and comment in one step; see `Sink`."""
         from pyiceberg.exceptions import CommitFailedException, ValidationError
         from sqlalchemy.exc import IntegrityError
 

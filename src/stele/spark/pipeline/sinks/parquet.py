@@ -162,6 +162,10 @@ class ParquetSink(SqlTable):
             raise Conflict(f"the table {self._name} cannot be changed: {first_line(error)}{advice}") from error
         self._refresh_table()
 
+    def _set_comments(self, changes: Sequence[ColumnChange]) -> None:
+        if changes:
+            self._add_and_widen(changes, self._require_columns())
+
     @property
     def _session_catalog(self) -> Any:
         return get_java_session(self._spark).sessionState().catalog()

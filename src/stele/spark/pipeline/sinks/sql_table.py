@@ -6,7 +6,7 @@ The JVM serves what PySpark has no call for, such as files through Hadoop's file
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -14,15 +14,17 @@ from stele.errors import Conflict, Invalid, NotFound
 from stele.spark.pipeline.schema_evolution import (
     ColumnChange,
     TableCapabilities,
+    find_column,
     find_type,
     is_applied,
     make_nullable,
     plan_changes,
 )
+from stele.spark.types.metadata import comment_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 
 def get_jvm(spark: SparkSession) -> Any:
@@ -165,6 +167,10 @@ class SqlTable(ABC):
         rest = [change for change in changes if change.kind in {"add", "widen"} and not is_applied(change, has, wanted)]
         if rest:
             self._add_and_widen(rest, wanted)
+        has = self._require_columns()
+        self._set_comments(
+            [change for change in changes if change.kind == "comment" and not is_applied(change, has, wanted)]
+        )
 
     def _rename_column(self, change: ColumnChange) -> None:
         self._run_sql(
@@ -172,17 +178,21 @@ class SqlTable(ABC):
         )
 
     def _add_and_widen(self, changes: Sequence[ColumnChange], wanted: StructType) -> None:
-        def named(kind: str) -> Iterator[tuple[str, str]]:
-            for change in changes:
-                type_ = find_type(wanted, change.path)
-                if change.kind == kind and type_ is not None:
-                    yield quote_path(change.path), format_type(make_nullable(type_))
-
-        for path, type_ in named("widen"):
-            self._run_sql(f"ALTER TABLE {self._sql_name} ALTER COLUMN {path} TYPE {type_}")
-        added = ", ".join(f"{path} {type_}" for path, type_ in named("add"))
+        added = []
+        for change in changes:
+            path, type_ = quote_path(change.path), find_type(wanted, change.path)
+            if change.kind == "widen" and type_ is not None:
+                self._run_sql(f"ALTER TABLE {self._sql_name} ALTER COLUMN {path} TYPE {format_type(type_)}")
+            column = find_column(wanted, change.path) if change.kind == "add" else None
+            if column is not None:
+                added.append(f"{path} {format_type(make_nullable(column.dataType))}{format_comment(column)}")
         if added:
-            self._run_sql(f"ALTER TABLE {self._sql_name} ADD COLUMNS ({added})")
+            self._run_sql(f"ALTER TABLE {self._sql_name} ADD COLUMNS ({', '.join(added)})")
+
+    def _set_comments(self, changes: Sequence[ColumnChange]) -> None:
+        for change in changes:
+            path, comment = quote_path(change.path), quote_string(change.comment)
+            self._run_sql(f"ALTER TABLE {self._sql_name} ALTER COLUMN {path} COMMENT {comment}")
 
     def _run_sql(self, statement: str) -> None:
         """Run a statement. Raises `Conflict` when Spark refuses it."""
@@ -242,7 +252,10 @@ def format_type(type_: DataType) -> str:
 
     match type_:
         case StructType():
-            fields = (f"{quote_path([each.name])}: {format_type(each.dataType)}" for each in type_.fields)
+            fields = (
+                f"{quote_path([each.name])}: {format_type(each.dataType)}{format_comment(each)}"
+                for each in type_.fields
+            )
             return f"struct<{', '.join(fields)}>"
         case ArrayType():
             return f"array<{format_type(type_.elementType)}>"
@@ -254,7 +267,15 @@ def format_type(type_: DataType) -> str:
 
 def format_columns(schema: StructType) -> str:
     """What stands between the parentheses of CREATE TABLE."""
-    return ", ".join(f"{quote_path([field.name])} {format_type(field.dataType)}" for field in schema.fields)
+    return ", ".join(
+        f"{quote_path([field.name])} {format_type(field.dataType)}{format_comment(field)}" for field in schema.fields
+    )
+
+
+def format_comment(column: StructField) -> str:
+    """The comment of a column as it stands behind its type in SQL, "" without one."""
+    comment = comment_of(column)
+    return f" COMMENT {quote_string(comment)}" if comment else ""
 
 
 def add_missing_columns(rows: DataFrame, columns: StructType) -> DataFrame:

@@ -36,6 +36,7 @@ from stele.spark.pipeline.schema_evolution import (
     plan_changes,
 )
 from stele.spark.pipeline.sinks.sql_table import format_type, quote_path, quote_string
+from stele.spark.types.metadata import comment_of
 
 ALL = TableCapabilities(nested=True, rename=True, widens=can_widen)
 TOP = TableCapabilities(nested=False, rename=False, widens=lambda _has, _wanted: False)
@@ -265,3 +266,48 @@ def test_names_are_quoted_for_sql() -> None:
     assert format_type(odd) == "struct<`a``b`: array<struct<`c d`: map<string, decimal(5,1)>>>>"
     strict = StructType([StructField("a", ArrayType(StringType(), False), False, {"x": 1})])
     assert make_nullable(strict) == struct(("a", ArrayType(StringType())))
+
+
+def commented(name: str, comment: str, type_: DataType) -> StructField:
+    """A column with a comment."""
+    return StructField(name, type_, metadata={"comment": comment} if comment else None)
+
+
+def test_comments_follow_documentation() -> None:
+    """A plan sets comments that differ, at every depth but in keys of maps; what it adds brings its comments along."""
+    key, number, text = struct(("k", IntegerType())), IntegerType(), StringType()
+    table = StructType(
+        [
+            commented("id", "old", number),
+            commented("place", "", struct(("city", text))),
+            commented("m", "", MapType(key, number)),
+            commented("own", "by hand", number),
+        ]
+    )
+    wanted = StructType(
+        [
+            commented("id", "new", LongType()),
+            commented("place", "", StructType([commented("city", "Town", text), commented("zip", "Code", number)])),
+            commented("m", "", MapType(StructType([commented("k", "Key", number)]), number)),
+            commented("own", "", number),
+            commented("more", "More", number),
+        ]
+    )
+    changes = plan_changes(table, wanted, ALL)
+    assert [str(change) for change in changes if change.kind == "comment"] == [
+        "comment column id: new",
+        "comment column place.city: Town",
+    ]
+    after = change_schema(table, changes, wanted)
+    assert plan_changes(after, wanted, ALL) == ()
+    assert all(is_applied(change, after, wanted) for change in changes)
+    assert {field.name: comment_of(field) for field in after.fields} == {
+        "id": "new",
+        "place": "",
+        "m": "",
+        "own": "by hand",
+        "more": "More",
+    }
+    place = after["place"].dataType
+    assert isinstance(place, StructType)
+    assert [comment_of(field) for field in place.fields] == ["Town", "Code"]
