@@ -1,1 +1,4 @@
-"""The plain engine: closures over Python values. Slower than `vm`, no compiler, the second opinion in tests."""
+"""The engine `python`: closures over Python values, without a compiler.
+
+It serves where numba has no wheel and is the second opinion on `vm` and `jvm` in tests (docs/adr/0019).
+"""
