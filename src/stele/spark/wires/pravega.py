@@ -42,7 +42,7 @@ class _Codec(msgspec.Struct):
     name: str = ""
 
 
-class _Version(msgspec.Struct):
+class _Version(msgspec.Struct, frozen=True):
     id: int = -1
 
 
