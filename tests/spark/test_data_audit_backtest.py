@@ -96,7 +96,7 @@ def test_bad_questions(spark: SparkSession, three: StubRegistry) -> None:
     ask = partial(backtest, frame(spark), registry=three.url)
     with pytest.raises(Invalid, match="name it"):
         ask(schema=NARROW, subject="")
-    with pytest.raises(Invalid, match="a sample is a part"):
+    with pytest.raises(Invalid, match="sample must be a fraction"):
         ask(schema=NARROW, subject=SUBJECT, sample=0)
     with pytest.raises(Invalid):
         ask(schema='{"type": "record"}', subject=SUBJECT)

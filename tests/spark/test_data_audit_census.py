@@ -134,7 +134,7 @@ def test_bad_questions(spark: SparkSession, three: StubRegistry, tmp_path: Path)
         census(df, "at", registry=three.url)
     with pytest.raises(Invalid, match="headers='headers'"):
         census(df, registry=three.url, wire="confluent-header")
-    with pytest.raises(Invalid, match="a time is a timestamp"):
+    with pytest.raises(Invalid, match="a time column must hold timestamps"):
         census(df.withColumn("word", f.lit("x")), registry=three.url, timestamp="word")
     with pytest.raises(SubjectNotFound):
         census(df, registry=three.url, subject="nobody")

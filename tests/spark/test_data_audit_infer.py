@@ -113,7 +113,7 @@ def test_documents_in_a_column(spark: SparkSession) -> None:
     with pytest.raises(InvalidRequest, match="no records"):
         infer(df.where("n > 400"), "a.b")
     for wrong, why in (
-        ({"column": "n"}, "texts or bytes"),
+        ({"column": "n"}, "strings or binary"),
         ({"column": "x"}, "no one column"),
         ({"sample": 2.0}, "sample"),
     ):

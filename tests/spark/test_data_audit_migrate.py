@@ -159,8 +159,8 @@ class TestCommand:
         assert (code, found["dead"], found["written"], out.exists()) == (1, 2, False, False)
         for wrong, why in (
             ((), "--out says"),
-            (("--out", str(old)), "name places apart"),
-            (("--out", str(old / "deeper")), "name places apart"),
+            (("--out", str(old)), "choose separate locations"),
+            (("--out", str(old / "deeper")), "choose separate locations"),
             (("--out", str(out), "--append", "--overwrite"), "exclude"),
             (("--out", str(out), "--schema-version", "1"), "--wire unframed"),
         ):

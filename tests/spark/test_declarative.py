@@ -274,7 +274,7 @@ def test_what_is_refused(tmp_path: Path, registry: StubRegistry) -> None:
         declarative.from_config(tmp_path / "pipeline.toml")
     registry.add("headers", VERSIONS[0])
     table = partial(declarative.streaming_table, "orders", registry=registry.url, source="raw")
-    with pytest.raises(Invalid, match="newer is stop or read"):
+    with pytest.raises(Invalid, match="newer must be 'stop' or 'read'"):
         table(subject="headers", newer="never")
     with pytest.raises(Invalid, match="name their column"):
         table(subject="headers", wire="confluent-header")

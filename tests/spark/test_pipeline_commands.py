@@ -52,7 +52,7 @@ def test_from_the_first_file_to_a_replay(registry: StubRegistry, tmp_path: Path,
     frames = [order(1, 1, number) for number in range(10)]
     drop(tmp_path / "incoming", "a.parquet", [*frames, order(2, 2, 10), order(2, 2, 11), b"junk", None])
 
-    assert "it has done no batch yet" in typed("status", file).stdout
+    assert "no batch has finished yet" in typed("status", file).stdout
     planned = typed("plan", file).stdout
     assert "shop.orders, for version 1 of orders-value:" in planned
     assert "create the table: struct<id:int,place:struct<city:string>" in planned
@@ -103,7 +103,7 @@ def test_tables_that_are_asked_for(registry: StubRegistry, tmp_path: Path) -> No
     path = tmp_path / file
     path.write_text(path.read_text().replace('# changes = "ask"', 'changes = "ask"'))
     drop(tmp_path / "incoming", "a.parquet", [order(1, 1, number) for number in range(4)])
-    assert "plan --apply" in typed("run", file, code=2).stderr
+    assert "--apply" in typed("run", file, code=2).stderr
     assert "create the table" in typed("plan", file, "--apply").stdout
     assert "nothing to do" in typed("status", file, "--plan").stdout
     assert "4 rows" in typed("run", file).stdout

@@ -150,7 +150,9 @@ def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: Stub
     (plan, letters) = plan_pipeline(settings, spark=spark)
     assert [change.kind for change in (*plan.changes, *letters.changes)] == ["create", "create"]
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1)])
-    with pytest.raises(Conflict, match=r"told to ask first \(plan --apply\): shop\.orders: create the table"):
+    with pytest.raises(
+        Conflict, match=r"plan FILE --apply`: shop\.orders: create the table"
+    ):
         run_pipeline(settings, spark=spark)
     apply_plan(settings, spark=spark)
     run_pipeline(settings, spark=spark)

@@ -323,7 +323,7 @@ def test_insert_writes_records(spark: SparkSession, registry: StubRegistry, orde
         ("INSERT INTO o (id, nope) SELECT 1, 2", Invalid, "o has no column 'nope' to fill: it has id, "),
         ("INSERT INTO o (id, ID) SELECT 1, 2", Invalid, "listed twice"),
         ("INSERT INTO o (id) SELECT 1", EncodeError, "has no column"),
-        ("INSERT INTO o SELECT STREAM id, place, tags, at FROM o", Invalid, "INSERT writes batches"),
+        ("INSERT INTO o SELECT STREAM id, place, tags, at FROM o", Invalid, "INSERT cannot write a streaming query"),
         ("INSERT INTO STREAM nope SELECT 1", StatementInvalid, "column 20: there is no stream 'nope'"),
     ):
         with pytest.raises(error, match=message):
@@ -361,7 +361,7 @@ def test_insert_fills_the_files_other_columns(
         ({"path": "x", "table": "y"}, "the option 'table' does not go with 'path'"),
         ({"path": "x", "subject": "a,,b"}, "the option 'subject' is a subject"),
         ({"path": "x", "update-mode": "upsert"}, "the option 'update-mode' is append"),
-        ({"path": ".", "starting": "latest", "subject": SUBJECT}, "starting is for topics"),
+        ({"path": ".", "starting": "latest", "subject": SUBJECT}, "starting works for Kafka topics only"),
         ({"topic": "a"}, "the option 'topic' needs a broker"),
         ({}, "nothing says where the records of 's' are"),
         ({"path": ".", "wire": "pigeon", "subject": SUBJECT}, "there is no wire 'pigeon'"),
@@ -384,9 +384,7 @@ def test_where_the_registry_is(spark: SparkSession, registry: StubRegistry, orde
     with pytest.raises(Exception, match=r"127\.0\.0\.1:9"):
         create_stream(spark, "t", path=str(orders), subject=SUBJECT, patience="0")
     spark.conf.unset("spark.stele.registry")
-    with pytest.raises(
-        Invalid, match=r"nothing says where the registry is: give the option registry or set stele\.registry"
-    ):
+    with pytest.raises(Invalid, match=r"no registry given: set the option registry or stele\.registry"):
         create_stream(spark, "t", path=str(orders), subject=SUBJECT)
     address = registry.url
     create_stream(spark, "t", path=str(orders), subject=SUBJECT, registry=lambda: SchemaRegistryClient(address))

@@ -328,7 +328,7 @@ def _check_binary(df: DataFrame, place: int) -> None:
 def _header_positions(df: DataFrame, name: str | None, *, needed: bool) -> list[int]:
     """The place of the column with headers, where the wire looks at it."""
     if name is None and needed:
-        raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
+        raise Invalid("this wire has ids in record headers: name their column, such as headers='headers'")
     return [_column_position(df, name)] if name is not None and needed else []
 
 

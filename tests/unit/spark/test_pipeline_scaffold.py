@@ -93,8 +93,8 @@ def test_packages_fit_spark(tmp_path: Path) -> None:
     [
         (PipelineAnswers(), "either the address"),
         (PipelineAnswers(bootstrap="b", path="in", subject="s"), "either the address"),
-        (PipelineAnswers(bootstrap="b"), "which topics"),
-        (PipelineAnswers(path="in"), "the subject is missing"),
+        (PipelineAnswers(bootstrap="b"), "no Kafka topic given"),
+        (PipelineAnswers(path="in"), "no subject given"),
         (PipelineAnswers(path="in", subject="s", topics=("t",)), "files have no topics"),
         (PipelineAnswers(bootstrap="b", topics=("t", "t")), "named twice"),
         (PipelineAnswers(bootstrap="b", topics=("t", "u"), subject="s"), "with several topics"),

@@ -82,7 +82,7 @@ def test_a_pipeline_that_never_ran(tmp_path: Path) -> None:
     """There is a status before the first run, and asking for it makes no folder."""
     found = read_status(config(tmp_path))
     assert (found.running, found.newest, found.totals.batches) == (False, None, 0)
-    assert found.report().verdict == "it has done no batch yet"
+    assert found.report().verdict == "no batch has finished yet"
     assert "no batch" in to_text(found)
     assert "<svg" not in to_html(read_history(config(tmp_path)))
     assert list(tmp_path.iterdir()) == []

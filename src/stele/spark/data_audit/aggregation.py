@@ -58,9 +58,9 @@ class RecordColumn:
         from pyspark.sql.types import BinaryType, NullType
 
         if self.df.isStreaming:
-            raise Invalid("data at rest are a batch DataFrame, this one is a stream")
+            raise Invalid("an audit needs a batch DataFrame, not a stream")
         if not 0 < sample <= 1:
-            raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")
+            raise Invalid(f"sample must be a fraction above 0 and at most 1, not {sample}")
         every = self.df.toDF(*(f"c{n}" for n in range(len(self.df.columns))))
         kind = self._column_type(self.column)
         if not isinstance(kind, BinaryType | NullType):
@@ -68,7 +68,7 @@ class RecordColumn:
         columns = [self._spark_column(self.column).cast("binary").alias(RAW)]
         if needs_headers:
             if self.headers is None:
-                raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
+                raise Invalid("this wire has ids in record headers: name their column, such as headers='headers'")
             columns.append(self._spark_column(self.headers).alias(HEADERS))
         if self.timestamp is not None:
             columns.append(self._time_in_micros(self.timestamp).alias(TIME))
@@ -105,7 +105,7 @@ class RecordColumn:
             return column.cast("long") * 1000
         if isinstance(kind, t.TimestampType | t.TimestampNTZType | t.DateType):
             return f.unix_micros(column.cast("timestamp"))
-        raise Invalid(f"a time is a timestamp, a date or milliseconds, {name!r} is {kind.simpleString()}")
+        raise Invalid(f"a time column must hold timestamps, dates or milliseconds; {name!r} is {kind.simpleString()}")
 
 
 class PartialResult(Protocol):

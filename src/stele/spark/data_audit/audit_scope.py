@@ -108,7 +108,7 @@ def load_scope(
     names = [subject] if isinstance(subject, str) else list(subject)
     names = [name for name in names if name]
     if len({split_subject(name).context for name in names}) > 1:
-        raise Invalid("the subjects are of several contexts, in which ids mean different schemas")
+        raise Invalid("the subjects are in several contexts, where the same id names different schemas")
     versions = [version for name in names for version in _load_versions(registry, name, patience)]
     snapshot = SchemaSnapshot(tuple(version.schema for version in versions))
     if isinstance(registry, SchemaSnapshot):

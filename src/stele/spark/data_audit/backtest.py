@@ -321,7 +321,7 @@ def backtest(
     require_spark()
     asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     if not asked.context.subject:
-        raise Invalid("a schema is proposed for a subject: name it")
+        raise Invalid("no subject given: name the subject of the proposed schema")
     proposed = pin_schemas(asked.context.registry, asked.context.subject, schema, patience=patience).reader
     fmt = parse_schema(proposed).format
     rules = rulesets.newest_ruleset(fmt, ruleset) if ruleset or fmt.rulesets else ""

@@ -311,7 +311,7 @@ def record_usage(
     for a registry that keeps no censuses, `InvalidName`, `TooLarge`, `RegistryUnreachable`.
     """
     if isinstance(registry, SchemaSnapshot):
-        raise Invalid("a census is recorded in a registry, a snapshot of one takes nothing")
+        raise Invalid("a census cannot be recorded in a snapshot: give a registry")
     asked = as_picklable(registry)
     assert not isinstance(asked, SchemaSnapshot)
     census = make_census_record(found, counted_at=time.time_ns() // 1_000_000, whole=whole)

@@ -112,7 +112,7 @@ def drift(
     require_spark()
     asked = load_scope(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     if not 0 < sample <= 1:
-        raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")
+        raise Invalid(f"sample must be a fraction above 0 and at most 1, not {sample}")
     records = RecordColumn(df if sample == 1 else df.sample(fraction=sample, seed=seed), column, headers)
     return make_drift_report(aggregate_records(records, SchemaStatsAggregator(asked.context, deep=True)), asked, least)
 

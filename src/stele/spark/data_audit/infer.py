@@ -69,7 +69,7 @@ def offer_schema(
     Raises `Invalid` for a snapshot, `MalformedSchema`, `ReadOnly`, `RegistryUnreachable`.
     """
     if isinstance(registry, SchemaSnapshot):
-        raise Invalid("a schema is registered in a registry, a snapshot of one takes nothing")
+        raise Invalid("a schema cannot be registered in a snapshot: give a registry")
     address = as_picklable(registry)
     assert not isinstance(address, SchemaSnapshot)
     client = cast("SchemaRegistryClient", get_client(address))
@@ -195,9 +195,9 @@ def infer(
     require_spark()
     target = get_format(to)
     if df.isStreaming:
-        raise Invalid("data at rest are a batch DataFrame, this one is a stream")
+        raise Invalid("an audit needs a batch DataFrame, not a stream")
     if not 0 < sample <= 1:
-        raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")
+        raise Invalid(f"sample must be a fraction above 0 and at most 1, not {sample}")
     if not 0 <= enumerations <= MOST_SYMBOLS:
         raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MOST_SYMBOLS}")
     chosen = df if sample == 1 else df.sample(fraction=sample, seed=seed)
@@ -258,7 +258,7 @@ def _collect_from_documents(df: DataFrame, column: str, most: int) -> CollectedE
     place = df.columns.index(column)
     kind = df.schema.fields[place].dataType
     if not isinstance(kind, t.StringType | t.BinaryType):
-        raise Invalid(f"JSON documents are texts or bytes, {column!r} is {kind.simpleString()}")
+        raise Invalid(f"JSON documents must be strings or binary; {column!r} is {kind.simpleString()}")
     with spark_failures():
         one = df.toDF(*(f"c{n}" for n in range(len(df.columns)))).select(f.col(f"c{place}"))
     return aggregate_rows(one, DocumentAggregator(most)).get(ALL, CollectedEvidence())

@@ -335,7 +335,7 @@ def _map_records(
         raise Invalid(f"framed records are a binary column, {column!r} is {df.schema[column].dataType.simpleString()}")
     heads = None if headers is None else _column_index(names, headers)
     if heads is None and plan.reading.wire.needs_headers:
-        raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
+        raise Invalid("this wire has ids in record headers: name their column, such as headers='headers'")
     headed = heads is not None or plan.writing.wire.needs_headers
     if headed and heads is None and headers_into in names:
         raise Invalid(f"the data have a column {headers_into!r}: is it the one with the headers? name it, or another")

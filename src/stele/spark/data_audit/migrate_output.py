@@ -41,7 +41,7 @@ def check_separate(source: str, target: OutputTarget, dead: OutputTarget, source
         for other in names[at + 1 :]:
             first, second = places[one], places[other]
             if first == second or first.startswith(f"{second}/") or second.startswith(f"{first}/"):
-                raise InvalidRequest(f"{one} are at {first}, {other} would be at {second}: name places apart")
+                raise InvalidRequest(f"{one} are at {first}, {other} would be at {second}: choose separate locations")
 
 
 def check_empty(spark: SparkSession, target: OutputTarget) -> None:
@@ -96,7 +96,7 @@ def verify_records(
 
     plan = moved.plan
     if values and (plan.languages[0] != plan.languages[1] or before):
-        raise Invalid("values are compared within one schema language, of a target that was empty")
+        raise Invalid("values can only be compared within one schema language and for a target that was empty")
     with spark_failures():
         there = load_data(spark, target.path, target.format)
         if target.format in TEXTS:

@@ -138,7 +138,9 @@ class _TypeMapper:
         elif field.nullable or not field.required:
             why = "The source has no such field: it is null, or left out."
         else:
-            raise CannotConvert(f"{path}: the target demands it, the source has no such field, and it has no default")
+            raise CannotConvert(
+                f"{path}: the target requires it, but the source has no such field and it has no default"
+            )
         self.losses.append(Loss(path, "FILLED", why))
         if field.default is ABSENT and not field.nullable:
             return []

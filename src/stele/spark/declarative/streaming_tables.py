@@ -199,7 +199,7 @@ class DeclaredStream:
         for target in self.reading.targets:
             type_ = replace(self.reading, targets=(target,), several=False).type
             if not pa.types.is_struct(type_):
-                raise Invalid(f"the schema of {target.pinned.subject} is no record, so it has no columns")
+                raise Invalid(f"the schema of {target.pinned.subject} is not a record, so it has no columns")
             names = {field.name.casefold() for field in type_}
             taken = [name for name in kept.values() if name.casefold() in names]
             taken += [field.name for field in type_ if field.name.casefold().startswith(RESERVED_PREFIX)]
@@ -287,7 +287,7 @@ def streaming_table(
     # Long because every choice is an argument, and each is told once, here
     require_pipelines()
     if newer not in ("stop", "read"):
-        raise Invalid(f"newer is stop or read, not {newer!r}")
+        raise Invalid(f"newer must be 'stop' or 'read', not {newer!r}")
     reading = plan_read(
         as_picklable(registry),
         subject,
@@ -300,7 +300,7 @@ def streaming_table(
         patience=patience,
     )
     if reading.wire.needs_headers and headers is None:
-        raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
+        raise Invalid("this wire has ids in record headers: name their column, such as headers='headers'")
     stream = DeclaredStream(
         replace(reading, targets=(replace(reading.targets[0], name=name),)),
         records or f"{name}_records",

@@ -51,7 +51,7 @@ def plan_read(
     if several and not targets:
         raise Invalid("there are no subjects: name one at least")
     if len({split_subject(target.pinned.subject).context for target in targets}) > 1:
-        raise Invalid("the subjects are of several contexts, in which ids mean different schemas")
+        raise Invalid("the subjects are in several contexts, where the same id names different schemas")
     if rules == "refuse":
         for target in targets:
             refuse_reading(target.pinned)

@@ -155,7 +155,7 @@ class BatchClassifier:
                     return
                 routes = fresh
                 _unpersist_all(kept)
-            raise Conflict("schemas are registered faster than a batch can be decoded")
+            raise Conflict("new schemas keep arriving while the batch is decoded")
         finally:
             _unpersist_all(kept)
 

@@ -81,11 +81,11 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.kind == "files" and not self.path:
-            raise ValueError("path is missing: the folder with the records")
+            raise ValueError("path is missing: give the folder with the records")
         if self.kind == "kafka" and not self.bootstrap:
-            raise ValueError("bootstrap is missing: the address of a broker")
+            raise ValueError("bootstrap is missing: give the address of a broker")
         if self.kind == "kafka" and bool(self.topics) == bool(self.pattern):
-            raise ValueError("either topics or a pattern")
+            raise ValueError("give either topics or a pattern")
 
     def open_registry(self) -> RegistryLike:
         """The registry as functions take it. Raises `OSError`, `InvalidRequest` for a bad snapshot file."""
@@ -137,7 +137,7 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not self.topic and not self.subject:
-            raise ValueError("a route has a topic, a subject, or both")
+            raise ValueError("a route needs a topic, a subject, or both")
 
 
 class DeadLetterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,7 +161,7 @@ class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.available_now and self.interval:
-            raise ValueError("either available_now or an interval, not both")
+            raise ValueError("set either available_now or an interval, not both")
 
 
 class SparkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -210,12 +210,14 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.route and (self.table.name or self.source.subject or self.source.message):
-            raise ValueError("with routes, table.name, source.subject and source.message are theirs to say")
+            raise ValueError(
+                "with routes, set table, subject and message in each [[route]], not in [table] and [source]"
+            )
         if not self.route and not self.table.name:
-            raise ValueError("table.name is missing, or [[route]] with a table each")
+            raise ValueError("no table given: set table.name, or add a [[route]] for each table")
         for name in (*(route.table for route in self.routes), self.dead_letter_table):
             if not re.fullmatch(r"[^.`\s]+(\.[^.`\s]+)+", name):
-                raise ValueError(f"a table's name is 'namespace.table', not {name!r}")
+                raise ValueError(f"a table name has the form 'namespace.table', not {name!r}")
         _check_routes(self)
 
     @property
@@ -227,7 +229,7 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         topic = source.topics[0] if len(source.topics) == 1 else ""
         subject = source.subject or (f"{topic}-value" if topic else "")
         if not subject:
-            raise ValueError("source.subject is missing: whose versions the records are")
+            raise ValueError("source.subject is missing: name the subject that the records belong to")
         return (RouteConfig(self.table.name, "", subject, source.message),)
 
     @property
@@ -245,7 +247,7 @@ def _check_routes(config: PipelineConfig) -> None:
     seen: set[tuple[str, str]] = set()
     for route in config.routes:
         if route.topic and config.source.kind != "kafka":
-            raise ValueError(f"the route to {route.table} has a topic, and files have none")
+            raise ValueError(f"the route to {route.table} has a topic, but files have no topics")
         if route.topic and config.source.topics and route.topic not in config.source.topics:
             raise ValueError(
                 f"the route to {route.table} is of topic {route.topic!r}, which is not among source.topics"
@@ -255,7 +257,7 @@ def _check_routes(config: PipelineConfig) -> None:
         seen.add((route.topic, route.subject))
     tables = [route.table for route in config.routes]
     if len({*tables, config.dead_letter_table}) <= len(tables):
-        raise ValueError("every route has a table of its own, and dead letters have theirs")
+        raise ValueError("each route needs its own table, and dead letters need another one")
 
 
 def load_config(path: Path | str, environment: Mapping[str, str] = os.environ) -> PipelineConfig:
@@ -274,7 +276,7 @@ def _expand_variables(value: Any, environment: Mapping[str, str]) -> Any:
 
     def found(match: re.Match[str]) -> str:
         if match[1] not in environment:
-            raise ValueError(f"the environment has no variable {match[1]}")
+            raise ValueError(f"there is no environment variable {match[1]}")
         return environment[match[1]]
 
     if isinstance(value, dict):

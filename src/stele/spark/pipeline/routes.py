@@ -47,7 +47,7 @@ class PinnedRoute:
 
         type_ = type_for(self.pinned.reader, self.config.message, config.source.recursion)
         if not pa.types.is_struct(type_):
-            raise Invalid(f"the newest schema of {self.pinned.subject} is no record, so it has no columns")
+            raise Invalid(f"the newest schema of {self.pinned.subject} is not a record, so it has no columns")
         found = to_spark_types([type_])[0]
         assert isinstance(found, StructType)
         taken = [field.name for field in found.fields if field.name.casefold().startswith(RESERVED_PREFIX)]

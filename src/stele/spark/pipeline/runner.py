@@ -213,7 +213,7 @@ def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSes
 
     found = spark or SparkSession.getActiveSession()
     if found is not None and not hasattr(found, "_jvm"):
-        raise Invalid("batches of a pipeline run in the driver's own process, which a Spark Connect session has not")
+        raise Invalid("pipelines cannot run through Spark Connect: use a classic session")
     return found
 
 

@@ -42,21 +42,21 @@ class PipelineAnswers(msgspec.Struct, frozen=True):
     def check_answers(self) -> None:
         """Raise `Invalid` for answers that do not fit together."""
         if bool(self.bootstrap) == bool(self.path):
-            raise Invalid("either the address of a Kafka broker or a folder of files")
+            raise Invalid("give either the address of a Kafka broker or a folder of files")
         if self.bootstrap and not self.topics:
-            raise Invalid("which topics of Kafka, is not said")
+            raise Invalid("no Kafka topic given: set `topics` or `pattern`")
         if self.path and self.topics:
             raise Invalid("files have no topics")
         if self.path and not self.subject:
-            raise Invalid("the subject is missing: whose versions the records in the files are")
+            raise Invalid("no subject given: name the subject that the records in the files belong to")
         if len(set(self.topics)) < len(self.topics):
             raise Invalid("a topic is named twice")
         if len(self.topics) > 1 and self.subject:
-            raise Invalid("with several topics the subject of each is its name and -value; change the file for others")
+            raise Invalid("with several topics, each subject is `<topic>-value`; edit the file to use others")
         if self.table and not re.fullmatch(r"[^.`\s]+(\.[^.`\s]+)+", self.table):
-            raise Invalid(f"a table's name is 'namespace.table', not {self.table!r}")
+            raise Invalid(f"a table name has the form 'namespace.table', not {self.table!r}")
         if self.kind == "parquet" and self.table.count(".") > 1:
-            raise Invalid(f"a Parquet table's name is 'database.table', not {self.table!r}")
+            raise Invalid(f"a Parquet table name has the form 'database.table', not {self.table!r}")
 
     @property
     def subjects(self) -> tuple[str, ...]:

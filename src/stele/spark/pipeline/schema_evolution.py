@@ -210,14 +210,12 @@ class _ChangePlanner:
             if change.kind in {"clash", "left"}:
                 yield change
             else:
-                yield ColumnChange(
-                    "clash", change.path, change.type, change.was, why="keys of maps have to stay as they are"
-                )
+                yield ColumnChange("clash", change.path, change.type, change.was, why="the keys of maps cannot change")
 
     def _plan_added(self, field: StructField, path: ColumnPath) -> Iterator[ColumnChange]:
         type_, twins = field.dataType.simpleString(), list(_find_case_clashes(field.dataType, path))
         if len(path) > 1 and not self._can.nested:
-            yield ColumnChange("clash", path, type_, why="tables of this kind take new columns at the top only")
+            yield ColumnChange("clash", path, type_, why="tables of this kind take new columns at the top level only")
         elif twins:
             yield from twins
         else:
@@ -225,9 +223,7 @@ class _ChangePlanner:
 
     def _plan_dropped(self, path: ColumnPath) -> ColumnChange:
         if self._drops == "refuse" and not path[-1].startswith(RESERVED_PREFIX):
-            return ColumnChange(
-                "clash", path, why="it is no longer in the schema, and the pipeline was told to stop then"
-            )
+            return ColumnChange("clash", path, why="it is no longer in the schema, and drops = 'refuse'")
         return ColumnChange("left", path)
 
 
@@ -252,7 +248,7 @@ def _find_case_clashes(type_: DataType, path: ColumnPath) -> Iterator[ColumnChan
 
 
 def _case_clash(field: StructField, path: ColumnPath, other: str) -> ColumnChange:
-    why = f"there is a column {other}, too, and names that differ in case only are one to Spark"
+    why = f"there is also a column {other}, and Spark does not tell names apart by case"
     return ColumnChange("clash", path, field.dataType.simpleString(), why=why)
 
 

@@ -121,7 +121,7 @@ def is_running(checkpoint: str) -> bool | None:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StoreError(f"{checkpoint} cannot be looked into: {error.strerror}") from error
+        raise StoreError(f"{checkpoint} cannot be read: {error.strerror}") from error
 
 
 def records_per_second(reports: Sequence[BatchReport]) -> float:
@@ -149,8 +149,8 @@ def label_ids(records: dict[str, int], pins: Sequence[PinnedSchemas]) -> tuple[I
 
 def _describe_state(status: PipelineStatus) -> str:
     if status.newest is None:
-        return "running, no batch is done yet" if status.running else "it has done no batch yet"
-    word = {True: "running", False: "not running", None: "whether it runs cannot be seen from here"}[status.running]
+        return "running, no batch has finished yet" if status.running else "no batch has finished yet"
+    word = {True: "running", False: "not running", None: "running or not is unknown from here"}[status.running]
     return f"{word}, last batch {status.newest.batch} at {format_seconds(status.newest.at)}"
 
 

@@ -51,7 +51,7 @@ class PipelineTables:
         waiting = [(plan.table, step) for plan in plans[:-1] for step in plan.steps if step.kind != "comment"]
         if waiting and self._config.table.changes == "ask" and not asked:
             steps = "; ".join(f"{table}: {step}" for table, step in waiting)
-            raise Conflict(f"tables are to change, and the pipeline was told to ask first (plan --apply): {steps}")
+            raise Conflict(f"tables must change: approve it with `stele pipeline plan FILE --apply`: {steps}")
         gained: list[str] = []
         for route, plan in zip(routes, plans, strict=False):
             if plan.steps:

@@ -244,4 +244,4 @@ def _is_hidden(path: Path) -> bool:
 
 def _require_earliest(starting: str) -> None:
     if starting != EARLIEST:
-        raise Invalid("starting is for topics: other sources are read from their beginning, or by options of their own")
+        raise Invalid("starting works for Kafka topics only: other sources are read from the beginning")

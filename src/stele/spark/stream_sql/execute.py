@@ -65,7 +65,7 @@ def insert_rows(spark: SparkSession, stream: RegisteredStream, df: DataFrame, co
     if len(how.subjects) != 1 or how.reader != "latest":
         raise Invalid("INSERT needs a stream of one subject, read by its newest version")
     if df.isStreaming:
-        raise Invalid("INSERT writes batches: use to_registry and writeStream for a streaming query")
+        raise Invalid("INSERT cannot write a streaming query: use to_registry and writeStream")
     fields = _newest_columns(stream)
     beside, complete = how.connector.writable_columns(spark)
     targets = _match_targets(

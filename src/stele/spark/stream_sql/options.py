@@ -118,7 +118,7 @@ class _MergedOptions:
             raise OptionInvalid(f"the option {written!r} must be a string, not {value!r}", written)
         if name:
             if name in self.values:
-                raise OptionInvalid(f"{written!r} says again what {self.written[name]!r} says", written)
+                raise OptionInvalid(f"{written!r} is the same option as {self.written[name]!r}", written)
             self.values[name], self.written[name] = value, written
         elif prefix:
             self.passed[prefix][rest] = value

@@ -230,7 +230,9 @@ class RegisteredStream:
         how = self.options
         if len(how.subjects) != 1:
             if how.reader != "latest" or how.format_type:
-                raise Invalid("several subjects are read by their newest versions: reader and format.type are for one")
+                raise Invalid(
+                    "reader and format.type need a single subject: several subjects are read by their newest versions"
+                )
             return None
         found = pin_schemas(self.registry, how.subjects[0], how.reader, patience=how.patience).reader
         if how.format_type and _format_name(how.format_type) != found.schema_type:
@@ -291,7 +293,7 @@ def make_stream(
     """The stream of a name; see `options.reading`. registry goes before the option."""
     how = resolve_options(name, given, settings)
     if registry is None and not how.registry:
-        raise Invalid("nothing says where the registry is: give the option registry or set stele.registry = 'http://…'")
+        raise Invalid("no registry given: set the option registry or stele.registry = 'http://…'")
     return RegisteredStream(name, how, as_picklable(registry if registry is not None else how.registry), tuple(columns))
 
 

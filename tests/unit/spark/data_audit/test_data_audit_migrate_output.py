@@ -30,7 +30,7 @@ def test_places_must_be_apart(
 ) -> None:
     """The same place by another spelling, one inside the other, and two things at one place are refused."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidRequest, match="name places apart"):
+    with pytest.raises(InvalidRequest, match="choose separate locations"):
         check_separate(source, OutputTarget(target), OutputTarget(dead), "parquet")
 
 

@@ -179,7 +179,7 @@ class ParquetSink(SqlTable):
             raise Invalid(f"the table {self._name} is partitioned; pipelines write unpartitioned tables")
         provider = table.provider()
         if provider.isEmpty() or str(provider.get()).lower() != "parquet":
-            raise Invalid(f"the table {self._name} is there and is of another kind than parquet")
+            raise Invalid(f"the table {self._name} exists and is not a Parquet table")
         return table
 
     def _table_folder(self) -> HadoopFolder:

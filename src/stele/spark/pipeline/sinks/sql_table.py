@@ -31,9 +31,7 @@ def get_jvm(spark: SparkSession) -> Any:
     """Its packages. Raises `Invalid` for a session of Spark Connect, which has none here."""
     found = getattr(spark, "_jvm", None)
     if found is None:
-        raise Invalid(
-            "tables of this kind are written from the driver's own process, which a Spark Connect session lacks"
-        )
+        raise Invalid("tables of this kind cannot be written through Spark Connect: use a classic session")
     return found
 
 
