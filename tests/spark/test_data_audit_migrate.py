@@ -114,7 +114,7 @@ def test_to_another_language(spark: SparkSession, url: str) -> None:
     assert {(loss.path, loss.what) for loss in found.losses} >= {("place", "FIELD"), ("note", "FIELD")}
     assert (found.records, found.dead) == (32, 2)
     assert found.codes == {"INVALID_DATA": 1, "UNKNOWN_SCHEMA_ID": 1}
-    with pytest.raises(CannotConvert, match="place: the target demands it"):
+    with pytest.raises(CannotConvert, match="place: the target requires it"):
         migrate(moved.good, subject="orders-json", registry=url, to_subject=SUBJECT)
 
 

@@ -165,7 +165,8 @@ def test_a_stream_of_pravega(spark: SparkSession, registry: StubRegistry, orders
     assert rows(sql(spark, "SELECT id, _schema_id FROM sensorData")) == [(3, 0), (4, 0)]
     assert seen(sql(spark, "SELECT id FROM STREAM(sensorData)")) == [(3,), (4,)]
     assert describe_stream(spark, "sensordata").subjects == "scope/sensorDataStream"
-    registry.encodings["scope/sensorDataStream"] += [(99, ""), (1, "snappy")]
+    other = registry.add("other", V2)
+    registry.encodings["scope/sensorDataStream"] += [(other, ""), (1, "snappy")]
     facts = {row.col_name: row.data_type for row in sql(spark, "DESCRIBE sensorData").collect()}
     assert (facts["Version"], facts["Encoding ids"], "Schema id" in facts) == ("1", "0, 2 (snappy)", False)
 
@@ -353,7 +354,7 @@ def test_insert_fills_the_files_other_columns(
     ("options", "message"),
     [
         ({"topc": "a"}, "there is no option 'topc'; there are topic, bootstrap, path, "),
-        ({"topic": "a", "Kafka_Topic": "b"}, "'Kafka_Topic' says again what 'topic' says"),
+        ({"topic": "a", "Kafka_Topic": "b"}, "'Kafka_Topic' is the same option as 'topic'"),
         ({"path": "x", "mode": "DROP"}, "the option 'mode' is FAILFAST or PERMISSIVE or DEADLETTER, not 'DROP'"),
         ({"path": "x", "reader": "newest"}, "the option 'reader' is latest or the number of a version"),
         ({"path": "x", "patience": "nan"}, "the option 'patience' is a number of seconds"),

@@ -80,12 +80,12 @@ class RecordColumn:
         return every.select(*columns)
 
     def _column_index(self, name: str) -> int:
-        found = [place for place, other in enumerate(self.df.columns) if other == name]
-        if not found:
+        places = [place for place, other in enumerate(self.df.columns) if other == name]
+        if not places:
             raise Invalid(f"there is no column {name!r}: the data have {', '.join(self.df.columns)}")
-        if len(found) > 1:
-            raise Invalid(f"the data have {len(found)} columns {name!r}: rename them first")
-        return found[0]
+        if len(places) > 1:
+            raise Invalid(f"the data have {len(places)} columns {name!r}: rename them first")
+        return places[0]
 
     def _column_type(self, name: str) -> DataType:
         return self.df.schema.fields[self._column_index(name)].dataType
@@ -197,7 +197,7 @@ def _encode_results(answers: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     if answers:
-        packed = [msgspec.msgpack.encode(said) for said in answers.values()]
+        packed = [msgspec.msgpack.encode(answer) for answer in answers.values()]
         yield pa.RecordBatch.from_arrays(
             [pa.array(list(answers), pa.string()), pa.array(packed, pa.binary())], ["name", "answer"]
         )

@@ -64,10 +64,10 @@ class AuditScope:
         frame = self.context
         key: Any = int(name) if pa.types.is_integer(frame.wire.id_type) else name
         try:
-            found = frame.wire.resolve_id(key, frame.make_lookup())
+            resolved = frame.wire.resolve_id(key, frame.make_lookup())
         except (DataError, Invalid) as error:
             return None, f"{frame.wire.id_label} {name} cannot be read: {error}"
-        return (found.schema, "") if found else (None, f"unknown {frame.wire.id_label} {name}")
+        return (resolved.schema, "") if resolved else (None, f"unknown {frame.wire.id_label} {name}")
 
     def matching_versions(self, schema: ResolvedSchema) -> list[AuditedVersion]:
         """The versions in question that are this schema."""
@@ -133,7 +133,7 @@ def _fetch_versions(registry: Any, subject: str) -> list[AuditedVersion]:
     live: list[int] = []
     with suppress(NotFound):  # all are deleted
         live = client.send(endpoints.versions(subject))
-    found = []
+    versions = []
     for number in numbers:
         registered = client.send(endpoints.version(subject, number, deleted=True))
         schema = client.resolve(registered.id, context=context)
@@ -143,8 +143,8 @@ def _fetch_versions(registry: Any, subject: str) -> list[AuditedVersion]:
             referring = client.send(endpoints.referenced_by(subject, number))
         hidden = number not in live
         newest = number == max(live, default=0)
-        found.append(AuditedVersion(subject, number, named, hidden, newest, tuple(referring)))
-    return found
+        versions.append(AuditedVersion(subject, number, named, hidden, newest, tuple(referring)))
+    return versions
 
 
 def _is_same_schema(one: ResolvedSchema, other: ResolvedSchema) -> bool:

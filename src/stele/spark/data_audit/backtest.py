@@ -144,11 +144,11 @@ class _BacktestTask:
         there = raw.is_valid()
         chosen = pc.and_(there, batch.column(CHOSEN)) if CHOSEN in batch.schema.names else there
         reasons = self._reasons(pc.if_else(chosen, raw, None), headers)
-        found = {str(key): count for key, count in count_values(parts.ids.filter(there)).items()}
-        found[NO_ID] = pc.sum(pc.and_(there, parts.ids.is_null())).as_py() or 0
+        counts = {str(key): count for key, count in count_values(parts.ids.filter(there)).items()}
+        counts[NO_ID] = pc.sum(pc.and_(there, parts.ids.is_null())).as_py() or 0
         tried: dict[str, BacktestCounts] = {}
         names = parts.ids.cast(pa.string()).fill_null(NO_ID)
-        for name, records in found.items():
+        for name, records in counts.items():
             mine = pc.equal(names, pa.scalar(name))
             decoded = pc.sum(pc.and_(mine, chosen)).as_py() or 0
             failing = pc.and_(pc.and_(mine, chosen), reasons.is_valid())
@@ -368,45 +368,45 @@ def _compare_schema(
         return BacktestComparison(name, (), records, "unknown", note=note)
     places = tuple(map(str, asked.find_locations(schema)))
     if schema.schema_type != proposed.schema_type:
-        said = f"it is {schema.schema_type}, the proposed schema is {proposed.schema_type}"
-        return BacktestComparison(name, places, records, "incompatible", note=said)
+        reason = f"it is {schema.schema_type}, the proposed schema is {proposed.schema_type}"
+        return BacktestComparison(name, places, records, "incompatible", note=reason)
     try:
         reader, writer = parse_schema(proposed), parse_schema(schema)
     except Invalid as error:
         return BacktestComparison(name, places, records, "unknown", note=str(error))
-    found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, ruleset) if ruleset else []
-    findings = undecided.weigh_findings(found)
+    ruleset_findings = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, ruleset) if ruleset else []
+    findings = undecided.weigh_findings(ruleset_findings)
     return BacktestComparison(name, places, records, Verdict.from_findings(findings).value, findings)
 
 
-def _make_report(found: Backtest) -> AuditReport:
-    good = found.has_passed()
+def _make_report(result: Backtest) -> AuditReport:
+    good = result.has_passed()
     return AuditReport(
-        title="Backtest" + (f" for {', '.join(found.subjects)}" if found.subjects else ""),
-        verdict=f"the schema reads {pluralize(found.decoded, 'record')} of {found.records:,}"
+        title="Backtest" + (f" for {', '.join(result.subjects)}" if result.subjects else ""),
+        verdict=f"the schema reads {pluralize(result.decoded, 'record')} of {result.records:,}"
         if good
-        else _describe_failure(found),
+        else _describe_failure(result),
         good=good,
         facts=(
-            Fact("records", found.records),
-            Fact("decoded", found.decoded),
-            Fact("not read", found.broken_records),
-            Fact("damaged anyway", found.damaged_records),
-            Fact("tombstones", found.tombstones),
-            Fact("rules", found.ruleset or "none"),
+            Fact("records", result.records),
+            Fact("decoded", result.decoded),
+            Fact("not read", result.broken_records),
+            Fact("damaged anyway", result.damaged_records),
+            Fact("tombstones", result.tombstones),
+            Fact("rules", result.ruleset or "none"),
         ),
         sections=(
             Section(
                 "By the rules",
                 ("id", "registered as", "records", "verdict", "note"),
-                tuple((it.id, ", ".join(it.places), it.records, it.verdict, it.note) for it in found.comparisons),
+                tuple((it.id, ", ".join(it.places), it.records, it.verdict, it.note) for it in result.comparisons),
             ),
             Section(
                 "Findings",
                 ("id", "rule", "at", "why", "fix"),
                 tuple(
                     (it.id, each.rule, each.path or "/", each.why, each.fix)
-                    for it in found.comparisons
+                    for it in result.comparisons
                     for each in it.findings
                 ),
             ),
@@ -414,26 +414,27 @@ def _make_report(found: Backtest) -> AuditReport:
                 "Records that are not read",
                 ("id", "reason", "records", "by their own schema"),
                 tuple(
-                    (it.id, it.reason, it.records, "not read either" if it.damaged else "read") for it in found.failures
+                    (it.id, it.reason, it.records, "not read either" if it.damaged else "read")
+                    for it in result.failures
                 ),
-                bars=Bars("failing records by reason", _sum_by_reason(found.failures)),
+                bars=Bars("failing records by reason", _sum_by_reason(result.failures)),
             ),
             Section(
                 "First failing records",
                 ("id", "position", "bytes", "begins with", "reason"),
-                tuple((it.id, it.position, it.bytes, it.hex, it.reason) for it in found.examples),
+                tuple((it.id, it.position, it.bytes, it.hex, it.reason) for it in result.examples),
             ),
         ),
     )
 
 
-def _describe_failure(found: Backtest) -> str:
+def _describe_failure(result: Backtest) -> str:
     parts = [
-        f"the rules refuse {', '.join(f'id {name}' for name in found.incompatible_ids)}"
-        if found.incompatible_ids
+        f"the rules refuse {', '.join(f'id {name}' for name in result.incompatible_ids)}"
+        if result.incompatible_ids
         else "",
-        f"{pluralize(found.broken_records, 'record')} not read" if found.broken_records else "",
-        f"{pluralize(found.damaged_records, 'record')} damaged, whatever the schema" if found.damaged_records else "",
+        f"{pluralize(result.broken_records, 'record')} not read" if result.broken_records else "",
+        f"{pluralize(result.damaged_records, 'record')} damaged, whatever the schema" if result.damaged_records else "",
     ]
     return ", ".join(part for part in parts if part)
 

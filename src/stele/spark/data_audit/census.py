@@ -224,27 +224,27 @@ def _count_by_day(seen: Mapping[str, SchemaStats]) -> dict[str, dict[str, int]]:
     return dict(sorted(days.items()))
 
 
-def _make_report(found: Census) -> AuditReport:
-    whole = {seen.id: seen.records for seen in found.ids}
-    damaged = sum(sum(seen.unreadable.values()) for seen in found.ids)
+def _make_report(census: Census) -> AuditReport:
+    whole = {seen.id: seen.records for seen in census.ids}
+    damaged = sum(sum(seen.unreadable.values()) for seen in census.ids)
     return AuditReport(
-        title="Census" + (f" of {', '.join(found.subjects)}" if found.subjects else ""),
+        title="Census" + (f" of {', '.join(census.subjects)}" if census.subjects else ""),
         verdict="every record has a known schema and can be read"
-        if found.is_clean
-        else _describe_problems(found, damaged),
-        good=found.is_clean,
+        if census.is_clean
+        else _describe_problems(census, damaged),
+        good=census.is_clean,
         facts=(
-            Fact("records", found.records),
-            Fact("tombstones", found.tombstones),
-            Fact("bytes", found.bytes),
-            Fact("schema ids", len(found.ids)),
-            Fact("wire", found.wire),
+            Fact("records", census.records),
+            Fact("tombstones", census.tombstones),
+            Fact("bytes", census.bytes),
+            Fact("schema ids", len(census.ids)),
+            Fact("wire", census.wire),
         ),
         sections=(
             Section(
                 "Versions: may they go?",
                 ("subject", "version", "id", "records", "last seen", "verdict"),
-                tuple((it.subject, it.version, it.id, it.records, it.last, it.why) for it in found.versions),
+                tuple((it.subject, it.version, it.id, it.records, it.last, it.why) for it in census.versions),
                 note="About these data only: others may hold records that were not counted.",
             ),
             Section(
@@ -261,18 +261,18 @@ def _make_report(found: Census) -> AuditReport:
                         sum(it.unreadable.values()),
                         it.note,
                     )
-                    for it in found.ids
+                    for it in census.ids
                 ),
                 bars=Bars("records by id", whole),
             ),
-            Section("Records over time", chart=bucket_days(found.days, list(whole))),
-            Section("Records that cannot be read", ("id", "reason", "records"), _unreadable_rows(found)),
+            Section("Records over time", chart=bucket_days(census.days, list(whole))),
+            Section("Records that cannot be read", ("id", "reason", "records"), _unreadable_rows(census)),
             Section(
                 "Fields never set",
                 ("id", "field", "type", "records with room for it"),
                 tuple(
                     (it.id, each.path, each.type, each.of)
-                    for it in found.ids
+                    for it in census.ids
                     for each in it.fields
                     if each.of and not each.present
                 ),
@@ -281,9 +281,9 @@ def _make_report(found: Census) -> AuditReport:
     )
 
 
-def _describe_problems(found: Census, damaged: int) -> str:
-    unknown = sum(seen.records for seen in found.ids if not seen.known)
-    unframed = sum(found.unframed.values())
+def _describe_problems(census: Census, damaged: int) -> str:
+    unknown = sum(seen.records for seen in census.ids if not seen.known)
+    unframed = sum(census.unframed.values())
     parts = [
         f"{pluralize(unknown, 'record')} of unknown schemas" if unknown else "",
         f"{pluralize(unframed, 'record')} without an id" if unframed else "",
@@ -292,14 +292,14 @@ def _describe_problems(found: Census, damaged: int) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _unreadable_rows(found: Census) -> tuple[tuple[str, str, int], ...]:
-    rows = [("", reason, count) for reason, count in found.unframed.items()]
-    rows += [(it.id, reason, count) for it in found.ids for reason, count in add_counts(it.unreadable, {}).items()]
+def _unreadable_rows(census: Census) -> tuple[tuple[str, str, int], ...]:
+    rows = [("", reason, count) for reason, count in census.unframed.items()]
+    rows += [(it.id, reason, count) for it in census.ids for reason, count in add_counts(it.unreadable, {}).items()]
     return tuple(sorted(rows, key=lambda row: -row[2]))
 
 
 def record_usage(
-    found: Census, place: str, registry: RegistryLike, *, whole: bool = True, patience: float = PATIENCE
+    result: Census, place: str, registry: RegistryLike, *, whole: bool = True, patience: float = PATIENCE
 ) -> LocationUsage:
     """Record a census in the registry it asked, in place of the last one of the same place.
 
@@ -314,23 +314,23 @@ def record_usage(
         raise Invalid("a census cannot be recorded in a snapshot: give a registry")
     asked = as_picklable(registry)
     assert not isinstance(asked, SchemaSnapshot)
-    census = make_census_record(found, counted_at=time.time_ns() // 1_000_000, whole=whole)
+    census = make_census_record(result, counted_at=time.time_ns() // 1_000_000, whole=whole)
     # what answers for the registry on the driver is a whole client, not only what tasks ask of it
     client = cast("SchemaRegistryClient", get_client(asked))
     return retry_unavailable(lambda: client.record_usage(place, census), patience)
 
 
-def make_census_record(found: Census, *, counted_at: int, whole: bool = True) -> CensusRecord:
+def make_census_record(census: Census, *, counted_at: int, whole: bool = True) -> CensusRecord:
     """A census as the registry keeps it; counted_at is in milliseconds since 1970 UTC."""
-    rows = tuple(row for seen in found.ids if seen.schema_id for row in _usage_rows(seen))
-    return CensusRecord(counted_at, whole, found.records, rows)
+    rows = tuple(row for seen in census.ids if seen.schema_id for row in _usage_rows(seen))
+    return CensusRecord(counted_at, whole, census.records, rows)
 
 
 def _usage_rows(seen: IdUsage) -> list[VersionUsage]:
-    made = []
+    rows = []
     for at in seen.versions:
         context, subject = split_subject(at.subject)
-        made.append(
+        rows.append(
             VersionUsage(
                 subject,
                 at.version,
@@ -342,7 +342,7 @@ def _usage_rows(seen: IdUsage) -> list[VersionUsage]:
                 last_seen=_to_millis(seen.last),
             )
         )
-    return made
+    return rows
 
 
 def _to_millis(text: str) -> int | None:

@@ -136,13 +136,13 @@ def make_drift_report(seen: Mapping[str, SchemaStats], asked: AuditScope, least:
     for path, stats in whole.items():
         ids = tuple(name for name, it in named.items() if path in it.fields)
         drifts += find_drifts(path, stats, everywhere.get(path, ()), ids, least)
-    told = {(it.kind, it.path) for it in drifts}
+    reported = {(it.kind, it.path) for it in drifts}
     single = [
-        found
+        finding
         for name, it in named.items()
         for path, stats in it.fields.items()
-        for found in find_drifts(path, stats, symbols[name].get(path, ()), (name,), least)
-        if (found.kind, path) not in told
+        for finding in find_drifts(path, stats, symbols[name].get(path, ()), (name,), least)
+        if (finding.kind, path) not in reported
     ]
     return DriftReport(
         subjects=tuple(dict.fromkeys(version.subject for version in asked.versions)),
@@ -234,17 +234,17 @@ def collect_enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
         model, _ = parsed.format.to_model(parsed.parsed)
     except Invalid:
         return {}
-    found: dict[str, tuple[str, ...]] = {}
+    symbols: dict[str, tuple[str, ...]] = {}
     todo: list[tuple[Type, str, frozenset[str]]] = [(model.root, "", frozenset())]
     for _ in range(_MOST_NODES):
         if not todo:
             break
-        todo += _expand_type(model, *todo.pop(), found)
-    return found
+        todo += _expand_type(model, *todo.pop(), symbols)
+    return symbols
 
 
 def _expand_type(
-    model: Model, kind: Type, path: str, inside: frozenset[str], found: dict[str, tuple[str, ...]]
+    model: Model, kind: Type, path: str, inside: frozenset[str], symbols: dict[str, tuple[str, ...]]
 ) -> Iterator[tuple[Type, str, frozenset[str]]]:
     """The parts of a type; inside are the records around it, which are not entered again."""
     match kind:
@@ -255,34 +255,36 @@ def _expand_type(
         case TypeReference() if kind.name not in inside:
             declared = model.types.get(kind.name)
             if isinstance(declared, Enumeration):
-                found[path] = tuple(symbol.name for symbol in declared.symbols)
+                symbols[path] = tuple(symbol.name for symbol in declared.symbols)
             elif isinstance(declared, RecordType):
                 for field in declared.fields:
                     yield field.type, f"{path}.{field.name}" if path else field.name, inside | {kind.name}
 
 
-def _make_report(found: DriftReport) -> AuditReport:
+def _make_report(result: DriftReport) -> AuditReport:
     kinds: dict[str, int] = {}
-    for it in found.drifts:
+    for it in result.drifts:
         kinds[it.kind] = kinds.get(it.kind, 0) + 1
     head = ("field", "type", "finding", "why", "what to do", "values", "ids")
     return AuditReport(
-        title="Drift" + (f" of {', '.join(found.subjects)}" if found.subjects else ""),
-        verdict=pluralize(len(found.drifts), "finding") if found.drifts else "the data use what their schemas allow",
-        good=not found.drifts,
+        title="Drift" + (f" of {', '.join(result.subjects)}" if result.subjects else ""),
+        verdict=pluralize(len(result.drifts), "finding") if result.drifts else "the data use what their schemas allow",
+        good=not result.drifts,
         facts=(
-            Fact("records", found.records),
-            Fact("read", found.read),
-            Fact("fields", len(found.fields)),
-            Fact("schema ids", len(found.ids)),
+            Fact("records", result.records),
+            Fact("read", result.read),
+            Fact("fields", len(result.fields)),
+            Fact("schema ids", len(result.ids)),
         ),
         sections=(
             Section(
-                "Findings", head, tuple(_drift_row(it) for it in found.drifts), bars=Bars("findings by kind", kinds)
+                "Findings", head, tuple(_drift_row(it) for it in result.drifts), bars=Bars("findings by kind", kinds)
             ),
-            Section("Findings of single ids", head, tuple(_drift_row(it) for it in found.single)),
-            Section("Not looked at", ("id", "why"), tuple(found.notes.items())),
-            Section("Schemas", ("id", "registered as"), tuple((name, ", ".join(it)) for name, it in found.ids.items())),
+            Section("Findings of single ids", head, tuple(_drift_row(it) for it in result.single)),
+            Section("Not looked at", ("id", "why"), tuple(result.notes.items())),
+            Section(
+                "Schemas", ("id", "registered as"), tuple((name, ", ".join(it)) for name, it in result.ids.items())
+            ),
         ),
     )
 

@@ -92,13 +92,13 @@ def observe_values(values: Column, *, deep: bool) -> Fields:
     deep is whether values are looked at, not only whether they are there. Null rows are not counted: they are records
     that could not be read.
     """
-    found: Fields = {}
+    fields: Fields = {}
     rows = values.drop_null()
     if is_record(rows.type):
-        _observe_members(rows, "", found, deep=deep)
+        _observe_members(rows, "", fields, deep=deep)
     else:
-        _observe_field(rows, "", found, deep=deep)
-    return found
+        _observe_field(rows, "", fields, deep=deep)
+    return fields
 
 
 def is_record(kind: ArrowType) -> bool:
@@ -110,14 +110,14 @@ def is_record(kind: ArrowType) -> bool:
     )
 
 
-def _observe_members(rows: Column, path: str, found: Fields, *, deep: bool) -> None:
+def _observe_members(rows: Column, path: str, fields: Fields, *, deep: bool) -> None:
     """The members of a column of structs none of which is null."""
     for field, column in zip(rows.type, rows.flatten(), strict=True):
-        _observe_field(column, f"{path}.{field.name}" if path else field.name, found, deep=deep)
+        _observe_field(column, f"{path}.{field.name}" if path else field.name, fields, deep=deep)
 
 
-def _observe_field(column: Column, path: str, found: Fields, *, deep: bool) -> None:
-    if len(found) >= MOST_FIELDS:
+def _observe_field(column: Column, path: str, fields: Fields, *, deep: bool) -> None:
+    if len(fields) >= MOST_FIELDS:
         return
     kind = column.type
     there = column.drop_null()
@@ -128,16 +128,16 @@ def _observe_field(column: Column, path: str, found: Fields, *, deep: bool) -> N
         if deep:
             values = _count_distinct(keys) if pa.types.is_string(keys.type) else None
             counts = msgspec.structs.replace(counts, values=values, entries=len(entries))
-        found[path] = counts
-        _observe_field(items, f"{path}{{}}", found, deep=deep)
+        fields[path] = counts
+        _observe_field(items, f"{path}{{}}", fields, deep=deep)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        found[path] = counts
-        _observe_field(pc.list_flatten(there), f"{path}[]", found, deep=deep)
+        fields[path] = counts
+        _observe_field(pc.list_flatten(there), f"{path}[]", fields, deep=deep)
     elif is_record(kind):
-        found[path] = counts
-        _observe_members(there, path, found, deep=deep)
+        fields[path] = counts
+        _observe_members(there, path, fields, deep=deep)
     else:
-        found[path] = _observe_scalars(there, counts) if deep else counts
+        fields[path] = _observe_scalars(there, counts) if deep else counts
 
 
 def _observe_scalars(there: Column, counts: FieldStats) -> FieldStats:

@@ -91,11 +91,11 @@ def _try_offer(client: SchemaRegistryClient, subject: str, schema: ResolvedSchem
             subject, against=tuple(asked.messages or ()) or ("it is not compatible with earlier versions",)
         )
     try:
-        made = client.register(subject, wanted)
+        version = client.register(subject, wanted)
     except Incompatible as refusal:  # somebody registered another version meanwhile
         return SchemaOffer(subject, against=(str(refusal),))
-    number = made.version or client.lookup(subject, wanted).version
-    return SchemaOffer(subject, number, made.id)
+    number = version.version or client.lookup(subject, wanted).version
+    return SchemaOffer(subject, number, version.id)
 
 
 def _comparable_outline(schema: ResolvedSchema) -> list[Any] | None:
@@ -224,7 +224,7 @@ def infer(
 
 
 def register_inferred(
-    found: Inference, subject: str, registry: RegistryLike, *, patience: float = PATIENCE
+    inference: Inference, subject: str, registry: RegistryLike, *, patience: float = PATIENCE
 ) -> Inference:
     """Offer the schema to a registry; the same answer with what became of it.
 
@@ -232,9 +232,9 @@ def register_inferred(
     properties of its metadata. A newest version that differs only in documentation stays the newest.
     Raises `Invalid` for a snapshot, `ReadOnly`, `RegistryUnreachable`.
     """
-    notes = make_notes(found.fields, found.records, found.confidence)
-    offer = offer_schema(registry, subject, found.resolved_schema, notes, patience=patience)
-    return msgspec.structs.replace(found, offer=offer)
+    notes = make_notes(inference.fields, inference.records, inference.confidence)
+    offer = offer_schema(registry, subject, inference.resolved_schema, notes, patience=patience)
+    return msgspec.structs.replace(inference, offer=offer)
 
 
 def _collect_evidence(df: DataFrame, column: str | None, most: int, *, parse: bool) -> CollectedEvidence:
@@ -268,50 +268,50 @@ def _field_docs(fields: tuple[ProposedField, ...]) -> Mapping[str, str]:
     return {field.path: f"{field.note[:1].upper()}{field.note[1:]}." for field in fields if field.note}
 
 
-def _make_report(found: Inference) -> AuditReport:
-    unread = sum(found.unreadable.values())
-    verdict = f"a schema in {found.format} for {pluralize(found.records - unread, 'record')}"
+def _make_report(inference: Inference) -> AuditReport:
+    unread = sum(inference.unreadable.values())
+    verdict = f"a schema in {inference.format} for {pluralize(inference.records - unread, 'record')}"
     if unread:
         verdict += f"; {pluralize(unread, 'record')} could not be read"
-    if not found.keeps_data:
+    if not inference.keeps_data:
         verdict += "; it does not hold all of the data"
-    if found.offer is not None:
-        verdict += f"; {_describe_offer(found.offer)}"
+    if inference.offer is not None:
+        verdict += f"; {_describe_offer(inference.offer)}"
     return AuditReport(
         title="Inference",
         verdict=verdict,
-        good=not unread and found.keeps_data and (found.offer is None or found.offer.is_registered),
+        good=not unread and inference.keeps_data and (inference.offer is None or inference.offer.is_registered),
         facts=(
-            Fact("records", found.records),
+            Fact("records", inference.records),
             Fact("not read", unread),
-            Fact("fields", len(found.fields)),
-            Fact("confidence", found.confidence),
-            *((Fact("sample", found.sample),) if found.sample < 1 else ()),
+            Fact("fields", len(inference.fields)),
+            Fact("confidence", inference.confidence),
+            *((Fact("sample", inference.sample),) if inference.sample < 1 else ()),
         ),
         sections=(
             Section(
                 "Fields",
                 ("field", "type", "required", "nullable", "confidence", "why"),
-                tuple(_field_row(field) for field in found.fields),
+                tuple(_field_row(field) for field in inference.fields),
                 note="Confidence: at least that part of further records fits, with 95 % certainty.",
             ),
             Section(
                 "Why the subject refuses it",
                 ("reason",),
-                tuple((why,) for why in (found.offer or SchemaOffer("")).against),
+                tuple((why,) for why in (inference.offer or SchemaOffer("")).against),
             ),
             Section(
                 "What the schema does not say",
                 ("field", "what", "why", "data"),
-                tuple((it.path or "/", it.what, it.why, "lost" if it.data else "kept") for it in found.losses),
+                tuple((it.path or "/", it.what, it.why, "lost" if it.data else "kept") for it in inference.losses),
             ),
             Section(
                 "Records that are no documents",
                 ("reason", "records"),
-                tuple(found.unreadable.items()),
-                bars=Bars("records by reason", found.unreadable) if found.unreadable else None,
+                tuple(inference.unreadable.items()),
+                bars=Bars("records by reason", inference.unreadable) if inference.unreadable else None,
             ),
-            Section("Schema", ("text",), tuple((line,) for line in found.schema.splitlines())),
+            Section("Schema", ("text",), tuple((line,) for line in inference.schema.splitlines())),
         ),
     )
 

@@ -116,11 +116,11 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def merge_members(members: Mapping[str, Evidence], most: int) -> Evidence | None:
     """What the members of objects have in common, as values of a map."""
-    found: Evidence | None = None
+    merged: Evidence | None = None
     for member in members.values():
         mine = msgspec.structs.replace(member, slots=member.there, order=0)
-        found = mine if found is None else found.merge_with(mine, most)
-    return found
+        merged = mine if merged is None else merged.merge_with(mine, most)
+    return merged
 
 
 def check_size(evidence: Evidence) -> Evidence:
@@ -140,12 +140,12 @@ def _merge_by_name(one: Evidence, other: Evidence, most: int) -> dict[str, Evide
     if one.members is None or other.members is None:
         return None
     mine, theirs = one.kinds.get("object", 0), other.kinds.get("object", 0)
-    found: dict[str, Evidence] = {}
+    merged: dict[str, Evidence] = {}
     for name in [*one.members, *(name for name in other.members if name not in one.members)]:
         left = one.members.get(name) or Evidence(slots=mine)
         right = other.members.get(name) or Evidence(slots=theirs)
-        found[name] = left.merge_with(right, most)
-    return limit_members(found)
+        merged[name] = left.merge_with(right, most)
+    return limit_members(merged)
 
 
 def _merge_optional(one: Evidence | None, other: Evidence | None, most: int) -> Evidence | None:
@@ -258,13 +258,13 @@ def add_texts(seen: Evidence, there: Column, most: int) -> Evidence:
     lengths: Column = pc.utf8_length(there)
     ends: Any = pc.min_max(lengths).as_py()
     shortest, longest = ends["min"], ends["max"]
-    found, digits = _count_notations(there)
+    notations, digits = _count_notations(there)
     return msgspec.structs.replace(
         seen,
         kinds={**seen.kinds, "text": len(there)},
         shortest=shortest,
         longest=longest,
-        notations=found,
+        notations=notations,
         digits=digits,
         values=_count_if_few(there, most) if longest <= LONGEST else None,
     )
@@ -294,14 +294,14 @@ def add_parsed_texts(seen: Evidence, there: Column, most: int) -> Evidence:
 def _count_notations(there: Column) -> tuple[dict[str, int], int]:
     """How many texts are in each notation, by the rules of the formats, and the most decimal places of a second."""
     likely = there.filter(pc.match_substring_regex(there, _NOTATION))
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     digits = 0
     for text, times in count_values(likely).items():
         names, places = detect_notations(text)
         digits = max(digits, places)
         for name in names:
-            found[name] = found.get(name, 0) + times
-    return found, digits
+            counts[name] = counts.get(name, 0) + times
+    return counts, digits
 
 
 def _count_if_few(there: Column, most: int) -> dict[str, int] | None:

@@ -98,59 +98,59 @@ class Migration(msgspec.Struct, frozen=True):
     @property
     def is_sound(self) -> bool:
         """Whether what was written is there and can be read, as far as that was looked at."""
-        found, alive = self.verified, self.records - self.dead + self.tombstones
-        if found is None:
+        verified, alive = self.verified, self.records - self.dead + self.tombstones
+        if verified is None:
             return True
-        new = found.records - found.there_before
-        return new == alive and found.read == found.records and found.values is not False
+        new = verified.records - verified.there_before
+        return new == alive and verified.read == verified.records and verified.values is not False
 
     def report(self) -> AuditReport:
         """The answer for people."""
         return _make_report(self)
 
 
-def _make_report(found: Migration) -> AuditReport:
-    alive = found.records - found.dead
-    done = "written" if found.written else "would be written"
-    verdict = f"{pluralize(alive, 'record')} {done} as {found.to_subject} v{found.version}"
-    if found.dead:
-        verdict += f", {pluralize(found.dead, 'dead letter')}"
-    if not found.is_sound:
+def _make_report(migration: Migration) -> AuditReport:
+    alive = migration.records - migration.dead
+    done = "written" if migration.written else "would be written"
+    verdict = f"{pluralize(alive, 'record')} {done} as {migration.to_subject} v{migration.version}"
+    if migration.dead:
+        verdict += f", {pluralize(migration.dead, 'dead letter')}"
+    if not migration.is_sound:
         verdict += "; what was written is not what it should be"
-    elif found.verified is not None:
+    elif migration.verified is not None:
         verdict += "; read again"
-    seen = found.verified
+    seen = migration.verified
     facts = [
-        Fact("records", found.records),
-        Fact("dead", found.dead),
-        Fact("tombstones", found.tombstones),
-        Fact("bytes", found.bytes),
-        Fact("new bytes", found.new_bytes),
-        Fact("wire", " to ".join(dict.fromkeys(found.wires))),
-        Fact("language", " to ".join(dict.fromkeys(found.languages))),
+        Fact("records", migration.records),
+        Fact("dead", migration.dead),
+        Fact("tombstones", migration.tombstones),
+        Fact("bytes", migration.bytes),
+        Fact("new bytes", migration.new_bytes),
+        Fact("wire", " to ".join(dict.fromkeys(migration.wires))),
+        Fact("language", " to ".join(dict.fromkeys(migration.languages))),
     ]
     if seen is not None:
         facts += [Fact("there", seen.records), Fact("readable", seen.read)]
     if seen is not None and seen.values is not None:
         facts.append(Fact("values", "the same" if seen.values else "different"))
     return AuditReport(
-        title=f"Migration of {found.subject}",
+        title=f"Migration of {migration.subject}",
         verdict=verdict,
-        good=found.is_complete,
+        good=migration.is_complete,
         facts=tuple(facts),
         sections=(
             Section(
                 "Old ids",
                 ("id", "records", "dead"),
-                tuple((it.id, it.records, it.dead) for it in found.ids),
-                bars=Bars("records by old id", {it.id: it.records for it in found.ids}),
+                tuple((it.id, it.records, it.dead) for it in migration.ids),
+                bars=Bars("records by old id", {it.id: it.records for it in migration.ids}),
             ),
-            Section("Dead letters by code", ("code", "records"), tuple(found.codes.items())),
-            Section("Dead letters by reason", ("reason", "records"), tuple(found.reasons.items())),
+            Section("Dead letters by code", ("code", "records"), tuple(migration.codes.items())),
+            Section("Dead letters by reason", ("reason", "records"), tuple(migration.reasons.items())),
             Section(
                 "What is lost",
                 ("field", "what", "why", "data"),
-                tuple((it.path or "/", it.what, it.why, "lost" if it.data else "kept") for it in found.losses),
+                tuple((it.path or "/", it.what, it.why, "lost" if it.data else "kept") for it in migration.losses),
             ),
         ),
     )
@@ -296,8 +296,8 @@ class BareRecords(Unframed):
 
 
 def _make_bare_wire(registry: RegistryLike, subject: str, schema: ReaderLike | None, patience: float) -> Wire:
-    found = pin_schemas(registry, subject, "latest" if schema is None else schema, patience=patience).reader
-    return BareRecords(found.id, schema=found)
+    pinned = pin_schemas(registry, subject, "latest" if schema is None else schema, patience=patience).reader
+    return BareRecords(pinned.id, schema=pinned)
 
 
 def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]:
@@ -305,8 +305,8 @@ def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]
     reader, writer = parse_schema(new), parse_schema(old)
     if not reader.format.rulesets:
         return ()
-    found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, rulesets.newest_ruleset(reader.format))
-    return tuple(Loss(it.path, it.rule, it.why, data=it.breaks) for it in found)
+    findings = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, rulesets.newest_ruleset(reader.format))
+    return tuple(Loss(it.path, it.rule, it.why, data=it.breaks) for it in findings)
 
 
 def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_message: str) -> tuple[Loss, ...]:
@@ -315,8 +315,8 @@ def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_m
 
     _, losses = map_by_name(make_neutral_model(old, message), make_neutral_model(new, to_message))
     reader, writer = parse_schema(old), parse_schema(new)
-    said = convert_schema(reader.format, reader.parsed, writer.format).losses if not message else []
-    return (*losses, *(loss for loss in said if loss.data))
+    conversion_losses = convert_schema(reader.format, reader.parsed, writer.format).losses if not message else []
+    return (*losses, *(loss for loss in conversion_losses if loss.data))
 
 
 # --- the job --------------------------------------------------------------------------------------------------------
@@ -409,15 +409,15 @@ class _MigrationTask:
 # --- the answer -----------------------------------------------------------------------------------------------------
 
 
-def _count_migration(found: MigratedRecords) -> Migration:
+def _count_migration(migrated: MigratedRecords) -> Migration:
     from pyspark.sql import functions as f
 
-    plan = found.plan
-    there = f.col(found.raw).isNotNull()
-    groups = found.every.groupBy("id", "error.code", "error.reason").agg(
+    plan = migrated.plan
+    there = f.col(migrated.raw).isNotNull()
+    groups = migrated.every.groupBy("id", "error.code", "error.reason").agg(
         f.count_if(there).alias("records"),
         f.count_if(~there).alias("nulls"),
-        f.sum(f.length(found.raw)).alias("old"),
+        f.sum(f.length(migrated.raw)).alias("old"),
         f.sum(f.length("record")).alias("new"),
     )
     with spark_failures():

@@ -160,18 +160,18 @@ class _SchemaStatsTask:
         headers: Column = batch.column(HEADERS) if HEADERS in batch.schema.names else None
         times: Column = batch.column(TIME) if TIME in batch.schema.names else pa.nulls(len(raw), pa.int64())
         parts = self._question.context.wire.split(raw, headers)
-        found: dict[str, SchemaStats] = {}
+        stats: dict[str, SchemaStats] = {}
         for key in parts.ids.drop_null().unique().to_pylist():
             mine = pc.fill_null(pc.equal(parts.ids, pa.scalar(key, parts.ids.type)), False)
             seen = _count_records(raw.filter(mine), times.filter(mine))
-            found[str(key)] = self._decode_records(
+            stats[str(key)] = self._decode_records(
                 key, seen, raw.filter(mine), headers.filter(mine) if headers else None
             )
         lost = pc.and_(raw.is_valid(), parts.ids.is_null())
         seen = _count_records(raw.filter(lost), times.filter(lost))
         reasons = limit_kinds(count_values(parts.frame_errors.filter(lost)), MOST_REASONS)
-        found[NO_ID] = msgspec.structs.replace(seen, reasons=reasons, nulls=raw.null_count)
-        return found
+        stats[NO_ID] = msgspec.structs.replace(seen, reasons=reasons, nulls=raw.null_count)
+        return stats
 
     def _decode_records(self, key: Any, seen: SchemaStats, raw: Column, headers: Column | None) -> SchemaStats:
         """What decoding the records of an id shows."""
@@ -202,10 +202,10 @@ class WriterDecoders:
     def _make_decoder(self, key: Any) -> tuple[RecordDecoder | None, str]:
         label = self._frame.wire.id_label
         try:
-            found = self._frame.wire.resolve_id(key, self._lookup)
-            if found is None:
+            resolved = self._frame.wire.resolve_id(key, self._lookup)
+            if resolved is None:
                 return None, describe_error(ErrorCode.UNKNOWN_SCHEMA_ID, label, key, None)
-            return self._frame.make_decoder(found.schema), ""
+            return self._frame.make_decoder(resolved.schema), ""
         except (DataError, Invalid) as error:
             return None, describe_error(ErrorCode.UNUSABLE_SCHEMA, label, key, str(error))
 

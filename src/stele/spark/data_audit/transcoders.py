@@ -116,14 +116,14 @@ class _TypeMapper:
         used: set[str] = set()
         for field in want.fields:
             at = f"{path}.{field.name}" if path else field.name
-            found = sources.find_field(field)
-            if found is None:
+            move = sources.find_field(field)
+            if move is None:
                 fills += self._fill_field(field, at)
                 continue
-            used.add(found.name)
-            nullable = found.nullable or not found.required, field.nullable or not field.required
-            adapt = self._map_nullable(found.type, field.type, at, nullable, field)
-            moves.append(_FieldMove(found.name, field.name, adapt, left_out=not field.nullable and not field.required))
+            used.add(move.name)
+            nullable = move.nullable or not move.required, field.nullable or not field.required
+            adapt = self._map_nullable(move.type, field.type, at, nullable, field)
+            moves.append(_FieldMove(move.name, field.name, adapt, left_out=not field.nullable and not field.required))
         for field in have.fields:
             if field.name not in used:
                 at = f"{path}.{field.name}" if path else field.name
@@ -281,13 +281,13 @@ class _RecordMapping:
         """The target's record."""
         if not isinstance(value, dict):
             return value
-        made = {}
+        mapped = {}
         for old, new, adapt, left_out in self.moves:
             if old in value:
-                found = adapt(value[old])
-                if found is not None or not left_out:
-                    made[new] = found
-        return made | dict(self.fills)
+                adapted = adapt(value[old])
+                if adapted is not None or not left_out:
+                    mapped[new] = adapted
+        return mapped | dict(self.fills)
 
 
 _HEAD: Final = 5
@@ -433,11 +433,11 @@ class ValueTranscoder:
 
 def make_neutral_model(schema: ResolvedSchema, message: str = "") -> Any:
     """The neutral model of a schema's data. Raises `CannotConvert` for a language that has none."""
-    found = parse_schema(schema)
-    to_model: Any = getattr(found.format, "to_model", None)
+    source = parse_schema(schema)
+    to_model: Any = getattr(source.format, "to_model", None)
     if to_model is None:
-        raise EncodeError(f"data of the format {found.format.name} cannot be turned into others")
-    return (to_model(found.parsed, message) if message else to_model(found.parsed))[0]
+        raise EncodeError(f"data of the format {source.format.name} cannot be turned into others")
+    return (to_model(source.parsed, message) if message else to_model(source.parsed))[0]
 
 
 def _make_codec(writer: ParsedSchema, reader: ParsedSchema | None, message: str) -> Any:
@@ -470,8 +470,8 @@ class HeaderMerger:
     def _merge_row(self, old: Any, new: Any) -> Any:
         if old is None:
             return new
-        made = new or []
-        named = {entry["key"].lower() for entry in made}
+        added = new or []
+        named = {entry["key"].lower() for entry in added}
         # a map comes as pairs, a list of headers as dicts
         pairs = [each if isinstance(each, tuple) else tuple(each.values()) for each in old if each is not None]
         kept = [
@@ -479,7 +479,7 @@ class HeaderMerger:
             for key, value in pairs
             if key is None or (key.lower() not in named and not self._stale(key.lower()))
         ]
-        return [*kept, *made]
+        return [*kept, *added]
 
 
 def _is_stale_header(wire: Wire) -> Callable[[str], bool]:

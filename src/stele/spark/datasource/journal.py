@@ -52,10 +52,11 @@ class JournalFeed:
         if scope.namespaces == frozenset() or scope.subjects == frozenset():
             return []
         namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
-        found = self._query(lambda client: client.usage(namespace=namespace, subject=subject))
+        locations = self._query(lambda client: client.usage(namespace=namespace, subject=subject))
         wanted = replace(scope, ids=None)
         kept = [
-            (place, tuple(row for row in place.seen if wanted.has(row.namespace, row.subject, None))) for place in found
+            (place, tuple(row for row in place.seen if wanted.has(row.namespace, row.subject, None)))
+            for place in locations
         ]
         return [msgspec.structs.replace(place, seen=rows) for place, rows in kept]
 

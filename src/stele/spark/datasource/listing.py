@@ -65,8 +65,8 @@ def _resolve_references(row: Any, texts: dict[_Key, Any]) -> Iterator[tuple[str,
         if key in seen:
             continue
         seen.add(key)
-        found = texts.get(key)
-        if found is None or found.schema is None or len(seen) > _MOST_REFERENCES:
+        version_row = texts.get(key)
+        if version_row is None or version_row.schema is None or len(seen) > _MOST_REFERENCES:
             raise Invalid(f"what it refers to as {reference.name!r} is not at hand")
-        todo += found.references or ()
-        yield reference.name, found.schema
+        todo += version_row.references or ()
+        yield reference.name, version_row.schema

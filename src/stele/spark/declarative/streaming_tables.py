@@ -87,10 +87,10 @@ class _DecodeExpression:
         def decode(batches: Iterator[Any]) -> Iterator[Column]:
             decoder = reading.decoder()
             for batch in batches:
-                found = decoder.decode(*(batch if isinstance(batch, tuple) else (batch,)))
+                decoded = decoder.decode(*(batch if isinstance(batch, tuple) else (batch,)))
                 if fail_fast:
-                    raise_first_error(found)
-                parts = [found.values, found.schema_ids, error_structs(found)]
+                    raise_first_error(decoded)
+                parts = [decoded.values, decoded.schema_ids, error_structs(decoded)]
                 yield pa.StructArray.from_arrays(parts, fields=list(type_))
 
         return decode
@@ -103,9 +103,9 @@ class _DecodeExpression:
         """
         from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
 
-        found = decode_by_jvm(spark, raw, self.reading, fail_fast=self.fail_fast)
-        if found is not None:
-            return found
+        expression = decode_by_jvm(spark, raw, self.reading, fail_fast=self.fail_fast)
+        if expression is not None:
+            return expression
         returns: Any = to_spark_types([self.type])[0]  # a struct does, the hint knows flat types only
         decode = arrow_udf(self.make_function(), returns, ArrowUDFType.SCALAR_ITER)
         return decode(raw) if headers is None else decode(raw, headers)
@@ -159,7 +159,7 @@ class DeclaredStream:
     def _classify_records(self, spark: SparkSession, raw: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
-        made = _DecodeExpression(self.reading, self.fail_fast).decode_column(spark, *self._record_columns())
+        decoded = _DecodeExpression(self.reading, self.fail_fast).decode_column(spark, *self._record_columns())
         value, number, error = (f.col(_MADE)[part] for part in (VALUE, ID, ERROR))
         good = error.isNull()
         if self.stops:
@@ -174,7 +174,7 @@ class DeclaredStream:
                 *(f.when(value[each.name].isNotNull(), f.lit(each.name)) for each in self.reading.targets)
             )
         own = [number.alias(ID_COLUMN), error.alias(ERROR_COLUMN), f.when(good, whose).alias(TABLE_COLUMN)]
-        return raw.select("*", made.alias(_MADE)).select(_column_named(self.column), *self._kept_columns(), *own)
+        return raw.select("*", decoded.alias(_MADE)).select(_column_named(self.column), *self._kept_columns(), *own)
 
     def _select_rows(self, spark: SparkSession, target: ReadTarget, kept: Mapping[str, str]) -> DataFrame:
         """A table's records, decoded once more: this time each is known to be good."""
@@ -182,11 +182,11 @@ class DeclaredStream:
 
         mine = _column_named(self.column).isNotNull() & (f.col(TABLE_COLUMN) == target.name)
         reading = replace(self.reading, targets=(target,), several=False)
-        made = _DecodeExpression(reading, fail_fast=True).decode_column(spark, *self._record_columns())
+        decoded = _DecodeExpression(reading, fail_fast=True).decode_column(spark, *self._record_columns())
         own = [f.col(ID_COLUMN), version_column(target.pinned, f.col(ID_COLUMN)).alias(VERSION_COLUMN)]
         along = [_column_named(name).alias(alias) for name, alias in kept.items()]
         stored = spark.readStream.table(self.records).where(mine)
-        return stored.select("*", made.alias(_MADE)).select(f"{_MADE}.{VALUE}.*", *own, *along)
+        return stored.select("*", decoded.alias(_MADE)).select(f"{_MADE}.{VALUE}.*", *own, *along)
 
     def _record_columns(self) -> tuple[Expression, Expression | None]:
         return _column_named(self.column), _column_named(self.headers) if self.headers else None

@@ -84,12 +84,12 @@ def _count_reasons(judged: ClassifiedBatch) -> dict[str, int]:
     """The dead letters by reason; of many different ones the most frequent."""
     from pyspark.sql import functions as f
 
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for _, df in judged.parts:
         bad = df.where(f.col(ERROR).isNotNull()).groupBy(f.col(ERROR)["reason"].alias("reason")).count()
         most = bad.orderBy(f.desc("count")).limit(MOST_REASONS).collect()
-        found = summed(found, {row.reason: row["count"] for row in most})
-    return found
+        counts = summed(counts, {row.reason: row["count"] for row in most})
+    return counts
 
 
 def _first_error(judged: ClassifiedBatch) -> DecodeError:

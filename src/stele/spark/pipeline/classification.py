@@ -163,18 +163,18 @@ class BatchClassifier:
         self, raw: DataFrame, routes: Sequence[PinnedRoute], kept: list[DataFrame], known: Sequence[str] | None = None
     ) -> tuple[RoutePart, ...]:
         """The judged records by group, each kept once it is computed."""
-        found: list[RoutePart] = []
+        parts: list[RoutePart] = []
         grouped = group_routes(routes)
         for group in grouped:
             judged = group.decode_records(raw, self._config, self._registry)
-            found.append(
+            parts.append(
                 (group, (judged if known is None else freeze_unknown_ids(judged, known, self._label)).persist())
             )
         rest = select_unrouted(raw, grouped, self._config)
         if rest is not None:
-            found.append((None, rest.persist()))
-        kept += [df for _, df in found]
-        return tuple(found)
+            parts.append((None, rest.persist()))
+        kept += [df for _, df in parts]
+        return tuple(parts)
 
     def _pin_subject(self, subject: str, *, waiting: bool = True) -> PinnedSchemas:
         """The subject's versions now. Raises `RulesRefused` where nobody decided about the rules they have."""
@@ -182,10 +182,10 @@ class BatchClassifier:
         until = time.monotonic() + self._config.source.patience
         while True:
             try:
-                found = pin_schemas(self._registry, subject)
+                pinned = pin_schemas(self._registry, subject)
                 if self._config.source.rules == "refuse":
-                    refuse_reading(found)
-                return found
+                    refuse_reading(pinned)
+                return pinned
             except Unavailable:
                 if not waiting or self._stop.is_set() or time.monotonic() + pause > until:
                     raise
@@ -209,14 +209,14 @@ class BatchClassifier:
         if isinstance(registry, SchemaSnapshot) or not isinstance(get_wire(self._config.source.wire), Prefix):
             return None
         context = split_subject(routes[0].pinned.subject).context
-        found: list[ResolvedSchema] = []
+        late: list[ResolvedSchema] = []
         for number in _unknown_ids(parts):
             with suppress(ContentNotFound):
                 asked = partial(get_client(registry).resolve, number, context=context)
-                found.append(retry_unavailable(asked, self._config.source.patience))
-        if not found:
+                late.append(retry_unavailable(asked, self._config.source.patience))
+        if not late:
             return None
-        return tuple(PinnedRoute(route.config, _with_schemas(route.pinned, found)) for route in routes)
+        return tuple(PinnedRoute(route.config, _with_schemas(route.pinned, late)) for route in routes)
 
 
 def _unknown_ids(parts: Sequence[RoutePart]) -> list[int]:
@@ -230,8 +230,8 @@ def _unknown_ids(parts: Sequence[RoutePart]) -> list[int]:
     return [number for number in dict.fromkeys(ids) if number > 0][:MAX_LATE_IDS]
 
 
-def _with_schemas(pinned: PinnedSchemas, found: Sequence[ResolvedSchema]) -> PinnedSchemas:
-    return msgspec.structs.replace(pinned, snapshot=SchemaSnapshot((*pinned.snapshot.schemas, *found)))
+def _with_schemas(pinned: PinnedSchemas, schemas: Sequence[ResolvedSchema]) -> PinnedSchemas:
+    return msgspec.structs.replace(pinned, snapshot=SchemaSnapshot((*pinned.snapshot.schemas, *schemas)))
 
 
 def _pinned_names(routes: Sequence[PinnedRoute]) -> set[str]:

@@ -45,9 +45,9 @@ def count_by_kind(codes: Mapping[str, int], letters: int) -> dict[str, int]:
         codes: Dead letters by the name of their code.
         letters: How many there are; those without a code count as `other`.
     """
-    found = {code.lower(): count for code, count in codes.items()}
+    counts = {code.lower(): count for code, count in codes.items()}
     rest = letters - sum(codes.values())
-    return found | ({OTHER: rest} if rest > 0 else {})
+    return counts | ({OTHER: rest} if rest > 0 else {})
 
 
 def dead_letter_fields(error: Column) -> list[Column]:
@@ -109,18 +109,18 @@ class DeadLetterTable:
         """All letters, with the time they were replayed at, null for open ones. Raises `NotFound` without a table."""
         from pyspark.sql import functions as f
 
-        found = self._letters.read_table()
+        letters = self._letters.read_table()
         if self.marks.load_columns() is None:
-            return found.withColumn("replayed_at", f.lit(None).cast("timestamp"))
-        return found.join(self.marks.read_table().select("letter", "replayed_at"), "letter", "left")
+            return letters.withColumn("replayed_at", f.lit(None).cast("timestamp"))
+        return letters.join(self.marks.read_table().select("letter", "replayed_at"), "letter", "left")
 
     def select_open(self, where: str) -> DataFrame:
         """Those not replayed yet that meet a condition. Raises `Invalid` for one Spark does not understand."""
         from pyspark.errors import AnalysisException, ParseException
 
         try:
-            found = self.read_all().where("replayed_at IS NULL")
-            return found.where(where) if where else found
+            letters = self.read_all().where("replayed_at IS NULL")
+            return letters.where(where) if where else letters
         except (AnalysisException, ParseException) as error:
             raise Invalid(f"the condition {where!r} is not understood: {str(error).partition(chr(10))[0]}") from error
 
@@ -137,12 +137,12 @@ class DeadLetterTable:
 
         if self.marks.load_columns() is None:
             self.marks.apply_changes((ColumnChange("create"),), _mark_columns())
-        found: DataFrame | None = None
+        marks: DataFrame | None = None
         for _, df in judged.parts:
             good = df.where(f.col(ERROR).isNull()).select("letter")
-            found = good if found is None else found.union(good)
-        assert found is not None
-        rows = found.select(
+            marks = good if marks is None else marks.union(good)
+        assert marks is not None
+        rows = marks.select(
             "letter", f.lit(replay).cast("bigint").alias("replay"), f.current_timestamp().alias("replayed_at")
         )
         columns = self.marks.load_columns()

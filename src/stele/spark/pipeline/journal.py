@@ -193,9 +193,9 @@ class BatchJournal:
         known = self._read_file(f"{self._root}/application")
         if known is not None:
             return known.decode()
-        made = uuid4().hex
-        self._write_file(f"{self._root}/application", made.encode())
-        return made
+        name = uuid4().hex
+        self._write_file(f"{self._root}/application", name.encode())
+        return name
 
     def read_entry(self, batch: int) -> BatchEntry | None:
         """What a batch was judged by, None when it did not get that far. Raises `StoreError` for a damaged one."""
@@ -224,8 +224,8 @@ class BatchJournal:
         """The newest batches, oldest first."""
         last = self.read_totals().through
         numbers = range(max(0, last - KEPT_REPORTS + 1), last + 1)
-        found = (self._read_json(f"{self._folder}/reports/{number}.json", BatchReport) for number in numbers)
-        return [report for report in found if report is not None]
+        reports = (self._read_json(f"{self._folder}/reports/{number}.json", BatchReport) for number in numbers)
+        return [report for report in reports if report is not None]
 
     def _read_json(self, path: str, type_: type[T]) -> T | None:
         document = self._read_file(path)

@@ -149,7 +149,7 @@ def _list_offsets(admin: AdminClient, places: list[TopicPartition], *, latest: b
 
     if not places:
         return {}
-    made = OffsetSpec.latest if latest else OffsetSpec.earliest
-    spec = made()  # type: ignore[no-untyped-call]  # the library has no annotation here
+    offset_spec = OffsetSpec.latest if latest else OffsetSpec.earliest
+    spec = offset_spec()  # type: ignore[no-untyped-call]  # the library has no annotation here
     asked = admin.list_offsets(dict.fromkeys(places, spec), request_timeout=PATIENCE)
     return {(place.topic, place.partition): answer.result(PATIENCE).offset for place, answer in asked.items()}

@@ -167,21 +167,21 @@ class PipelineMetrics(Collector):
 
     def _make_family(self, family: MetricFamily, values: Mapping[str, float] | float) -> Metric:
         cls = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
-        made = cls(_PREFIX + family.name, family.text, labels=("pipeline", *family.labels))
+        metric = cls(_PREFIX + family.name, family.text, labels=("pipeline", *family.labels))
         if isinstance(values, Mapping):
             for name, value in values.items():
-                made.add_metric((self._pipeline_label, name), value)
+                metric.add_metric((self._pipeline_label, name), value)
         else:
-            made.add_metric((self._pipeline_label,), values)
-        return made
+            metric.add_metric((self._pipeline_label,), values)
+        return metric
 
     def _make_histogram(self, family: MetricFamily, durations: _Durations) -> Metric:
         ends = [*(str(end) for end in BUCKETS), "+Inf"]
-        made = HistogramMetricFamily(_PREFIX + family.name, family.text, labels=("pipeline",))
-        made.add_metric(
+        histogram = HistogramMetricFamily(_PREFIX + family.name, family.text, labels=("pipeline",))
+        histogram.add_metric(
             (self._pipeline_label,), list(zip(ends, accumulate(durations.counts), strict=True)), durations.sum
         )
-        return made
+        return histogram
 
 
 class _Durations(NamedTuple):

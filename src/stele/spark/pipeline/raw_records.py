@@ -43,11 +43,11 @@ def _read_files(spark: SparkSession, source: SourceConfig) -> DataFrame:
     if source.max_files_per_trigger:
         reader = reader.option("maxFilesPerTrigger", source.max_files_per_trigger)
     if source.format == "binaryFile":
-        found = reader.load(source.path)
-        return _select_raw_columns(found.select(f.col("content").alias("value"), f.col("path").alias("source")))
+        files = reader.load(source.path)
+        return _select_raw_columns(files.select(f.col("content").alias("value"), f.col("path").alias("source")))
     column = "`" + source.column.replace("`", "``") + "`"
-    found = reader.options(**source.options).schema(f"{column} binary").load(source.path)
-    return _select_raw_columns(found.select(f.col(column).alias("value"), f.col("_metadata.file_path").alias("source")))
+    files = reader.options(**source.options).schema(f"{column} binary").load(source.path)
+    return _select_raw_columns(files.select(f.col(column).alias("value"), f.col("_metadata.file_path").alias("source")))
 
 
 def _read_kafka(spark: SparkSession, source: SourceConfig) -> DataFrame:
@@ -86,8 +86,8 @@ def _select_raw_columns(df: DataFrame) -> DataFrame:
 def find_file_without_column(spark: SparkSession, source: SourceConfig, files: Iterable[str]) -> str | None:
     """The first of the files that lacks the column: to Spark its records are null and would pass for tombstones."""
     for file in sorted(files):
-        found = spark.read.format(source.format).load(unquote(file)).columns
-        if source.column.casefold() not in (name.casefold() for name in found):
+        columns = spark.read.format(source.format).load(unquote(file)).columns
+        if source.column.casefold() not in (name.casefold() for name in columns):
             return file
     return None
 

@@ -56,17 +56,17 @@ class _Replayer:
     def run_replays(self, where: str) -> list[BatchReport]:
         """Finish what was begun, then do what is asked."""
         number = self._journal.read_totals().through + 1
-        found = []
+        reports = []
         entry, begun = self._journal.read_entry(number), self._letters.letters_of_replay(number)
         if entry is not None and begun is not None:
-            found.append(self._finish_replay(begun, entry, number))
+            reports.append(self._finish_replay(begun, entry, number))
             number += 1
         try:
             chosen = self._letters.select_open(where)
         except NotFound:
-            return found
+            return reports
         done = self._start_replay(chosen, number)
-        return [*found, *([done] if done else [])]
+        return [*reports, *([done] if done else [])]
 
     def _start_replay(self, chosen: DataFrame, number: int) -> BatchReport | None:
         started = time.monotonic()

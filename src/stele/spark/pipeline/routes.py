@@ -48,15 +48,15 @@ class PinnedRoute:
         type_ = type_for(self.pinned.reader, self.config.message, config.source.recursion)
         if not pa.types.is_struct(type_):
             raise Invalid(f"the newest schema of {self.pinned.subject} is not a record, so it has no columns")
-        found = to_spark_types([type_])[0]
-        assert isinstance(found, StructType)
-        taken = [field.name for field in found.fields if field.name.casefold().startswith(RESERVED_PREFIX)]
+        columns = to_spark_types([type_])[0]
+        assert isinstance(columns, StructType)
+        taken = [field.name for field in columns.fields if field.name.casefold().startswith(RESERVED_PREFIX)]
         if taken:
             raise Invalid(
                 f"{self.pinned.subject} has a field {taken[0]!r}: names that begin with {RESERVED_PREFIX} are reserved "
                 "for the pipeline"
             )
-        return found
+        return columns
 
     def table_columns(self, config: PipelineConfig) -> StructType:
         """The columns its table needs, with the documentation of their fields as comments."""
@@ -162,9 +162,9 @@ def group_routes(routes: Sequence[PinnedRoute]) -> list[RouteGroup]:
     """The routes by topic, those of every topic last."""
     topics = dict.fromkeys(route.config.topic for route in routes)
     named = tuple(topic for topic in topics if topic)
-    found = [RouteGroup(topic, tuple(r for r in routes if r.config.topic == topic)) for topic in named]
+    groups = [RouteGroup(topic, tuple(r for r in routes if r.config.topic == topic)) for topic in named]
     rest = tuple(route for route in routes if not route.config.topic)
-    return [*found, RouteGroup("", rest, named)] if rest else found
+    return [*groups, RouteGroup("", rest, named)] if rest else groups
 
 
 def has_unrouted(config: PipelineConfig) -> bool:

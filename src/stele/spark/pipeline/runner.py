@@ -211,10 +211,10 @@ def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSes
     require_spark()
     from pyspark.sql import SparkSession
 
-    found = spark or SparkSession.getActiveSession()
-    if found is not None and not hasattr(found, "_jvm"):
+    session = spark or SparkSession.getActiveSession()
+    if session is not None and not hasattr(session, "_jvm"):
         raise Invalid("pipelines cannot run through Spark Connect: use a classic session")
-    return found
+    return session
 
 
 @contextmanager

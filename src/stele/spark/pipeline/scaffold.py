@@ -185,12 +185,12 @@ def _session_lines(start: PipelineAnswers, folder: Path, version: str) -> Iterat
 def _spark_packages(start: PipelineAnswers, line: str, version: str) -> list[str]:
     iceberg, delta = _KNOWN[line]
     kafka = version if version.startswith(line) else f"{line}.1"
-    found = [f"org.apache.spark:spark-sql-kafka-0-10_2.13:{kafka}"] if start.bootstrap else []
+    packages = [f"org.apache.spark:spark-sql-kafka-0-10_2.13:{kafka}"] if start.bootstrap else []
     if start.kind == "iceberg-spark":
-        found.append(f"org.apache.iceberg:iceberg-spark-runtime-{line}_2.13:{iceberg}")
+        packages.append(f"org.apache.iceberg:iceberg-spark-runtime-{line}_2.13:{iceberg}")
     if start.kind == "delta":
-        found.append(f"io.delta:delta-spark_2.13:{delta}")
-    return found
+        packages.append(f"io.delta:delta-spark_2.13:{delta}")
+    return packages
 
 
 def _catalog_settings(kind: TableKind, folder: Path) -> dict[str, str]:
@@ -214,8 +214,8 @@ def _catalog_settings(kind: TableKind, folder: Path) -> dict[str, str]:
 
 def _format_line(key: str, value: str | int | Sequence[str], comment: str = "") -> str:
     """A key and its value; the texts of JSON are texts of TOML, but for one character."""
-    said = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return f"{key} = {said}{f'  # {comment}' if comment else ''}"
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"{key} = {text}{f'  # {comment}' if comment else ''}"
 
 
 def _table_name(about: str) -> str:
@@ -225,11 +225,11 @@ def _table_name(about: str) -> str:
 
 def _distinct_table_names(topics: Sequence[str]) -> list[str]:
     """A name for the table of each topic; none is another's, or that of the dead letters."""
-    found: list[str] = []
+    names: list[str] = []
     for topic in topics:
         name, number = _table_name(topic), 1
-        while name in found or (found and name == f"{found[0]}_dead_letters"):
+        while name in names or (names and name == f"{names[0]}_dead_letters"):
             number += 1
             name = f"{_table_name(topic)}_{number}"
-        found.append(name)
-    return found
+        names.append(name)
+    return names

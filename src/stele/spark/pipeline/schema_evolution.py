@@ -284,18 +284,18 @@ def find_type(schema: StructType, path: ColumnPath) -> DataType | None:
     """The type of a column, None when there is no such column. Names must match to the letter."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
-    found: DataType = schema
+    kind: DataType = schema
     for part in path:
-        match found:
-            case StructType() if part in found.names:
-                found = found[part].dataType
+        match kind:
+            case StructType() if part in kind.names:
+                kind = kind[part].dataType
             case ArrayType() if part == "element":
-                found = found.elementType
+                kind = kind.elementType
             case MapType() if part in {"key", "value"}:
-                found = found.keyType if part == "key" else found.valueType
+                kind = kind.keyType if part == "key" else kind.valueType
             case _:
                 return None
-    return found
+    return kind
 
 
 def find_column(schema: StructType, path: ColumnPath) -> StructField | None:
@@ -308,15 +308,15 @@ def find_column(schema: StructType, path: ColumnPath) -> StructField | None:
 
 def is_applied(change: ColumnChange, has: StructType, wanted: StructType) -> bool:
     """Whether a table with these columns needs the change no more, whoever made it."""
-    found = find_type(has, change.path)
+    kind = find_type(has, change.path)
     match change.kind:
         case "rename":
-            return found is None or find_type(has, (*change.path[:-1], change.to)) is not None
+            return kind is None or find_type(has, (*change.path[:-1], change.to)) is not None
         case "add":
-            return found is not None
+            return kind is not None
         case "widen":
             type_ = find_type(wanted, change.path)
-            return found is not None and type_ is not None and (found == type_ or can_hold(found, type_))
+            return kind is not None and type_ is not None and (kind == type_ or can_hold(kind, type_))
         case "comment":
             column = find_column(has, change.path)
             return column is None or comment_of(column) == change.comment
@@ -370,17 +370,17 @@ def _edit_type(type_: _T, path: ColumnPath, edit: _Edit) -> _T:
     if not path:
         return cast("_T", edit(type_))
     part, rest = path[0], path[1:]
-    made: DataType = type_
+    edited: DataType = type_
     match type_:
         case StructType():
-            made = StructType([_edit_field(each, rest, edit) if each.name == part else each for each in type_.fields])
+            edited = StructType([_edit_field(each, rest, edit) if each.name == part else each for each in type_.fields])
         case ArrayType():
-            made = ArrayType(_edit_type(type_.elementType, rest, edit), type_.containsNull)
+            edited = ArrayType(_edit_type(type_.elementType, rest, edit), type_.containsNull)
         case MapType() if part == "key":
-            made = MapType(_edit_type(type_.keyType, rest, edit), type_.valueType, type_.valueContainsNull)
+            edited = MapType(_edit_type(type_.keyType, rest, edit), type_.valueType, type_.valueContainsNull)
         case MapType():
-            made = MapType(type_.keyType, _edit_type(type_.valueType, rest, edit), type_.valueContainsNull)
-    return cast("_T", made)
+            edited = MapType(type_.keyType, _edit_type(type_.valueType, rest, edit), type_.valueContainsNull)
+    return cast("_T", edited)
 
 
 def _edit_field(field: StructField, path: ColumnPath, edit: _Edit) -> StructField:

@@ -143,8 +143,8 @@ def label_ids(records: dict[str, int], pins: Sequence[PinnedSchemas]) -> tuple[I
             names = (str(schema.id) if schema.id else "", schema.guid)
             if schema.subject == pin.subject:
                 versions |= {name: (schema.subject, schema.version) for name in names if name}
-    found = (IdCount(name, count, *versions.get(name, ("", 0))) for name, count in records.items())
-    return tuple(sorted(found, key=lambda it: -it.records))
+    counts = (IdCount(name, count, *versions.get(name, ("", 0))) for name, count in records.items())
+    return tuple(sorted(counts, key=lambda it: -it.records))
 
 
 def _describe_state(status: PipelineStatus) -> str:
@@ -246,9 +246,9 @@ class PipelineHistory(msgspec.Struct, frozen=True):
 
 def read_history(config: PipelineConfig) -> PipelineHistory:
     """The summary of a pipeline, from its checkpoint alone. Raises `StoreError` for a damaged journal."""
-    found = read_status(config)
+    status = read_status(config)
     return PipelineHistory(
-        found, tuple(BatchJournal(config.checkpoint).read_reports()) if has_run(config.checkpoint) else ()
+        status, tuple(BatchJournal(config.checkpoint).read_reports()) if has_run(config.checkpoint) else ()
     )
 
 
@@ -329,11 +329,11 @@ def _group_small_series(counts: Counts, names: Sequence[str]) -> Iterator[Counts
 
 
 def _sum_counts(counts: Iterable[Counts]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sums: dict[str, int] = {}
     for each in counts:
         for name, count in each.items():
-            found[name] = found.get(name, 0) + count
-    return found
+            sums[name] = sums.get(name, 0) + count
+    return sums
 
 
 def _batch_sections(batches: Sequence[BatchReport]) -> Iterator[Section]:

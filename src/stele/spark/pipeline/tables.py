@@ -31,10 +31,10 @@ class PipelineTables:
 
     def plan_tables(self, routes: Sequence[PinnedRoute]) -> list[TablePlan]:
         """What the tables need, clashes among it; nothing is touched."""
-        found = [self._plan_table(route) for route in routes]
+        plans = [self._plan_table(route) for route in routes]
         columns = dead_letter_columns(self._config)
         own = plan_changes(self.dead_letters.load_columns(), columns, self.dead_letters.capabilities, renames="add")
-        return [*found, TablePlan(self._config.dead_letter_table, "", 0, own)]
+        return [*plans, TablePlan(self._config.dead_letter_table, "", 0, own)]
 
     def evolve(self, routes: Sequence[PinnedRoute], *, asked: bool = False) -> tuple[str, ...]:
         """Do what the plans say; the columns gained.
@@ -45,8 +45,10 @@ class PipelineTables:
         plans = self.plan_tables(routes)
         for plan in plans:
             if plan.clashes:
-                told = "; ".join(map(str, plan.clashes))
-                raise Conflict(f"the table {plan.table} cannot take version {plan.version} of {plan.subject}: {told}")
+                reasons = "; ".join(map(str, plan.clashes))
+                raise Conflict(
+                    f"the table {plan.table} cannot take version {plan.version} of {plan.subject}: {reasons}"
+                )
         # a new comment changes no data, so nobody needs to be asked
         waiting = [(plan.table, step) for plan in plans[:-1] for step in plan.steps if step.kind != "comment"]
         if waiting and self._config.table.changes == "ask" and not asked:
@@ -70,9 +72,9 @@ class PipelineTables:
 
     def append_dead_letters(self, judged: Sequence[DataFrame], application: str, batch: int) -> None:
         """The dead letters of a batch into their table, once."""
-        found = [select_dead_letters(each, application, batch) for each in judged]
-        rows = found[0]
-        for each in found[1:]:
+        letters = [select_dead_letters(each, application, batch) for each in judged]
+        rows = letters[0]
+        for each in letters[1:]:
             rows = rows.unionByName(each)
         _append(self.dead_letters, rows, application, batch)
 
@@ -113,7 +115,9 @@ def former_names(pinned: PinnedSchemas, message: str = "") -> dict[FieldPath, Fi
     if newest is None:
         return {}
     earlier = [
-        found for each in own if each.version < pinned.reader_version and (found := _schema_outline(each)) is not None
+        outline
+        for each in own
+        if each.version < pinned.reader_version and (outline := _schema_outline(each)) is not None
     ]
     return dict(_FormerNames(newest, earlier).collect_names(message))
 

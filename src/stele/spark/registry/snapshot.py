@@ -65,8 +65,8 @@ def pin_schemas(
     if isinstance(reader, str) and reader.isdecimal():
         reader = int(reader)
     if isinstance(reader, int) or reader == "latest":
-        found = snapshot.resolve_version(subject, reader if isinstance(reader, int) else "latest")
-        return PinnedSchemas(subject, snapshot, found)
+        pinned = snapshot.resolve_version(subject, reader if isinstance(reader, int) else "latest")
+        return PinnedSchemas(subject, snapshot, pinned)
     if isinstance(reader, Path):
         reader = reader.read_text(encoding="utf-8")
     elif isinstance(reader, str) and _WORD.fullmatch(reader):
@@ -141,11 +141,11 @@ class SchemaLookup:
 
     def __call__(self, number: int) -> AvroSchema | None:
         """See `engines.base.Writers`. Raises `RegistryUnreachable` when nobody answers for an id that is not pinned."""
-        found = self.find_schema(number)
-        if found is None:
+        schema = self.find_schema(number)
+        if schema is None:
             return None
         if number not in self._parsed:
-            self._parsed[number] = parse_avro(found)
+            self._parsed[number] = parse_avro(schema)
         return self._parsed[number]
 
     def find_schema(self, number: int | UUID) -> ResolvedSchema | None:
@@ -153,10 +153,10 @@ class SchemaLookup:
         if isinstance(number, int):
             self.requested_ids.add(number)
         if number not in self._found:
-            found = self.query(number, lambda registry: registry.resolve(number, context=self._context))
-            if found is None:
+            schema = self.query(number, lambda registry: registry.resolve(number, context=self._context))
+            if schema is None:
                 return None
-            self._found[number] = found
+            self._found[number] = schema
         return self._found[number]
 
     def query(

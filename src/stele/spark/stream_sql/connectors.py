@@ -167,7 +167,7 @@ class FilesConnector:
         folder = Path(self.path)
         if not folder.is_dir():
             return True
-        return any(found.is_file() and not _is_hidden(found.relative_to(folder)) for found in folder.rglob("*"))
+        return any(path.is_file() and not _is_hidden(path.relative_to(folder)) for path in folder.rglob("*"))
 
     def _bytes(self, df: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f

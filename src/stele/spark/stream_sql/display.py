@@ -39,47 +39,47 @@ def take_first_rows(df: DataFrame, most: int) -> FirstRows:
     return FirstRows(tuple(df.columns), rows[:most] if most else rows, more=bool(most) and len(rows) > most)
 
 
-def format_grid(found: FirstRows) -> str:
+def format_grid(rows: FirstRows) -> str:
     """Columns side by side under their names, and how many rows these are."""
     lines = [
-        [_clean_cell(name) for name in found.columns],
-        *([_clean_cell(_value_text(each)) for each in row] for row in found.rows),
+        [_clean_cell(name) for name in rows.columns],
+        *([_clean_cell(_value_text(each)) for each in row] for row in rows.rows),
     ]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     drawn = [" | ".join(set_cell_size(*pair) for pair in zip(line, widths, strict=True)).rstrip() for line in lines]
     drawn.insert(1, "-+-".join("-" * width for width in widths))
-    return "\n".join([*drawn, _count_line(found)])
+    return "\n".join([*drawn, _count_line(rows)])
 
 
-def format_html(found: FirstRows) -> str:
+def format_html(first_rows: FirstRows) -> str:
     """The same as an HTML table, everything in it escaped."""
-    rows = [[_clean_cell(_value_text(each)) for each in row] for row in found.rows]
-    columns = [_clean_cell(name) for name in found.columns]
+    rows = [[_clean_cell(_value_text(each)) for each in row] for row in first_rows.rows]
+    columns = [_clean_cell(name) for name in first_rows.columns]
     return render_template(
-        "stele.spark.stream_sql", "rows.html.j2", columns=columns, rows=rows, count=_count_line(found)
+        "stele.spark.stream_sql", "rows.html.j2", columns=columns, rows=rows, count=_count_line(first_rows)
     )
 
 
-def format_json_lines(found: FirstRows) -> Iterator[str]:
+def format_json_lines(rows: FirstRows) -> Iterator[str]:
     """Each row as one JSON object. A name that stands twice gets a number behind it; bytes are base64."""
-    names = list(_distinct_names(found.columns))
-    for row in found.rows:
+    names = list(_distinct_names(rows.columns))
+    for row in rows.rows:
         yield msgspec.json.encode(dict(zip(names, map(_json_value, row), strict=True))).decode()
 
 
-def format_csv(found: FirstRows, *, head: bool) -> str:
+def format_csv(rows: FirstRows, *, head: bool) -> str:
     """The rows as CSV, under their names if asked; null is empty, parts are JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if head:
-        writer.writerow(found.columns)
-    writer.writerows([_csv_value(_json_value(each)) for each in row] for row in found.rows)
+        writer.writerow(rows.columns)
+    writer.writerows([_csv_value(_json_value(each)) for each in row] for row in rows.rows)
     return out.getvalue()
 
 
-def _count_line(found: FirstRows) -> str:
-    number = len(found.rows)
-    return f"({number} row{'s' * (number != 1)}{', and there are more' * found.more})"
+def _count_line(rows: FirstRows) -> str:
+    number = len(rows.rows)
+    return f"({number} row{'s' * (number != 1)}{', and there are more' * rows.more})"
 
 
 def _clean_cell(text: str) -> str:

@@ -120,15 +120,15 @@ def _match_targets(
     if len(columns) != given:
         raise Invalid(f"the query has {given} columns, and {len(columns)} are to be filled: {', '.join(columns)}")
     known = {each.lower(): each for each in (*beside, *fields)}
-    found = []
+    targets = []
     for column in columns:
         target = known.get(column.lower())
         if target is None:
             raise Invalid(f"{name} has no column {column!r} to fill: it has {', '.join([*fields, *beside])}")
-        if target in found:
+        if target in targets:
             raise Invalid(f"the column {column!r} is listed twice")
-        found.append(target)
-    return found
+        targets.append(target)
+    return targets
 
 
 def _cast_columns(df: DataFrame, targets: Sequence[str], fields: dict[str, DataType]) -> DataFrame:
@@ -137,15 +137,15 @@ def _cast_columns(df: DataFrame, targets: Sequence[str], fields: dict[str, DataT
     from pyspark.sql.types import NumericType
 
     placed = df.toDF(*(f"c{place}" for place in range(len(targets))))
-    made = []
+    columns = []
     for place, name in enumerate(targets):
         column, held = f.col(f"c{place}"), placed.schema[place].dataType
         wanted = fields.get(name)
         numbers = isinstance(held, NumericType) and isinstance(wanted, NumericType)
         if wanted is not None and held != wanted and (numbers or can_cast_losslessly(held, wanted)):
             column = column.cast(wanted)
-        made.append(column.alias(name))
-    return placed.select(*made)
+        columns.append(column.alias(name))
+    return placed.select(*columns)
 
 
 _DESCRIBED: Final = "col_name string, data_type string, comment string"
@@ -160,12 +160,12 @@ def sql(spark: SparkSession, text: str, args: Mapping[str, Any] | None = None) -
     Raises `StatementInvalid` for what cannot be read, and for several statements; `OptionInvalid` and `ColumnInvalid`
     become one, with the place. Else what `create_stream` and its kin raise, and Spark's own errors for its statements.
     """
-    found = split_statements(text)
-    if len(found) != 1:
-        at = found[1].tokens[0].start if found else len(text)
-        why = f"{len(found)} statements, where one was expected: `script` runs several" if found else "no statement"
+    pieces = split_statements(text)
+    if len(pieces) != 1:
+        at = pieces[1].tokens[0].start if pieces else len(text)
+        why = f"{len(pieces)} statements, where one was expected: `script` runs several" if pieces else "no statement"
         raise StatementInvalid(why, *line_and_column(text, at))
-    return run_statement(spark, found[0], args)
+    return run_statement(spark, pieces[0], args)
 
 
 def script(spark: SparkSession, text: str) -> list[DataFrame]:
@@ -260,19 +260,19 @@ def _run_show(spark: SparkSession) -> DataFrame:
 
 
 def _run_describe(spark: SparkSession, name: str) -> DataFrame:
-    found = describe_stream(spark, name)
+    description = describe_stream(spark, name)
     facts = {
-        "Subject": found.subjects,
-        "Version": found.version,
-        "Schema id": found.schema_id if found.encodings is None else None,
-        "Encoding ids": None if found.encodings is None else _format_encodings(found.encodings),
-        "Format": found.language,
-        "Records": found.place,
-        "Mode": found.mode,
+        "Subject": description.subjects,
+        "Version": description.version,
+        "Schema id": description.schema_id if description.encodings is None else None,
+        "Encoding ids": None if description.encodings is None else _format_encodings(description.encodings),
+        "Format": description.language,
+        "Records": description.place,
+        "Mode": description.mode,
     }
-    rows = [(column.name, column.type, column.comment) for column in found.columns]
-    rows += [("", "", ""), ("# Stream", found.name, "")]
-    rows += [(label, str(said), "") for label, said in facts.items() if said is not None]
+    rows = [(column.name, column.type, column.comment) for column in description.columns]
+    rows += [("", "", ""), ("# Stream", description.name, "")]
+    rows += [(label, str(value), "") for label, value in facts.items() if value is not None]
     return spark.createDataFrame(rows, _DESCRIBED)
 
 

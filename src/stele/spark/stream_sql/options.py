@@ -160,24 +160,24 @@ def resolve_options(name: str, given: Mapping[str, str], settings: Mapping[str, 
         OptionInvalid: If an option is unknown or has a wrong value.
         Invalid: If no option says where the records are.
     """
-    said = _MergedOptions(given, settings)
-    _check_words(said)
-    wire = said.get("wire", "confluent")
+    merged = _MergedOptions(given, settings)
+    _check_words(merged)
+    wire = merged.get("wire", "confluent")
     return StreamOptions(
-        connector=_make_connector(name, said, wire),
-        registry=said.get("registry"),
-        subjects=_parse_subjects(name, said),
-        topic=said.get("topic"),
-        reader=said.get("reader", "latest"),
+        connector=_make_connector(name, merged, wire),
+        registry=merged.get("registry"),
+        subjects=_parse_subjects(name, merged),
+        topic=merged.get("topic"),
+        reader=merged.get("reader", "latest"),
         wire=wire,
-        mode=said.get("mode", "FAILFAST").upper(),
-        message=_message_name(said),
-        rules=cast("RulesLike", said.get("rules", "refuse").lower()),
-        engine=said.get("engine", "auto"),
-        extras=said.get("extras", "true").lower() == "true",
-        patience=_parse_patience(said),
-        recursion=_parse_recursion(said),
-        format_type=said.get("format.type").upper(),
+        mode=merged.get("mode", "FAILFAST").upper(),
+        message=_message_name(merged),
+        rules=cast("RulesLike", merged.get("rules", "refuse").lower()),
+        engine=merged.get("engine", "auto"),
+        extras=merged.get("extras", "true").lower() == "true",
+        patience=_parse_patience(merged),
+        recursion=_parse_recursion(merged),
+        format_type=merged.get("format.type").upper(),
     )
 
 
@@ -199,11 +199,11 @@ def _setting_defaults(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _own_settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
     """Return the settings with our prefixes, without them; `stele.x` wins over `spark.stele.x`."""
-    found: dict[str, str] = {}
+    own: dict[str, str] = {}
     for prefix in reversed(SETTINGS):
         begin = prefix + inner
-        found |= {name[len(begin) :]: value for name, value in settings.items() if name.startswith(begin)}
-    return found
+        own |= {name[len(begin) :]: value for name, value in settings.items() if name.startswith(begin)}
+    return own
 
 
 def _pravega_settings(scope: str, stream: str, settings: Mapping[str, str]) -> dict[str, str]:
@@ -212,7 +212,7 @@ def _pravega_settings(scope: str, stream: str, settings: Mapping[str, str]) -> d
     return {name: value.replace("{scope}", scope).replace("{stream}", stream) for name, value in own.items()}
 
 
-def _check_words(said: _MergedOptions) -> None:
+def _check_words(merged: _MergedOptions) -> None:
     """Raise `OptionInvalid` for a value that is not one of the allowed words."""
     words = {
         "mode": MODES,
@@ -221,86 +221,86 @@ def _check_words(said: _MergedOptions) -> None:
         "update-mode": ("append",),
     }
     for name, known in words.items():
-        value = said.values.get(name)
+        value = merged.values.get(name)
         if value is not None and value.lower() not in {word.lower() for word in known}:
-            raise said.wrong(name, f"is {' or '.join(known)}, not {value!r}")
-    reader = said.get("reader", "latest")
+            raise merged.wrong(name, f"is {' or '.join(known)}, not {value!r}")
+    reader = merged.get("reader", "latest")
     if reader != "latest" and not (reader.isascii() and reader.isdigit() and len(reader) < 10):
-        raise said.wrong("reader", f"is latest or the number of a version, not {reader!r}")
+        raise merged.wrong("reader", f"is latest or the number of a version, not {reader!r}")
 
 
-def _parse_patience(said: _MergedOptions) -> float:
-    text = said.get("patience", str(PATIENCE))
+def _parse_patience(merged: _MergedOptions) -> float:
+    text = merged.get("patience", str(PATIENCE))
     try:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
     if not isfinite(seconds) or seconds < 0:
-        raise said.wrong("patience", f"is a number of seconds, not {text!r}")
+        raise merged.wrong("patience", f"is a number of seconds, not {text!r}")
     return seconds
 
 
-def _parse_recursion(said: _MergedOptions) -> int:
-    text = said.get("recursion", "0")
+def _parse_recursion(merged: _MergedOptions) -> int:
+    text = merged.get("recursion", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 4):
-        raise said.wrong("recursion", f"is how often a type may stand inside itself, not {text!r}")
+        raise merged.wrong("recursion", f"is how often a type may stand inside itself, not {text!r}")
     return int(text)
 
 
-def _message_name(said: _MergedOptions) -> str:
+def _message_name(merged: _MergedOptions) -> str:
     """Return the message to read. Of a Java class that is its name without the package."""
-    message = said.get("message")
-    written = said.written.get("message", "")
+    message = merged.get("message")
+    written = merged.written.get("message", "")
     return message if written.lower() == "message" else message.rpartition(".")[2]
 
 
-def _parse_subjects(name: str, said: _MergedOptions) -> tuple[str, ...]:
+def _parse_subjects(name: str, merged: _MergedOptions) -> tuple[str, ...]:
     """Return the subjects that were set, or the subject of the topic's values."""
-    subject = said.values.get("subject")
+    subject = merged.values.get("subject")
     if subject is None:
-        return (f"{said.get('topic') or name}-value",)
+        return (f"{merged.get('topic') or name}-value",)
     if subject.strip() == "*":
         return ()
-    found = tuple(part.strip() for part in subject.split(","))
-    if not all(found):
-        raise said.wrong("subject", f"is a subject, several with commas, or '*', not {subject!r}")
-    return found
+    subjects = tuple(part.strip() for part in subject.split(","))
+    if not all(subjects):
+        raise merged.wrong("subject", f"is a subject, several with commas, or '*', not {subject!r}")
+    return subjects
 
 
-def _make_connector(name: str, said: _MergedOptions, wire: str) -> Connector:
+def _make_connector(name: str, merged: _MergedOptions, wire: str) -> Connector:
     """Return the connector for the records. Raises `Invalid` when no option names a place."""
     from stele.spark.wires import get_wire
 
-    passed = said.passed["option."]
-    column, headers = said.get("column", "value"), said.get("headers")
-    starting = said.get("starting", "earliest")
+    passed = merged.passed["option."]
+    column, headers = merged.get("column", "value"), merged.get("headers")
+    starting = merged.get("starting", "earliest")
     for one, other in (("source", "table"), ("path", "table"), ("source", "format")):
-        if one in said.values and other in said.values:
-            raise said.wrong(other, f"does not go with {said.written[one]!r}")
-    if "table" in said.values:
-        return TableConnector(said.get("table"), passed, column, headers, starting)
-    if "source" in said.values:
-        more = {"path": said.get("path")} if "path" in said.values else {}
-        return SourceConnector(said.get("source"), {**more, **passed}, column, headers, starting)
-    if "path" in said.values:
-        shape = said.get("format", "parquet")
-        column = said.get("column", "content" if shape.lower() == "binaryfile" else "value")
-        return FilesConnector(said.get("path"), shape, passed, column, headers, starting)
-    if said.get("pravega-stream") and "topic" not in said.values:
+        if one in merged.values and other in merged.values:
+            raise merged.wrong(other, f"does not go with {merged.written[one]!r}")
+    if "table" in merged.values:
+        return TableConnector(merged.get("table"), passed, column, headers, starting)
+    if "source" in merged.values:
+        more = {"path": merged.get("path")} if "path" in merged.values else {}
+        return SourceConnector(merged.get("source"), {**more, **passed}, column, headers, starting)
+    if "path" in merged.values:
+        shape = merged.get("format", "parquet")
+        column = merged.get("column", "content" if shape.lower() == "binaryfile" else "value")
+        return FilesConnector(merged.get("path"), shape, passed, column, headers, starting)
+    if merged.get("pravega-stream") and "topic" not in merged.values:
         raise Invalid(
-            f"nothing says where the events of {said.get('pravega-stream')!r} are: Spark 4 has no connector for "
+            f"nothing says where the events of {merged.get('pravega-stream')!r} are: Spark 4 has no connector for "
             "Pravega. Give the option path (files of events), table or source, or set stele.pravega.path "
             "= '/events/{scope}/{stream}' for all streams of the session"
         )
-    if "topic" not in said.values:
+    if "topic" not in merged.values:
         raise Invalid(f"nothing says where the records of {name!r} are: give the option topic, path, table or source")
-    if not said.get("bootstrap"):
-        raise said.wrong("topic", "needs a broker: give the option bootstrap or set stele.bootstrap = 'host:9092'")
+    if not merged.get("bootstrap"):
+        raise merged.wrong("topic", "needs a broker: give the option bootstrap or set stele.bootstrap = 'host:9092'")
     with_headers = bool(headers) or get_wire(wire).needs_headers
     return KafkaConnector(
-        said.get("topic"),
-        said.get("bootstrap"),
-        {**{f"kafka.{each}": value for each, value in said.passed["kafka."].items()}, **passed},
+        merged.get("topic"),
+        merged.get("bootstrap"),
+        {**{f"kafka.{each}": value for each, value in merged.passed["kafka."].items()}, **passed},
         column,
         "headers" if with_headers else "",
         starting,

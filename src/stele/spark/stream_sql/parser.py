@@ -145,13 +145,13 @@ def parse_statement(piece: StatementText) -> Statement:
 
 def parse_text(text: str) -> Statement:
     """Parse a text that holds exactly one statement. Raises `StatementInvalid`."""
-    found = split_statements(text)
-    if len(found) != 1:
-        at = found[1].tokens[0].start if found else len(text)
+    pieces = split_statements(text)
+    if len(pieces) != 1:
+        at = pieces[1].tokens[0].start if pieces else len(text)
         raise StatementInvalid(
-            "one statement was expected" if found else "there is no statement", *line_and_column(text, at)
+            "one statement was expected" if pieces else "there is no statement", *line_and_column(text, at)
         )
-    return parse_statement(found[0])
+    return parse_statement(pieces[0])
 
 
 class _Parser:
@@ -189,18 +189,18 @@ class _Parser:
         """Raise `StatementInvalid` with the position of a token, by default the next one."""
         token = token or self.peek_token()
         at = self.tokens[-1].end if token is _END else token.start
-        found = f", not {token.text[:40]}" if token is not _END else ""
-        raise StatementInvalid(f"{why}{found}", *line_and_column(self.text, at))
+        suffix = f", not {token.text[:40]}" if token is not _END else ""
+        raise StatementInvalid(f"{why}{suffix}", *line_and_column(self.text, at))
 
     def take_name(self, what: str) -> str:
         """Return a name of one part and go past it."""
-        found = self.peek_token().name
-        if not found:
+        name = self.peek_token().name
+        if not name:
             self.fail(f"{what} was expected")
         self.next += 1
         if self.peek_token().word == ".":
             self.fail(f"{what} has one part: put a name with a dot in backquotes")
-        return found
+        return name
 
     def require_end(self) -> None:
         """Raise `StatementInvalid` unless all tokens are read."""

@@ -116,13 +116,13 @@ def _apply_edits(piece: StatementText, changes: Sequence[_TextEdit]) -> str:
     return "".join([*parts, piece.text[at:end]])
 
 
-def _edit_to_streaming_view(tokens: Sequence[SqlToken], found: StreamReference) -> _TextEdit:
+def _edit_to_streaming_view(tokens: Sequence[SqlToken], reference: StreamReference) -> _TextEdit:
     """The streaming view, under the stream's own name unless the query gives another."""
-    after = tokens[found.end] if found.end < len(tokens) else _END
+    after = tokens[reference.end] if reference.end < len(tokens) else _END
     named = after.kind is SqlTokenKind.QUOTED or (after.kind is SqlTokenKind.WORD and after.word not in _NO_ALIAS)
-    alias = "" if named else f" AS {quote_name(found.name)}"
-    view = quote_name(found.name + STREAMING)
-    return _TextEdit(tokens[found.first].start, tokens[found.end - 1].end, view + alias)
+    alias = "" if named else f" AS {quote_name(reference.name)}"
+    view = quote_name(reference.name + STREAMING)
+    return _TextEdit(tokens[reference.first].start, tokens[reference.end - 1].end, view + alias)
 
 
 def _is_select_stream(tokens: Sequence[SqlToken], at: int) -> bool:
@@ -171,10 +171,10 @@ def find_stream_references(tokens: Sequence[SqlToken], known: Collection[str]) -
     while at < len(tokens):
         level = levels[-1]
         if level.expecting:
-            found = _reference_at(tokens, at, known)
-            if found is not None:
-                yield found
-                level.expecting, at = False, found.end
+            reference = _reference_at(tokens, at, known)
+            if reference is not None:
+                yield reference
+                level.expecting, at = False, reference.end
                 continue
         _track_token(levels, tokens, at, merging=merging)
         level.fresh = False

@@ -235,9 +235,9 @@ def _decode_rows(decoder: RecordDecoder, rows: list[Row], column: str) -> Iterat
 
     from stele.spark.decode.errors import error_structs
 
-    found = decoder.decode(pa.array([row[column] for row in rows], pa.binary()))
-    values = found.values.to_pylist(maps_as_pydicts="lossy")
-    told = zip(rows, values, found.schema_ids.to_pylist(), error_structs(found).to_pylist(), strict=True)
-    for row, value, number, error in told:
+    decoded = decoder.decode(pa.array([row[column] for row in rows], pa.binary()))
+    values = decoded.values.to_pylist(maps_as_pydicts="lossy")
+    outcomes = zip(rows, values, decoded.schema_ids.to_pylist(), error_structs(decoded).to_pylist(), strict=True)
+    for row, value, number, error in outcomes:
         kept = (each for name, each in zip(row.__fields__, row, strict=True) if name != column)
         yield (*kept, value, number, error)

@@ -64,7 +64,7 @@ def select_columns(df: DataFrame, wanted: Sequence[RequestedColumn], free: Seque
 
     by_name = {field.name.lower(): field for field in df.schema.fields}
     taken: set[str] = set()
-    made = []
+    selected = []
     for column in wanted:
         if column.name.lower() in taken:
             raise ColumnInvalid(f"the column {column.name!r} is listed twice", column.name)
@@ -83,8 +83,8 @@ def select_columns(df: DataFrame, wanted: Sequence[RequestedColumn], free: Seque
                 column.name,
             )
         metadata = field.metadata if column.comment is None else {COMMENT: column.comment}
-        made.append(f.col(quote_name(field.name)).cast(kind).alias(column.name, metadata=metadata))
-    return made
+        selected.append(f.col(quote_name(field.name)).cast(kind).alias(column.name, metadata=metadata))
+    return selected
 
 
 def _parse_column_type(column: RequestedColumn) -> DataType:
@@ -234,13 +234,13 @@ class RegisteredStream:
                     "reader and format.type need a single subject: several subjects are read by their newest versions"
                 )
             return None
-        found = pin_schemas(self.registry, how.subjects[0], how.reader, patience=how.patience).reader
-        if how.format_type and _format_name(how.format_type) != found.schema_type:
+        reader = pin_schemas(self.registry, how.subjects[0], how.reader, patience=how.patience).reader
+        if how.format_type and _format_name(how.format_type) != reader.schema_type:
             raise Invalid(
-                f"format.type is {how.format_type}, and version {found.version} of {how.subjects[0]!r} is "
-                f"{found.schema_type}"
+                f"format.type is {how.format_type}, and version {reader.version} of {how.subjects[0]!r} is "
+                f"{reader.schema_type}"
             )
-        return found
+        return reader
 
     def _select_table(self, df: DataFrame, reader: ResolvedSchema | None) -> DataFrame:
         """The record's fields as columns, then what stands beside the record under names that are free."""
@@ -250,7 +250,7 @@ class RegisteredStream:
         from stele.spark.types.comments import with_comments
 
         kind = df.schema[_VALUE].dataType
-        made: dict[str, Column] = {}
+        extras: dict[str, Column] = {}
         names: list[str] = []
         if isinstance(kind, StructType):
             names = kind.names
@@ -266,12 +266,12 @@ class RegisteredStream:
         for name, held in beside.items():
             if held in df.columns and name.lower() not in taken:
                 taken.add(name.lower())
-                made[name] = f.col(quote_name(held)).alias(name)
-        wide = df.select(*columns, *made.values())
+                extras[name] = f.col(quote_name(held)).alias(name)
+        wide = df.select(*columns, *extras.values())
         if self.columns:
             version = f", version {reader.version}," if reader else ""
-            return wide.select(*select_columns(wide, self.columns, list(made), f"{self.subjects!r}{version}"))
-        return wide if self.options.extras else wide.select(*map(quote_name, [*names, *({ERROR} & made.keys())]))
+            return wide.select(*select_columns(wide, self.columns, list(extras), f"{self.subjects!r}{version}"))
+        return wide if self.options.extras else wide.select(*map(quote_name, [*names, *({ERROR} & extras.keys())]))
 
 
 def _select_dead(df: DataFrame, column: str) -> DataFrame:
@@ -383,10 +383,10 @@ def create_stream(
         raise AlreadyExists(f"there is a {kind} {name!r} already: CREATE OR REPLACE STREAM takes its place")
     wanted = [each if isinstance(each, RequestedColumn) else RequestedColumn(*each) for each in columns]
     stream = make_stream(name, {**(options or {}), **more}, spark.conf.getAll, wanted, registry)
-    made = stream.make_tables(spark)
+    tables = stream.make_tables(spark)
     if held is not None:
         _drop_views(spark, held)
-    _create_views(spark, name, made)
+    _create_views(spark, name, tables)
     known[name.lower()] = stream
     return stream
 
@@ -408,10 +408,10 @@ def list_streams(spark: SparkSession) -> list[RegisteredStream]:
 
 def get_stream(spark: SparkSession, name: str) -> RegisteredStream:
     """The stream of a name; case does not count. Raises `StreamNotFound`."""
-    found = _STREAMS.get(spark, {}).get(name.lower())
-    if found is None:
+    stream = _STREAMS.get(spark, {}).get(name.lower())
+    if stream is None:
         raise StreamNotFound(name)
-    return found
+    return stream
 
 
 def read_stream(spark: SparkSession, name: str, *, streaming: bool = True) -> DataFrame:
@@ -421,8 +421,8 @@ def read_stream(spark: SparkSession, name: str, *, streaming: bool = True) -> Da
     """
     plain, dead = _split_dead_suffix(name)
     stream = get_stream(spark, plain)
-    made = stream.make_tables(spark, streaming=streaming)
-    table = made.dead if dead else made.table
+    tables = stream.make_tables(spark, streaming=streaming)
+    table = tables.dead if dead else tables.table
     if table is None:
         raise StreamNotFound(name)
     return table
@@ -433,12 +433,12 @@ def describe_stream(spark: SparkSession, name: str) -> StreamDescription:
     from stele.spark.wires import Pravega, get_wire
 
     stream = get_stream(spark, name)
-    made = stream.make_tables(spark)
+    tables = stream.make_tables(spark)
     columns = [
         DescribedColumn(field.name, field.dataType.simpleString(), field.metadata.get(COMMENT, ""))
-        for field in made.table.schema.fields
+        for field in tables.table.schema.fields
     ]
-    reader, wire = made.reader, get_wire(stream.options.wire)
+    reader, wire = tables.reader, get_wire(stream.options.wire)
     encodings = None
     if reader is not None and isinstance(wire, Pravega):
         encodings = tuple(wire.list_encodings(stream.registry, reader.subject, reader.version))
@@ -480,11 +480,11 @@ def _split_dead_suffix(name: str) -> tuple[str, bool]:
     return plain, plain != name
 
 
-def _create_views(spark: SparkSession, name: str, made: StreamTables, suffix: str = "") -> None:
+def _create_views(spark: SparkSession, name: str, tables: StreamTables, suffix: str = "") -> None:
     del spark  # the DataFrames know it
-    made.table.createOrReplaceTempView(quote_name(name + suffix))
-    if made.dead is not None:
-        made.dead.createOrReplaceTempView(quote_name(name + DEAD + suffix))
+    tables.table.createOrReplaceTempView(quote_name(name + suffix))
+    if tables.dead is not None:
+        tables.dead.createOrReplaceTempView(quote_name(name + DEAD + suffix))
 
 
 def _drop_views(spark: SparkSession, stream: RegisteredStream) -> None:

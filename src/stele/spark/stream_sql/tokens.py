@@ -89,17 +89,17 @@ def iterate_tokens(text: str) -> Iterator[SqlToken]:
     """The tokens of a text. Raises `Unfinished`."""
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        assert found is not None
-        match found.lastgroup:
+        match = _TOKEN.match(text, at)
+        assert match is not None
+        match match.lastgroup:
             case "comment":
                 at = _find_comment_end(text, at)
                 continue
             case "open":
-                raise UnfinishedText(f"{_OPENERS[found[0]]} that begins here has no end", *line_and_column(text, at))
+                raise UnfinishedText(f"{_OPENERS[match[0]]} that begins here has no end", *line_and_column(text, at))
             case "word" | "quoted" | "string" | "mark" as kind:
-                yield SqlToken(SqlTokenKind[kind.upper()], found[0], at, found.end())
-        at = found.end()
+                yield SqlToken(SqlTokenKind[kind.upper()], match[0], at, match.end())
+        at = match.end()
 
 
 def _find_comment_end(text: str, start: int) -> int:
@@ -145,8 +145,8 @@ def parse_string(token: str) -> str:
     )
 
 
-def _unescape_match(found: re.Match[str]) -> str:
-    return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])
+def _unescape_match(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2])
 
 
 class StatementText(NamedTuple):
@@ -163,24 +163,24 @@ class StatementText(NamedTuple):
 
 def split_statements(text: str) -> list[StatementText]:
     """The statements of a text, parted by `;`; a script of Spark, `BEGIN … END`, is one. Raises `Unfinished`."""
-    found, rest = split_finished(text)
-    return [*found, rest] if rest.tokens else found
+    pieces, rest = split_finished(text)
+    return [*pieces, rest] if rest.tokens else pieces
 
 
 def split_finished(text: str) -> tuple[list[StatementText], StatementText]:
     """The statements that end in `;`, and the tokens behind the last one. Raises `Unfinished`."""
-    found: list[StatementText] = []
+    pieces: list[StatementText] = []
     current: list[SqlToken] = []
     depth = 0
     for token in iterate_tokens(text):
         if token.word == ";" and not depth:
             if current:
-                found.append(StatementText(text, current))
+                pieces.append(StatementText(text, current))
             current = []
             continue
         depth += _depth_change(token, current)
         current.append(token)
-    return found, StatementText(text, current)
+    return pieces, StatementText(text, current)
 
 
 _BLOCKS: Final = {"IF", "WHILE", "LOOP", "REPEAT", "FOR"}

@@ -69,12 +69,12 @@ def spark_schema(
     format is the name of an installed format; references map reference names to documents. Raises `UnknownFormat`,
     `MalformedSchema`, `UnresolvedReference`, and what `to_spark` raises.
     """
-    found = get_format(format)
-    if not isinstance(found, ToModel):
-        raise CannotConvert(f"schemas of the format {found.name!r} cannot be converted")
+    source = get_format(format)
+    if not isinstance(source, ToModel):
+        raise CannotConvert(f"schemas of the format {source.name!r} cannot be converted")
     given = {label: _to_bytes(document) for label, document in (references or {}).items()}
-    parsed: Any = found.parse(_to_bytes(text), given)
-    model, losses = found.to_model(parsed)
+    parsed: Any = source.parse(_to_bytes(text), given)
+    model, losses = source.to_model(parsed)
     struct, more = to_spark(model)
     return struct, [*losses, *more]
 
@@ -89,11 +89,11 @@ def schema_for(
 
     Raises `UnknownFormat`, and what `from_spark` and the format's `from_model` raise.
     """
-    found = get_format(format)
-    if not isinstance(found, FromModel):
-        raise CannotConvert(f"nothing can be converted into the format {found.name!r}")
+    target = get_format(format)
+    if not isinstance(target, FromModel):
+        raise CannotConvert(f"nothing can be converted into the format {target.name!r}")
     model, losses = from_spark(struct, name=name)
-    text, more = found.from_model(model)
+    text, more = target.from_model(model)
     return text.decode(), [*losses, *more]
 
 

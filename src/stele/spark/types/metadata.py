@@ -50,8 +50,8 @@ MAX_DEPTH: Final = 200
 
 def metadata_of(doc: str, notes: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of a column."""
-    made = {COMMENT: doc} if doc else {}
-    return {**made, NOTES: json.dumps(notes)} if notes else made
+    metadata = {COMMENT: doc} if doc else {}
+    return {**metadata, NOTES: json.dumps(notes)} if notes else metadata
 
 
 def comment_of(column: StructField) -> str:
@@ -66,10 +66,10 @@ def notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(text, str):
         return {}
     try:
-        found = decode_json(text.encode("utf-8", "replace"), max_depth=MAX_DEPTH)
+        notes = decode_json(text.encode("utf-8", "replace"), max_depth=MAX_DEPTH)
     except MalformedSchema:
         return {}
-    return found if isinstance(found, dict) else {}
+    return notes if isinstance(notes, dict) else {}
 
 
 def note_of(kind: Type) -> Any:
@@ -120,15 +120,15 @@ def enum_in(note: Any) -> Enumeration | None:
             pass
         case _:
             return None
-    made: list[EnumSymbol] = []
+    enum_symbols: list[EnumSymbol] = []
     for each in symbols:
         match each:
             case [str(text), int() | None as number, str(doc)]:
-                made.append(EnumSymbol(text, number, doc))
+                enum_symbols.append(EnumSymbol(text, number, doc))
             case _:
                 return None
     doc, aliases = head_in(rest)
-    return Enumeration(name, tuple(made), default, doc, aliases)
+    return Enumeration(name, tuple(enum_symbols), default, doc, aliases)
 
 
 def fixed_note(item: Fixed) -> dict[str, Any]:
@@ -147,26 +147,26 @@ def fixed_in(note: Any) -> Fixed | None:
 
 def record_note(item: RecordType, usual: str) -> dict[str, Any] | None:
     """The note for a struct; None where the record has its usual name and nothing else to say."""
-    said = _head_note(item)
+    note = _head_note(item)
     if item.name != usual:
-        said["name"] = item.name
+        note["name"] = item.name
     if item.open is not None:
-        said["open"] = item.open
-    return {"record": said} if said else None
+        note["open"] = item.open
+    return {"record": note} if note else None
 
 
 def _head_note(item: RecordType | Enumeration | Fixed) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+    note: dict[str, Any] = {}
     if item.doc:
-        said["doc"] = item.doc
+        note["doc"] = item.doc
     if item.aliases:
-        said["aliases"] = list(item.aliases)
-    return said
+        note["aliases"] = list(item.aliases)
+    return note
 
 
-def head_in(said: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
+def head_in(note: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
     """Documentation and earlier names, as far as they have the right shape."""
-    doc, aliases = said.get("doc"), said.get("aliases")
+    doc, aliases = note.get("doc"), note.get("aliases")
     return doc if isinstance(doc, str) else "", strings_in(aliases)
 
 

@@ -149,7 +149,7 @@ def test_what_cannot_be_written_is_told_alone(client: SchemaRegistryClient) -> N
         "channel": "web",
         "note": "short",
     }
-    with pytest.raises(CannotConvert, match="tags: the target demands it"):
+    with pytest.raises(CannotConvert, match="tags: the target requires it"):
         moved(client, there, "json", "avro")
 
 
@@ -196,7 +196,7 @@ def test_losses_are_named() -> None:
 @pytest.mark.parametrize(
     ("field", "why"),
     [
-        ({"name": "missing", "type": "string"}, "missing: the target demands it"),
+        ({"name": "missing", "type": "string"}, "missing: the target requires it"),
         ({"name": "orderId", "type": "string"}, "orderId: int64 does not become string"),
         ({"name": "orderId", "type": "boolean"}, "int64 does not become boolean"),
         ({"name": "tags", "type": "string"}, "array does not become string"),

@@ -67,12 +67,14 @@ class DeltaSink(SqlTable):
     @property
     def capabilities(self) -> TableCapabilities:
         """Nested columns always; names and types where the table's properties allow."""
-        found = PROPERTIES
+        properties = PROPERTIES
         if self.load_columns() is not None:
-            found = dict(self._spark.sql(f"SHOW TBLPROPERTIES {self._sql_name}").collect())
-        can_widen = found.get(WIDENING) == "true"
+            properties = dict(self._spark.sql(f"SHOW TBLPROPERTIES {self._sql_name}").collect())
+        can_widen = properties.get(WIDENING) == "true"
         return TableCapabilities(
-            nested=True, rename=found.get(MAPPING) in {"name", "id"}, widens=can_widen_delta if can_widen else never
+            nested=True,
+            rename=properties.get(MAPPING) in {"name", "id"},
+            widens=can_widen_delta if can_widen else never,
         )
 
     def load_columns(self) -> StructType | None:

@@ -129,10 +129,10 @@ def table_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field in schema:
         place = rows.schema.get_field_index(field.name)
-        found = pa.nulls(rows.num_rows, field.type) if place < 0 else conform_column(rows.column(place), field.type)
-        if not field.nullable and found.null_count:
+        column = pa.nulls(rows.num_rows, field.type) if place < 0 else conform_column(rows.column(place), field.type)
+        if not field.nullable and column.null_count:
             raise Invalid(f"column {field.name} of the table must have a value in every row")
-        columns.append(found)
+        columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

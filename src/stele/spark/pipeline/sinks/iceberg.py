@@ -119,8 +119,8 @@ def spark_schema(schema: Schema, *, ids: bool = False) -> StructType:
         plain = getattr(spark, back.get(type(type_).__name__, ""), None)
         if plain is None:
             raise Invalid(f"column {path.rstrip('.')}: Spark has no type for {type_}")
-        made: DataType = plain()
-        return made
+        converted: DataType = plain()
+        return converted
 
     return struct(schema.fields, "")
 

@@ -54,9 +54,9 @@ def _list_files(table: Table, folder: str) -> Iterator[str]:
         return
     scheme, netloc, path = PyArrowFileIO.parse_location(folder)
     files = table.io.fs_by_scheme(scheme, netloc)
-    for found in files.get_file_info(FileSelector(path, allow_not_found=True)):
-        if found.type == FileType.File:
-            yield f"{folder}/{found.base_name}"
+    for info in files.get_file_info(FileSelector(path, allow_not_found=True)):
+        if info.type == FileType.File:
+            yield f"{folder}/{info.base_name}"
 
 
 def _referenced_files(table: Table) -> Iterator[str]:

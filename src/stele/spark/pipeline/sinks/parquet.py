@@ -87,9 +87,9 @@ class ParquetSink(SqlTable):
         table = self._load_metadata()
         if table is None:
             return None
-        found = make_nullable(StructType.fromJson(json.loads(table.schema().json())))
-        assert isinstance(found, StructType)
-        return found
+        columns = make_nullable(StructType.fromJson(json.loads(table.schema().json())))
+        assert isinstance(columns, StructType)
+        return columns
 
     def read_table(self) -> DataFrame:
         """The table, with what other sessions have written. Raises `NotFound` while there is none."""
@@ -154,9 +154,9 @@ class ParquetSink(SqlTable):
         columns = change_schema(self._require_columns(), changes, wanted)
         if self._given:
             self._save_columns(columns)
-        made = get_jvm(self._spark).org.apache.spark.sql.types.DataType.fromJson(columns.json())
+        java_columns = get_jvm(self._spark).org.apache.spark.sql.types.DataType.fromJson(columns.json())
         try:
-            self._session_catalog.alterTableDataSchema(self._ident, made)
+            self._session_catalog.alterTableDataSchema(self._ident, java_columns)
         except spark_errors() as error:
             advice = ADVICE if self._spark.conf.get(HIVE, "") == "hive" else ""
             raise Conflict(f"the table {self._name} cannot be changed: {first_line(error)}{advice}") from error

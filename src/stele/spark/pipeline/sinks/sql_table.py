@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 def get_jvm(spark: SparkSession) -> Any:
     """Its packages. Raises `Invalid` for a session of Spark Connect, which has none here."""
-    found = getattr(spark, "_jvm", None)
-    if found is None:
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
         raise Invalid("tables of this kind cannot be written through Spark Connect: use a classic session")
-    return found
+    return jvm
 
 
 def get_java_session(spark: SparkSession) -> Any:
@@ -66,8 +66,8 @@ class HadoopFolder:
         """The names of the files in a folder, or of the folders in it, sorted; none when there is no folder."""
         if not self.exists(path):
             return []
-        found = self._files.listStatus(self._java_path(path))
-        return sorted(each.getPath().getName() for each in found if bool(each.isDirectory()) == folders)
+        statuses = self._files.listStatus(self._java_path(path))
+        return sorted(each.getPath().getName() for each in statuses if bool(each.isDirectory()) == folders)
 
     def read_text(self, path: str) -> str:
         """A small file's text."""
