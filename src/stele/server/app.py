@@ -10,8 +10,8 @@ import structlog
 
 from stele import __version__
 from stele.core.findings import WhenUndecided
+from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.dialects import build_dispatcher
-from stele.server.dispatch import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
