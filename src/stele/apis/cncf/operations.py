@@ -13,18 +13,20 @@ from msgspec.structs import replace
 
 from stele.apis.cncf import models as api
 from stele.apis.cncf import translate, uris
-from stele.apis.cncf.formats import check_content_type, format_of_content_type, parse_format_name
 from stele.apis.cncf.options import CncfOptions, GroupPermission
 from stele.apis.cncf.translate import (
     DIALECT,
     GroupUpdate,
+    check_content_type,
     check_new_id,
     decode_id,
+    format_of_content_type,
     group_id_of,
     namespace_of,
     origin_uri,
+    parse_format_name,
 )
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import decode_segment
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,

@@ -25,8 +25,8 @@ from stele.apis.cncf.params import (
     read_document,
 )
 from stele.apis.cncf.translate import decode_id, group_id_of, parse_version_number
-from stele.apis.http.bodies import read_body
-from stele.apis.http.openapi import openapi_body
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import read_body
 from stele.core.commands import Equality
 from stele.errors import Forbidden, NotFound
 
