@@ -149,6 +149,12 @@ class Operations:
             raise Forbidden(f"{self._caller or 'anonymous'} may not {permission.value} the group '{group}'")
         return group
 
+    def authorize_schema(
+        self, group: str, schema: str, permission: GroupPermission = GroupPermission.READ
+    ) -> tuple[str, str]:
+        """Return the ids of the group and the schema that two path segments name. Raises as `authorize_group`."""
+        return self.authorize_group(group, permission), decode_id(schema)
+
     # --- groups -----------------------------------------------------------------------------------------------------
 
     async def list_group_ids(self) -> list[str]:
@@ -289,7 +295,9 @@ class Operations:
     async def get_version_by_uid(self, text: str) -> tuple[State, Version]:
         """Return the version with a `Schema-Id`; also of a deleted schema, since data may have the id.
 
-        Raises `ContentNotFound`.
+        Raises:
+            ContentNotFound: No version has the id.
+            Forbidden: The caller may not read its group.
         """
         if not _UID.match(text):
             raise ContentNotFound(text)
@@ -303,13 +311,15 @@ class Operations:
         return await self._read_version(find_version)
 
     async def get_version_by_uri(self, uri: str) -> tuple[State, Version]:
-        """Return the version with a URI, or whose path here ends the URI. Raises `ContentNotFound`."""
+        """Return the version with a URI, or whose path here ends the URI. Raises as `get_version_by_uid`."""
         if len(uri) > uris.MAX_URI_LENGTH:
             raise ContentNotFound(f"{uri[:100]}…")
         return await self._read_version(lambda state: self._find_by_uri(state, uri))
 
     async def _read_version(self, query: Callable[[State], Version]) -> tuple[State, Version]:
         version = await self.registry.read_or_catch_up(query)
+        if not self.has_permission(group_id_of(version.subject.key.namespace)):
+            raise Forbidden("the group this version is in may not be read")
         return self.registry.state, version
 
     def _find_by_uri(self, state: State, uri: str) -> Version:

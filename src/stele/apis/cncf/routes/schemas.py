@@ -28,10 +28,10 @@ from stele.apis.cncf.params import (
     build_page,
     read_document,
 )
-from stele.apis.cncf.translate import decode_id, format_uid, group_id_of, parse_version_number
+from stele.apis.cncf.translate import format_uid, parse_version_number
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import read_body
-from stele.errors import Forbidden, InvalidRequest
+from stele.errors import InvalidRequest
 
 _GROUP = "/schemagroups/{group:str}"
 
@@ -120,7 +120,7 @@ async def create_schema(
 ) -> Response[api.SchemaIdentifier]:
     # POST /schemagroups/{group-id}/schemas/{schema-id}
     """Register a document as the next version of a schema, or find the version that it is."""
-    place = operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema)
+    place = operations.authorize_schema(group, schema, GroupPermission.WRITE)
     state, version = await operations.register_document(*place, await read_document(request), attributes)
     return Response(
         api.SchemaIdentifier(format_uid(version)), headers=responses.version_headers(operations, state, version)
@@ -132,7 +132,7 @@ async def get_latest_schema(operations: InjectedOperations, group: Group, schema
     # GET /schemagroups/{group-id}/schemas/{schema-id}
     """Return the document of the latest version as it was posted, with its attributes in headers."""
     return responses.document_response(
-        operations, *await operations.get_version(operations.authorize_group(group), decode_id(schema))
+        operations, *await operations.get_version(*operations.authorize_schema(group, schema))
     )
 
 
@@ -140,7 +140,7 @@ async def get_latest_schema(operations: InjectedOperations, group: Group, schema
 async def delete_schema(operations: InjectedOperations, group: Group, schema: SchemaName) -> None:
     # DELETE /schemagroups/{group-id}/schemas/{schema-id}
     """Delete a schema with all its versions."""
-    await operations.delete_schema(operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema))
+    await operations.delete_schema(*operations.authorize_schema(group, schema, GroupPermission.WRITE))
 
 
 @get(_VERSIONS, **READ)
@@ -153,7 +153,7 @@ async def get_schema_versions(
 ) -> Response[list[int]]:
     # GET /schemagroups/{group-id}/schemas/{schema-id}/versions
     """Return the version numbers of a schema, ascending."""
-    numbers = await operations.list_version_numbers(operations.authorize_group(group), decode_id(schema))
+    numbers = await operations.list_version_numbers(*operations.authorize_schema(group, schema))
     return build_page(
         numbers, limit, after, operations.build_link("schemagroups", group, "schemas", schema, "versions")
     )
@@ -167,9 +167,7 @@ async def get_schema_version(
     """Return the document of a version as it was posted, with its attributes in headers."""
     return responses.document_response(
         operations,
-        *await operations.get_version(
-            operations.authorize_group(group), decode_id(schema), parse_version_number(version)
-        ),
+        *await operations.get_version(*operations.authorize_schema(group, schema), parse_version_number(version)),
     )
 
 
@@ -180,7 +178,7 @@ async def delete_schema_version(
     # DELETE /schemagroups/{group-id}/schemas/{schema-id}/versions/{version-number}
     """Delete a version, and its schema when it is the last one."""
     await operations.delete_version(
-        operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema), parse_version_number(version)
+        *operations.authorize_schema(group, schema, GroupPermission.WRITE), parse_version_number(version)
     )
 
 
@@ -190,10 +188,7 @@ async def get_schema_version_by_uri(operations: InjectedOperations, uri: Uri = N
     """Return the document of the version with a URI, whichever registry it comes from."""
     if not uri:
         raise InvalidRequest("the parameter uri is missing: which version?")
-    state, version = await operations.get_version_by_uri(uri)
-    if not operations.has_permission(group_id_of(version.subject.key.namespace)):
-        raise Forbidden("the group this version is in may not be read")
-    return responses.document_response(operations, state, version)
+    return responses.document_response(operations, *await operations.get_version_by_uri(uri))
 
 
 ROUTES = [
