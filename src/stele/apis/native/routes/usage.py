@@ -61,7 +61,7 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         # GET /api/usage?after&limit&namespace&subject
         """Show the last census of every place, by name; of a namespace or subject, those with its records."""
         return await usage.list_places(
-            after, parse_whole_number("limit", limit, 1, MAX_INT32), namespace=namespace, subject=subject
+            after, parse_whole_number("limit", limit, 1, MOST_PLACES), namespace=namespace, subject=subject
         )
 
     @get("/api/usage/{place:str}", responses=_MISSING)
