@@ -328,7 +328,10 @@ LANGUAGE_VIEWS = {
     **{
         name: name for name in ("apicurio", "audit", "buf", "confluent", "containment", "wire", "xregistry")
     },  # rulesets
+    "binary_protocol": "codec",
     "convert": "to_model",
+    "decode": "codec",
+    "encode": "codec",
     "simple_to_model": "to_model",
     "to_model": "to_model",
     "declarations": "compat",

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.formats.conversion.sample_shape import MAX_DEPTH, detect_notations
+from stele.formats.conversion.infer import MAX_DEPTH, detect_notations
 from stele.spark.data_audit.aggregation import add_counts, count_values, limit_kinds
 from stele.spark.data_audit.field_stats import LONGEST, is_record
 from stele.spark.data_audit.infer.evidence import INT64, Evidence, check_size, limit_members, merge_members

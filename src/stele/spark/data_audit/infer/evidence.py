@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from stele.errors import TooLarge
-from stele.formats.conversion.sample_shape import MAX_MEMBERS, MAX_PLACES
+from stele.formats.conversion.infer import MAX_MEMBERS, MAX_PLACES
 from stele.spark.data_audit.aggregation import add_counts, greatest_known, least_known
 
 INT64: Final = range(-(1 << 63), 1 << 63)
