@@ -316,6 +316,9 @@ LANGUAGE_VIEWS = {
     **{
         name: name for name in ("apicurio", "audit", "buf", "confluent", "containment", "wire", "xregistry")
     },  # rulesets
+    "binary_protocol": "codec",
+    "decode": "codec",
+    "encode": "codec",
     "to_model": "to_model",
     "flat_schema": "to_model",
     "simple_to_model": "to_model",
