@@ -17,9 +17,8 @@ import msgspec
 import structlog
 
 from stele.apis.http.media_types import bare_media_type, is_preferred
-from stele.apis.http.paths import decode_path
 from stele.apis.http.prebuilt import PrebuiltAnswer
-from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, decode_path
 from stele.errors import Unauthenticated
 from stele.server.answers import AnswerOptions, find_prebuilt_variant, matches_tag, not_modified
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
