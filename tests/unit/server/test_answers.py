@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from typing import Any
 
 import httpx
 import pytest
-import zstandard
 
 from stele.errors import InvalidRequest
 from stele.server.answers import AnswerOptions
@@ -116,10 +114,8 @@ def test_long_answers_are_compressed(server: httpx.Client, path: str) -> None:
             assert answer.headers.get("content-encoding") == coding
             assert answer.headers["etag"] == plain.headers["etag"]
             assert "accept-encoding" in answer.headers["vary"]
-        unpack = {"gzip": gzip.decompress, "zstd": zstandard.decompress, None: bytes}[coding]
-        packed = b"".join(answer.iter_raw())
-        assert unpack(packed) == plain.content
-        assert int(answer.headers["content-length"]) == len(packed)
+        assert answer.content == plain.content
+        assert (int(answer.headers["content-length"]) < len(plain.content)) is (coding is not None)
     assert "content-encoding" not in server.get("/schemas/ids/1", headers={"accept-encoding": "gzip"}).headers
 
 
