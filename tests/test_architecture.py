@@ -328,12 +328,14 @@ LANGUAGE_VIEWS = {
     **{
         name: name for name in ("apicurio", "audit", "buf", "confluent", "containment", "wire", "xregistry")
     },  # rulesets
-    "convert": "to_model",
-    "simple_to_model": "to_model",
+    "binary_protocol": "codec",
+    "decode": "codec",
+    "encode": "codec",
     "to_model": "to_model",
+    "flat_schema": "to_model",
+    "simple_to_model": "to_model",
     "declarations": "compat",
     "findings": "compat",
-    "value_constraints": "compat",
 }
 """What is made of a parsed schema: the view that each file or folder inside a language belongs to."""
 
@@ -352,7 +354,10 @@ VIEWS_IN_VIEWS = {
     ),
     "jsonschema.codec": ("jsonschema.confluent", "A pattern matches data as it matches in verdicts."),
     "jsonschema.containment": ("jsonschema.codec", "A witness is spelled as the codec spells data."),
-    "jsonschema.containment.view": ("jsonschema.confluent", "A pattern matches the same texts under every ruleset."),
+    "jsonschema.containment.document": (
+        "jsonschema.confluent",
+        "A pattern matches the same texts under every ruleset.",
+    ),
     "thrift.outline": ("thrift.canonical", "A comparison of versions must not report what normalizing takes away."),
     "xsd.arrow": ("xsd.fields", "A column and a field that may be there several times are one decision."),
     "xsd.findings": ("xsd.codec", "A witness counts only if the codec finds it valid."),

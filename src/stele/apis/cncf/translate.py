@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 
 from stele.apis.cncf import models as api
 from stele.apis.cncf.formats import format_name, parse_format_name
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.paths import EMPTY_SEGMENT, decode_segment
 from stele.core import queries
 from stele.core.decide.decision import check_name
 from stele.core.model import (
@@ -52,8 +52,6 @@ DEFAULT_GROUP = "default"
 _LIKE_DEFAULT = re.compile(rf"{DEFAULT_GROUP}~*\Z")
 _NUMBER = re.compile(r"[0-9]{1,10}\Z")
 _UNREADABLE = "\ufffd"
-EMPTY_SEGMENT = "\ue001"
-"""Stands for an empty path segment, which the router would skip; from Unicode's private use area."""
 _MAX_ID_LENGTH = 512
 """In characters."""
 

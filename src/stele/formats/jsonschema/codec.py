@@ -72,7 +72,7 @@ class _ExampleMaker:
     """One way to fill a schema: everything or only what is required, and which branch of sums to take."""
 
     def __init__(self, parsed: ParsedJsonSchema, *, everything: bool, choice: int) -> None:
-        from stele.formats.jsonschema.confluent.content import pattern_matches
+        from stele.formats.jsonschema.confluent.keyword_rules import pattern_matches
 
         self._matches = pattern_matches
         self._links = parsed.links

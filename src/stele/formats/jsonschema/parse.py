@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 import jsonschema_rs
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.jsonschema.branch_limits import refuse_branch_explosion
 from stele.formats.jsonschema.drafts import Draft, detect_draft
 from stele.formats.jsonschema.json_text import Json, json_pointer, parse_json, shorten_message, to_builtin, write_json
-from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join_uri
+from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join_uri, refuse_branch_explosion
 
 BACKTRACK_LIMIT = 200_000
 """Steps back a pattern may take on one string."""

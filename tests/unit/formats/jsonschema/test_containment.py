@@ -11,12 +11,11 @@ import pytest
 from stele.core.findings import Finding, Severity
 from stele.core.ports import Format
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
-from stele.formats.jsonschema.containment.document import BundledDocument, build_document
-from stele.formats.jsonschema.containment.scalar_samples import sample_pattern
+from stele.formats.jsonschema.containment.document import BundledDocument, DocumentView, build_document
+from stele.formats.jsonschema.containment.samples import sample_pattern
 from stele.formats.jsonschema.containment.search import PASSES, Search, SearchBudget
 from stele.formats.jsonschema.containment.structural_prover import StructuralProver
 from stele.formats.jsonschema.containment.subprocess_prover import Prover
-from stele.formats.jsonschema.containment.view import DocumentView
 from stele.formats.jsonschema.drafts import Draft
 
 DRAFT4 = {"$schema": "http://json-schema.org/draft-04/schema#"}

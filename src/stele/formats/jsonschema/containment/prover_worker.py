@@ -1,4 +1,4 @@
-"""The proving process: run as a script by `prover.py`, reads one JSON line per question, answers with one line.
+"""The proving process: run by `subprocess_prover.py`, reads one JSON line per question, answers with one line.
 
 It imports nothing of Stele, so that it starts quickly. A question is
 `[draft, formats, backtrack limit, pattern size limit, reader, writer]`; the answer is `yes` when the reader is proved

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
-from stele.formats.jsonschema.containment.view import (
+from stele.formats.jsonschema.containment.document import (
     DocumentView,
     Parts,
     has_member_schema,
