@@ -20,7 +20,7 @@ from tests.spark.registry_stub import StubRegistry
 from stele.client import SchemaRegistryClient
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
-from stele.spark.engines.error_messages import MESSAGES
+from stele.spark.engines.error_codes import MESSAGES
 from stele.spark.engines.jvm import jar
 from stele.spark.engines.jvm.build import build
 from stele.spark.engines.selection import get_engine

@@ -13,8 +13,7 @@ from tests.spark.registry_stub import StubRegistry
 
 from stele.errors import EncodeError, Invalid
 from stele.spark import from_registry, to_registry
-from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.error_messages import MESSAGES
+from stele.spark.engines.error_codes import MESSAGES, ErrorCode
 
 NODE = {
     "type": "record",

@@ -24,7 +24,7 @@ from stele.client import SchemaRegistryClient
 from stele.errors import AlreadyExists, EncodeError, Invalid, NotFound, SubjectNotFound
 from stele.spark import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
 from stele.spark.stream_sql import RequestedColumn, StatementInvalid, StreamNotFound
-from stele.spark.stream_sql.projection import can_cast_losslessly
+from stele.spark.stream_sql.stream_catalog import can_cast_losslessly
 from stele.spark.stream_sql.tokens import quote_string
 
 
