@@ -1,6 +1,6 @@
 """Bodies in OpenAPI documents."""
 
-from stele.apis.http.openapi import openapi_body
+from stele.apis.http.application import openapi_body
 from stele.service.check import CheckRequest
 
 

@@ -23,6 +23,7 @@ from stele.apis.confluent.errors import (
     TooManyExporters,
 )
 from stele.apis.confluent.names import parse_context
+from stele.apis.confluent.translate import HIDDEN, restore_hidden
 from stele.errors import InvalidRequest
 from stele.service.collections import Changes, Items
 
@@ -34,7 +35,6 @@ _CONTEXT_TYPES = ("AUTO", "CUSTOM", "NONE", "DEFAULT")
 _LONGEST_NAME = 256
 _MOST = 1000
 """Exporters, at most."""
-_HIDDEN = "[hidden]"
 _SECRET = re.compile(r"(user\.info|token|password|secret|private\.key|credentials)\Z", re.IGNORECASE)
 """Ends of the names of settings whose values are credentials."""
 
@@ -130,13 +130,8 @@ def _apply_request(before: StoredExporter, request: api.ExporterRequest) -> Stor
         changes["subjects"] = tuple(request.subjects or plain.subjects)
     if request.config is not UNSET:
         sent = request.config or {}
-        changes["config"] = restore_secrets(sent, before.config)
+        changes["config"] = restore_hidden(sent, before.config)
     return replace(before, **changes)
-
-
-def restore_secrets(sent: dict[str, str], before: dict[str, str]) -> dict[str, str]:
-    """A configuration as sent, with what was there in the place of hidden values."""
-    return {k: before.get(k, v) if v == _HIDDEN else v for k, v in sorted(sent.items())}
 
 
 def _validate(exporter: StoredExporter) -> StoredExporter:
@@ -173,7 +168,7 @@ def exporter_out(exporter: StoredExporter) -> api.Exporter:
 
 def config_out(exporter: StoredExporter) -> dict[str, str]:
     """The configuration of an exporter; what is sent back with a hidden value keeps the one there is."""
-    return {name: _HIDDEN if _SECRET.search(name) else value for name, value in exporter.config.items()}
+    return {name: HIDDEN if _SECRET.search(name) else value for name, value in exporter.config.items()}
 
 
 def status_out(exporter: StoredExporter) -> api.ExporterStatus:

@@ -1,11 +1,13 @@
-"""Names in paths survive the way from the wire to the endpoint."""
+"""Requests: names in paths, and bodies read into types, with every way a body can be wrong."""
 
 from urllib.parse import quote
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.apis.http.paths import SLASH, decode_path, decode_segment
+from stele.apis.http.requests import SLASH, NotJson, WrongShape, decode_body, decode_path, decode_segment
 
 segment_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
@@ -34,3 +36,39 @@ def test_a_private_character_is_no_second_spelling() -> None:
         path = decode_path(f"/{sent}".encode())
         assert path.count(SLASH) == sent.count("%2F")
         assert decode_segment(path[1:]) == name
+
+
+class Shape(msgspec.Struct):
+    number: int
+    inner: list["Shape"] = []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"nonsense",
+        b"\xff",
+        b'{"number":1,"x":"\xff"}',
+        b'{"x":' + b"[" * 100_000,
+        b"\0",
+        b'{"number":1}}',
+        b'"\\ud800"',
+    ],
+)
+def test_what_is_not_json(body: bytes) -> None:
+    """Text that is no JSON, no UTF-8 even in a member nobody reads, or nested without end."""
+    with pytest.raises(NotJson):
+        decode_body(body, Shape)
+
+
+@pytest.mark.parametrize("body", [b"", b"  ", b"[]", b"null", b"{}", b'{"number":"x"}', b'{"number":1.5}'])
+def test_what_has_another_shape(body: bytes) -> None:
+    """JSON that the endpoint cannot take, or no body at all."""
+    with pytest.raises(WrongShape):
+        decode_body(body, Shape)
+
+
+def test_numbers_may_be_text() -> None:
+    """Clients that quote numbers are understood, unknown members passed over."""
+    assert decode_body(b'{"number":"5","later":[1]}', Shape).number == 5
