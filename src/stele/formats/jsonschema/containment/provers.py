@@ -1,18 +1,27 @@
-"""A second prover: keyword by keyword, through recursive schemas, without leaving the process.
+"""Two provers that one schema allows all another one allows.
 
-It knows less than the canonical form, but it follows references round any cycle, does not mind thousands of properties,
-and tells the search which places need no looking into. It says yes only when every keyword of the reader follows from
-keywords of the writer. A pair met inside itself, at least one member or item deeper, is taken to hold: a document that
-speaks against it would hold a smaller one that does, and so on for ever, which no document can.
+The first is the canonical form of jsonschema-rs, whose authors call it experimental and of whose answers only YES is a
+proof. It runs in a process of its own, since it may take minutes.
+
+The second goes keyword by keyword, through recursive schemas, without leaving the process. It knows less, but it
+follows references round any cycle, does not mind thousands of properties, and tells the search which places need no
+looking into. It says yes only when every keyword of the reader follows from keywords of the writer. A pair met inside
+itself, at least one member or item deeper, is taken to hold: a document that speaks against it would hold a smaller one
+that does, and so on for ever, which no document can.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
+import jsonschema_rs
+
+from stele.errors import Unavailable
 from stele.formats.jsonschema.containment.document import (
+    BundledDocument,
     DocumentView,
     Parts,
     has_member_schema,
@@ -20,7 +29,49 @@ from stele.formats.jsonschema.containment.document import (
     member_schemas,
     required_with,
 )
+from stele.formats.jsonschema.drafts import Draft
+from stele.formats.jsonschema.engine_process import EngineProcess
 from stele.formats.jsonschema.json_text import Json, to_hashable
+from stele.formats.jsonschema.patterns import BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT
+
+DEADLINE = 1.0
+"""Seconds one proof by the canonical form may take; what takes longer counts as not proved."""
+
+_NUMBERS = {
+    Draft.DRAFT4: jsonschema_rs.Draft4,
+    Draft.DRAFT6: jsonschema_rs.Draft6,
+    Draft.DRAFT7: jsonschema_rs.Draft7,
+    Draft.DRAFT2019: jsonschema_rs.Draft201909,
+    Draft.DRAFT2020: jsonschema_rs.Draft202012,
+}
+
+
+class CanonicalProver:
+    """Proofs by the canonical form. Safe to share between threads and across a fork; threads wait for each other."""
+
+    def __init__(self, deadline: float = DEADLINE) -> None:
+        self._engine = EngineProcess(deadline)
+
+    def can_prove(self, reader: BundledDocument, writer: BundledDocument, draft: Draft, *, formats: bool) -> bool:
+        """Return whether it is proved that every document of the writer is one of the reader; both are of `draft`.
+
+        formats says whether `format` refuses. False means nothing: not proved, too slow, or no process to be had.
+        """
+        if not (reader.exact and writer.exact):
+            return False
+        limits = (BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT)
+        with suppress(Unavailable):
+            return self._engine.ask(("covers", _NUMBERS[draft], formats, *limits, reader.root, writer.root)) == ["yes"]
+        return False
+
+    def close(self) -> None:
+        """End the process; a later proof starts a new one."""
+        self._engine.close()
+
+
+PROVER = CanonicalProver()
+"""The one prover by the canonical form of this Python process."""
+
 
 _TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean", "null"])
 _ABOUT = {
