@@ -169,6 +169,7 @@ def build_dispatcher(registry: Registry, settings: ServerSettings, metrics: Metr
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
         options=answers,
+        request_seconds=settings.request_seconds,
     )
     return CrossOriginApp(front, settings.cors_origins) if settings.cors_origins else front
 

@@ -6,6 +6,7 @@ per dialect, who is asking, request ids, metrics and logs; and the one read so h
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 import uuid
@@ -18,7 +19,7 @@ import structlog
 
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.prebuilt import PrebuiltAnswer
-from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, decode_path
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, REQUEST_SECONDS, decode_path
 from stele.errors import Unauthenticated
 from stele.server.answers import AnswerOptions, find_prebuilt_variant, matches_tag, not_modified
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
@@ -29,6 +30,9 @@ _logger = structlog.get_logger("stele.requests")
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _PREBUILT_TYPES = (b"*/*", b"application/vnd.schemaregistry.v1+json")
 """How the Accept header begins of clients that take prebuilt answers."""
+_RETRY_AFTER = (b"retry-after", b"1")
+_CLIENT_LEFT = 499
+"""Status under which requests are counted whose client left before the answer."""
 _MEDIA_HEADERS = frozenset({b"accept", b"content-type"})
 _DRAINED_BYTES = 64 * 1024 * 1024
 """What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
@@ -75,6 +79,7 @@ class Dispatcher:
         media: Mapping[str, MountedDialect] = MappingProxyType({}),
         authenticate: Authenticator = authenticate_anyone,
         options: AnswerOptions | None = None,
+        request_seconds: float | None = None,
     ) -> None:
         self.mounts = dict(mounts)
         self._fallback = fallback
@@ -85,6 +90,7 @@ class Dispatcher:
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
         self._authenticate = authenticate
         self._options = options or AnswerOptions()
+        self._request_seconds = request_seconds
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -108,7 +114,13 @@ class Dispatcher:
         target = (
             self._by_media_type(self._find_target(path), headers) if own is None else self._serve_at_root(own, path)
         )
-        inner = {**scope, "path": target.path, PRINCIPAL: principal, MOUNTED_PREFIX: target.base}
+        inner = {
+            **scope,
+            "path": target.path,
+            PRINCIPAL: principal,
+            MOUNTED_PREFIX: target.base,
+            REQUEST_SECONDS: self._request_seconds,
+        }
         await self._dispatch(scope, inner, receive, send, target.mount, started)
 
     def _fit_prebuilt(self, answer: PrebuiltAnswer, headers: Headers) -> tuple[Message, Message] | None:
@@ -175,6 +187,9 @@ class Dispatcher:
             inner["method"] = "GET"
         try:
             await mount.app(inner, answer.receive, answer)
+        except asyncio.CancelledError:
+            answer.status = _CLIENT_LEFT
+            raise
         finally:
             seconds = time.perf_counter() - started
             route = str(inner.get("path_template") or UNMATCHED)
@@ -208,6 +223,8 @@ class _AnswerTracker:
             if self.status == 413:
                 await self._drain_body()
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
+            if self.status == 503:
+                kept.append(_RETRY_AFTER)
             message = {**message, "headers": [*kept, (b"x-request-id", self.request_id)]}
         elif self.head and message["type"] == "http.response.body":
             message = {"type": "http.response.body", "body": b"", "more_body": message.get("more_body", False)}

@@ -64,6 +64,22 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "info"
     )
     log_format: Annotated[Literal["console", "json"], _description("Shape of log lines.")] = "console"
+    request_seconds: Annotated[
+        int, _description("How long one request may take before it is given up (503).", ge=1, le=86_400)
+    ] = 60
+    work_threads: Annotated[
+        int, _description("Threads per process that parse and compare registered schemas.", ge=1, le=64)
+    ] = 4
+    work_waiting: Annotated[
+        int, _description("Calls that may wait for such a thread; more are refused (503).", ge=0, le=1_000_000)
+    ] = 1000
+    stateless_threads: Annotated[
+        int,
+        _description("Threads per process for checks, conversions and all else that registers nothing.", ge=1, le=64),
+    ] = 2
+    stateless_waiting: Annotated[
+        int, _description("Checks and the like that may wait for a thread; more are refused (503).", ge=0, le=1_000_000)
+    ] = 32
     shutdown_seconds: Annotated[int, _description("How long open requests may finish after SIGTERM.", ge=0)] = 10
     max_schema_bytes: Annotated[int, _description("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
     max_request_bytes: Annotated[int, _description("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024

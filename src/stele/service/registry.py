@@ -17,7 +17,9 @@ import sys
 import time
 from collections import ChainMap
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 import structlog
@@ -51,6 +53,7 @@ _SNAPSHOT_EVERY = 20_000
 """Records after the last snapshot that make the next one worth its time (at start-up and close)."""
 _POLL_SECONDS = 1.0
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -87,6 +90,8 @@ class Registry:
         self.limits = limits or Limits()
         self.parser = SchemaParser(self.limits)
         self.compatibility = CompatibilityChecker(self.parser, undecided)
+        self.stateless_threads: Executor | None = None
+        """Where `run_stateless` runs; None: among the threads of everything else."""
         self.conflicts = 0
         self.appended = 0
         self.write_failure: StoreError | None = None
@@ -187,6 +192,14 @@ class Registry:
                 )
             except VerdictsRequired as undecided:
                 verdicts |= await self.compatibility.answer_requests(state, undecided.questions, document.texts)
+
+    async def run_stateless(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run work that registers nothing apart from all other work, so that it keeps no write waiting.
+
+        Raises what the call raises, and `Overloaded`. Cancelling interrupts it.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.stateless_threads, partial(call, *args, **kwargs))
 
     # --- writing ----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import Any, NamedTuple
 
 
@@ -13,6 +14,6 @@ class PrebuiltAnswer(NamedTuple):
     encoded   head and body by content coding (`gzip`), filled when one is first asked for
     """
 
-    head: dict[str, Any]
-    body: dict[str, Any]
-    encoded: dict[str, tuple[dict[str, Any], dict[str, Any]]]
+    head: MutableMapping[str, Any]
+    body: MutableMapping[str, Any]
+    encoded: dict[str, tuple[MutableMapping[str, Any], MutableMapping[str, Any]]]
