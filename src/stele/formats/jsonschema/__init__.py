@@ -184,20 +184,20 @@ class JsonSchemaFormat:
         return lint(parsed, before)
 
     def to_model(self, parsed: ParsedJsonSchema) -> tuple[Model, list[Loss]]:
-        """Return the model of the schema; see `stele.formats.jsonschema.convert.to_model`.
+        """Return the model of the schema; see `stele.formats.jsonschema.to_model`.
 
         Raises `CannotConvert` when no datum fits the schema, `TooLarge` past its limits.
         """
-        from stele.formats.jsonschema.convert.to_model import to_model
+        from stele.formats.jsonschema.to_model import to_model
 
         return to_model(parsed)
 
     def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
-        """Return a schema of draft 2020-12 for a model; see `stele.formats.jsonschema.convert.from_model`.
+        """Return a schema of draft 2020-12 for a model; see `stele.formats.jsonschema.from_model`.
 
         Raises `CannotConvert` and `TooLarge`.
         """
-        from stele.formats.jsonschema.convert.from_model import from_model
+        from stele.formats.jsonschema.from_model import from_model
 
         return from_model(model)
 

@@ -1,13 +1,15 @@
-"""The five drafts of JSON Schema: how to tell them apart, and which keywords hold schemas."""
+"""The five drafts of JSON Schema: how to tell them apart, the keywords and formats of each, and which hold schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from typing import Final
 
 import jsonschema_rs
 
 from stele.formats.jsonschema.json_text import Json
+from stele.formats.lint import shorten_text
 
 
 class Draft(Enum):
@@ -107,3 +109,109 @@ def list_subschemas(schema: dict[str, Json]) -> Iterator[tuple[tuple[str | int, 
 
 def _is_schema(value: Json) -> bool:
     return isinstance(value, dict | bool)
+
+
+_ANNOTATING: Final = frozenset(
+    [
+        *("title", "description", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly"),
+        *("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs"),
+        *("definitions", "contentEncoding", "contentMediaType", "contentSchema"),
+    ]
+)
+"""Keywords that refuse no document in any draft: harmless where the draft does not know them."""
+
+_SINCE: Final[dict[str, tuple[Draft, Draft]]] = {
+    **dict.fromkeys(
+        [
+            *("$ref", "additionalProperties", "allOf", "anyOf", "enum", "exclusiveMaximum", "exclusiveMinimum"),
+            *("format", "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength"),
+            *("minProperties", "minimum", "multipleOf", "not", "oneOf", "pattern", "patternProperties"),
+            *("properties", "required", "type", "uniqueItems", "dependencies"),
+        ],
+        (Draft.DRAFT4, Draft.DRAFT2020),
+    ),
+    "additionalItems": (Draft.DRAFT4, Draft.DRAFT2019),
+    **dict.fromkeys(["const", "contains", "propertyNames"], (Draft.DRAFT6, Draft.DRAFT2020)),
+    **dict.fromkeys(["if", "then", "else"], (Draft.DRAFT7, Draft.DRAFT2020)),
+    **dict.fromkeys(
+        [
+            *("dependentRequired", "dependentSchemas", "maxContains", "minContains"),
+            *("unevaluatedItems", "unevaluatedProperties"),
+        ],
+        (Draft.DRAFT2019, Draft.DRAFT2020),
+    ),
+    "$recursiveRef": (Draft.DRAFT2019, Draft.DRAFT2019),
+    **dict.fromkeys(["$dynamicRef", "prefixItems"], (Draft.DRAFT2020, Draft.DRAFT2020)),
+}
+"""Keywords that can refuse a document: the first and the last draft that knows each."""
+
+FORMATS: Final[dict[str, Draft]] = {
+    **dict.fromkeys(["date-time", "email", "hostname", "ipv4", "ipv6", "uri"], Draft.DRAFT4),
+    **dict.fromkeys(["uri-reference", "uri-template", "json-pointer"], Draft.DRAFT6),
+    **dict.fromkeys(
+        [
+            *("date", "time", "idn-email", "idn-hostname", "iri", "iri-reference", "regex"),
+            "relative-json-pointer",
+        ],
+        Draft.DRAFT7,
+    ),
+    **dict.fromkeys(["duration", "uuid"], Draft.DRAFT2019),
+}
+"""Formats by the draft that brought them."""
+
+_ORDER: Final = {draft: number for number, draft in enumerate(Draft)}
+WORDS: Final = (*_SINCE, *_ANNOTATING)
+"""Every keyword of every draft."""
+
+
+def is_asserting(word: str) -> bool:
+    """Return whether some draft refuses documents by that keyword."""
+    return word in _SINCE
+
+
+def is_known_keyword(word: str, draft: Draft) -> bool:
+    """Return whether the draft knows the keyword, or it is some tool's own: `x-…`, or with a dot or colon in it."""
+    if word in _ANNOTATING or word.startswith("x-") or "." in word or ":" in word:
+        return True
+    span = _SINCE.get(word)
+    return span is not None and _ORDER[span[0]] <= _ORDER[draft] <= _ORDER[span[1]]
+
+
+def explain_unknown_keyword(word: str, draft: Draft, near: str | None) -> tuple[str, str]:
+    """Return why an unknown keyword has no effect and what to do; near is a known keyword of a similar name."""
+    span = _SINCE.get(word)
+    if span is not None:
+        newer = _ORDER[span[0]] > _ORDER[draft]
+        bound = f"it came with {draft_name(span[0])}" if newer else f"it went after {draft_name(span[1])}"
+        return (
+            f"{word!r} says nothing in {draft_name(draft)}: {bound}.",
+            "Say it in words of this draft, or change $schema.",
+        )
+    shown = shorten_text(word, 60)
+    why = f"No draft knows the keyword {shown!r}, so it says nothing."
+    return why, f"Did you mean {near!r}?" if near else "Remove it, or begin its name with x- when a tool wants it."
+
+
+def is_known_format(name: str, draft: Draft) -> bool:
+    """Return whether the draft defines the format."""
+    return name in FORMATS and _ORDER[FORMATS[name]] <= _ORDER[draft]
+
+
+def explain_unknown_format(name: str, draft: Draft, near: str | None) -> tuple[str, str]:
+    """Return why an unknown format has no effect, and what to do."""
+    if name in FORMATS:
+        why = f"The format {name!r} says nothing in {draft_name(draft)}: it came with {draft_name(FORMATS[name])}."
+        return why, "Take that draft, or a pattern."
+    why = f"No draft defines the format {shorten_text(name, 60)!r}, so validators ignore it."
+    return why, f"Did you mean {near!r}?" if near else "Say it with a pattern, or with minimum and maximum."
+
+
+def draft_name(draft: Draft) -> str:
+    """Return the common name of a draft: `draft-07`, `2020-12`."""
+    return draft.value.removeprefix("json-schema.org/").removeprefix("draft/").removesuffix("/schema")
+
+
+def is_anchored_at_end(pattern: str) -> bool:
+    """Return whether the pattern ends in an anchor, not in a dollar sign."""
+    body = pattern.removesuffix("$")
+    return body != pattern and (len(body) - len(body.rstrip("\\"))) % 2 == 0

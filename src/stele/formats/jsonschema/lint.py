@@ -14,8 +14,19 @@ from typing import Final, NamedTuple
 from stele.core.findings import Finding
 from stele.formats import lint as common
 from stele.formats.graph import strongly_connected
-from stele.formats.jsonschema import keywords
-from stele.formats.jsonschema.drafts import Draft, detect_draft, list_subschemas
+from stele.formats.jsonschema.drafts import (
+    FORMATS,
+    WORDS,
+    Draft,
+    detect_draft,
+    explain_unknown_format,
+    explain_unknown_keyword,
+    is_anchored_at_end,
+    is_asserting,
+    is_known_format,
+    is_known_keyword,
+    list_subschemas,
+)
 from stele.formats.jsonschema.json_text import Json, escape_token, is_equal, write_json
 from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.lint import LintReport
@@ -241,9 +252,9 @@ def _check_draft(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: froze
 
 def _check_keywords(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
     for word in place.schema:
-        if keywords.is_known_keyword(word, parsed.draft):
+        if is_known_keyword(word, parsed.draft):
             continue
-        why, fix = keywords.explain_unknown_keyword(word, parsed.draft, notes.nearest_word(word, keywords.WORDS))
+        why, fix = explain_unknown_keyword(word, parsed.draft, notes.nearest_word(word, WORDS))
         notes.add_finding("UNKNOWN_KEYWORD", place.path, why, fix, shown=word, ignored=place.ignored)
 
 
@@ -263,7 +274,7 @@ def _check_documented(notes: LintReport, place: _LintedSchema, parsed: ParsedJso
 
 
 def _check_ref_siblings(notes: LintReport, place: _LintedSchema) -> None:
-    lost = [word for word in place.schema if keywords.is_asserting(word) and word != "$ref"]
+    lost = [word for word in place.schema if is_asserting(word) and word != "$ref"]
     if lost and place.path != "#":
         why = f"{', '.join(lost[:6])} beside the $ref: up to draft-07 nothing beside a $ref is looked at."
         fix = 'Write "allOf": [{"$ref": …}] beside them, or take a newer draft.'
@@ -272,12 +283,12 @@ def _check_ref_siblings(notes: LintReport, place: _LintedSchema) -> None:
 
 def _check_texts(notes: LintReport, place: _LintedSchema, draft: Draft) -> None:
     pattern, name = place.schema.get("pattern"), place.schema.get("format")
-    if isinstance(pattern, str) and not (pattern.startswith("^") and keywords.is_anchored_at_end(pattern)):
+    if isinstance(pattern, str) and not (pattern.startswith("^") and is_anchored_at_end(pattern)):
         why = "The pattern matches anywhere inside the text: whatever stands before or behind it is allowed."
         fix = "Put ^ in front and $ behind; write .* where anything may follow."
         notes.add_finding("PATTERN_ANCHORED", place.path, why, fix, shown=pattern, ignored=place.ignored)
-    if isinstance(name, str) and not keywords.is_known_format(name, draft):
-        why, fix = keywords.explain_unknown_format(name, draft, notes.nearest_word(name, keywords.FORMATS))
+    if isinstance(name, str) and not is_known_format(name, draft):
+        why, fix = explain_unknown_format(name, draft, notes.nearest_word(name, FORMATS))
         notes.add_finding("FORMAT_KNOWN", place.path, why, fix, shown=name, ignored=place.ignored)
 
 
@@ -362,7 +373,7 @@ def _check_recursion(notes: LintReport, parsed: ParsedJsonSchema, places: Mappin
 
 
 def _check_unused_definitions(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, _LintedSchema]) -> None:
-    if not any(keywords.is_asserting(word) for word in parsed.root):
+    if not any(is_asserting(word) for word in parsed.root):
         return  # a collection of definitions for other documents
     used = reachable_schemas(parsed)
     below = sorted(place.path for key, place in places.items() if key in used)

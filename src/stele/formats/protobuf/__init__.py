@@ -168,8 +168,8 @@ class ProtobufFormat:
         return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ProtobufSchema) -> list[Field]:
-        """Return all fields, depth first. See `fields.list_fields`."""
-        from stele.formats.protobuf.fields import list_fields
+        """Return all fields, depth first. See `outline.list_fields`."""
+        from stele.formats.protobuf.outline import list_fields
 
         return list_fields(parsed)
 

@@ -137,7 +137,7 @@ def _check_reservations(place: str, now: MessageIndex, was: MessageIndex) -> Ite
                 f"{place}.{field.name}",
                 now.format_field(field),
                 f"reserved {field.number if field.number in was.reserved else field.name}",
-                "What was reserved had a meaning in older data, which the field would now misread.",
+                "Older data may use the reserved number or name with another meaning, which the field would misread.",
                 "Give the field another number and another name.",
             )
     lost = was.reserved.difference(now.reserved)
@@ -149,7 +149,7 @@ def _check_reservations(place: str, now: MessageIndex, was: MessageIndex) -> Ite
             place,
             "",
             f"reserved {text}",
-            "Numbers and names that are no longer reserved can be given to fields of another meaning.",
+            "Numbers and names that are no longer reserved can be given to fields with another meaning.",
             f"Keep them reserved: {text}.",
         )
 
@@ -168,7 +168,7 @@ def _check_fields(place: str, now: MessageIndex, was: MessageIndex) -> Iterator[
                     path,
                     "",
                     before,
-                    f"Field {name} is gone, and nothing keeps {' and '.join(free)} from being used for something else.",
+                    f"Field {name} was removed, and {' and '.join(free)} can be given to another field.",
                     f'Add `reserved {field.number};` and `reserved "{name}";` to the message.',
                 )
             continue
@@ -190,7 +190,7 @@ def _check_fields(place: str, now: MessageIndex, was: MessageIndex) -> Iterator[
 
 def _change_finding(rule: str, path: str, reader: str, writer: str, what: str) -> Finding:
     name = path.rsplit(".", 1)[-1]
-    return Finding(rule, path, reader, writer, f"What was written as {name} {what}.", f"Keep `{writer}`.")
+    return Finding(rule, path, reader, writer, f"Data written as {name} {what}.", f"Keep `{writer}`.")
 
 
 def _check_required(place: str, now: MessageIndex, was: MessageIndex) -> Iterator[Finding]:
@@ -229,7 +229,7 @@ def _check_values(place: str, now: EnumDescriptorProto, was: EnumDescriptorProto
             after = f"{min(numbers[value.number])} = {value.number}"
             yield _change_finding("ENUM_VALUE_NAME_CHANGED", path, after, before, "is known by another name")
         elif value.number not in reserved and value.name not in now.reserved_name:
-            yield _change_finding("ENUM_VALUE_REMOVED", path, "", before, "has no meaning any more")
+            yield _change_finding("ENUM_VALUE_REMOVED", path, "", before, "no longer has a meaning")
 
 
 def _check_services(new: FileIndex, old: FileIndex) -> Iterator[Finding]:
@@ -239,11 +239,11 @@ def _check_services(new: FileIndex, old: FileIndex) -> Iterator[Finding]:
             path = f"{old.full_name(name)}.{method}"
             now = there.get(method)
             if now is None:
-                why, fix = "Callers of the method find it no longer.", f"Keep rpc {method}."
+                why, fix = "Calls of the method fail as unknown.", f"Keep rpc {method}."
                 yield Finding("RPC_REMOVED", path, "", format_signature(was), why, fix)
             elif format_signature(now) != format_signature(was):
                 why, fix = (
-                    "Callers send and expect other messages than the method takes.",
+                    "Callers send and expect messages that the method no longer takes and returns.",
                     f"Keep {format_signature(was)}.",
                 )
                 yield Finding("RPC_SIGNATURE_CHANGED", path, format_signature(now), format_signature(was), why, fix)

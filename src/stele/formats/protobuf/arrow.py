@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from stele.errors import Invalid, NotInstalled
-from stele.formats.protobuf.type_names import DURATION, FIELD_MASK, JSON_VALUES, TIMESTAMP, WRAPPERS, is_map, map_parts
+from stele.formats.protobuf.model import DURATION, FIELD_MASK, JSON_VALUES, TIMESTAMP, WRAPPERS, is_map, map_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa

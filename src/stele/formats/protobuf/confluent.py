@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from stele.core.findings import Finding
-from stele.formats.protobuf.type_names import is_map_entry, map_parts, message_of, type_text
+from stele.formats.protobuf.model import is_map_entry, map_parts, message_of, type_text
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor

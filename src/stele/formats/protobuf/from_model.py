@@ -51,17 +51,18 @@ from stele.formats.conversion.model import (
 )
 from stele.formats.protobuf.parse import MAX_BYTES
 from stele.formats.protobuf.printer import default_json_name
-from stele.formats.protobuf.proto_writer import (
+from stele.formats.protobuf.proto_file import (
+    MAX_MEMBERS,
     ProtoField,
     ProtoMessage,
     ProtoWriter,
+    TypeNesting,
     TypeRef,
     json_names,
     to_identifier,
     to_pascal_case,
     to_snake_case,
 )
-from stele.formats.protobuf.type_nesting import MAX_MEMBERS, TypeNesting
 
 SCALAR_WORDS: Final = {
     ScalarKind.BOOLEAN: "bool",
@@ -180,7 +181,7 @@ RESERVED_NUMBERS: Final = range(19_000, 20_000)
 
 
 class ProtoFileBuilder:
-    """Fills the messages that `Places` declares."""
+    """Fills the messages that `TypeNesting` declares."""
 
     def __init__(self, model: Model, root: RecordType) -> None:
         self._root = root

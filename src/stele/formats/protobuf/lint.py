@@ -63,13 +63,13 @@ def _check_reused_numbers(
         retyped = new.word == "enum" or new.types[number] != old.types.get(number)
         if was and was.isdisjoint(names) and retyped:
             before = ", ".join(sorted(was))
-            why = f"The number {number} belonged to {before}: data written with it is taken for {first}."
+            why = f"The number {number} belonged to {before}: data written with it is read as {first}."
         elif not was and number in old.reserved:
             before = f"reserved {number}"
-            why = f"The number {number} was reserved: data written with it before is taken for {first}."
+            why = f"The number {number} was reserved: data written with it before is read as {first}."
         elif not was and not old.reserved_names.isdisjoint(names):
             before = f'reserved "{first}"'
-            why = f"The name {first} was reserved: JSON written with it before is taken for this one."
+            why = f"The name {first} was reserved: JSON written with it before is read as the new one."
         else:
             continue
         notes.add_finding("NUMBER_REUSED", f"{path}.{first}", why, fix, shown=first, before=before, ignored=ignored)
@@ -87,7 +87,7 @@ def _check_deletions(
         words += [f'"{name}"' for name in open_names]
         if words:
             first = next(iter(sorted(names)))
-            why = f"{first} = {number} is gone and could be given to something else, which old data would be taken for."
+            why = f"{first} = {number} was removed, and another declaration could use it and misread old data."
             fix = f"Add {' and '.join(f'`reserved {word};`' for word in words)} to the {new.word}."
             shown_before = f"{first} = {number}"
             notes.add_finding("RESERVED_ON_DELETE", f"{path}.{first}", why, fix, before=shown_before, ignored=ignored)
@@ -97,7 +97,7 @@ def _check_deletions(
         words = [format_ranges(lost, _MAX_VALUE if new.word == "enum" else _MAX_FIELD)] if lost else []
         words += [f'"{name}"' for name in lost_names[:5]]
         text = ", ".join(words)
-        why = f"What was reserved is free again: {text}."
+        why = f"The schema no longer reserves {text}."
         fix = f"Keep {' and '.join(f'`reserved {word};`' for word in words)}."
         notes.add_finding("RESERVED_ON_DELETE", path, why, fix, before=f"reserved {text}", ignored=ignored)
 
@@ -204,12 +204,12 @@ class _Linter:
 
     def _check_file(self, proto: FileDescriptorProto, root: str, quiet: frozenset[str]) -> None:
         if not proto.package:
-            why = "The file has no package: its names meet those of every other file without one."
+            why = "The file has no package: its names can clash with those of every other file without one."
             self.notes.add_finding("NAMESPACE_REQUIRED", root, why, "Add a `package` statement.", ignored=quiet)
         for part in proto.package.split(".") if proto.package else ():
             common.check_name(self.notes, root, part, "the package", common.SNAKE_NAME, quiet)
         for path in _find_unused_imports(self.schema):
-            why = f"Nothing of {path} is used here."
+            why = f"The file uses nothing of {path}."
             self.notes.add_finding("UNUSED_IMPORT", path, why, f'Remove `import "{path}";`.', shown=path, ignored=quiet)
 
     def _walk_types(
@@ -289,7 +289,7 @@ class _Linter:
                 fix = f"Call it {prefix}{value.name}, or declare the enum inside a message."
                 self.notes.add_finding("ENUM_VALUE_PREFIX", name, why, fix, shown=value.name, ignored=ignored)
             if index == 0 and not value.name.endswith(_UNSPECIFIED):
-                why = f"A field nobody has set reads as {value.name}, as if someone had chosen it."
+                why = f"An unset field reads as {value.name}, as if a writer had chosen it."
                 fix = f"Begin with {prefix}UNSPECIFIED = 0."
                 self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", name, why, fix, shown=value.name, ignored=ignored)
 

@@ -11,7 +11,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import DecodeError
 
-from stele.formats.protobuf.type_names import enum_of, is_map, message_of, set_fields
+from stele.formats.protobuf.model import enum_of, is_map, message_of, set_fields
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import FieldDescriptor

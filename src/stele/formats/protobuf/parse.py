@@ -15,9 +15,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError
 
 from stele.errors import MalformedSchema
-from stele.formats.protobuf.compiler import CompilerPool
+from stele.formats.protobuf.compiler import CompilerPool, error_from_messages
 from stele.formats.protobuf.compiler_worker import PROCESSOR_LIMIT
-from stele.formats.protobuf.diagnostics import error_from_messages
 from stele.formats.protobuf.model import ProtobufSchema
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]{8,}")
@@ -197,7 +196,7 @@ def _own_name(name: str, descriptors: Sequence[FileDescriptorProto]) -> str:
 
 
 def _split_references(references: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[FileDescriptorProto]]:
-    """References as source texts and as descriptors; names that no import statement may use are left out."""
+    """Return the references as source texts and as descriptors, without names that no import statement may use."""
     texts: dict[str, bytes] = {}
     known: list[FileDescriptorProto] = []
     for path, document in references.items():
@@ -220,8 +219,8 @@ def _compile_files(
     given = FileDescriptorSet(file=known).SerializeToString() if known else b""
     outcome = _COMPILER.compile_file(main, list(texts.items()), given)
     if outcome is None:
-        why = f"the Protobuf compiler gave up on the schema, or needed more than {PROCESSOR_LIMIT:g} s"
-        raise MalformedSchema(why, expected="less, or less that is there twice")
+        why = f"the Protobuf compiler crashed on the schema, or needed more than {PROCESSOR_LIMIT:g} s"
+        raise MalformedSchema(why, expected="a smaller schema, with fewer repeated names and numbers")
     if not outcome.ok:
         raise error_from_messages(outcome.messages, main, texts.get(main, b""))
     return list(FileDescriptorSet.FromString(outcome.descriptors).file)

@@ -53,9 +53,7 @@ from stele.formats.conversion.model import (
     TypeReference,
 )
 from stele.formats.protobuf.layout import Path, SourceLayout
-from stele.formats.protobuf.options import list_options, scalar_literal
-from stele.formats.protobuf.printer import default_json_name
-from stele.formats.protobuf.type_names import (
+from stele.formats.protobuf.model import (
     DURATION,
     JSON_VALUES,
     TIMESTAMP,
@@ -65,6 +63,8 @@ from stele.formats.protobuf.type_names import (
     map_parts,
     type_text,
 )
+from stele.formats.protobuf.options import list_options, scalar_literal
+from stele.formats.protobuf.printer import default_json_name
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor

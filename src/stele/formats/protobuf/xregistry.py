@@ -24,7 +24,7 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.descriptor_pb2 import DescriptorProto
 
 from stele.core.findings import Finding
-from stele.formats.protobuf.type_names import enum_of, is_map, is_map_entry, map_parts, message_of, type_text
+from stele.formats.protobuf.model import enum_of, is_map, is_map_entry, map_parts, message_of, type_text
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -110,7 +110,7 @@ class _Comparison:
             number = any(span.start <= field.number < span.end for span in declared.reserved_range)
             if not number or field.name not in declared.reserved_name:
                 fix = f'Add `reserved {field.number};` and `reserved "{field.name}";` to the message.'
-                why = f"Field {field.name} is gone, and its number or its name is free for another meaning."
+                why = f"Field {field.name} was removed, and its number or its name can be given to another field."
                 text = f"{type_text(field)} {field.name} = {field.number}"
                 yield Finding("FIELD_REMOVED_WITHOUT_RESERVATION", _field_path(was, field), "", text, why, fix)
         yield from self._compare_messages(now.nested_types_by_name, was.nested_types_by_name)
@@ -177,13 +177,15 @@ def _field_path(message: Descriptor | None, field: FieldDescriptor) -> str:
 
 
 def _removal_finding(rule: str, path: str, reader: str, writer: str, what: str) -> Finding:
-    why = f"Whoever relies on {what} does not find it as it was."
-    return Finding(rule, path, reader, writer, why, f"Keep {what} as it is; mark it deprecated when it is not for use.")
+    why = f"Code and data that use {what} no longer find it as it was."
+    return Finding(
+        rule, path, reader, writer, why, f"Keep {what} as it is; mark it deprecated when it should no longer be used."
+    )
 
 
 def _change_finding(rule: str, path: str, now: FieldDescriptor, was: FieldDescriptor) -> Finding:
     new, old = type_text(now), type_text(was)
     if new == old:
         new, old = f"{new} {now.name}", f"{old} {was.name} in oneof"
-    why = f"What was written as field {was.number} is not read as what it was."
+    why = f"Data written as field {was.number} would be read with another meaning."
     return Finding(rule, path, new, old, why, f"Keep the field as {old}, and add another one for {new}.")

@@ -10,8 +10,8 @@ from lxml import etree
 from xmlschema.validators import XsdSimpleType
 
 from stele.formats.xsd.content import FOREIGN, Particle, SchemaSide, list_leaves
+from stele.formats.xsd.simple_type import valid_samples
 from stele.formats.xsd.terms import Term, sequence_items
-from stele.formats.xsd.type_texts import valid_samples
 from stele.formats.xsd.xmlschema_adapter import accepts_text
 
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"

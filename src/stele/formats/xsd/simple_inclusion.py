@@ -13,17 +13,22 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from stele.formats.xsd.regex import intersect_charsets, parse_pattern, split_sets
-from stele.formats.xsd.simple_type import INTEGERS, TEXTUAL, IntervalEnd, SimpleTypeShape, shape_of, value_interval
-from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term, find_missing_word
-from stele.formats.xsd.type_texts import (
+from stele.formats.xsd.simple_type import (
     EXACT,
+    INTEGERS,
+    TEXTUAL,
+    IntervalEnd,
+    SimpleTypeShape,
     any_text,
     lexical_space,
     literal_text,
     normalize_space,
     pattern_alternatives,
+    shape_of,
     text_language,
+    value_interval,
 )
+from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term, find_missing_word
 from stele.formats.xsd.xmlschema_adapter import accepts_text
 
 MAX_STEPS: Final = 250_000

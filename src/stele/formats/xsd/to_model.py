@@ -7,7 +7,7 @@
 | element that may occur more than once | an array; `minItems` and `maxItems` when it has its own bounds |
 | choice between single elements | a group of which a datum has at most one |
 | nillable | nullable |
-| simple types | see `simpletypes` |
+| simple types | see `simple_to_model` |
 | `fixed` | the constraint `const`, and the default |
 | anyType | any JSON value |
 | xs:documentation | documentation |

@@ -10,7 +10,7 @@ import pytest
 from stele.formats.jsonschema import JSON_SCHEMA, list_changes
 from stele.formats.jsonschema.confluent import ALL, LENIENT, STRICT
 from stele.formats.jsonschema.confluent.changes import BREAKING, change_advice
-from stele.formats.jsonschema.confluent.combined import maximum_matching
+from stele.formats.jsonschema.confluent.rules import maximum_matching
 
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 

@@ -12,7 +12,7 @@ import pytest
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema, SteleError, TooLarge, UnknownRuleset, UnresolvedReference
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, list_changes
-from stele.formats.jsonschema.confluent import engine
+from stele.formats.jsonschema.confluent import schema_diff
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.resolve import join_uri
 
@@ -286,7 +286,7 @@ def test_a_wide_object_is_compared_in_one_pass() -> None:
 
 def test_combinations_beyond_measure_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand branches that all differ from a thousand others: a clear error instead of an hour."""
-    monkeypatch.setattr(engine, "MAX_EVALUATIONS", 10_000)
+    monkeypatch.setattr(schema_diff, "MAX_EVALUATIONS", 10_000)
     old = parse({"oneOf": [{"type": "string", "maxLength": i + 1} for i in range(1000)]})
     new = parse({"oneOf": [{"type": "integer", "maximum": i + 1} for i in range(1000)]})
     assert not list_changes(old, parse({"oneOf": [{"type": "string", "maxLength": i} for i in range(1000, 0, -1)]}))

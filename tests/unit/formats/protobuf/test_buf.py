@@ -14,7 +14,7 @@ from tests.unit.formats.protobuf.buf_oracle import broken_rules, rules_by_catego
 from stele.core.findings import Finding
 from stele.errors import UnknownRuleset
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, check_modules
-from stele.formats.protobuf.buf import enums, fields, files, messages, services
+from stele.formats.protobuf.buf import declarations, fields, files
 from stele.formats.protobuf.buf.rules import CATEGORIES, CATEGORIES_OF
 from stele.formats.protobuf.number_ranges import Ranges, format_ranges
 
@@ -24,10 +24,10 @@ E23 = 'edition = "2023";\nimport "google/protobuf/cpp_features.proto";\nimport "
 FAMILIES = [
     files.MODULE_RULES,
     files.RULES,
-    messages.RULES,
+    declarations.MESSAGE_RULES,
     fields.RULES,
-    enums.RULES,
-    services.RULES,
+    declarations.ENUM_RULES,
+    declarations.SERVICE_RULES,
 ]
 
 

@@ -103,33 +103,33 @@ def test_json_names_are_taken() -> None:
 @pytest.mark.parametrize(
     ("datum", "problem"),
     [
-        ({"i": 1 << 31}, "i: 2147483648 is no int32"),
-        ({"i": True}, "i: True is no int32"),
-        ({"i": 1.5}, "i: 1.5 is no int32"),
-        ({"i": "x"}, "i: 'x' is no int32"),
-        ({"u": -1}, "u: -1 is no uint64"),
-        ({"f": 1e39}, "f: 1e+39 is no float"),
-        ({"d": 10**400}, "d: 1000000000000000000000000000000000000... is no double"),
-        ({"b": 1}, "b: 1 is no bool"),
-        ({"str": b"x"}, "str: b'x' is no string"),
-        ({"str": "\ud800"}, "str: '\\ud800' is no string"),
-        ({"raw": "not base64!"}, "raw: 'not base64!' is no bytes"),
-        ({"e": "TWO"}, "e: 'TWO' is no p.E"),
-        ({"sub": 5}, "sub: 5 is no message p.All.Sub"),
-        ({"sub": {"sub": {"n": "x"}}}, "sub.sub.n: 'x' is no int32"),
-        ({"many": 5}, "many: 5 is no list"),
-        ({"many": "12"}, "many: '12' is no list"),
-        ({"many": [1, None]}, "many[1]: NoneType is no int32"),
-        ({"subs": [{}, {"n": "x"}]}, "subs[1].n: 'x' is no int32"),
-        ({"by_name": []}, "by_name: list is no map"),
-        ({"by_name": {"k": {"n": "x"}}}, "by_name{k}.n: 'x' is no int32"),
-        ({"by_flag": {"maybe": b""}}, "by_flag{maybe}: 'maybe' is no bool"),
-        ({"x": 1, "y": "a"}, "y: oneof o has x set already"),
+        ({"i": 1 << 31}, "i: 2147483648 is not a valid int32"),
+        ({"i": True}, "i: True is not a valid int32"),
+        ({"i": 1.5}, "i: 1.5 is not a valid int32"),
+        ({"i": "x"}, "i: 'x' is not a valid int32"),
+        ({"u": -1}, "u: -1 is not a valid uint64"),
+        ({"f": 1e39}, "f: 1e+39 is not a valid float"),
+        ({"d": 10**400}, "d: 1000000000000000000000000000000000000... is not a valid double"),
+        ({"b": 1}, "b: 1 is not a valid bool"),
+        ({"str": b"x"}, "str: b'x' is not a valid string"),
+        ({"str": "\ud800"}, "str: '\\ud800' is not a valid string"),
+        ({"raw": "not base64!"}, "raw: 'not base64!' is not a valid bytes"),
+        ({"e": "TWO"}, "e: 'TWO' is not a valid p.E"),
+        ({"sub": 5}, "sub: 5 is not a message p.All.Sub"),
+        ({"sub": {"sub": {"n": "x"}}}, "sub.sub.n: 'x' is not a valid int32"),
+        ({"many": 5}, "many: 5 is not a list"),
+        ({"many": "12"}, "many: '12' is not a list"),
+        ({"many": [1, None]}, "many[1]: NoneType is not a valid int32"),
+        ({"subs": [{}, {"n": "x"}]}, "subs[1].n: 'x' is not a valid int32"),
+        ({"by_name": []}, "by_name: list is not a map"),
+        ({"by_name": {"k": {"n": "x"}}}, "by_name{k}.n: 'x' is not a valid int32"),
+        ({"by_flag": {"maybe": b""}}, "by_flag{maybe}: 'maybe' is not a valid bool"),
+        ({"x": 1, "y": "a"}, "y: oneof o already has x set"),
         ({"nope": 1}, "nope: message p.All has no such field"),
         ({5: 1}, "5: message p.All has no such field"),
-        ({"w": 1 << 63}, "w: 9223372036854775808 is no int64"),
-        ([], "datum: list is no message p.All"),
-        (None, "datum: NoneType is no message p.All"),
+        ({"w": 1 << 63}, "w: 9223372036854775808 is not a valid int64"),
+        ([], "datum: list is not a message p.All"),
+        (None, "datum: NoneType is not a message p.All"),
     ],
 )
 def test_what_does_not_fit_is_explained(datum: Any, problem: str) -> None:
@@ -168,7 +168,7 @@ def test_messages_are_taken_too() -> None:
     codec = PROTOBUF.codec(schema())
     kind = message_class(schema())
     assert codec.decode(codec.encode(kind(i=5)))["i"] == 5
-    assert codec.validate(message_class(schema(), "p.Other")(q=1)) == ["datum: a message p.Other is no p.All"]
+    assert codec.validate(message_class(schema(), "p.Other")(q=1)) == ["datum: a message p.Other is not a p.All"]
     elsewhere = message_class(schema(ALL.replace("ZERO", "NIL")))
     assert codec.decode(codec.encode(elsewhere(i=6)))["i"] == 6
 
@@ -240,7 +240,7 @@ def test_required_fields_and_groups_of_proto2() -> None:
     datum = {"r": 1, "g": {"q": 2}, "[p.ext]": {"v": 3}, "[p.nums]": [1, 2]}
     assert codec.decode(codec.encode(datum)) == datum
     assert codec.validate({"r": 1, "[p.nope]": 1}) == ["[p.nope]: message p.A has no such field"]
-    assert ProtobufCodec(two, full_name="p.D").validate({"c": 2}) == ["c: 2 is no p.C"]
+    assert ProtobufCodec(two, full_name="p.D").validate({"c": 2}) == ["c: 2 is not a valid p.C"]
 
 
 def test_examples_fit() -> None:

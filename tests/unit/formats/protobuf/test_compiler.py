@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from stele.errors import NotInstalled
-from stele.formats.protobuf import builtin, compiler
+from stele.formats.protobuf import compiler
 from stele.formats.protobuf.compiler import CompilerPool
 
 GOOD = b'syntax = "proto3"; message A {}'
@@ -105,6 +105,6 @@ def test_importing_the_format_loads_neither_library_nor_compiler() -> None:
 
 def test_a_missing_compiler_is_named_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without grpcio-tools everything starts; the first Protobuf schema says what to install."""
-    monkeypatch.setattr(builtin, "find_spec", lambda _name: None)
+    monkeypatch.setattr(compiler, "find_spec", lambda _name: None)
     with pytest.raises(NotInstalled, match=r"pip install grpcio-tools$"):
-        builtin.compiler_folder()
+        compiler.compiler_folder()

@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from stele.core.ports import Parsed, TextForm
 from stele.errors import InvalidRequest, MalformedSchema, UnresolvedReference
 from stele.formats.protobuf import PROTOBUF, file_descriptor_set, indexes_of, message_by_indexes, message_class
-from stele.formats.protobuf.builtin import builtin_sources
+from stele.formats.protobuf.compiler import builtin_sources
 from stele.formats.protobuf.parse import MAX_BYTES
 
 HEAD = b'syntax = "proto3";\n'

@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from stele.core.ports import TextForm
 from stele.errors import InvalidRequest
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, file_descriptor_set
-from stele.formats.protobuf.builtin import builtin_sources
+from stele.formats.protobuf.compiler import builtin_sources
 from stele.formats.protobuf.normalize import descriptor_bytes, normalize_file
 from stele.formats.protobuf.printer import default_json_name, print_schema
 

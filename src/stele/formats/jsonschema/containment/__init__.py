@@ -8,6 +8,6 @@ change pass, under `containment-lenient`.
 Source: docs/protocols/json-schema.md#containment.
 """
 
-from stele.formats.jsonschema.containment.rules import check_containment
+from stele.formats.jsonschema.containment.verdict import check_containment
 
 __all__ = ["check_containment"]

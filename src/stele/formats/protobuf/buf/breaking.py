@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from stele.core.findings import Finding
 from stele.errors import UnknownRuleset
-from stele.formats.protobuf.buf import enums, fields, files, messages, services
+from stele.formats.protobuf.buf import declarations, fields, files
 from stele.formats.protobuf.buf.module import Module
 from stele.formats.protobuf.buf.rules import CATEGORIES, CATEGORIES_OF, Rules
-from stele.formats.protobuf.builtin import builtin_sources
+from stele.formats.protobuf.compiler import builtin_sources
 from stele.formats.protobuf.parse import DEFAULT_NAME
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ def _compare_modules(category: str, new: Module, old: Module) -> list[Finding]:
     return [
         *run_rules(files.MODULE_RULES, [(new, old)]),
         *run_rules(files.RULES, _pair_by_key(new.files, old.files)),
-        *run_rules(messages.RULES, shared),
+        *run_rules(declarations.MESSAGE_RULES, shared),
         *run_rules(fields.RULES, changed),
-        *run_rules(enums.RULES, _pair_by_key(new.enums, old.enums)),
-        *run_rules(services.RULES, _pair_by_key(new.services, old.services)),
+        *run_rules(declarations.ENUM_RULES, _pair_by_key(new.enums, old.enums)),
+        *run_rules(declarations.SERVICE_RULES, _pair_by_key(new.services, old.services)),
     ]
 
 

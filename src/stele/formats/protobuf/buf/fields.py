@@ -10,8 +10,7 @@ from functools import partial
 from google.protobuf.descriptor_pb2 import Edition, FeatureSet, FieldDescriptorProto, FieldOptions
 from google.protobuf.text_encoding import CUnescape
 
-from stele.formats.protobuf.buf.features import CPP_CORD, CPP_VIEW, JAVA_VERIFY
-from stele.formats.protobuf.buf.module import Cardinality, FieldDeclaration
+from stele.formats.protobuf.buf.module import CPP_CORD, CPP_VIEW, JAVA_VERIFY, Cardinality, FieldDeclaration
 from stele.formats.protobuf.buf.rules import Rules, Violation
 from stele.formats.protobuf.printer import default_json_name
 

@@ -21,9 +21,8 @@ from google.protobuf.message import DecodeError as ParserError
 from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import DecodeError, Invalid, InvalidRequest, NotInstalled
 from stele.formats.protobuf import indexes_of, message_by_indexes
-from stele.formats.protobuf.codec import ProtobufCodec
-from stele.formats.protobuf.python_values import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
-from stele.formats.protobuf.type_names import (
+from stele.formats.protobuf.codec import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY, ProtobufCodec
+from stele.formats.protobuf.model import (
     DURATION,
     FIELD_MASK,
     JSON_VALUES,
@@ -53,7 +52,7 @@ from stele.wire.confluent import decode_indexes, encode_indexes
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-    from stele.spark.decode.formats.scan.decoder import Scanner
+    from stele.spark.decode.formats.protobuf_scan import Scanner
 
 MAX_COLUMNS: Final = 10_000
 """Columns at all levels together."""
@@ -100,8 +99,7 @@ class ProtobufColumns:
     def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> Scanner | None:
         """See `ColumnFormat`; none without numba, and for messages that only the parser reads right."""
         try:
-            from stele.spark.decode.formats.scan.decoder import Scanner
-            from stele.spark.decode.formats.scan.tables import ScanUnsupported
+            from stele.spark.decode.formats.protobuf_scan import Scanner, ScanUnsupported
         except NotInstalled:
             return None
         assert isinstance(plan, Struct)

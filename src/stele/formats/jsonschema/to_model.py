@@ -1,0 +1,452 @@
+"""From a JSON Schema of any draft to the neutral model.
+
+    object with properties          record: open unless `additionalProperties` (or `unevaluatedProperties`) is false
+    object without properties       map of what unnamed members are, of any value where nothing is said
+    array                           array; a tuple becomes an array of a union
+    oneOf, anyOf, list of types     union; null among them makes it nullable; alternatives of constants an enumeration
+    allOf                           what all of them say, added up
+    enum of strings                 enumeration; other values and `const` stay constraints
+    $ref                            the named type, by its name in `$defs`, else its title, else its path
+    strings and numbers             see `stele.formats.jsonschema.neutral.scalars`
+
+Conditions the model has no word for (`if`, `not`, `dependentSchemas`, `contains` …) are left out and reported. That
+lets more data in and loses none; what is said to lose data lets less in than the schema did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from stele.errors import CannotConvert, MalformedSchema, TooLarge
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Enumeration,
+    EnumSymbol,
+    Fixed,
+    Loss,
+    Map,
+    Model,
+    NamedType,
+    RecordField,
+    RecordType,
+    Scalar,
+    ScalarKind,
+    Type,
+    TypeReference,
+    Union,
+    UnionOption,
+    UniqueNames,
+)
+from stele.formats.jsonschema import flat_schema
+from stele.formats.jsonschema.flat_schema import IGNORED, SchemaMerger, constant_symbols, json_types_of
+from stele.formats.jsonschema.json_text import Json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
+from stele.formats.jsonschema.scalar_types import STRING_CONSTRAINTS, number_type, string_type, to_builtin
+
+_NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*", re.ASCII)
+_WORD: Final = re.compile(r"[^\W_]+")
+_EXTENSION: Final = re.compile(r"(\.schema)?\.json$")
+
+
+class SchemaNames:
+    """The names schemas have in their documents."""
+
+    def __init__(self, parsed: ParsedJsonSchema) -> None:
+        self._names: dict[int, str] = {}
+        for label, text in parsed.references.items():
+            self._names.setdefault(id(text), _title_name(text) or _file_name(label))
+        if isinstance(parsed.root, dict) and _title_name(parsed.root):
+            self._names[id(parsed.root)] = _title_name(parsed.root)
+        for text in (parsed.root, *parsed.references.values()):
+            self._add_definitions(text)
+
+    def _add_definitions(self, text: Json) -> None:
+        for keyword in ("$defs", "definitions"):
+            found = text.get(keyword) if isinstance(text, dict) else None
+            for name, schema in (found if isinstance(found, dict) else {}).items():
+                if name:
+                    self._names.setdefault(id(schema), name)
+
+    def name_of(self, schema: Json) -> str:
+        """Return the name of a schema; '' when it has none."""
+        return self._names.get(id(schema)) or _title_name(schema)
+
+
+def join_names(parent: str, member: str) -> str:
+    """Return the name for the type of a record's member: `Order` and `ship_to` make `OrderShipTo`."""
+    if not parent and _NAME.fullmatch(member):
+        return member
+    return parent + "".join(word[0].upper() + word[1:] for word in _WORD.findall(member))
+
+
+def _title_name(schema: Json) -> str:
+    title = schema.get("title") if isinstance(schema, dict) else None
+    return title if isinstance(title, str) and _NAME.fullmatch(title) else ""
+
+
+def _file_name(label: str) -> str:
+    """Return the name of a document: its file's, without the extension."""
+    return join_names("", _EXTENSION.sub("", label.rpartition("/")[2])) or "Root"
+
+
+MAX_DEPTH: Final = 60
+"""Schemas inside schemas that are converted."""
+
+MAX_NODES: Final = 50_000
+"""Schemas converted, each counted as often as its place is another one."""
+
+_ANY: Final = Scalar(ScalarKind.ANY)
+_LEFT_OUT: Final = {
+    **dict.fromkeys(("if", "then", "else"), "CONDITION"),
+    "not": "NOT",
+    **dict.fromkeys(("dependencies", "dependentSchemas", "dependentRequired"), "DEPENDENT"),
+    **dict.fromkeys(("contains", "minContains", "maxContains"), "CONTAINS"),
+    **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties"), "UNEVALUATED"),
+    **dict.fromkeys(("$dynamicRef", "$recursiveRef"), "DYNAMIC_REF"),
+}
+_ANNOTATIONS: Final = frozenset(
+    ["examples", "$comment", "readOnly", "writeOnly", "deprecated", "contentMediaType", "contentSchema"]
+)
+_CONVERTED: Final = frozenset(
+    [
+        *("$schema", "$id", "id", "$ref", "$vocabulary", "$recursiveAnchor", "title", "description", "default"),
+        *("type", "enum", "const", "allOf", "anyOf", "oneOf", "properties", "required", "additionalProperties"),
+        *("patternProperties", "propertyNames", "minProperties", "maxProperties", "items", "prefixItems"),
+        *("additionalItems", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "pattern", "format"),
+        *("contentEncoding", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    ]
+)
+
+
+class _PlaceType(NamedTuple):
+    """The type of one place, whether null may stand there, and what else its values must be."""
+
+    type: Type
+    nullable: bool = False
+    constraints: dict[str, Any] = {}  # noqa: RUF012 - never written to
+
+
+def to_model(parsed: ParsedJsonSchema) -> tuple[Model, list[Loss]]:
+    """Return the model, and what it cannot say. Raises `CannotConvert` for a schema no datum fits, and `TooLarge`.
+
+    What is no valid schema, and was read leniently only, is not converted: raises `CannotConvert` too.
+    """
+    try:
+        _ = parsed.validator
+    except MalformedSchema as error:
+        raise CannotConvert(f"the schema is not valid: {error}") from None
+    if parsed.root is False:
+        raise CannotConvert("no datum fits the schema `false`")
+    reader = _ModelBuilder(parsed)
+    try:
+        place = reader.convert_place(parsed.root, "", join_names("", parsed.type_name) or "Root")
+        reader.read_pending()
+    except RecursionError:  # only where the caller's own stack is deep already
+        raise _too_deep_error() from None
+    types = {name: declared for name, declared in reader.types.items() if declared is not None}
+    doc = "" if isinstance(place.type, TypeReference) else _doc_text(parsed.root, place.type)
+    return Model(place.type, types, place.nullable, doc, place.constraints), reader.losses
+
+
+def _too_deep_error() -> TooLarge:
+    return TooLarge(f"the schema nests deeper than {MAX_DEPTH} levels")
+
+
+class _ModelBuilder:
+    """Walks the schema; a named type is known by the identity of its text, and its members are read in their turn."""
+
+    def __init__(self, parsed: ParsedJsonSchema) -> None:
+        self.merger = SchemaMerger(parsed)
+        self.names = SchemaNames(parsed)
+        self.types: dict[str, NamedType | None] = {}
+        self.losses: list[Loss] = []
+        self.known: dict[int, _PlaceType] = {}
+        self.pending: list[tuple[str, dict[str, Json], str]] = []
+        self.distinct = UniqueNames()
+        self.open: set[int] = set()
+        self.nodes = 0
+
+    def add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
+        """Note a loss."""
+        self.losses.append(Loss(path, what, why, data))
+
+    def convert_place(self, written: Json, path: str, hint: str) -> _PlaceType:
+        """Return the type of a schema as written at a place; hint is the name it gets if it needs one and has none."""
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise TooLarge(f"written out, the schema has more than {MAX_NODES} parts")
+        schema = self.merger.resolve_target(written)
+        if not isinstance(schema, dict):
+            if schema is False:
+                self.add_loss(path, "NOT", "That no value may stand here is not said.")
+            return _PlaceType(_ANY, True)
+        if id(schema) in self.known:
+            return self.known[id(schema)]
+        if id(schema) in self.open:
+            self.add_loss(path, "RECURSION", "A schema inside itself that is no object becomes any value.")
+            return _PlaceType(_ANY, True)
+        if len(self.open) >= MAX_DEPTH:
+            raise _too_deep_error()
+        self.open.add(id(schema))
+        flat = self.merger.flatten_schema(schema, partial(self.add_loss, path))
+        self._leave_out(flat, path)
+        if written is not schema:
+            self._leave_out({key: value for key, value in written.items() if key not in IGNORED}, path)
+        found = self._convert_schema(schema, flat, path, self.names.name_of(schema) or hint)
+        self.open.discard(id(schema))
+        if _has_names_only(found.type):
+            self.known[id(schema)] = found
+        return found
+
+    def read_pending(self) -> None:
+        """Read the members of the records met so far, and of those met on the way."""
+        while self.pending:
+            name, flat, path = self.pending.pop(0)
+            self._build_record(name, flat, path)
+
+    def _leave_out(self, flat: dict[str, Json], path: str) -> None:
+        """Report the keywords nothing is made of."""
+        for key in sorted(flat.keys() & _LEFT_OUT.keys()):
+            if key == "unevaluatedProperties" and flat_schema.is_closed(flat):
+                continue
+            dynamic = key in ("$dynamicRef", "$recursiveRef")
+            why = (
+                f"`{key}` is followed once, to where it leads here."
+                if dynamic
+                else f"What `{key}` asks for is left out."
+            )
+            self.add_loss(path, _LEFT_OUT[key], why, data=dynamic)
+        annotations = sorted(flat.keys() & _ANNOTATIONS)
+        if annotations:
+            self.add_loss(path, "ANNOTATION", f"Annotations are not kept: {', '.join(annotations)}.")
+        unknown = sorted(
+            key for key in flat if key not in _CONVERTED and key not in _LEFT_OUT and key not in _ANNOTATIONS
+        )
+        if unknown:
+            self.add_loss(path, "ATTRIBUTE", f"Unknown keywords are not kept: {', '.join(unknown)[:200]}.")
+
+    def _convert_schema(self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
+        symbols = constant_symbols(self.merger.resolve_target, flat)
+        if symbols is not None:
+            return self._build_enumeration(flat, *symbols, path, hint)
+        for keyword in ("anyOf", "oneOf"):
+            branches = flat.get(keyword)
+            if isinstance(branches, list) and branches:
+                if keyword == "oneOf" and flat_schema.exclusive_group(flat, branches):
+                    continue
+                if not flat_schema.has_structure(flat):
+                    return self._convert_branches(flat, keyword, branches, path, hint)
+                self.add_loss(path, "CONSTRAINT", f"Which of the alternatives of {keyword} hold is left out.")
+        if any(flat_schema.exclusive_group(flat, factor.get("oneOf")) is None for factor in flat.get("allOf", ())):
+            self.add_loss(path, "CONSTRAINT", "Which of further alternatives hold is left out.")
+        return self._convert_types(schema, flat, path, hint)
+
+    # --- alternatives -----------------------------------------------------------------------------------------------
+
+    def _convert_branches(
+        self, flat: dict[str, Json], keyword: str, branches: list[Json], path: str, hint: str
+    ) -> _PlaceType:
+        beside = sorted(flat.keys() & {"anyOf", "oneOf", "enum", "const", "type", "format", "pattern"} - {keyword})
+        if beside:
+            self.add_loss(path, "CONSTRAINT", f"What {', '.join(beside)} says beside {keyword} is left out.")
+        single = len(branches) == 1
+        places = [
+            self.convert_place(branch, path, hint if single else f"{hint}Option{at}")
+            for at, branch in enumerate(branches, 1)
+        ]
+        return self._build_union(places, path)
+
+    def _build_union(self, places: list[_PlaceType], path: str) -> _PlaceType:
+        """Return the union of several places: null makes it nullable, equal types count once, any value absorbs all."""
+        nullable = any(place.nullable for place in places)
+        options: list[Type] = []
+        constrained = []
+        for place in places:
+            members = [option.type for option in place.type.options] if isinstance(place.type, Union) else [place.type]
+            real = [member for member in members if member != Scalar(ScalarKind.NULL)]
+            options += [member for member in real if member not in options]
+            constrained += [place.constraints] if real and place.constraints else []
+        if _ANY in options:
+            if len(options) > 1:
+                self.add_loss(path, "UNION", "One alternative is any value, so the others say nothing.")
+            return _PlaceType(_ANY, nullable)
+        if not options:
+            return _PlaceType(Scalar(ScalarKind.NULL), True)
+        if len(options) == 1:
+            same = constrained[0] if constrained and all(one == constrained[0] for one in constrained) else {}
+            same = same if len(constrained) == sum(place.type != Scalar(ScalarKind.NULL) for place in places) else {}
+            if constrained and not same:
+                self._add_unchecked_loss(constrained, path)
+            return _PlaceType(options[0], nullable, same)
+        self._add_unchecked_loss(constrained, path)
+        return _PlaceType(Union(tuple(UnionOption(option) for option in options)), nullable)
+
+    def _add_unchecked_loss(self, constraints: Iterable[dict[str, Any]], path: str) -> None:
+        keys = sorted({key for one in constraints for key in one})
+        if keys:
+            self.add_loss(path, "CONSTRAINT", f"The model has no place for {', '.join(keys)} here.")
+
+    def _convert_without_constraints(self, written: Json, path: str, hint: str) -> _PlaceType:
+        """Return the type of a place where the model keeps no constraints, and report those lost."""
+        found = self.convert_place(written, path, hint)
+        if found.constraints:
+            self._add_unchecked_loss([found.constraints], path)
+        return found
+
+    # --- one type ---------------------------------------------------------------------------------------------------
+
+    def _convert_types(self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
+        words, nullable, implied = json_types_of(flat)
+        if implied:
+            why = f"No type is asked for: values other than {' or '.join(words)} are valid too, and have no place."
+            self.add_loss(path, "IMPLIED_TYPE", why, data=True)
+        values: dict[str, Any] = {key: to_builtin(flat[key]) for key in ("enum", "const") if key in flat}
+        if not words:
+            found = _PlaceType(Scalar(ScalarKind.NULL), True) if nullable else _PlaceType(_ANY, True)
+        elif words == ["object"]:
+            found = self._convert_object(schema, flat, path, hint, nullable=nullable)
+        else:
+            found = self._build_union([self._convert_type(word, schema, flat, path, hint) for word in words], path)
+        return _PlaceType(found.type, found.nullable or nullable, {**found.constraints, **values})
+
+    def _convert_type(
+        self, word: str, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str
+    ) -> _PlaceType:
+        match word:
+            case "object":
+                return self._convert_object(schema, flat, path, hint)
+            case "array":
+                return self._convert_array(flat, path, hint)
+            case "string":
+                kind = string_type(flat, partial(self.add_loss, path))
+                if isinstance(kind, int):
+                    return _PlaceType(self._build_fixed(kind, flat, hint))
+                return _PlaceType(kind[0], False, kind[1])
+            case "integer" | "number":
+                number, rest = number_type(flat, partial(self.add_loss, path), whole=word == "integer")
+                return _PlaceType(number, False, rest)
+        return _PlaceType(Scalar(ScalarKind.BOOLEAN))
+
+    def _convert_array(self, flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
+        constraints: dict[str, Any] = {
+            key: to_builtin(flat[key]) for key in ("minItems", "maxItems", "uniqueItems") if key in flat
+        }
+        items, prefix = flat.get("items", True), flat.get("prefixItems")
+        rest = items
+        if isinstance(items, list):
+            prefix, rest = items, flat.get("additionalItems", True)
+        inside = f"{path}[]"
+        if not isinstance(prefix, list) or not prefix:
+            item = (
+                self._convert_without_constraints(rest, inside, hint) if rest is not False else _PlaceType(_ANY, True)
+            )
+            return _PlaceType(Array(item.type, item.nullable), False, constraints)
+        self.add_loss(path, "TUPLE", "That each place of the array has a type of its own is not said.")
+        full = isinstance(flat.get("maxItems"), int) and flat["maxItems"] <= len(prefix)
+        schemas = [*prefix, *([] if rest is False or full else [rest])]
+        places = [self.convert_place(schema, inside, f"{hint}Item{at}") for at, schema in enumerate(schemas, 1)]
+        item = self._build_union(places, inside)
+        if item.constraints:
+            self._add_unchecked_loss([item.constraints], inside)
+        return _PlaceType(Array(item.type, item.nullable), False, constraints)
+
+    def _convert_object(
+        self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str, *, nullable: bool | None = None
+    ) -> _PlaceType:
+        """Convert an object to a record or a map.
+
+        nullable is None where values of other types are allowed too: a reference back here is not to the record then.
+        """
+        if flat_schema.is_map(flat):
+            place = self._convert_map(flat, path, hint)
+            return _PlaceType(place.type, False, {**_member_constraints(flat), **place.constraints})
+        name = self.distinct.claim_name(hint)
+        self.types[name] = None
+        if nullable is not None:
+            self.known[id(schema)] = _PlaceType(TypeReference(name), nullable)
+        self.pending.append((name, flat, path))
+        return _PlaceType(TypeReference(name))
+
+    def _build_record(self, name: str, flat: dict[str, Json], path: str) -> None:
+        unchecked = [
+            *_member_constraints(flat),
+            *(["additionalProperties"] if flat_schema.has_typed_rest(flat) else []),
+        ]
+        if unchecked:
+            self.add_loss(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of a record.")
+        fields = tuple(
+            self._build_field(member, written, path, join_names(name, member), required=required)
+            for member, written, required in flat_schema.list_members(flat)
+        )
+        groups = {f"oneOf{at}": group for at, group in enumerate(flat_schema.exclusive_groups(flat), 1)}
+        doc = _doc_text(flat, TypeReference(name))
+        self.types[name] = RecordType(name, fields, doc, open=not flat_schema.is_closed(flat), at_most_one=groups)
+
+    def _convert_map(self, flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
+        inside = f"{path}{{}}"
+        schemas, exact, total = flat_schema.map_values(flat)
+        if not exact:
+            why = (
+                "Members with other names are valid too, and have no place." if not total else "Names are not checked."
+            )
+            self.add_loss(path, "PATTERN", why, data=not total)
+        places = [self.convert_place(schema, inside, hint) for schema in schemas]
+        value = self._build_union(places, inside) if len(places) > 1 else places[0]
+        if value.constraints:
+            self._add_unchecked_loss([value.constraints], inside)
+        required = {"required": list(flat["required"])} if flat.get("required") else {}
+        return _PlaceType(Map(value.type, nullable=value.nullable), False, required)
+
+    def _build_field(self, name: str, written: Json, path: str, hint: str, *, required: bool) -> RecordField:
+        place = f"{path}.{name}" if path else name
+        found = self.convert_place(written, place, hint)
+        target = self.merger.resolve_target(written)
+        texts = [part for part in (written, target) if isinstance(part, dict)]
+        default = next((to_builtin(text["default"]) for text in texts if "default" in text), ABSENT)
+        # A named type's own description is the type's; what stands beside the reference to it is the field's.
+        doc = "" if written is target and isinstance(found.type, TypeReference) else _doc_text(written, found.type)
+        if doc and isinstance(written.get("title"), str) and doc != written["title"]:
+            self.add_loss(place, "ANNOTATION", "The title is not kept.")
+        return RecordField(
+            name, found.type, found.nullable, required, default=default, doc=doc, constraints=found.constraints
+        )
+
+    # --- named types ------------------------------------------------------------------------------------------------
+
+    def _build_enumeration(
+        self, flat: dict[str, Json], symbols: tuple[EnumSymbol, ...], nullable: bool, path: str, hint: str
+    ) -> _PlaceType:
+        unchecked = sorted(flat.keys() & set(STRING_CONSTRAINTS))
+        if unchecked:
+            self.add_loss(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of an enumeration.")
+        name = self.distinct.claim_name(hint)
+        self.types[name] = Enumeration(name, symbols, doc=_doc_text(flat, TypeReference(name)))
+        return _PlaceType(TypeReference(name), nullable)
+
+    def _build_fixed(self, size: int, flat: dict[str, Json], hint: str) -> TypeReference:
+        name = self.distinct.claim_name(hint)
+        self.types[name] = Fixed(name, size, _doc_text(flat, TypeReference(name)))
+        return TypeReference(name)
+
+
+def _has_names_only(kind: Type) -> bool:
+    """Return whether a type holds names and scalars only, so that using it twice declares nothing twice."""
+    if isinstance(kind, Union):
+        return all(isinstance(option.type, TypeReference | Scalar) for option in kind.options)
+    return isinstance(kind, TypeReference)
+
+
+def _member_constraints(flat: dict[str, Json]) -> dict[str, Any]:
+    return {key: to_builtin(flat[key]) for key in ("minProperties", "maxProperties", "propertyNames") if key in flat}
+
+
+def _doc_text(schema: Json, kind: Type) -> str:
+    """Return the description, else the title unless it is the name of the type."""
+    if not isinstance(schema, dict):
+        return ""
+    doc = next((schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)), "")
+    return "" if isinstance(kind, TypeReference) and doc == schema.get("title") and join_names("", doc) == doc else doc

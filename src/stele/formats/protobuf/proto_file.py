@@ -1,0 +1,574 @@
+"""A `.proto` file that is made from a model: where its types go, free names for them, and its text.
+
+Messages, enums, fields, oneofs and enum values of one message (or of the file) share one space of names, and so do what
+the compiler adds by itself: a message for the entries of each map, a oneof for each `optional` field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from stele.errors import CannotConvert, TooLarge
+from stele.formats.conversion.model import (
+    Array,
+    Enumeration,
+    EnumSymbol,
+    Fixed,
+    Loss,
+    Map,
+    NamedType,
+    RecordType,
+    Type,
+    TypeReference,
+    Union,
+)
+from stele.formats.protobuf.options import quote_text
+from stele.formats.protobuf.printer import default_json_name
+
+LONGEST_NAME: Final = 200
+"""A longer name is cut: the compiler has a limit for full names."""
+IMPORTED_PACKAGES: Final = frozenset({"google", "confluent"})
+"""First parts of the packages of the files that may be imported."""
+_KEYWORDS: Final = frozenset(
+    {
+        *("double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64"),
+        *("sfixed32", "sfixed64", "bool", "string", "bytes", "message", "enum", "extend", "extensions", "reserved"),
+        *("option", "oneof", "map", "group", "optional", "required", "repeated", "stream", "export", "local"),
+    }
+)
+"""Words that mean something else at the place of a type."""
+_STATEMENTS: Final = frozenset({"option", "reserved"})
+"""Words that begin a statement at the place of an enum value."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+
+
+def to_identifier(name: str) -> str:
+    """Return the name with everything that no identifier has replaced by underscores; never empty."""
+    made = re.sub(r"[^A-Za-z0-9_]", "_", name[:LONGEST_NAME]) or "_"
+    return f"_{made}" if made[0].isdigit() else made
+
+
+def to_pascal_case(name: str) -> str:
+    """`order_line` as the name of a type: `OrderLine`."""
+    made = "".join(part[:1].upper() + part[1:] for part in to_identifier(name).split("_"))
+    return made if made[:1].isalpha() else f"X{made}"
+
+
+def map_entry_name(name: str) -> str:
+    """Return the message the compiler makes for the entries of a map field."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
+
+
+def to_upper_snake_case(name: str) -> str:
+    """`OrderKind` in the spelling of enum values: `ORDER_KIND`."""
+    plain = to_identifier(name)
+    pairs = zip(f"_{plain}", plain, strict=False)
+    return "".join(
+        f"_{char}" if char.isupper() and (before.islower() or before.isdigit()) else char.upper()
+        for before, char in pairs
+    )
+
+
+def to_snake_case(name: str) -> str:
+    """`OrderKind` in the spelling of fields: `order_kind`."""
+    return to_upper_snake_case(name).lower()
+
+
+class NameScope:
+    """The names that one scope uses already."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._in_json: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def is_free(self, *names: str) -> bool:
+        """Return whether all of the names can be claimed."""
+        return self._taken.isdisjoint(names)
+
+    def claim_name(self, wanted: str) -> str:
+        """Claim and return a name like the wanted one that is free."""
+        made = wanted
+        while not self.is_free(made):
+            made = self._next_name(wanted)
+        self._taken.add(made)
+        return made
+
+    def claim_field(self, wanted: str, *, has_entries: bool = False) -> str:
+        """Claim a field's name: its usual JSON name, and the name of the entries of a map, have to be free too."""
+        if has_entries and not wanted.strip("_")[:1].isalpha():
+            wanted = f"x{wanted}"  # the name of the entries begins with what follows the underscores
+        made = wanted
+        while (
+            not self.is_free(made, *([map_entry_name(made)] if has_entries else []))
+            or default_json_name(made) in self._in_json
+        ):
+            made = self._next_name(wanted)
+        self._taken |= {made, map_entry_name(made)} if has_entries else {made}
+        self._in_json.add(default_json_name(made))
+        return made
+
+    def _next_name(self, wanted: str) -> str:
+        self._counts[wanted] = self._counts.get(wanted, 1) + 1
+        return f"{wanted}_{self._counts[wanted]}"
+
+    def claim_oneof(self, name: str) -> None:
+        """Take the name of the oneof that the compiler makes for an `optional` field."""
+        made = name if name.startswith("_") else f"_{name}"
+        while not self.is_free(made):
+            made = f"X{made}"
+        self._taken.add(made)
+
+
+# --- what is declared -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TypeRef:
+    """A type to refer to: a word (a scalar, a type of an import), or the path of a message or enum of this file.
+
+    imports are the files it needs, options the custom options (name, value) that a field of the type carries.
+    """
+
+    word: str = ""
+    path: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    is_message: bool = False
+
+
+@dataclass
+class ProtoField:
+    """One field. label is '', `optional` or `repeated`; key is the key type of a map; oneof is the group it is in."""
+
+    name: str
+    number: int
+    target: TypeRef
+    label: str = ""
+    key: str = ""
+    doc: str = ""
+    oneof: str = ""
+    json_name: str = ""
+
+
+@dataclass
+class ProtoEnum:
+    """An enum: (name, number, doc) of its values, the zero first."""
+
+    path: tuple[str, ...]
+    doc: str = ""
+    values: list[tuple[str, int, str]] = field(default_factory=list)
+
+
+@dataclass
+class ProtoMessage:
+    """A message, with the types declared inside it by name."""
+
+    path: tuple[str, ...]
+    doc: str = ""
+    names: NameScope = field(default_factory=NameScope)
+    slots: list[ProtoField] = field(default_factory=list)
+    inner: dict[str, ProtoMessage | ProtoEnum] = field(default_factory=dict)
+
+    @property
+    def type_ref(self) -> TypeRef:
+        """The message as the type of a field."""
+        return TypeRef(path=self.path, is_message=True)
+
+
+# --- text -----------------------------------------------------------------------------------------------------------
+
+
+class ProtoWriter:
+    """Prints the file. The root message (path ()) holds the top-level types."""
+
+    def __init__(self, package: str, root: ProtoMessage) -> None:
+        self._package = package
+        self._root = root
+        self._imports: set[str] = set()
+        self._hides_homes = bool(IMPORTED_PACKAGES & {*package.split(".")[1:], *_type_names(root)})
+
+    def write_text(self) -> str:
+        """Return the whole file."""
+        body: list[str] = []
+        for item in self._root.inner.values():
+            body += ["", *self._write_type(item, [self._root])]
+        head = ['syntax = "proto3";', *(["", f"package {self._package};"] if self._package else [])]
+        imports = [f"import {quote_text(name)};" for name in sorted(self._imports)]
+        return "\n".join([*head, *(["", *imports] if imports else []), *body]) + "\n"
+
+    def _write_type(self, item: ProtoMessage | ProtoEnum, around: Sequence[ProtoMessage]) -> list[str]:
+        """Return the lines of a message or enum; around are the messages it lies in, 20 at most."""
+        body: list[str] = []
+        if isinstance(item, ProtoEnum):
+            if len({number for _, number, _ in item.values}) < len(item.values):
+                body.append("option allow_alias = true;")
+            for name, number, doc in item.values:
+                body += [*comment_lines(doc), f"{name} = {number};"]
+            return [*comment_lines(item.doc), f"enum {item.path[-1]} {{", *_indent_lines(body), "}"]
+        scope = [*around, item]
+        written: set[str] = set()
+        for slot in item.slots:
+            if not slot.oneof:
+                body += self._write_field(slot, scope)
+            elif slot.oneof not in written:
+                written.add(slot.oneof)
+                members = [
+                    line for each in item.slots if each.oneof == slot.oneof for line in self._write_field(each, scope)
+                ]
+                body += [f"oneof {slot.oneof} {{", *_indent_lines(members), "}"]
+        for inner in item.inner.values():
+            body += [*([""] if body else []), *self._write_type(inner, scope)]
+        head = f"message {item.path[-1]} {{"
+        return [*comment_lines(item.doc), *([head, *_indent_lines(body), "}"] if body else [f"{head}}}"])]
+
+    def _write_field(self, slot: ProtoField, scope: Sequence[ProtoMessage]) -> list[str]:
+        self._imports.update(slot.target.imports)
+        kind = self._shortest_name(slot.target, scope)
+        label = "" if slot.label == "optional" and slot.target.is_message else slot.label
+        kind = f"map<{slot.key}, {kind}>" if slot.key else f"{label} {kind}".lstrip()
+        dot = "." if self._hides_homes else ""
+        options = [f"({dot}{name}) = {value}" for name, value in slot.target.options]
+        if slot.json_name:
+            options.append(f"json_name = {quote_text(slot.json_name)}")
+        shown = f" [{', '.join(options)}]" if options else ""
+        return [*comment_lines(slot.doc), f"{kind} {slot.name} = {slot.number}{shown};"]
+
+    def _shortest_name(self, target: TypeRef, scope: Sequence[ProtoMessage]) -> str:
+        """Return the shortest name that resolves to the target from inside the innermost message of scope."""
+        if target.word:
+            return f".{target.word}" if "." in target.word and self._hides_homes else target.word
+        path, within = target.path, scope[-1].path
+        shared = 0
+        while shared < min(len(path) - 1, len(within)) and path[shared] == within[shared]:
+            shared += 1
+        first = path[shared]
+        if first in _KEYWORDS or any(first in message.inner for message in scope[shared + 1 :]):
+            return "." + ".".join([*([self._package] if self._package else []), *path])
+        return ".".join(path[shared:])
+
+
+def comment_lines(doc: str) -> list[str]:
+    """Return the lines of a comment with the documentation; none for an empty one."""
+    lines = _CONTROL.sub(" ", doc.strip().replace("\r\n", "\n").replace("\r", "\n")).split("\n") if doc.strip() else []
+    return [f"// {line}".rstrip() for line in lines]
+
+
+def json_names(fields: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the `json_name` of fields by (name, name in the model), '' for the usual one; no two fields have the same.
+
+    A field whose name had to change keeps its own in JSON, when the compiler takes it.
+    """
+    found = [""] * len(fields)
+    used: set[str] = set()
+    for index in sorted(range(len(fields)), key=lambda at: fields[at][0] != fields[at][1]):
+        name, own = fields[index]
+        usual = default_json_name(name)
+        wanted = [usual, own, name] if name == own else [own, usual, name]
+        made = next((text for text in wanted if text not in used and _is_valid_json_name(text)), "")
+        count = 1
+        while not made or made in used:
+            count += 1
+            made = f"{name}_{count}"
+        used.add(made)
+        found[index] = "" if made == usual else made
+    return found
+
+
+def _is_valid_json_name(name: str) -> bool:
+    """Return whether the compiler takes the text as a `json_name`."""
+    return not _CONTROL.search(name) and not (name.startswith("[") and name.endswith("]")) and 0 < len(name) < 1000
+
+
+def enum_value_key(enum: str, value: str) -> str:
+    """Return what the compiler compares the values of an enum by: camel case, without the enum's name in front."""
+    wanted, at = enum.replace("_", "").lower(), 0
+    rest = value
+    for index, char in enumerate(value):
+        if at == len(wanted):
+            break
+        if char == "_":
+            continue
+        if char.lower() != wanted[at]:
+            break
+        at += 1
+        if at == len(wanted):
+            rest = value[index + 1 :].lstrip("_") or value
+    made, upper = [], True
+    for char in rest:
+        if char == "_":
+            upper = True
+        else:
+            made.append(char.upper() if upper else char.lower())
+            upper = False
+    return "".join(made)
+
+
+def enum_value_name(name: str) -> str:
+    """Return a name an enum value may have."""
+    made = to_identifier(name)
+    return f"{made}_" if made in _STATEMENTS else made
+
+
+def _type_names(root: ProtoMessage) -> set[str]:
+    found: set[str] = set()
+    todo = [root]
+    while todo:
+        message = todo.pop()
+        found |= message.inner.keys()
+        todo += [item for item in message.inner.values() if isinstance(item, ProtoMessage)]
+    return found
+
+
+def _indent_lines(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" if line else "" for line in lines]
+
+
+# --- where the types of a model go ----------------------------------------------------------------------------------
+
+MAX_TYPES: Final = 20_000
+"""Most named types of one document."""
+MAX_FIELDS: Final = 50_000
+"""Most fields and symbols of one document."""
+MAX_MEMBERS: Final = 3_000
+"""Most fields of one message: the run-time library keeps a message within 64 KiB."""
+MAX_DEPTH: Final = 64
+"""Arrays, maps and unions inside each other in one type."""
+
+_DEEPEST: Final = 20
+"""Messages are declared this deep inside each other at most; the compiler takes 32."""
+_RESERVED_PACKAGES: Final = (("google",), ("google", "protobuf"), ("google", "type"), ("confluent",))
+"""Packages that the files to import belong to, or lead to."""
+_LONGEST_PATH: Final = 500
+_INT32: Final = range(-(1 << 31), 1 << 31)
+
+
+class TypeNesting:
+    """A `.proto` file with all types declared and no fields yet.
+
+    Raises `TooLarge` past a limit, `CannotConvert` for a name that no type of the model has.
+    """
+
+    def __init__(self, types: Mapping[str, NamedType], root: RecordType) -> None:
+        self.losses: list[Loss] = []
+        self.reached = _reachable_types(types, root)
+        """The types that the root leads to, the root first, and the path to each."""
+        self.types = {name: root if name == root.name else types[name] for name in self.reached}
+        self.package = self._choose_package(root)
+        self.top = ProtoMessage((), names=NameScope(IMPORTED_PACKAGES if not self.package else ()))
+        self.paths: dict[str, tuple[str, ...]] = {}
+        """Where each type is, from the package on."""
+        self.messages: dict[str, ProtoMessage] = {}
+        self.zeros: dict[str, str] = {}
+        """The symbol of each enumeration that became the zero; '' for the one that was added."""
+        self._moved: set[str] = set()
+        self._wanted = {name: self._choose_path(name, root.name) for name in self.reached}
+        self._messages_by_path: dict[tuple[str, ...], ProtoMessage] = {(): self.top}
+
+    def declare_types(self, reserve: Callable[[RecordType, ProtoMessage], None]) -> None:
+        """Claim the names of all types, then those of all enum values.
+
+        reserve claims the names of a record's fields in its message, before anything is nested there.
+        """
+        placed: list[tuple[Enumeration, ProtoEnum, ProtoMessage]] = []
+        # enclosing messages first, so that the path of every type is known when it is declared
+        for name in sorted(self.reached, key=lambda each: (len(self._wanted[each]), each in self._moved)):
+            item = self.types[name]
+            parts = self._wanted[name]
+            if isinstance(item, Fixed):
+                continue
+            around = self._enclosing_message(parts[:-1])
+            made = self._claim_name(around, parts[-1], name)
+            self.paths[name] = (*around.path, made)
+            if isinstance(item, Enumeration):
+                choices = ProtoEnum(self.paths[name], item.doc)
+                around.inner[made] = choices
+                placed.append((item, choices, around))
+            else:
+                message = around.inner[made] = self.messages[name] = ProtoMessage(self.paths[name], item.doc)
+                self._messages_by_path.setdefault(parts, message)
+                reserve(item, message)
+        for enumeration, choices, around in placed:
+            self._declare_values(enumeration, choices, around)
+
+    def _enclosing_message(self, parts: tuple[str, ...]) -> ProtoMessage:
+        """Return the message that holds a nested type: a declared one, or an empty one made to hold it."""
+        known = self._messages_by_path.get(parts)
+        if known is None:
+            outer = self._enclosing_message(parts[:-1])
+            name = self._claim_name(outer, parts[-1], "")
+            known = self._messages_by_path[parts] = ProtoMessage((*outer.path, name))
+            outer.inner[name] = known
+        return known
+
+    def _claim_name(self, around: ProtoMessage, wanted: str, full_name: str) -> str:
+        made = around.names.claim_name(to_identifier(wanted))
+        if made != wanted:
+            self._add_loss(full_name, "NAME", f"The type {wanted!r} is called {made!r}.")
+        return made
+
+    def _add_loss(self, name: str, what: str, why: str) -> None:
+        self.losses.append(Loss(self.reached.get(name, ""), what, why))
+
+    # --- package and nesting ----------------------------------------------------------------------------------------
+
+    def _choose_package(self, root: RecordType) -> str:
+        if len(root.name) > _LONGEST_PATH:
+            raise CannotConvert(f"the name of the root has more than {_LONGEST_PATH} characters")
+        parts = root.name.split(".")[:-1]
+        while parts and ".".join(parts) in self.types:
+            parts = parts[:-1]
+        made = [to_identifier(part) for part in parts]
+        if (
+            any(tuple(made[: len(taken)]) == taken for taken in _RESERVED_PACKAGES[1:])
+            or tuple(made) == _RESERVED_PACKAGES[0]
+        ):
+            made[0] += "_"
+        if made != root.name.split(".")[:-1]:
+            self.losses.append(Loss("", "NAMESPACE", f"{root.name!r} is declared {_describe_package('.'.join(made))}."))
+        self._start = f"{'.'.join(parts)}." if parts else ""
+        return ".".join(made)
+
+    def _choose_path(self, name: str, root: str) -> tuple[str, ...]:
+        """Return the path for a type: nested as named where the names around it can be messages, else top-level."""
+        *around, last = name.removeprefix(self._start).split(".")
+        inside = [f"{self._start}{'.'.join(around[: n + 1])}" for n in range(min(len(around), _DEEPEST))]
+        nests = name.startswith(self._start) and len(around) < _DEEPEST and name != root
+        if nests and all(self._can_hold_types(outer) for outer in inside):
+            return (*around, last)
+        if name == root:
+            return (last,)
+        self._moved.add(name)
+        if around:
+            self._add_loss(name, "NAMESPACE", f"{name!r} is declared {_describe_package(self.package)}, as {last!r}.")
+        return (last,)
+
+    def _can_hold_types(self, name: str) -> bool:
+        """Return whether a name is or can be a message: types begin with a capital, packages with a small letter."""
+        if name in self.types:
+            return isinstance(self.types[name], RecordType)
+        return name.rpartition(".")[2][:1].isupper()
+
+    # --- enums ------------------------------------------------------------------------------------------------------
+
+    def _declare_values(self, item: Enumeration, choices: ProtoEnum, around: ProtoMessage) -> None:
+        """Number and name the symbols; the zero is first, and added when no symbol is it."""
+        name = item.name
+        numbered = self._number_symbols(item)
+        zero = next((symbol for symbol, number in numbered if number == 0), None)
+        self.zeros[name] = zero.name if zero else ""
+        if zero is None:
+            numbered.insert(0, (EnumSymbol(""), 0))
+        else:
+            numbered.sort(key=lambda pair: pair[1] != 0)
+        prefix = f"{to_upper_snake_case(choices.path[-1])}_"
+        wanted = [(enum_value_name(symbol.name) if symbol.name else f"{prefix}UNSPECIFIED") for symbol, _ in numbered]
+        if not around.names.is_free(*wanted) or not _are_distinct(choices.path[-1], wanted, numbered):
+            wanted = [text if text.startswith(prefix) else prefix + text for text in wanted]
+        numbers: dict[str, int] = {}
+        renamed = []
+        for (symbol, number), text in zip(numbered, wanted, strict=True):
+            made = around.names.claim_name(text)
+            while numbers.setdefault(enum_value_key(choices.path[-1], made), number) != number:
+                made = around.names.claim_name(text)
+            choices.values.append((made, number, symbol.doc))
+            if symbol.name and symbol.name != made:
+                renamed.append(f"{symbol.name!r} is {made!r}")
+        if renamed:
+            self._add_loss(
+                name, "NAME", f"Symbols have other names: {', '.join(renamed[:5])}{', …' * (len(renamed) > 5)}."
+            )
+        if item.default:
+            why = f"A reader keeps the number of a symbol it does not know, and does not take {item.default!r} for it."
+            self._add_loss(name, "DEFAULT", why)
+        if item.aliases:
+            self._add_loss(
+                name, "ALIAS", f"Earlier names of {item.name!r} are left out: {', '.join(item.aliases[:5])}."
+            )
+
+    def _number_symbols(self, item: Enumeration) -> list[tuple[EnumSymbol, int]]:
+        """Return the symbols with their numbers; those without one get the next free, from 1 on."""
+        used = {symbol.number for symbol in item.symbols if symbol.number is not None and symbol.number in _INT32}
+        unnumbered = all(symbol.number is None for symbol in item.symbols)
+        following = iter(number for number in range(1 << 31) if number not in used)
+        found = []
+        for index, symbol in enumerate(item.symbols):
+            if symbol.number is not None:
+                if symbol.number in _INT32:
+                    found.append((symbol, symbol.number))
+                    continue
+                self._add_loss(
+                    item.name, "NUMBER", f"The number {symbol.number} of {symbol.name!r} has more than 32 bits."
+                )
+            is_zero = unnumbered and index == 0 and symbol.name.upper().endswith("UNSPECIFIED")
+            number = next(following)
+            if number == 0 and not is_zero:
+                number = next(following)
+            found.append((symbol, number))
+        return found
+
+
+def _are_distinct(enum: str, names: list[str], numbered: list[tuple[EnumSymbol, int]]) -> bool:
+    """Return whether the compiler tells the names apart."""
+    keys: dict[str, int] = {}
+    if len(set(names)) < len(names):
+        return False
+    pairs = zip(names, numbered, strict=True)
+    return all(keys.setdefault(enum_value_key(enum, name), number) == number for name, (_, number) in pairs)
+
+
+# --- what the root reaches ------------------------------------------------------------------------------------------
+
+
+def _reachable_types(types: Mapping[str, NamedType], root: RecordType) -> dict[str, str]:
+    """Return the names of all types the root leads to, breadth first, with the path to each."""
+    found = {root.name: ""}
+    todo: deque[tuple[RecordType, str]] = deque([(root, "")])
+    size = 0
+    while todo:
+        record, path = todo.popleft()
+        if len(record.fields) > MAX_MEMBERS:
+            raise TooLarge(f"{record.name!r} has more than {MAX_MEMBERS} fields, the most that a message can have")
+        size += len(record.fields)
+        for member in record.fields:
+            at = f"{path}.{member.name}" if path else member.name
+            for name, inner in named_types_in(member.type, at if len(at) <= _LONGEST_PATH else member.name):
+                if name in found:
+                    continue
+                item = types.get(name)
+                if item is None:
+                    raise CannotConvert(f"{at}: the model has no type named {name!r}")
+                found[name] = inner
+                if isinstance(item, RecordType):
+                    todo.append((item, inner))
+                elif isinstance(item, Enumeration):
+                    size += len(item.symbols)
+        if size > MAX_FIELDS or len(found) > MAX_TYPES:
+            raise TooLarge(f"the schema has more than {MAX_FIELDS} fields and symbols, or {MAX_TYPES} types")
+    return found
+
+
+def named_types_in(kind: Type, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the named types inside a type, with their paths. Raises `TooLarge`."""
+    todo = [(kind, path, 0)]
+    while todo:
+        current, at, depth = todo.pop()
+        if depth > MAX_DEPTH:
+            raise TooLarge(f"{path[:200]}: arrays, maps and unions are nested deeper than {MAX_DEPTH} levels")
+        match current:
+            case TypeReference():
+                yield current.name, at
+            case Array():
+                todo.append((current.items, f"{at}[]", depth + 1))
+            case Map():
+                todo.append((current.values, f"{at}{{}}", depth + 1))
+            case Union():
+                todo += [(option.type, at, depth + 1) for option in reversed(current.options)]
+
+
+def _describe_package(package: str) -> str:
+    return f"in the package {package!r}" if package else "without a package"
