@@ -17,13 +17,13 @@ from typing import Final
 
 from stele.core.findings import Finding
 from stele.formats.jsonschema.confluent.changes import STRICT, build_findings
-from stele.formats.jsonschema.confluent.combined import maximum_matching
-from stele.formats.jsonschema.confluent.content import pattern_matches
-from stele.formats.jsonschema.confluent.engine import InnerPair, LocalChange, SchemaDiff
-from stele.formats.jsonschema.confluent.scalars import compare_bound, compare_numbers, compare_strings
+from stele.formats.jsonschema.confluent.keyword_rules import compare_bound, compare_numbers, compare_strings
+from stele.formats.jsonschema.confluent.rules import maximum_matching
+from stele.formats.jsonschema.confluent.schema_diff import InnerPair, LocalChange, SchemaDiff
 from stele.formats.jsonschema.confluent.shapes import Criterion, SchemaShape, ShapeKind, ShapeModel
 from stele.formats.jsonschema.json_text import Json, to_hashable
 from stele.formats.jsonschema.parse import ParsedJsonSchema
+from stele.formats.jsonschema.patterns import pattern_matches
 
 _ADVICE: Final = {
     "SCHEMA_REMOVED": ("Karapace refuses a schema that goes: what it checked is free now.", "Keep the schema."),
