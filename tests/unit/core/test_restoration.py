@@ -7,7 +7,7 @@ from tests.unit.core.box import Box, S, T
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.decide.decision import SubjectDefaults
+from stele.core.commands import SubjectDefaults
 from stele.core.model import Mode, Numbering, SettingsLevel, SubjectKey
 from stele.core.snapshot import dump_state, load_state
 from stele.errors import EncodingNotFound
