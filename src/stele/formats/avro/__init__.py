@@ -12,8 +12,8 @@ from stele.core.findings import Finding
 from stele.core.ports import Field, TextForm
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
-from stele.formats.avro import fields as _fields
 from stele.formats.avro import lint as _lint
+from stele.formats.avro import outline as _fields
 from stele.formats.avro import outline as _outline
 from stele.formats.avro import parse as _parse
 from stele.formats.avro.model import AvroSchema
@@ -68,6 +68,14 @@ class AvroFormat:
     def canonical(self, parsed: AvroSchema, form: TextForm) -> bytes:
         """Return the text PRINTED as Java does, NORMALIZED, or in Parsing Canonical Form; see `canonical`."""
         return _canonical.print_canonical(parsed, form)
+
+    def identity_text(self, parsed: AvroSchema) -> bytes:
+        """Return a text that is equal for schemas that Java's `Schema.equals` and Confluent call equal."""
+        return _canonical.print_identity(parsed)
+
+    def digest_text(self, parsed: AvroSchema) -> bytes:
+        """Return the text under the digest `normalized`, which never changes."""
+        return _canonical.print_digest_text(parsed)
 
     def render(self, parsed: AvroSchema, style: str) -> str | None:
         """`resolved`: printed with the references inlined. None for any other style."""

@@ -7,7 +7,15 @@ from typing import Final
 
 import msgspec
 
-from stele.formats.conversion.infer import InferOptions, model_from_shape
+from stele.formats.conversion.infer import (
+    InferOptions,
+    MemberShape,
+    NumberShape,
+    ObjectShape,
+    StringShape,
+    ValueShape,
+    model_from_shape,
+)
 from stele.formats.conversion.model import (
     Array,
     Enumeration,
@@ -22,9 +30,8 @@ from stele.formats.conversion.model import (
     Type,
     TypeReference,
     Union,
+    UniqueNames,
 )
-from stele.formats.conversion.sample_shape import MemberShape, NumberShape, ObjectShape, StringShape, ValueShape
-from stele.formats.conversion.unique_names import UniqueNames
 from stele.spark.data_audit.infer_evidence import EXACT, Evidence
 from stele.spark.data_audit.report import pluralize
 
