@@ -21,6 +21,7 @@ from stele.migrate.archive import Archive, ArchiveContents, OwnHistory, Restorat
 from stele.migrate.files import STANDARD
 from stele.migrate.registry_writer import Refusal
 from stele.server.store_session import open_log_session
+from stele.storage.maintenance import open_files
 
 
 def export_archive(
@@ -108,6 +109,7 @@ def _members(done: Restoration) -> dict[str, int]:
 
 
 async def _write_store(store: str, file: Path) -> ArchiveContents:
+    open_files(store)  # raises where there is none: opening the log would make one
     async with open_log_session(store) as log:
         return await archive.write_archive(log, file, ProgressPrinter("archive"))
 

@@ -34,8 +34,8 @@ _DIGEST_BYTES: Final = 32
 _HEADER_BYTES: Final = LINK_BYTES + _DIGEST_BYTES
 
 REPAIR_HINT: Final = (
-    "Ids might be given out again, so it does not start. Restore the newest backup, or let 'stele log verify' say what"
-    " is lost and 'stele log repair' go on without it"
+    "Going on could give ids out twice: restore the newest backup, or let 'stele log verify' say what is lost and"
+    " 'stele log repair' go on without it"
 )
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "DamagedRecord",
     "chain_record",
     "read_link",
+    "read_record",
     "replace_record",
     "verify_record",
 ]
@@ -64,6 +65,11 @@ def read_link(stored: bytes) -> bytes:
     if len(stored) < _BODY or not stored.startswith((_WHOLE, _REPLACED)):
         raise DamagedRecord
     return stored[_START:_BODY]
+
+
+def read_record(stored: bytes) -> bytes:
+    """Return the record in stored bytes, unverified."""
+    return stored[_REPLACED_BODY if stored.startswith(_REPLACED) else _BODY :]
 
 
 def verify_record(before: bytes, seq: int, stored: bytes) -> ChainedRecord:
