@@ -24,12 +24,25 @@ class ProtobufSchema:
     """One file with all it imports, in a descriptor pool of its own. Immutable; safe to share between threads.
 
     files holds the file descriptors, imports before importers and the schema itself last, without source positions;
-    text is the source the schema was compiled from, empty when it came as a descriptor.
+    text is the source text, empty when the schema came as a descriptor, which is `sent` then. Where `is_partial`, the
+    text says more than the descriptors: options that nobody declares, imports that are missing, or the types in
+    `unresolved`, whose fields are read as `bytes`.
     Raises TypeError when the run-time library refuses the descriptors.
     """
 
-    def __init__(self, files: Sequence[FileDescriptorProto], text: bytes) -> None:
+    def __init__(
+        self,
+        files: Sequence[FileDescriptorProto],
+        text: bytes,
+        *,
+        sent: FileDescriptorProto | None = None,
+        is_partial: bool = False,
+        unresolved: Sequence[str] = (),
+    ) -> None:
         self.text = text
+        self.sent = sent
+        self.is_partial = is_partial
+        self.unresolved = tuple(unresolved)
         self.source = SourceCodeInfo()
         self.source.CopyFrom(files[-1].source_code_info)
         for file in files:
@@ -46,8 +59,8 @@ class ProtobufSchema:
             self.pool.AddSerializedFile(data)
         self.size = sum(map(len, serialized)) + self.source.ByteSize()
         self.file: FileDescriptor = self.pool.FindFileByName(self.proto.name)
-        self.normal_text: str | None = None
-        """The normalized text once it was printed: every digest of a schema is made of it."""
+        self.canonical_text: str | None = None
+        """The canonical text once it was printed: every digest of a schema is made of it."""
         self._lock = threading.Lock()
         self._classes: dict[str, type[Message]] = {}
 
@@ -240,6 +253,18 @@ def map_parts(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]
     """Key and value of a map field."""
     parts = message_of(field).fields_by_name
     return parts["key"], parts["value"]
+
+
+def default_json_name(name: str) -> str:
+    """Return the JSON name of a field that declares none: underscores removed, the letters after them in upper case."""
+    made, upper = [], False
+    for char in name:
+        if char == "_":
+            upper = True
+        else:
+            made.append(char.upper() if upper and char.isascii() else char)
+            upper = False
+    return "".join(made)
 
 
 def type_text(field: FieldDescriptor) -> str:
