@@ -9,7 +9,7 @@ from fuzz.languages import message_shape
 from fuzz.parts import Parts
 from fuzz.steps import Broken, Steps
 from stele.apis.confluent import models, translate
-from stele.apis.http.bodies import decode_body
+from stele.apis.http.requests import decode_body
 from stele.errors import FrameError, SteleError
 from stele.wire import avro_single, confluent
 

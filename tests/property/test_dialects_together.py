@@ -206,9 +206,7 @@ def _printed(monkeypatch: pytest.MonkeyPatch) -> None:
 def _undead(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dialect without soft deletion shows what another one deleted softly."""
     monkeypatch.setattr(openschema.operations, "get_live_version", lambda state, subject, number: _any(subject, number))
-    monkeypatch.setattr(
-        openschema.routes.schemas, "get_live_version", lambda state, subject, number: _any(subject, number)
-    )
+    monkeypatch.setattr(openschema.routes, "get_live_version", lambda state, subject, number: _any(subject, number))
 
 
 def _any(subject: Any, number: int | None) -> Any:

@@ -17,7 +17,7 @@ from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
 from stele.formats.jsonschema.containment.document import DocumentView
 from stele.formats.jsonschema.containment.document import build_document as one_document
-from stele.formats.jsonschema.containment.structural_prover import StructuralProver
+from stele.formats.jsonschema.containment.provers import StructuralProver
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.json_text import to_builtin
 

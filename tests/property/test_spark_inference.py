@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
 from stele.formats.conversion.infer import InferOptions, infer_model
-from stele.spark.data_audit.infer.collect import evidence_of_documents, evidence_of_rows
-from stele.spark.data_audit.infer.evidence import Evidence
-from stele.spark.data_audit.infer.proposal import make_model, propose_fields
+from stele.spark.data_audit.infer_evidence import Evidence, evidence_of_documents, evidence_of_rows
+from stele.spark.data_audit.infer_proposal import make_model, propose_fields
 
 FAST = settings(max_examples=scale_examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 MOST = 8

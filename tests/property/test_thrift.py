@@ -18,10 +18,9 @@ from thriftpy2.protocol import binary as protocol
 from stele.core.ports import TextForm
 from stele.errors import DecodeError, EncodeError, MalformedSchema, SteleError
 from stele.formats.thrift import THRIFT, ThriftSchema
-from stele.formats.thrift.grammar import parse_document
-from stele.formats.thrift.lexer import clean_comment, format_comment
+from stele.formats.thrift.grammar import clean_comment, format_comment, parse_document
 from stele.formats.thrift.printer import print_document
-from stele.formats.thrift.syntax import (
+from stele.formats.thrift.schema import (
     Annotation,
     BaseType,
     Const,

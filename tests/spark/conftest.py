@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.registry_stub import StubRegistry
+from tests.spark.local_registry import LocalRegistry
 
 from stele.spark import local_session
 
@@ -20,8 +20,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def registry() -> Iterator[StubRegistry]:
+def registry() -> Iterator[LocalRegistry]:
     """An empty registry that answers over HTTP."""
-    stub = StubRegistry()
-    yield stub
-    stub.close()
+    with LocalRegistry() as box:
+        yield box

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V2, V3, VERSIONS, drop, framed, order
-from tests.spark.registry_stub import StubRegistry
 
 from stele.errors import Invalid, SubjectNotFound
 from stele.spark import declarative
@@ -103,7 +103,7 @@ def project(tmp_path: Path, process: subprocess.Popen[str]) -> Project:
     return Project(tmp_path, process)
 
 
-def test_a_stream_becomes_a_table_that_grows(project: Project, registry: StubRegistry) -> None:
+def test_a_stream_becomes_a_table_that_grows(project: Project, registry: LocalRegistry) -> None:
     """Records are rows or dead letters, each once, over two runs.
 
     The version registered between them adds its columns, nested ones too.
@@ -131,7 +131,7 @@ def test_a_stream_becomes_a_table_that_grows(project: Project, registry: StubReg
     assert counts == [{"_stele_table": None, "n": 2}, {"_stele_table": "orders", "n": 5}]
 
 
-def test_a_newer_schema_stops_the_run(project: Project, registry: StubRegistry) -> None:
+def test_a_newer_schema_stops_the_run(project: Project, registry: LocalRegistry) -> None:
     """A record whose schema the run did not know when it began is not read without its new columns.
 
     The run stops with nothing written, and the next one reads it whole.
@@ -150,7 +150,7 @@ def test_a_newer_schema_stops_the_run(project: Project, registry: StubRegistry) 
     assert rows == [{"id": 1, "note": None}, {"id": 2, "note": "note 2"}]
 
 
-def test_a_wider_type_wants_a_full_refresh(project: Project, registry: StubRegistry) -> None:
+def test_a_wider_type_wants_a_full_refresh(project: Project, registry: LocalRegistry) -> None:
     """Spark's pipelines do not widen columns, so the run fails before it reads.
 
     A full refresh of the table decodes the stored records again, though their files are gone; the next run goes on.
@@ -230,7 +230,7 @@ def stored(home: Path, table: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: StubRegistry) -> None:
+def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: LocalRegistry) -> None:
     """`spark-pipelines run` works on tables of a pipeline.toml with two types in one folder.
 
     A further table reads another dataset of the pipeline, by a fixed version and with a function for a registry.
@@ -261,7 +261,7 @@ def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: StubRegistry
     assert dead["source"] == paid["_stele_source"]
 
 
-def test_what_is_refused(tmp_path: Path, registry: StubRegistry) -> None:
+def test_what_is_refused(tmp_path: Path, registry: LocalRegistry) -> None:
     """Tables Spark's pipelines cannot write, and choices there are not, are refused before anything is declared."""
     toml = TOML.format(url=registry.url, subject=SUBJECT).replace(
         'kind = "parquet"\ncatalog = "spark_catalog"', 'catalog = "sqlite:///c.db"\nwarehouse = "w"'

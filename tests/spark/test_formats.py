@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, V3, VERSIONS, drop, framed, order
-from tests.spark.registry_stub import StubRegistry
 
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
@@ -57,7 +57,7 @@ def raw(spark: SparkSession, *values: Any, schema: str = "row int, value binary"
     ids=["protobuf", "json", "thrift"],
 )
 def test_rows_of_every_format_are_written_and_read(
-    spark: SparkSession, registry: StubRegistry, schema_type: str, text: str, columns: str, rows: list[Any]
+    spark: SparkSession, registry: LocalRegistry, schema_type: str, text: str, columns: str, rows: list[Any]
 ) -> None:
     """Columns become records of the format and come back as they were, bad records beside them."""
     number = registry.add_text("items", text, schema_type)
@@ -77,7 +77,7 @@ def test_rows_of_every_format_are_written_and_read(
     assert errors[3].schema_id == number
 
 
-def test_wires_with_headers_and_lookups(spark: SparkSession, registry: StubRegistry) -> None:
+def test_wires_with_headers_and_lookups(spark: SparkSession, registry: LocalRegistry) -> None:
     """Guids travel in Kafka's headers column; Pravega's encodings come from the registry."""
     registry.add(SUBJECT, V1)
     orders = from_registry(raw(spark, order(1, 1, 5)), subject=SUBJECT, registry=registry.url).select("value.*")
@@ -88,16 +88,16 @@ def test_wires_with_headers_and_lookups(spark: SparkSession, registry: StubRegis
         made, subject=SUBJECT, registry=registry.url, wire="confluent-header", headers="headers", id_column="writer"
     )
     assert back.columns == ["headers", "value", "writer"]
-    assert [(row.value.id, row.writer) for row in back.collect()] == [(5, registry.guid(1))]
+    assert [(row.value.id, row.writer) for row in back.collect()] == [(5, registry.get_guid(1))]
     with pytest.raises(Invalid, match="name their column"):
         from_registry(made, subject=SUBJECT, registry=registry.url, wire="confluent-header")
     payload = pravega.frame(0, pravega.compress(pravega.GZIP, order(1, 1, 7)[5:]))
-    registry.encodings[SUBJECT] = [(1, pravega.GZIP)]
+    registry.add_encoding(SUBJECT, 1, pravega.GZIP)
     packed = from_registry(raw(spark, payload), subject=SUBJECT, registry=registry.url, wire="pravega")
     assert packed.select("value.id").collect()[0].id == 7
 
 
-def test_types_apart(spark: SparkSession, registry: StubRegistry) -> None:
+def test_types_apart(spark: SparkSession, registry: LocalRegistry) -> None:
     """One struct for each type, and JSON of anything where no type is named."""
     registry.add("place", V1["fields"][1]["type"])
     registry.add(SUBJECT, V2)
@@ -113,7 +113,7 @@ def test_types_apart(spark: SparkSession, registry: StubRegistry) -> None:
     assert json.loads(anything[1].json) == {"city": "Oslo"}
 
 
-def test_sql(spark: SparkSession, registry: StubRegistry) -> None:
+def test_sql(spark: SparkSession, registry: LocalRegistry) -> None:
     """Functions of a subject read and write in SQL; the table function takes any subject."""
     for document in VERSIONS:
         registry.add(SUBJECT, document)
@@ -142,7 +142,7 @@ def test_sql(spark: SparkSession, registry: StubRegistry) -> None:
 
 
 def test_streams_fetch_ids_when_they_come_and_survive_outages(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
     """An id first seen in a batch is fetched in it; an outage fails the batch, and nothing is lost or twice."""
     registry.add(SUBJECT, V1)
@@ -166,11 +166,11 @@ def test_streams_fetch_ids_when_they_come_and_survive_outages(
     assert seen() == [1, 2, 3]
     drop(source, "3.parquet", [order(3, 3, 4), order(1, 1, 5)])
     registry.add("elsewhere", V3)
-    registry.outage = "/schemas/ids/3"
-    with pytest.raises(StreamingQueryException, match="closed for today"):
+    registry.break_down("/schemas/ids/3")
+    with pytest.raises(StreamingQueryException, match="on purpose"):
         run()
     assert seen() == [1, 2, 3]
-    registry.outage = ""
+    registry.heal()
     run()
     run()
     assert seen() == [1, 2, 3, 4, 5]
@@ -198,7 +198,7 @@ spark.stop()
 """
 
 
-def test_connect(registry: StubRegistry) -> None:
+def test_connect(registry: LocalRegistry) -> None:
     """The same through Spark Connect, in a process of its own."""
     for document in VERSIONS:
         registry.add(SUBJECT, document)

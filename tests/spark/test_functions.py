@@ -9,16 +9,16 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
-from tests.spark.registry_stub import StubRegistry
 
-from stele.client import SchemaRegistryClient
+from stele.client import SchemaReference, SchemaRegistryClient
 from stele.errors import ContentNotFound, EncodeError, Invalid, SubjectNotFound, VersionNotFound
 from stele.spark import from_registry, to_registry
 
 
 @pytest.fixture
-def three(registry: StubRegistry) -> StubRegistry:
+def three(registry: LocalRegistry) -> LocalRegistry:
     """A registry with all three versions; ids are 1, 2, 3."""
     for document in (V1, V2, V3):
         registry.add(SUBJECT, document)
@@ -36,7 +36,7 @@ BAD = (order(1, 1, 5)[:-1], b"\0\0\0\0\x63zz", b"", order(2, 2, 6) + b"x")
 
 
 @pytest.mark.parametrize("engine", ["vm", "python"])
-def test_mixed_ids_decode_in_row_order(spark: SparkSession, three: StubRegistry, engine: str) -> None:
+def test_mixed_ids_decode_in_row_order(spark: SparkSession, three: LocalRegistry, engine: str) -> None:
     """Records of three writers in one column come out under the newest schema, a tombstone as null, rows in order."""
     df = from_registry(
         frame(spark, *MIXED), subject=SUBJECT, registry=three.url, engine=engine, into="order", id_column="writer"
@@ -61,7 +61,7 @@ def test_mixed_ids_decode_in_row_order(spark: SparkSession, three: StubRegistry,
     ]
 
 
-def test_the_reader_can_be_an_older_version_or_a_text(spark: SparkSession, three: StubRegistry) -> None:
+def test_the_reader_can_be_an_older_version_or_a_text(spark: SparkSession, three: LocalRegistry) -> None:
     """A version number or a schema of one's own decides the columns; what else the records hold is passed over."""
     raw = frame(spark, *MIXED)
     assert from_registry(raw, subject=SUBJECT, registry=three.url, reader=2).select("value.*").columns == [
@@ -76,14 +76,14 @@ def test_the_reader_can_be_an_older_version_or_a_text(spark: SparkSession, three
     assert [row.id for row in df.select("value.id").collect()] == [0.0, 1.0, None, 3.0, 4.0]
 
 
-def test_failfast_names_the_record(spark: SparkSession, three: StubRegistry) -> None:
+def test_failfast_names_the_record(spark: SparkSession, three: LocalRegistry) -> None:
     """The default mode fails the task with reason, id and byte."""
     df = from_registry(frame(spark, *MIXED, BAD[0]), subject=SUBJECT, registry=three.url)
     with pytest.raises(PySparkException, match=r"the record ends inside a value \(schema id 1\) at byte 13"):
         df.collect()
 
 
-def test_permissive_gives_null_and_the_error_beside_it(spark: SparkSession, three: StubRegistry) -> None:
+def test_permissive_gives_null_and_the_error_beside_it(spark: SparkSession, three: LocalRegistry) -> None:
     """Every kind of damage is a null value with id, offset and reason; good records and tombstones have no error."""
     df = from_registry(frame(spark, *MIXED, *BAD), subject=SUBJECT, registry=three.url, mode="PERMISSIVE")
     rows = df.select("row", "value.id", "value_error.*").collect()
@@ -97,7 +97,7 @@ def test_permissive_gives_null_and_the_error_beside_it(spark: SparkSession, thre
     ]
 
 
-def test_dead_letters_keep_the_raw_record(spark: SparkSession, three: StubRegistry) -> None:
+def test_dead_letters_keep_the_raw_record(spark: SparkSession, three: LocalRegistry) -> None:
     """Two frames: the good records with their value, the bad ones with all that came in and the error."""
     split = from_registry(frame(spark, *MIXED, *BAD), subject=SUBJECT, registry=three.url, mode="DEADLETTER")
     assert split.good.columns == ["row", "value"]
@@ -106,7 +106,7 @@ def test_dead_letters_keep_the_raw_record(spark: SparkSession, three: StubRegist
     assert [bytes(row.value) for row in split.dead.collect()] == list(BAD)
 
 
-def test_an_id_registered_after_planning_is_looked_up(spark: SparkSession, registry: StubRegistry) -> None:
+def test_an_id_registered_after_planning_is_looked_up(spark: SparkSession, registry: LocalRegistry) -> None:
     """The plan's columns stay as pinned, but a newer record is read with its own schema, asked for once."""
     registry.add(SUBJECT, V1)
     df = from_registry(
@@ -115,7 +115,7 @@ def test_an_id_registered_after_planning_is_looked_up(spark: SparkSession, regis
     registry.add(SUBJECT, V2)
     with pytest.raises(PySparkException, match="schema id 2 cannot be read: id: long cannot be read as int"):
         df.collect()
-    registry.asked.clear()
+    registry.heal()
     late = registry.add("other", V1 | {"doc": "the same again"})
     df = from_registry(
         frame(spark, *(framed(V1, datum(1, number), late) for number in range(4))),
@@ -124,25 +124,25 @@ def test_an_id_registered_after_planning_is_looked_up(spark: SparkSession, regis
     )
     assert df.count() == 4
     assert df.select("value.id").collect()[3].id == 3
-    assert registry.asked.count(f"/schemas/ids/{late}") <= 2, "once per worker process"
+    assert registry.requests.count(f"GET /schemas/ids/{late}") <= 2, "once per worker process"
 
 
-def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: StubRegistry) -> None:
+def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: LocalRegistry) -> None:
     """With a registry that does not answer, an unknown id stops even a permissive query."""
     df = from_registry(
         frame(spark, b"\0\0\0\0\x58zz"), subject=SUBJECT, registry=three.url, mode="PERMISSIVE", patience=0
     )
-    three.broken = True
-    with pytest.raises(PySparkException, match="closed for today"):
+    three.break_down()
+    with pytest.raises(PySparkException, match="on purpose"):
         df.collect()
 
 
-def test_references_are_followed(spark: SparkSession, registry: StubRegistry) -> None:
+def test_references_are_followed(spark: SparkSession, registry: LocalRegistry) -> None:
     """A schema that names another one, registered elsewhere, decodes like one that spells it out."""
     place = V1["fields"][1]["type"]
     registry.add("place", place)
     outer = {"type": "record", "name": "Trip", "fields": [{"name": "to", "type": "Place"}]}
-    number = registry.add("trips", outer, {"name": "Place", "subject": "place", "version": 1})
+    number = registry.add("trips", outer, SchemaReference("Place", "place", 1))
     spelled = {"type": "record", "name": "Trip", "fields": [{"name": "to", "type": place}]}
     raw = frame(spark, framed(spelled, {"to": {"city": "Oslo"}}, number))
     assert (
@@ -150,18 +150,18 @@ def test_references_are_followed(spark: SparkSession, registry: StubRegistry) ->
     )
 
 
-def test_a_snapshot_needs_no_registry(spark: SparkSession, three: StubRegistry) -> None:
+def test_a_snapshot_needs_no_registry(spark: SparkSession, three: LocalRegistry) -> None:
     """With a snapshot nobody is asked: known ids decode, others are unknown."""
     with SchemaRegistryClient(three.url) as client:
         snapshot = client.snapshot(subjects=[SUBJECT])
-    three.broken = True
-    three.asked.clear()
+    three.heal()
+    three.break_down()
     df = from_registry(frame(spark, *MIXED, BAD[1]), subject=SUBJECT, registry=snapshot, mode="PERMISSIVE")
     assert [row.id for row in df.select("value.id").collect()] == [0, 1, None, 3, 4, None]
-    assert three.asked == []
+    assert three.requests == []
 
 
-def test_streams_decode_too(spark: SparkSession, three: StubRegistry, tmp_path: Path) -> None:
+def test_streams_decode_too(spark: SparkSession, three: LocalRegistry, tmp_path: Path) -> None:
     """The same call works on a streaming DataFrame."""
     drop(tmp_path / "in", "a.parquet", MIXED)
     raw = spark.readStream.schema("value binary").parquet(str(tmp_path / "in"))
@@ -178,7 +178,7 @@ def test_streams_decode_too(spark: SparkSession, three: StubRegistry, tmp_path: 
 
 
 @pytest.mark.parametrize("engine", ["vm", "python"])
-def test_rows_are_written_and_read_back(spark: SparkSession, three: StubRegistry, engine: str) -> None:
+def test_rows_are_written_and_read_back(spark: SparkSession, three: LocalRegistry, engine: str) -> None:
     """Encoding with the newest version and decoding again gives the same rows; the key column stays beside."""
     rows = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url).where("value is not null")
     wide = rows.select("row", "value.*")
@@ -189,11 +189,14 @@ def test_rows_are_written_and_read_back(spark: SparkSession, three: StubRegistry
     assert again.collect() == wide.collect()
 
 
-def test_a_schema_is_registered_only_when_asked(spark: SparkSession, registry: StubRegistry) -> None:
+def test_a_schema_is_registered_only_when_asked(spark: SparkSession, registry: LocalRegistry) -> None:
     """A text the subject does not have is an error, unless auto_register is on; then its new id is in the frames."""
     df = spark.createDataFrame([(1,), (2,)], "id int")
     text = json.dumps({"type": "record", "name": "N", "fields": [{"name": "id", "type": "int"}]})
     registry.add("other", "string")
+    with pytest.raises(SubjectNotFound):
+        to_registry(df, subject="numbers", registry=registry.url, schema=text)
+    registry.add("numbers", "string")
     with pytest.raises(ContentNotFound):
         to_registry(df, subject="numbers", registry=registry.url, schema=text)
     encoded = to_registry(df, subject="numbers", registry=registry.url, schema=text, auto_register=True)
@@ -201,7 +204,7 @@ def test_a_schema_is_registered_only_when_asked(spark: SparkSession, registry: S
     assert to_registry(df, subject="numbers", registry=registry.url, schema=text).count() == 2
 
 
-def test_a_whole_value_is_one_column(spark: SparkSession, three: StubRegistry) -> None:
+def test_a_whole_value_is_one_column(spark: SparkSession, three: LocalRegistry) -> None:
     """The struct that was decoded is encoded as it is, tombstones stay null; a schema without fields is one column."""
     decoded = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url)
     again = to_registry(decoded, subject=SUBJECT, registry=three.url, columns="value", keep=["row"])
@@ -213,7 +216,7 @@ def test_a_whole_value_is_one_column(spark: SparkSession, three: StubRegistry) -
     assert [row.value and bytes(row.value) for row in keys.collect()] == [b"\0\0\0\0\4ab", None]
 
 
-def test_columns_may_have_any_name(spark: SparkSession, three: StubRegistry) -> None:
+def test_columns_may_have_any_name(spark: SparkSession, three: LocalRegistry) -> None:
     """Dots, spaces, backquotes, words of SQL and a name that stands twice come through; the client has a function."""
 
     def connect(url: str = three.url) -> SchemaRegistryClient:
@@ -236,7 +239,7 @@ def test_columns_may_have_any_name(spark: SparkSession, three: StubRegistry) -> 
     assert [tuple(row) for row in encoded.collect()] == [("k", b"\0\0\0\0\4\x0e")]
 
 
-def test_columns_that_do_not_fit_fail_on_the_driver(spark: SparkSession, three: StubRegistry) -> None:
+def test_columns_that_do_not_fit_fail_on_the_driver(spark: SparkSession, three: LocalRegistry) -> None:
     """A column the schema lacks, a field without column and a wrong type are errors before any task runs."""
     three.add("numbers", {"type": "record", "name": "N", "fields": [{"name": "id", "type": "int"}]})
     for columns, message in (
@@ -251,7 +254,7 @@ def test_columns_that_do_not_fit_fail_on_the_driver(spark: SparkSession, three: 
         to_registry(spark.createDataFrame([], "a string, b string"), subject="words", registry=three.url)
 
 
-def test_wrong_arguments_fail_on_the_driver(spark: SparkSession, three: StubRegistry) -> None:
+def test_wrong_arguments_fail_on_the_driver(spark: SparkSession, three: LocalRegistry) -> None:
     """Unknown subjects, versions, modes, engines, columns and recursive schemas are errors before any task runs."""
     raw = frame(spark, *MIXED)
     with pytest.raises(SubjectNotFound):

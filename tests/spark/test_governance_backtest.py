@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, V3, order
-from tests.spark.registry_stub import StubRegistry
 from typer.testing import CliRunner
 
 from stele.cli.app import app
@@ -23,7 +23,7 @@ NARROW = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id"
 
 
 @pytest.fixture
-def three(registry: StubRegistry) -> StubRegistry:
+def three(registry: LocalRegistry) -> LocalRegistry:
     """A registry with all three versions; ids are 1, 2, 3."""
     for document in (V1, V2, V3):
         registry.add(SUBJECT, document)
@@ -45,7 +45,7 @@ def frame(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(list(enumerate(STORED)), "offset int, value binary").repartition(2)
 
 
-def test_rules_and_records_say_no(spark: SparkSession, three: StubRegistry) -> None:
+def test_rules_and_records_say_no(spark: SparkSession, three: LocalRegistry) -> None:
     """A narrower schema is refused by rule for the id with longs, and exactly its records are not read."""
     found = backtest(frame(spark), schema=NARROW, subject=SUBJECT, registry=three.url, position=["offset"], examples=2)
     assert (found.records, found.decoded, found.tombstones) == (10, 10, 1)
@@ -71,7 +71,7 @@ def test_rules_and_records_say_no(spark: SparkSession, three: StubRegistry) -> N
     assert "the rules refuse id 3, 3 records not read, 3 records damaged" in found.report().verdict
 
 
-def test_a_good_schema_passes_but_for_damage(spark: SparkSession, three: StubRegistry) -> None:
+def test_a_good_schema_passes_but_for_damage(spark: SparkSession, three: LocalRegistry) -> None:
     """The newest version reads all that can be read; a sample decodes a part and still sees every id."""
     found = backtest(frame(spark), schema=json.dumps(V3), subject=SUBJECT, registry=three.url, sample=0.4, seed=3)
     assert found.broken_records == 0
@@ -80,7 +80,7 @@ def test_a_good_schema_passes_but_for_damage(spark: SparkSession, three: StubReg
     assert [it.id for it in found.comparisons] == ["1", "3", "99"]
 
 
-def test_json_is_validated_by_the_proposed_schema(spark: SparkSession, registry: StubRegistry) -> None:
+def test_json_is_validated_by_the_proposed_schema(spark: SparkSession, registry: LocalRegistry) -> None:
     """What decodes under its own schema is still refused where the proposed one demands more."""
     registry.add_text("docs-value", json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}}), "JSON")
     rows = [(b"\0\0\0\0\1" + text,) for text in (b'{"a": 1}', b'{"a": -1}', b"{}", b"{")]
@@ -91,7 +91,7 @@ def test_json_is_validated_by_the_proposed_schema(spark: SparkSession, registry:
     assert found.comparisons[0].verdict == "incompatible"
 
 
-def test_bad_questions(spark: SparkSession, three: StubRegistry) -> None:
+def test_bad_questions(spark: SparkSession, three: LocalRegistry) -> None:
     """No subject, a part that is none, and a text that is no schema are said before any work."""
     ask = partial(backtest, frame(spark), registry=three.url)
     with pytest.raises(Invalid, match="name it"):
@@ -102,7 +102,9 @@ def test_bad_questions(spark: SparkSession, three: StubRegistry) -> None:
         ask(schema='{"type": "record"}', subject=SUBJECT)
 
 
-def test_the_command(spark: SparkSession, three: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command(
+    spark: SparkSession, three: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit code 1 for a schema that does not read all, with the file and row of the first failing records; else 0."""
     monkeypatch.setattr(type(spark), "stop", lambda session: None)
     pq.write_table(pa.table({"value": pa.array(STORED[:8], pa.binary())}), tmp_path / "records.parquet")

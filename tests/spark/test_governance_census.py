@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, V3, datum, framed, order
-from tests.spark.registry_stub import StubRegistry
 from tests.support.server_process import serving
 from typer.testing import CliRunner
 
@@ -31,7 +31,7 @@ START = 1_700_000_000_000 // DAY * DAY
 
 
 @pytest.fixture
-def three(registry: StubRegistry) -> StubRegistry:
+def three(registry: LocalRegistry) -> LocalRegistry:
     """A registry with all three versions; ids are 1, 2, 3."""
     for document in (V1, V2, V3):
         registry.add(SUBJECT, document)
@@ -57,7 +57,7 @@ def frame(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(stored(), "at long, value binary").repartition(2)
 
 
-def test_counts_versions_and_faults(spark: SparkSession, three: StubRegistry) -> None:
+def test_counts_versions_and_faults(spark: SparkSession, three: LocalRegistry) -> None:
     """Every record is counted once: by id, as damaged, unknown, unframed or tombstone; versions get their verdicts."""
     found = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at")
     assert (found.records, found.tombstones, found.subjects) == (11, 1, (SUBJECT,))
@@ -76,7 +76,7 @@ def test_counts_versions_and_faults(spark: SparkSession, three: StubRegistry) ->
     assert not found.is_clean
 
 
-def test_fields_are_those_of_the_records(spark: SparkSession, three: StubRegistry) -> None:
+def test_fields_are_those_of_the_records(spark: SparkSession, three: LocalRegistry) -> None:
     """A field that is null everywhere is told, one inside a record too; what is set is not."""
     found = census(frame(spark), subject=SUBJECT, registry=three.url)
     one, three_ = found.ids[0], found.ids[1]
@@ -91,7 +91,7 @@ def test_fields_are_those_of_the_records(spark: SparkSession, three: StubRegistr
     assert {field.path: field.type for field in three_.fields}["places{}"] == "record"
 
 
-def test_days_make_the_plot(spark: SparkSession, three: StubRegistry) -> None:
+def test_days_make_the_plot(spark: SparkSession, three: LocalRegistry) -> None:
     """Records are counted by day and id; first and last are exact."""
     found = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at", fields=False)
     assert found.days["2023-11-14"] == {"1": 2, "99": 1}
@@ -100,7 +100,7 @@ def test_days_make_the_plot(spark: SparkSession, three: StubRegistry) -> None:
     assert found.ids[0].fields == (), "frames alone were looked at"
 
 
-def test_without_a_subject_ids_say_where_they_are(spark: SparkSession, three: StubRegistry) -> None:
+def test_without_a_subject_ids_say_where_they_are(spark: SparkSession, three: LocalRegistry) -> None:
     """Ids are told with what a snapshot knows of them; nothing is judged."""
     schemas = tuple(
         ResolvedSchema(json.dumps(document), id=number, subject=SUBJECT, version=number)
@@ -112,7 +112,7 @@ def test_without_a_subject_ids_say_where_they_are(spark: SparkSession, three: St
     del three
 
 
-def test_formats_and_wires_beside_the_usual_ones(spark: SparkSession, registry: StubRegistry) -> None:
+def test_formats_and_wires_beside_the_usual_ones(spark: SparkSession, registry: LocalRegistry) -> None:
     """JSON records with the guid in a header are counted by guid, and belong to the version with that guid."""
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]}
     number = registry.add_text("docs-value", json.dumps(schema), "JSON")
@@ -120,12 +120,12 @@ def test_formats_and_wires_beside_the_usual_ones(spark: SparkSession, registry: 
     rows = [(b'{"a": 1}', [("__value_schema_id", guid)]), (b'{"b": "x"}', [("__value_schema_id", guid)])]
     df = spark.createDataFrame(rows, "value binary, headers array<struct<key: string, value: binary>>")
     found = census(df, subject="docs-value", registry=registry.url, wire="confluent-header", headers="headers")
-    assert [(it.id, it.records, it.never_set) for it in found.ids] == [(registry.guid(number), 2, ["b"])]
+    assert [(it.id, it.records, it.never_set) for it in found.ids] == [(registry.get_guid(number), 2, ["b"])]
     assert sum(found.ids[0].unreadable.values()) == 1
     assert found.versions[0].records == 2
 
 
-def test_bad_questions(spark: SparkSession, three: StubRegistry, tmp_path: Path) -> None:
+def test_bad_questions(spark: SparkSession, three: LocalRegistry, tmp_path: Path) -> None:
     """Columns and subjects that are not there, and folders without records, are said before any work."""
     df = frame(spark)
     with pytest.raises(Invalid, match="no column 'nothing'"):
@@ -145,10 +145,10 @@ def test_bad_questions(spark: SparkSession, three: StubRegistry, tmp_path: Path)
         read_records(spark, str(tmp_path / "text.parquet"))
 
 
-def test_an_outage_fails_the_job(spark: SparkSession, three: StubRegistry) -> None:
+def test_an_outage_fails_the_job(spark: SparkSession, three: LocalRegistry) -> None:
     """A registry that goes away is no unknown id."""
-    three.outage = "/schemas/ids/99"
-    with pytest.raises(JobFailed, match="closed for today"):
+    three.break_down("/schemas/ids/99")
+    with pytest.raises(JobFailed, match="on purpose"):
         census(frame(spark), subject=SUBJECT, registry=three.url, patience=0)
 
 
@@ -160,7 +160,7 @@ class TestCommand:
         """The command ends its session: here it gets the tests' one, which stays."""
         monkeypatch.setattr(type(spark), "stop", lambda session: None)
 
-    def test_text_json_and_html(self, three: StubRegistry, tmp_path: Path) -> None:
+    def test_text_json_and_html(self, three: LocalRegistry, tmp_path: Path) -> None:
         """Parquet files are counted; all three shapes tell the same, the page in a file of its own."""
         times, values = zip(*stored(), strict=True)
         table = pa.table(
@@ -215,7 +215,7 @@ class TestCommand:
             assert [(it.records, it.whole) for it in found] == [(4, True), (4, False)]
             assert client.preview_deletion(f":.shop:{SUBJECT}", 2).warnings == ()
 
-    def test_base64_in_json_lines(self, three: StubRegistry, tmp_path: Path) -> None:
+    def test_base64_in_json_lines(self, three: LocalRegistry, tmp_path: Path) -> None:
         """Dumps as JSON lines hold records as base64; partition and offset tell where they are."""
         lines = [
             json.dumps({"partition": 0, "offset": n, "value": None if value is None else b64encode(value).decode()})
@@ -227,7 +227,7 @@ class TestCommand:
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["records"] == 11
 
-    def test_what_cannot_be_read_is_exit_code_2(self, three: StubRegistry, tmp_path: Path) -> None:
+    def test_what_cannot_be_read_is_exit_code_2(self, three: LocalRegistry, tmp_path: Path) -> None:
         """A path that is not there and a snapshot that is none end with a sentence."""
         done = CliRunner().invoke(app, ["census", "--registry", three.url, "--data", str(tmp_path / "absent")])
         assert done.exit_code == 2

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import framed
-from tests.spark.registry_stub import StubRegistry
 from typer.testing import CliRunner
 
 from stele.cli.app import app
@@ -62,7 +62,7 @@ OLD, NEW = schema(), schema({"name": "only", "type": "string", "default": ""})
 
 
 @pytest.fixture
-def stored(registry: StubRegistry) -> list[tuple[bytes | None]]:
+def stored(registry: LocalRegistry) -> list[tuple[bytes | None]]:
     """30 readings of each of two versions, one damaged, one of an unknown id, a tombstone."""
     old, new = registry.add(SUBJECT, OLD), registry.add(SUBJECT, NEW)
     records: list[bytes | None] = [framed(OLD, reading(n), old) for n in range(30)]
@@ -71,7 +71,9 @@ def stored(registry: StubRegistry) -> list[tuple[bytes | None]]:
     return [(record,) for record in records]
 
 
-def test_planted_drift_is_found(spark: SparkSession, registry: StubRegistry, stored: list[tuple[bytes | None]]) -> None:
+def test_planted_drift_is_found(
+    spark: SparkSession, registry: LocalRegistry, stored: list[tuple[bytes | None]]
+) -> None:
     """Every planted finding comes out, nothing else; what is so for one version only is told of that one."""
     df = spark.createDataFrame(stored, "value binary").repartition(2)
     found = drift(df, subject=SUBJECT, registry=registry.url)
@@ -93,7 +95,7 @@ def test_planted_drift_is_found(spark: SparkSession, registry: StubRegistry, sto
 
 def test_the_command(
     spark: SparkSession,
-    registry: StubRegistry,
+    registry: LocalRegistry,
     stored: list[tuple[bytes | None]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 from pyspark.errors import SparkRuntimeException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
-from tests.spark.registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
-from stele.spark.engines.error_messages import MESSAGES
+from stele.spark.engines.error_codes import MESSAGES
 from stele.spark.engines.jvm import jar
 from stele.spark.engines.jvm.build import build
 from stele.spark.engines.selection import get_engine
 
 
 @pytest.fixture
-def three(registry: StubRegistry) -> StubRegistry:
+def three(registry: LocalRegistry) -> LocalRegistry:
     """A registry with all three versions; ids are 1, 2, 3."""
     for document in (V1, V2, V3):
         registry.add(SUBJECT, document)
@@ -52,7 +52,7 @@ def is_jvm(df: DataFrame) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DEADLETTER"])
-def test_all_engines_answer_alike(spark: SparkSession, three: StubRegistry, mode: str) -> None:
+def test_all_engines_answer_alike(spark: SparkSession, three: LocalRegistry, mode: str) -> None:
     """Values, ids, errors and dead letters are the same rows, whichever engine made them; `auto` is this one."""
     raw = frame(spark, *MIXED, *BAD)
     found: dict[str, Any] = {}
@@ -67,7 +67,7 @@ def test_all_engines_answer_alike(spark: SparkSession, three: StubRegistry, mode
     assert len(found["jvm"][0][1]) == (5 if mode == "DEADLETTER" else 9)
 
 
-def test_the_first_bad_record_is_named(spark: SparkSession, three: StubRegistry) -> None:
+def test_the_first_bad_record_is_named(spark: SparkSession, three: LocalRegistry) -> None:
     """FAILFAST says what the other engines say, with id and byte."""
     df = from_registry(frame(spark, MIXED[0], BAD[0]), subject=SUBJECT, registry=three.url, engine="jvm")
     with pytest.raises(SparkRuntimeException, match=r"the record ends inside a value \(schema id 1\) at byte 13"):
@@ -77,7 +77,7 @@ def test_the_first_bad_record_is_named(spark: SparkSession, three: StubRegistry)
         df.collect()
 
 
-def test_a_plan_decodes_once(spark: SparkSession, three: StubRegistry) -> None:
+def test_a_plan_decodes_once(spark: SparkSession, three: LocalRegistry) -> None:
     """Filters and several columns of the value use the one decoded value: the call stands once in the plan."""
     df = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url, engine="jvm", mode="PERMISSIVE")
     both = df.where("value_error is null and value.id >= 0").select("value.id", "value.place.city", "value.tags")
@@ -86,7 +86,7 @@ def test_a_plan_decodes_once(spark: SparkSession, three: StubRegistry) -> None:
     assert [row.id for row in both.collect()] == [0, 1, 3, 4]
 
 
-def test_ids_registered_later_are_asked_for_by_python(spark: SparkSession, three: StubRegistry) -> None:
+def test_ids_registered_later_are_asked_for_by_python(spark: SparkSession, three: LocalRegistry) -> None:
     """An id nobody pinned is looked up once, by a Python beside the executor, and read by the same rules.
 
     A caller's function that opens the client is used. What that id cannot be read for is its records' reason.
@@ -100,40 +100,40 @@ def test_ids_registered_later_are_asked_for_by_python(spark: SparkSession, three
     wrong = three.add("wrong", {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]})
     frames = [framed(V1, datum(1, number), late) for number in range(20)] + [struct.pack(">bI", 0, wrong) + b"\2a"]
     for registry in (url, connect):
-        three.asked.clear()
+        three.heal()
         df = from_registry(frame(spark, *frames), subject=SUBJECT, registry=registry, engine="jvm", mode="PERMISSIVE")
         rows = df.collect()
         assert [row.value.id for row in rows[:-1]] == list(range(20))
         reason = rows[-1].value_error.reason
         assert reason.startswith(f"schema id {wrong} cannot be read: id: string cannot be read as long")
         df.collect()
-        assert three.asked.count(f"/schemas/ids/{late}") == 1
+        assert three.requests.count(f"GET /schemas/ids/{late}") == 1
 
 
-def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: StubRegistry) -> None:
+def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: LocalRegistry) -> None:
     """With a registry that does not answer, an unknown id stops even a permissive query; later it is asked again."""
     raw = frame(spark, b"\0\0\0\0\x58zz")
     df = from_registry(raw, subject=SUBJECT, registry=three.url, mode="PERMISSIVE", engine="jvm", patience=0)
-    three.broken = True
-    with pytest.raises(SparkRuntimeException, match="closed for today"):
+    three.break_down()
+    with pytest.raises(SparkRuntimeException, match="on purpose"):
         df.collect()
-    three.broken = False
+    three.heal()
     assert df.collect()[0].value_error.reason == "unknown schema id 88"
 
 
-def test_a_snapshot_needs_no_registry(spark: SparkSession, three: StubRegistry) -> None:
+def test_a_snapshot_needs_no_registry(spark: SparkSession, three: LocalRegistry) -> None:
     """With a snapshot nobody is asked: known ids decode, others are unknown."""
     with SchemaRegistryClient(three.url) as client:
         snapshot = client.snapshot(subjects=[SUBJECT])
-    three.asked.clear()
+    three.heal()
     df = from_registry(
         frame(spark, *MIXED, BAD[1]), subject=SUBJECT, registry=snapshot, mode="PERMISSIVE", engine="jvm"
     )
     assert [row.id for row in df.select("value.id").collect()] == [0, 1, None, 3, 4, None]
-    assert three.asked == []
+    assert three.requests == []
 
 
-def test_streams_decode_too(spark: SparkSession, three: StubRegistry, tmp_path: Path) -> None:
+def test_streams_decode_too(spark: SparkSession, three: LocalRegistry, tmp_path: Path) -> None:
     """The same call works on a streaming DataFrame, and a bad record stops it."""
     drop(tmp_path / "in", "a.parquet", MIXED)
     raw = spark.readStream.schema("value binary").parquet(str(tmp_path / "in"))
@@ -147,7 +147,7 @@ def test_streams_decode_too(spark: SparkSession, three: StubRegistry, tmp_path: 
         query.processAllAvailable()
 
 
-def test_rows_are_written_and_read_back(spark: SparkSession, three: StubRegistry) -> None:
+def test_rows_are_written_and_read_back(spark: SparkSession, three: LocalRegistry) -> None:
     """Columns become the bytes the other engine writes; the key stays beside; tombstones stay null."""
     rows = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url)
     wide = rows.where("value is not null").select("row", "value.*")
@@ -177,7 +177,7 @@ SAMPLE = {
 }
 
 
-def test_rows_that_do_not_fit_are_named(spark: SparkSession, registry: StubRegistry) -> None:
+def test_rows_that_do_not_fit_are_named(spark: SparkSession, registry: LocalRegistry) -> None:
     """Null where it must not be, an unknown symbol, a number too large, text that is no UUID: the error names it."""
     registry.add("s", SAMPLE)
     good = "1L AS i, 2f AS d, 'A' AS e, 1.25BD AS m, null AS u, array(1) AS l".replace(
@@ -207,7 +207,7 @@ def _parts(columns: str) -> list[str]:
     return [part.replace(";", ",") for part in columns.replace("(20, 2)", "(20; 2)").split(", ")]
 
 
-def test_columns_it_cannot_take_go_through_python(spark: SparkSession, registry: StubRegistry) -> None:
+def test_columns_it_cannot_take_go_through_python(spark: SparkSession, registry: LocalRegistry) -> None:
     """A column of another type than the schema's is cast by the other engine; asked for by name, this one says why."""
     registry.add("n", {"type": "record", "name": "N", "fields": [{"name": "a", "type": "string"}]})
     df = spark.createDataFrame([(b"x",)], "a binary")
@@ -216,7 +216,7 @@ def test_columns_it_cannot_take_go_through_python(spark: SparkSession, registry:
         to_registry(df, subject="n", registry=registry.url, engine="jvm")
 
 
-def test_what_it_cannot_do_goes_through_python(spark: SparkSession, three: StubRegistry) -> None:
+def test_what_it_cannot_do_goes_through_python(spark: SparkSession, three: LocalRegistry) -> None:
     """Other wires are read by the other engines; asked for by name, this one says what it knows."""
     raw = frame(spark, order(1, 1, 7)[5:])
     assert not is_jvm(from_registry(raw, subject=SUBJECT, registry=three.url, wire="unframed:1"))
@@ -227,7 +227,7 @@ def test_what_it_cannot_do_goes_through_python(spark: SparkSession, three: StubR
 
 
 def test_a_session_without_the_jar_says_what_to_do(
-    spark: SparkSession, three: StubRegistry, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, three: LocalRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the catalog is not set or the jar not built, `auto` is another engine and `jvm` a sentence that helps."""
     raw = frame(spark, MIXED[0])
@@ -282,7 +282,7 @@ print(json.dumps([[row.value and row.value.id for row in df.collect()], again.co
 
 @pytest.mark.slow
 @pytest.mark.parametrize("builder", ["remote", "master"])
-def test_a_running_session_takes_the_engine(three: StubRegistry, tmp_path: Path, builder: str) -> None:
+def test_a_running_session_takes_the_engine(three: LocalRegistry, tmp_path: Path, builder: str) -> None:
     """A session of Spark Connect and one of this process get the jar while they run, and decode and encode with it."""
     with SchemaRegistryClient(three.url) as client:
         (tmp_path / "snapshot.json").write_bytes(client.snapshot(subjects=[SUBJECT]).to_json())

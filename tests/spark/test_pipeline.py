@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, V3, drop, framed, order
-from tests.spark.registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Conflict, DecodeError, Invalid, NotFound, StoreError, SubjectNotFound, Unavailable
@@ -60,7 +60,7 @@ def letters(settings: PipelineConfig) -> list[dict[str, object]]:
     return open_table(settings.table, settings.dead_letter_table).scan().to_arrow().to_pylist()
 
 
-def test_a_running_query_gains_columns(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_a_running_query_gains_columns(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """One query, never restarted: with each version the table gets its columns, nested ones too, and wider types.
 
     A registry that is away for some seconds is waited for.
@@ -80,8 +80,8 @@ def test_a_running_query_gains_columns(spark: SparkSession, registry: StubRegist
         drop(tmp_path / "in", "b.parquet", [order(2, 2, 10), order(1, 1, 11), None])
         _until(lambda: len(seen) == 2)
         registry.add(SUBJECT, V3)
-        registry.broken = True
-        Timer(3, setattr, (registry, "broken", False)).start()
+        registry.break_down()
+        Timer(3, registry.heal).start()
         drop(tmp_path / "in", "c.parquet", [order(3, 3, 12), order(1, 1, 13), order(2, 2, 14), b"junk"])
         _until(lambda: len(seen) == 3)
     finally:
@@ -121,7 +121,7 @@ def _until(done: object) -> None:
         time.sleep(0.1)
 
 
-def test_bad_records_go_beside_the_table(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_bad_records_go_beside_the_table(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """Dead letters have raw bytes, id, reason, byte, file and batch; good rows of the same file are in the table."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
@@ -142,7 +142,7 @@ def test_bad_records_go_beside_the_table(spark: SparkSession, registry: StubRegi
 
 
 def test_failfast_stops_and_goes_on_where_it_stopped(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
     """A bad record stops the strict pipeline with the reason; the tolerant one then takes the same batch, once."""
     registry.add(SUBJECT, V1)
@@ -157,7 +157,7 @@ def test_failfast_stops_and_goes_on_where_it_stopped(
     assert ids(spark, settings) == [1]
 
 
-def test_a_replayed_batch_adds_nothing(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_a_replayed_batch_adds_nothing(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """Batches that Spark runs again, because their commit was lost, are recognised in both tables."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
@@ -181,21 +181,13 @@ def test_a_replayed_batch_adds_nothing(spark: SparkSession, registry: StubRegist
 
 
 def test_a_version_registered_in_between_loses_no_column(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
     """When a batch holds a version newer than the one pinned for it, it is decoded again under the newer one."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), order(3, 2, 2)])
-    answer = registry.get
-    late = iter([lambda: registry.add(SUBJECT, V3)])
-
-    def get(path: str) -> tuple[int, object]:
-        if path == "/schemas/ids/2":
-            next(late, lambda: None)()
-        return answer(path)
-
-    registry.get = get  # type: ignore[method-assign]  # registers the schema when a task first meets its id
+    registry.call_before("/schemas/ids/2", lambda: registry.add(SUBJECT, V3))  # when a task first meets its id
     report = run_pipeline(settings, spark=spark)
     assert report.versions == {SUBJECT: (2,)}
     rows = iceberg_dataframe(spark, open_table(settings.table)).orderBy("id").collect()
@@ -203,7 +195,7 @@ def test_a_version_registered_in_between_loses_no_column(
     assert len(list((tmp_path / "warehouse").rglob("*.parquet"))) == 1, "files of the first try are gone"
 
 
-def test_what_the_table_cannot_take_is_a_conflict(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_what_the_table_cannot_take_is_a_conflict(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """A column that would change its type stops the pipeline with the reason, and the table stays as it was."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
@@ -219,18 +211,18 @@ def test_what_the_table_cannot_take_is_a_conflict(spark: SparkSession, registry:
     assert ids(spark, settings) == [1]
 
 
-def test_a_pipeline_runs_from_a_snapshot_file(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_a_pipeline_runs_from_a_snapshot_file(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """With a snapshot instead of an address no registry is needed."""
     registry.add(SUBJECT, V1)
     with SchemaRegistryClient(registry.url) as client:
         client.snapshot(subjects=[SUBJECT]).save(tmp_path / "schemas.json")
-    registry.broken = True
+    registry.break_down()
     settings = config(tmp_path, "schemas.json")
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 5)])
     assert run_pipeline(settings, spark=spark).rows == 1
 
 
-def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """An unknown subject is `SubjectNotFound`, not a wall of Java; a missing table is `NotFound`."""
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 5)])
@@ -238,13 +230,13 @@ def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: St
         run_pipeline(settings, spark=spark)
     with pytest.raises(NotFound, match=r"there is no table shop\.orders"):
         open_table(settings.table)
-    registry.broken = True
-    with pytest.raises(Unavailable, match="closed for today"):
+    registry.break_down()
+    with pytest.raises(Unavailable, match="on purpose"):
         run_pipeline(settings, spark=spark)
-    registry.broken = False
+    registry.heal()
     registry.add(SUBJECT, V1)
     run_pipeline(settings, spark=spark)
-    registry.broken = True
+    registry.break_down()
     Timer(2, setattr, (registry, "broken", False)).start()
     assert run_pipeline(settings, spark=spark).batches == 0, "a registry that answered once is waited for"
     bad = msgspec.structs.replace(settings, trigger=TriggerConfig(interval="banana"))
@@ -256,7 +248,9 @@ def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: St
         run_pipeline(settings, spark=object())  # type: ignore[arg-type]  # like a session without a JVM here
 
 
-def test_a_file_without_the_column_is_no_tombstone(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_a_file_without_the_column_is_no_tombstone(
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path
+) -> None:
     """A file that lacks the column stops the pipeline and leaves nothing behind; one of nothing but nulls does not."""
     registry.add(SUBJECT, V1)
     settings = msgspec.structs.replace(config(tmp_path, registry.url), source=_source(tmp_path, registry.url))
@@ -274,7 +268,7 @@ def _source(folder: Path, registry: str) -> SourceConfig:
     return SourceConfig(path=str(folder / "in"), subject=SUBJECT, registry=registry)
 
 
-def test_signals_end_a_run_between_two_batches(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_signals_end_a_run_between_two_batches(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """SIGTERM in a batch lets it finish and begins no other; the next run goes on, and two at once are refused."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url, more='[trigger]\ninterval = "0 seconds"')
@@ -327,7 +321,7 @@ def _run_and_kill(folder: Path) -> None:
 
 @pytest.mark.parametrize("killed", [True, False], ids=["killed between the two commits", "failed before the first"])
 def test_a_batch_that_was_cut_short_is_finished_exactly_once(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
     """Kill -9 or an error around the commits, then a restart: every row is there once, and every dead letter.
 
@@ -354,7 +348,7 @@ def test_a_batch_that_was_cut_short_is_finished_exactly_once(
 
 
 def test_what_spark_gives_up_is_started_again(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure that is Spark's own ends no run that gets on, and ends one that does not."""
     registry.add(SUBJECT, V1)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, V3, drop, order
-from tests.spark.registry_stub import StubRegistry
 from typer.testing import CliRunner, Result
 
 from stele.cli.app import app
@@ -37,7 +37,7 @@ def typed(*words: str, code: int = 0) -> Result:
     return done
 
 
-def begun(folder: Path, registry: StubRegistry) -> str:
+def begun(folder: Path, registry: LocalRegistry) -> str:
     """A pipeline file for orders in files, as `init` writes it; its name."""
     (folder / "incoming").mkdir()
     given = ["--path", "incoming", "--subject", SUBJECT, "--registry", registry.url, "--table", "shop.orders"]
@@ -45,7 +45,7 @@ def begun(folder: Path, registry: StubRegistry) -> str:
     return "deep/pipeline.toml"
 
 
-def test_from_the_first_file_to_a_replay(registry: StubRegistry, tmp_path: Path, spark: SparkSession) -> None:
+def test_from_the_first_file_to_a_replay(registry: LocalRegistry, tmp_path: Path, spark: SparkSession) -> None:
     """Plan, run, status, letters, replay and report tell one story: what became of thirteen records."""
     registry.add(SUBJECT, V1)
     file = begun(tmp_path, registry)
@@ -96,7 +96,7 @@ def test_from_the_first_file_to_a_replay(registry: StubRegistry, tmp_path: Path,
     assert typed("report", file).stdout == html
 
 
-def test_tables_that_are_asked_for(registry: StubRegistry, tmp_path: Path) -> None:
+def test_tables_that_are_asked_for(registry: LocalRegistry, tmp_path: Path) -> None:
     """With changes = "ask" a run stops until the plan is applied; a clash is exit code 1, and nothing is done."""
     registry.add(SUBJECT, V1)
     file = begun(tmp_path, registry)
@@ -117,7 +117,7 @@ def test_tables_that_are_asked_for(registry: StubRegistry, tmp_path: Path) -> No
     assert [changes[0]["kind"], changes[-1]["kind"]] == ["clash", "add"]
 
 
-def test_metrics_of_a_run(registry: StubRegistry, tmp_path: Path, spark: SparkSession) -> None:
+def test_metrics_of_a_run(registry: LocalRegistry, tmp_path: Path, spark: SparkSession) -> None:
     """A run writes the metrics file after every batch, and is seen to run while it does."""
     registry.add(SUBJECT, V1)
     file = begun(tmp_path, registry)
@@ -134,7 +134,7 @@ def test_metrics_of_a_run(registry: StubRegistry, tmp_path: Path, spark: SparkSe
     assert re.search(r'stele_pipeline_dead_letters_total\{kind="not_framed",.*\} 1.0', text)
 
 
-def test_watching(registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--watch shows the status again and again, one JSON document in a line each, until it is interrupted."""
     file = begun(tmp_path, registry)
     pauses: list[float] = []
@@ -151,7 +151,7 @@ def test_watching(registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.Mo
     assert "too much" in typed("status", file, "--watch", "2", "--plan", code=2).stderr
 
 
-def test_the_first_file(registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_file(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the registry says of a subject is a hint; files that are there stay; what does not fit is refused."""
     registry.add(SUBJECT, V1)
     known = typed("init", "--kafka", "b:1", "--topic", "orders", "--registry", registry.url)
@@ -166,7 +166,7 @@ def test_the_first_file(registry: StubRegistry, tmp_path: Path, monkeypatch: pyt
     assert not (tmp_path / "none.toml").exists()
 
 
-def test_questions_on_a_terminal(registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_on_a_terminal(registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is asked for, and only that."""
     monkeypatch.setattr("stele.cli.pipeline_init._is_interactive", lambda: True)
     answers = "kafka\nbroker:9092\norders, payments\nshop.orders\nparquet\n"

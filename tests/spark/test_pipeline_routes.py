@@ -8,8 +8,8 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V3, datum, drop, framed, order
-from tests.spark.registry_stub import StubRegistry
 
 from stele.errors import Conflict, Invalid, StoreError
 from stele.spark.pipeline import (
@@ -55,7 +55,7 @@ def rows(spark: SparkSession, settings: PipelineConfig, name: str = "shop.orders
 
 
 def test_types_of_one_stream_have_tables_of_their_own(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path
 ) -> None:
     """Each record goes to the table of its type, one of no type to the dead letters; sums tell them apart."""
     registry.add(SUBJECT, V1)
@@ -85,7 +85,7 @@ table = "shop.customers"
     assert "belongs to none of shop.orders, shop.customers" in letter.reason
 
 
-def test_a_letter_is_replayed_once(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_a_letter_is_replayed_once(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """When its schema is there, a letter becomes a row and is open no more; others stay; conditions choose."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
@@ -106,7 +106,7 @@ def test_a_letter_is_replayed_once(spark: SparkSession, registry: StubRegistry, 
 
 @pytest.mark.parametrize("place", ["marks", "rows"])
 def test_a_replay_that_was_cut_short_is_finished(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """It fails before a table has its part; the next one brings every letter into the table once."""
     registry.add(SUBJECT, V1)
@@ -131,7 +131,9 @@ def test_a_replay_that_was_cut_short_is_finished(
     assert sorted(row["id"] for row in rows(spark, settings)) == [1, 2]  # type: ignore[type-var]  # numbers
 
 
-def test_an_id_that_was_unknown_is_asked_for_again(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_an_id_that_was_unknown_is_asked_for_again(
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path
+) -> None:
     """Registered between two batches, however soon, its records are rows of the second one."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
@@ -143,7 +145,7 @@ def test_an_id_that_was_unknown_is_asked_for_again(spark: SparkSession, registry
     assert replay_dead_letters(settings, spark=spark).rows == 1
 
 
-def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """An alias renames the column, old rows and all; `add` makes a new one; both are shown before they are done."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url, table='changes = "ask"')
@@ -176,7 +178,7 @@ def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: Stub
     assert found == [(1, "city 1"), (2, "here"), (3, "city 3")]
 
 
-def test_a_field_that_left_may_stop_the_run(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+def test_a_field_that_left_may_stop_the_run(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> None:
     """With `drops = refuse` the run stops at the version without the field, and names it."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url, table='drops = "refuse"')
@@ -190,7 +192,7 @@ def test_a_field_that_left_may_stop_the_run(spark: SparkSession, registry: StubR
 
 
 def test_a_batch_that_failed_in_its_second_table_is_judged_as_before(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The dead letter of an unknown id stays the only place of its record, though its schema is known by then."""
     registry.add(SUBJECT, V1)

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import framed
-from tests.spark.registry_stub import StubRegistry
 
 from stele.errors import EncodeError, Invalid
 from stele.spark import from_registry, to_registry
-from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.error_messages import MESSAGES
+from stele.spark.engines.error_codes import MESSAGES, ErrorCode
 
 NODE = {
     "type": "record",
@@ -43,7 +42,7 @@ def frame(spark: SparkSession, *values: bytes | None) -> DataFrame:
 
 
 @pytest.mark.parametrize("engine", ["jvm", "vm", "python"])
-def test_levels(spark: SparkSession, registry: StubRegistry, engine: str) -> None:
+def test_levels(spark: SparkSession, registry: LocalRegistry, engine: str) -> None:
     """Records within the levels are columns, and deeper ones have the reason.
 
     An id registered later is read by the same levels, and what was read is written as it was.
@@ -75,7 +74,7 @@ def test_levels(spark: SparkSession, registry: StubRegistry, engine: str) -> Non
         from_registry(frame(spark, None), subject="nodes", registry=registry.url, engine=engine)
 
 
-def test_columns_and_rows_that_do_not_fit(spark: SparkSession, registry: StubRegistry) -> None:
+def test_columns_and_rows_that_do_not_fit(spark: SparkSession, registry: LocalRegistry) -> None:
     """Columns below the last level are said at once; text that is no number, by the row that has it."""
     registry.add("nodes", NODE)
     options: dict[str, Any] = {"subject": "nodes", "registry": registry.url, "engine": "jvm", "recursion": 1}

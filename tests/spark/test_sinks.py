@@ -25,7 +25,7 @@ from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import plan_changes
 from stele.spark.pipeline.sinks import Sink, iceberg, iceberg_maintenance, open_sink, parquet
 from stele.spark.pipeline.sinks.file_writer import FileTarget, FileWriter
-from stele.spark.pipeline.sinks.jvm import HadoopFolder
+from stele.spark.pipeline.sinks.sql_table import HadoopFolder
 
 
 class TestIceberg(SinkSuite):
@@ -189,7 +189,7 @@ from stele.errors import Conflict
 from stele.spark import local_session
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.sinks import open_sink
-from stele.spark.pipeline.sinks.jvm import HadoopFolder
+from stele.spark.pipeline.sinks.sql_table import HadoopFolder
 from tests.spark.sink_suite import NAME, grow
 
 folder, mode = sys.argv[1:]

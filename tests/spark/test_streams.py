@@ -16,20 +16,20 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, V3, drop, order
-from tests.spark.registry_stub import StubRegistry
 from tests.support.examples import scale_examples
 
 from stele.client import SchemaRegistryClient
 from stele.errors import AlreadyExists, EncodeError, Invalid, NotFound, SubjectNotFound
 from stele.spark import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
 from stele.spark.stream_sql import RequestedColumn, StatementInvalid, StreamNotFound
-from stele.spark.stream_sql.projection import can_cast_losslessly
+from stele.spark.stream_sql.stream_catalog import can_cast_losslessly
 from stele.spark.stream_sql.tokens import quote_string
 
 
 @pytest.fixture
-def orders(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> Iterator[Path]:
+def orders(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> Iterator[Path]:
     """A folder with three orders of version 1, their registry a setting of the session."""
     registry.add(SUBJECT, V1)
     folder = tmp_path / "orders"
@@ -76,7 +76,7 @@ def test_a_stream_is_a_table_without_a_schema_written(spark: SparkSession, order
 
 
 def test_a_version_registered_between_two_selects_shows(
-    spark: SparkSession, registry: StubRegistry, orders: Path
+    spark: SparkSession, registry: LocalRegistry, orders: Path
 ) -> None:
     """The columns are those of the newest version when a query is planned; `reader` pins one, columns choose some."""
     options = {"path": str(orders), "subject": SUBJECT}
@@ -98,7 +98,7 @@ def test_a_version_registered_between_two_selects_shows(
     assert describe_stream(spark, "first").schema_id == 1
 
 
-def test_columns_are_checked_and_cast(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+def test_columns_are_checked_and_cast(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
     """Declared columns are projection and lossless cast in their order; every other one is an error at its place."""
     stream = f"STREAM s {{}} WITH (path={quote_string(str(orders))}, subject='{SUBJECT}')"
     wanted = "(`TAGS` ARRAY<VARCHAR(9)> COMMENT 'labels', id DECIMAL(12, 1), _Schema_Id BIGINT,)"
@@ -118,7 +118,7 @@ def test_columns_are_checked_and_cast(spark: SparkSession, registry: StubRegistr
     assert sql(spark, "SELECT * FROM s").columns == ["TAGS", "id", "_Schema_Id"]
 
 
-def test_the_statement_of_rip_42(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+def test_the_statement_of_rip_42(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
     """RIP-42's table is a stream: its words find the schema, and its columns are checked against that."""
     registry.add_text(
         "topic-value", "struct xx { 1: i64 timestamp, 2: string user_id, 3: string user_operation }", "THRIFT"
@@ -146,10 +146,10 @@ def test_the_statement_of_rip_42(spark: SparkSession, registry: StubRegistry, or
         create_stream(spark, "t", path=str(orders), topic="topic", value_format="avro")
 
 
-def test_a_stream_of_pravega(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+def test_a_stream_of_pravega(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
     """PRAVEGA-STREAM names group and encodings; its events are where the session says, or the error says what to do."""
     registry.add("scope/sensorDataStream", V1)
-    registry.encodings["scope/sensorDataStream"] = [(1, "")]
+    registry.add_encoding("scope/sensorDataStream", 1, "")
     text = "CREATE STREAM sensorData WITH (PRAVEGA-STREAM='scope/sensorDataStream')"
     with pytest.raises(Invalid, match=r"Spark 4 has no connector for Pravega\. Give the option path"):
         sql(spark, text)
@@ -189,7 +189,7 @@ def test_bad_records_are_as_the_mode_says(spark: SparkSession, orders: Path) -> 
 
 
 def test_what_stands_beside_the_record(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path, orders: Path
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path, orders: Path
 ) -> None:
     """Columns of the source have `_` before them; a field of the schema goes before; extras=false leaves them out."""
     made = [(bytearray(order(1, 1, 1)), "t", 5, "x"), (None, "t", 6, "y")]
@@ -207,7 +207,9 @@ def test_what_stands_beside_the_record(
     spark.catalog.dropTempView("raw_orders")
 
 
-def test_sources_and_shapes_of_files(spark: SparkSession, registry: StubRegistry, tmp_path: Path, orders: Path) -> None:
+def test_sources_and_shapes_of_files(
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path, orders: Path
+) -> None:
     """JSON and CSV hold base64, binaryFile is a record a file, `source` is any of Spark's; folders may be empty."""
     plain = spark.read.parquet(str(orders))
     coded = plain.select(f.base64("value").alias("value"))
@@ -228,7 +230,7 @@ def test_sources_and_shapes_of_files(spark: SparkSession, registry: StubRegistry
         create_stream(spark, "absent", path=str(tmp_path / "absent"), subject=SUBJECT)
 
 
-def test_topics_of_several_types(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+def test_topics_of_several_types(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
     """Subjects with commas make a struct each, `*` the JSON of any record, a schema without fields one column."""
     number = registry.add("names", "string")
     drop(orders, "b.parquet", [b"\0" + number.to_bytes(4, "big") + b"\4ab"])
@@ -242,7 +244,7 @@ def test_topics_of_several_types(spark: SparkSession, registry: StubRegistry, or
     assert rows(sql(spark, "SELECT value FROM names")) == [("ab",)]
 
 
-def test_types_that_contain_themselves(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+def test_types_that_contain_themselves(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
     """A tree has columns as deep as `recursion` says, in SELECT and in INSERT."""
     tree = {
         "type": "record",
@@ -283,7 +285,7 @@ def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Pa
         read_stream(spark, "one")
 
 
-def test_insert_writes_records(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+def test_insert_writes_records(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
     """INSERT encodes rows by the newest version, by place, by list and by name; what does not fit is refused."""
     registry.add(SUBJECT, V2)
     create_stream(spark, "o", path=str(orders), subject=SUBJECT)
@@ -316,7 +318,7 @@ def test_insert_writes_records(spark: SparkSession, registry: StubRegistry, orde
 
 
 def test_insert_fills_the_files_other_columns(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path, orders: Path
+    spark: SparkSession, registry: LocalRegistry, tmp_path: Path, orders: Path
 ) -> None:
     """Files with more columns than the record want them all; JSON gets base64; a schema without fields is `value`."""
     folder = tmp_path / "words"
@@ -358,7 +360,7 @@ def test_wrong_options_are_named(spark: SparkSession, orders: Path, options: dic
     assert list_streams(spark) == []
 
 
-def test_where_the_registry_is(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+def test_where_the_registry_is(spark: SparkSession, registry: LocalRegistry, orders: Path) -> None:
     """The option goes before the setting, which has two names; a function brings credentials; without, an error."""
     spark.conf.set("spark.stele.registry", "http://127.0.0.1:9")
     create_stream(spark, "s", path=str(orders), subject=SUBJECT)
@@ -443,7 +445,7 @@ spark.stop()
 """
 
 
-def test_spark_connect(registry: StubRegistry, orders: Path) -> None:
+def test_spark_connect(registry: LocalRegistry, orders: Path) -> None:
     """Streams work through Spark Connect, in a process of its own."""
     script_ = CONNECT.format(folder=str(Path(__file__).parent), url=registry.url, path=str(orders))
     environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}  # a free port, then

@@ -23,8 +23,8 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from tests.spark.local_registry import LocalRegistry
 from tests.spark.orders import SUBJECT, V1, V2, drop, order
-from tests.spark.registry_stub import StubRegistry
 from typer.testing import CliRunner
 
 from stele.cli.app import app
@@ -36,7 +36,7 @@ from stele.spark.stream_sql.display import FirstRows, format_csv, format_grid, f
 
 
 @pytest.fixture
-def create(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> Iterator[str]:
+def create(spark: SparkSession, registry: LocalRegistry, tmp_path: Path) -> Iterator[str]:
     """The statement that creates the stream `o` of three orders, the last record of it bad."""
     registry.add(SUBJECT, V1)
     drop(tmp_path / "orders", "a.parquet", [*(order(1, 1, number) for number in range(3)), b"bad"])
@@ -236,7 +236,7 @@ def notebook(spark: SparkSession) -> Iterator[InteractiveShell]:
 
 
 def test_the_magic_runs_cells(
-    notebook: InteractiveShell, registry: StubRegistry, create: str, spark: SparkSession, tmp_path: Path
+    notebook: InteractiveShell, registry: LocalRegistry, create: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     """A cell runs all its statements, shows the rows of the last as a table, and binds its DataFrame."""
     registry.add(SUBJECT, V2)

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.spark.stream_sql.parser import parse_statement, parse_text
-from stele.spark.stream_sql.query_rewrite import rewrite_query
-from stele.spark.stream_sql.statements import (
+from stele.spark.stream_sql.parser import (
     CreateStream,
     DescribeStream,
     DropStream,
@@ -22,7 +20,10 @@ from stele.spark.stream_sql.statements import (
     ShowStreams,
     SparkStatement,
     Statement,
+    parse_statement,
+    parse_text,
 )
+from stele.spark.stream_sql.query_rewrite import rewrite_query
 from stele.spark.stream_sql.tokens import (
     SqlTokenKind,
     StatementInvalid,

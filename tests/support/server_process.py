@@ -85,5 +85,6 @@ def wait_ready(url: str, process: subprocess.Popen[bytes], seconds: float = 120.
             if call(f"{url}/health/ready").status == 200:
                 return
         except OSError:
-            time.sleep(0.05)
+            pass
+        time.sleep(0.05)
     raise TimeoutError("the server did not become ready")

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.support.server_process import call, free_port, serving
+from tests.support.server_process import call, free_port, serving, wait_ready
 
 from stele.errors import InvalidRequest
 from stele.server.dialects import parse_ports
@@ -238,3 +239,54 @@ def test_ports_of_nobody_are_refused(listen: str) -> None:
     """A port without a dialect we have, and two dialects on one port, are errors before anything starts."""
     with pytest.raises(InvalidRequest, match="listen"):
         parse_ports(load_settings({"listen": listen}).listen)
+
+
+SLOW_START = """
+import asyncio, sys
+from stele.service import registry
+
+catch_up = registry.Registry._catch_up
+fails = sys.argv.pop() == "True"
+
+async def catch_up_slowly(self):
+    await asyncio.sleep(3)
+    if fails:
+        raise registry.StoreError("the log is damaged")
+    await catch_up(self)
+
+registry.Registry._catch_up = catch_up_slowly
+from stele.cli.app import app
+app()
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
+    """While the log is loaded the server is live and starting; when loading fails, the process ends with an error."""
+    port = free_port()
+    flags = ["serve", "--store", "memory:", "--port", str(port), str(fails)]
+    process = subprocess.Popen([sys.executable, "-c", SLOW_START, *flags], cwd=tmp_path, stderr=subprocess.PIPE)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        until = time.monotonic() + 60
+        while True:
+            try:
+                starting = call(f"{url}/health/ready")
+                break
+            except OSError:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        assert (starting.status, starting.body) == (503, {"status": "starting"})
+        assert call(f"{url}/health/live").status == 200
+        assert call(f"{url}/subjects").status == 503
+        assert call(f"{url}/metrics").status == 503
+        if fails:
+            assert process.wait(60) == 3
+            assert process.stderr is not None
+            assert b"the log is damaged" in process.stderr.read()
+        else:
+            wait_ready(url, process)
+            assert call(f"{url}/subjects").body == []
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)

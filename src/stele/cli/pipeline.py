@@ -98,7 +98,7 @@ def report(
     """Write a page with plots: throughput, schema ids in use, dead letters and batches over time."""
     with exit_on_error():
         from stele.spark.data_audit.report import to_html
-        from stele.spark.pipeline.history import read_history as summarised
+        from stele.spark.pipeline.status import read_history as summarised
 
         page = to_html(summarised(load_pipeline(file)))
         if to is None:

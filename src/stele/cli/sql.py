@@ -101,7 +101,7 @@ def _check_statements(texts: Iterable[str]) -> None:
 def _start_session(settings: Mapping[str, str]) -> SparkSession:
     """A Spark of this command's own. Settings that are not Spark's are set once it runs: its launcher drops them."""
     from stele.spark.session import local_session
-    from stele.spark.stream_sql.errors import silence_spark
+    from stele.spark.stream_sql.console import silence_spark
 
     own = {name: value for name, value in settings.items() if name.startswith("spark.")}
     spark = local_session("stele sql", 2, **own)
@@ -122,7 +122,7 @@ class StatementRunner:
 
     def run(self, text: str) -> None:
         """Run statements in turn. Raises the `SteleError` of the first that fails."""
-        from stele.spark.stream_sql.errors import translate_failures
+        from stele.spark.stream_sql.console import translate_failures
         from stele.spark.stream_sql.execute import run_statement
         from stele.spark.stream_sql.tokens import split_statements
 

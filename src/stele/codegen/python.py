@@ -33,8 +33,8 @@ from stele.formats.conversion.model import (
     Type,
     TypeReference,
     Union,
+    UniqueNames,
 )
-from stele.formats.conversion.unique_names import UniqueNames
 from stele.formats.registry import get_format
 
 _SCALARS: Final = {

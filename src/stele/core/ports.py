@@ -43,7 +43,11 @@ class Field(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Parsed(Protocol):
-    """A schema after parsing: opaque to everyone but its own format, immutable, safe to share between threads."""
+    """A schema after parsing: opaque to everyone but its own format, immutable, safe to share between threads.
+
+    One that takes much more memory than its text lets expect says how many bytes in an attribute `memory_size`, so that
+    caches can count it.
+    """
 
     @property
     def type_name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -21,9 +22,12 @@ _EXPECTED = {
     "trailing comma is not allowed": "another item, or no comma before the end",
     "number with leading zero is not allowed": "a number without leading zeros",
 }
-"""By what the parser says, what it does not say."""
+"""Hints for sentences of the parser that have none; nothing is decided by them."""
 
 _BOM = b"\xef\xbb\xbf"
+
+_BRACKET_OR_STRING = re.compile(rb'[{}\[\]]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+"""A string ends with the text where its closing quote is missing."""
 
 
 def decode_json(text: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
@@ -62,15 +66,27 @@ def _explain_malformed(text: bytes) -> MalformedSchema:
     except UnicodeDecodeError as error:
         line, column = line_and_column(text, error.start)
         return MalformedSchema("the document is not UTF-8", line=line, column=column, expected="UTF-8")
+    if _count_levels(text) > MAX_DEPTH:
+        return _too_deep_error(MAX_DEPTH)
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        if "depth limit" in error.msg:
-            return _too_deep_error(MAX_DEPTH)
         why, _, expected = error.msg.partition(", expected ")
         expected = expected or _EXPECTED.get(why, "JSON")
         return MalformedSchema(f"not valid JSON: {why}", line=error.lineno, column=error.colno, expected=expected)
-    return _too_deep_error(MAX_DEPTH)
+    return MalformedSchema("not valid JSON")
+
+
+def _count_levels(text: bytes) -> int:
+    """Return how many objects and arrays are open at once at most, in a text that need not be JSON."""
+    level = deepest = 0
+    for match in _BRACKET_OR_STRING.finditer(text):
+        if match[0] in b"{[":
+            level += 1
+            deepest = max(deepest, level)
+        elif match[0] in b"}]":
+            level -= 1
+    return deepest
 
 
 def _too_deep_error(limit: int) -> MalformedSchema:

@@ -19,6 +19,10 @@ from stele.storage import open_log
 
 _logger = structlog.get_logger("stele.server")
 
+_START_GRACE_SECONDS = 1.0
+"""A start that takes longer goes on while the server answers that it is starting."""
+_RETRY_SECONDS = 1
+
 
 class Server:
     """The ASGI application of one worker process; everything is built when its event loop starts."""
@@ -29,6 +33,8 @@ class Server:
         self._registry: Registry | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)
         self._ready = False
+        self._starting: asyncio.Task[Registry] | None = None
+        self.has_failed_to_start = False
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Lifespan, operations pages, and everything else through the front."""
@@ -39,16 +45,24 @@ class Server:
                 case "/health/live":
                     await _send_text(send, 200, {"status": "live", "version": __version__})
                 case "/health/ready":
-                    await _send_text(
-                        send, 200 if self._ready else 503, {"status": "ready" if self._ready else "starting"}
-                    )
-                case "/metrics":
-                    assert self._registry is not None
+                    await self._answer_readiness(send)
+                case "/metrics" if self._registry is not None:
                     body, content_type = self._metrics.render_metrics(self._registry)
                     await _send_response(send, 200, body, content_type.encode("ascii"))
-                case _:
-                    assert self._front is not None
+                case _ if self._front is not None:
                     await self._front(scope, receive, send)
+                case _:
+                    await _send_text(send, 503, {"status": "starting"})
+
+    async def _answer_readiness(self, send: Send) -> None:
+        """Say whether the registry is loaded and can write, and if it cannot, why."""
+        failure = self._registry.write_failure if self._registry is not None else None
+        if not self._ready:
+            await _send_text(send, 503, {"status": "starting"})
+        elif failure is not None:
+            await _send_text(send, 503, {"status": "cannot write", "reason": str(failure)})
+        else:
+            await _send_text(send, 200, {"status": "ready"})
 
     async def start(self) -> Registry:
         """Open the log and build the front. Raises `StoreError` when the log cannot be opened or read."""
@@ -78,7 +92,7 @@ class Server:
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
-            step = self.start if message["type"] == "lifespan.startup" else self.stop
+            step = self._begin_start if message["type"] == "lifespan.startup" else self._end
             try:
                 await step()
             except Exception as error:
@@ -89,6 +103,30 @@ class Server:
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return
+
+    async def _begin_start(self) -> None:
+        """Start, or go on starting behind a server that answers already. Raises what fails within the first second."""
+        self._starting = asyncio.create_task(self.start())
+        done, _ = await asyncio.wait({self._starting}, timeout=_START_GRACE_SECONDS)
+        if done:
+            self._starting.result()
+        else:
+            self._starting.add_done_callback(self._stop_after_failure)
+
+    async def _end(self) -> None:
+        if self._starting is not None and not self._starting.done():
+            self._starting.remove_done_callback(self._stop_after_failure)
+            self._starting.cancel()
+            await asyncio.wait({self._starting})
+        await self.stop()
+
+    def _stop_after_failure(self, starting: asyncio.Task[Registry]) -> None:
+        """End the process when a start failed that the server had gone ahead of."""
+        error = None if starting.cancelled() else starting.exception()
+        if error is not None:
+            self.has_failed_to_start = True
+            _logger.error("failed", step="lifespan.startup", exc_info=error)
+            signal.raise_signal(signal.SIGTERM)
 
 
 _tasks: set[asyncio.Task[None]] = set()
@@ -105,6 +143,8 @@ async def _send_text(send: Send, status: int, body: dict[str, str]) -> None:
 
 async def _send_response(send: Send, status: int, body: bytes, content_type: bytes) -> None:
     headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body))]
+    if status == 503:
+        headers.append((b"retry-after", b"%d" % _RETRY_SECONDS))
     start: Message = {"type": "http.response.start", "status": status, "headers": headers}
     await send(start)
     await send({"type": "http.response.body", "body": body})

@@ -17,8 +17,7 @@ import msgspec
 import structlog
 
 from stele.apis.http.media_types import bare_media_type, is_preferred
-from stele.apis.http.paths import decode_path
-from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, decode_path
 from stele.errors import Unauthenticated
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.service.access import Authenticator, Headers, authenticate_anyone

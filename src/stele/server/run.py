@@ -34,9 +34,19 @@ def make_worker_app() -> Server:
     """The application of a worker process, with the settings its parent handed down."""
     from stele.server.app import Server
 
+    global _app  # noqa: PLW0603 - uvicorn makes the application and does not hand it out
     settings = msgspec.json.decode(os.environ[_HANDED_DOWN], type=ServerSettings)
     configure_logs(settings.log_level, settings.log_format)
-    return Server(settings)
+    _app = Server(settings)
+    return _app
+
+
+_app: Server | None = None
+"""The application of this process, once there is one."""
+
+
+def _exit_code() -> int:
+    return _FAILED_TO_START if _app is not None and _app.has_failed_to_start else 0
 
 
 def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambda line: None) -> None:
@@ -47,7 +57,7 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
         announce: Takes the lines that say on which addresses, before the first request is taken.
     """
     # The server raises the signal again when it has shut down in order: that is a good end, not a death by signal.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_exit_code()))
     configure_logs(settings.log_level, settings.log_format)
     os.environ[_HANDED_DOWN] = msgspec.json.encode(settings).decode("utf-8")
     with tempfile.TemporaryDirectory(prefix="stele-metrics-") as metrics_directory:

@@ -89,6 +89,8 @@ class Registry:
         self.compatibility = CompatibilityChecker(self.parser, undecided)
         self.conflicts = 0
         self.appended = 0
+        self.write_failure: StoreError | None = None
+        """Why the log takes no record; None when it does, as far as anybody knows."""
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
         self._behind = True
@@ -377,7 +379,7 @@ class Registry:
         gc.disable()
         try:
             stored = await self._log.load_snapshot()
-            state = load_state(stored[1]) if stored is not None else None
+            state = await asyncio.to_thread(load_state, stored[1]) if stored is not None else None
             if state is not None and stored is not None and state.seq == stored[0]:
                 self.state, self._snapshot_seq = state, stored[0]
             await self._catch_up()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
+
+from cachetools import LRUCache
 
 from stele.core import queries
 from stele.core.compatibility_requests import SchemaSource
@@ -20,8 +23,12 @@ from stele.service.limits import Limits
 LATEST = -1
 """Ordinal of a reference to whatever is newest when it is registered."""
 
-_REMEMBERED = 2000
-"""Parsed schemas kept: 5 to 10 KiB each."""
+CACHE_BYTES = 128 << 20
+"""About how much memory parsed schemas may take, in bytes; beyond, the least recently used ones are given up."""
+
+_SCHEMA_BYTES = 24 << 10
+_BYTES_PER_BYTE = 64
+"""Measured: so much memory takes a parsed schema of its own at most, and each byte of its texts."""
 
 
 class PreparedSchema(NamedTuple):
@@ -41,12 +48,29 @@ class SchemaTexts(NamedTuple):
     references: Mapping[str, bytes]
 
 
+class _CachedSchema(NamedTuple):
+    """A parsed schema with about how many bytes of memory it takes."""
+
+    parsed: Parsed
+    size: int
+
+
+def _estimate_memory(parsed: Parsed, texts: SchemaTexts) -> int:
+    """Return what the parsed form says it takes (`memory_size`), else an estimate by its texts; in bytes."""
+    size = getattr(parsed, "memory_size", None)
+    if isinstance(size, int):
+        return size
+    return _SCHEMA_BYTES + _BYTES_PER_BYTE * (len(texts.text) + sum(map(len, texts.references.values())))
+
+
 class SchemaParser:
     """Parses texts off the event loop and remembers what it parsed; safe to use from several threads."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._parsed: OrderedDict[tuple[str, SchemaSource, bool], Parsed] = OrderedDict()
+        self._parsed: LRUCache[tuple[str, SchemaSource, bool], _CachedSchema]
+        self._parsed = LRUCache(CACHE_BYTES, getsizeof=lambda cached: cached.size)
+        self._lock = threading.Lock()
 
     async def prepare_schema(
         self,
@@ -121,13 +145,14 @@ class SchemaParser:
     ) -> Parsed:
         """The parsed form of a source, remembered; parses in the calling thread."""
         key = (fmt.name, source, strict)
-        known = self._parsed.get(key)
-        if known is None:
-            known = fmt.parse(texts.text, texts.references, strict=strict)
-            self._parsed[key] = known
-            while len(self._parsed) > _REMEMBERED:
-                self._parsed.popitem(last=False)
-        return known
+        with self._lock:
+            cached = self._parsed.get(key)
+        if cached is None:
+            parsed = fmt.parse(texts.text, texts.references, strict=strict)
+            cached = _CachedSchema(parsed, _estimate_memory(parsed, texts))
+            with self._lock, suppress(ValueError):  # larger than the cache
+                self._parsed[key] = cached
+        return cached.parsed
 
     def list_format_names(self) -> tuple[str, ...]:
         """Names of all formats there are."""

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 from stele.client import ResolvedSchema, Schema, SchemaSnapshot
 from stele.client.names import split_subject as split_name
 from stele.errors import ContentNotFound, Invalid, NotFound
-from stele.spark.decode.decoding import DecodeTask
-from stele.spark.decode.encoding import EncodeTask, field_names
+from stele.spark.decode.tasks import DecodeTask, EncodeTask, field_names
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.registry.snapshot import ReaderLike, pin_schemas
 from stele.spark.session import require_spark

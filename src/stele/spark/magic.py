@@ -69,7 +69,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def _run_cell(shell: Any, line: str, cell: str | None) -> CellResult | None:
-    from stele.spark.stream_sql.errors import translate_failures
+    from stele.spark.stream_sql.console import translate_failures
     from stele.spark.stream_sql.execute import run_statement
     from stele.spark.stream_sql.tokens import split_statements
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from http import HTTPStatus
@@ -30,6 +31,7 @@ class Failure:
         status: Status of the answer, None to let the request through.
         latency: Seconds to wait first.
         drop: Whether the connection ends without an answer.
+        action: Function to call in a thread, and wait for, before anything else.
         times: Requests that are left to fail, -1 for all of them.
     """
 
@@ -38,6 +40,7 @@ class Failure:
     status: int | None = None
     latency: float = 0.0
     drop: bool = False
+    action: Callable[[], object] | None = None
     times: int = 1
 
     def is_for(self, method: str, path: str) -> bool:
@@ -74,6 +77,8 @@ class FailingApp:
         if failure is None:
             await self._app(scope, receive, send)
             return
+        if failure.action is not None:
+            await asyncio.to_thread(failure.action)
         await asyncio.sleep(failure.latency)
         if failure.drop:
             _drop_connection(send)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -128,7 +128,19 @@ class RegistryBox:
         if status is None and not latency and not drop:
             raise InvalidRequest("a failure needs a status, a latency or drop=True")
         assert self._failing is not None
-        self._failing.add_failure(Failure(path, method, status, latency, drop, times))
+        self._failing.add_failure(Failure(path, method, status, latency, drop, times=times))
+
+    def call_before(self, path: str, action: Callable[[], object], *, method: str = "*", times: int = 1) -> None:
+        """Call a function when a request comes, and answer the request afterwards: for tests of races.
+
+        Args:
+            path: Pattern of paths with `*`, such as `/schemas/ids/*`.
+            action: The function, called in a thread; it may use `client`.
+            method: GET, POST … or `*` for all.
+            times: How many requests; -1 for all from now on, until `heal`.
+        """
+        assert self._failing is not None
+        self._failing.add_failure(Failure(path, method, action=action, times=times))
 
     def heal(self) -> None:
         """Let no request fail any more; `requests` begins anew."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from stele.apis.http.paths import decode_path
+from stele.apis.http.requests import decode_path
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 

@@ -15,7 +15,7 @@ from tests.conformance.apis.in_process import client_of
 from tests.conformance.apis.transcripts import Rule, plain, play, read_rules
 
 from stele.apis.pravega import PravegaOptions, application
-from stele.apis.pravega.access import ResourcePermission
+from stele.apis.pravega.options import ResourcePermission
 from stele.errors import Unauthenticated
 from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics

@@ -20,7 +20,7 @@ from tests.conformance.formats.format_cases import published_cases
 from stele.core.findings import Verdict
 from stele.errors import SteleError
 from stele.formats import rulesets
-from stele.formats.jsonschema.containment.subprocess_prover import PROVER
+from stele.formats.jsonschema.containment.provers import PROVER
 from stele.formats.registry import get_format
 
 FOLDER = Path(__file__).parent / "verdicts"
@@ -51,7 +51,7 @@ def compute_verdicts(format_name: str) -> Verdicts:
     """What the rules say today."""
     fmt = get_format(format_name)
     names = rulesets.installed_rulesets(fmt)
-    patience, PROVER._deadline = PROVER._deadline, _PATIENCE
+    patience, PROVER._engine._deadline = PROVER._engine._deadline, _PATIENCE
     try:
         said = {
             (name, ruleset): " | ".join(
@@ -61,7 +61,7 @@ def compute_verdicts(format_name: str) -> Verdicts:
             for ruleset in names
         }
     finally:
-        PROVER._deadline = patience
+        PROVER._engine._deadline = patience
     return Verdicts(names, said)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from stele.apis.http.paths import SLASH
-from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, SLASH
 from stele.errors import Unauthenticated
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics

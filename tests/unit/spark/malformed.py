@@ -30,7 +30,7 @@ from stele.spark.decode.planning import plan_read
 from stele.spark.decode.records import RecordDecoder
 from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.defaults import encode_varint
-from stele.spark.engines.error_messages import describe_errors
+from stele.spark.engines.error_codes import describe_errors
 from stele.spark.engines.selection import get_engine
 from stele.spark.wires.base import HEADERS
 from stele.wire import avro_single, confluent, pravega

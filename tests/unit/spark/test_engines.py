@@ -19,8 +19,7 @@ from tests.unit.spark.avro_cases import Cases, framed, schema, unframed
 from stele.errors import EncodeError, Invalid, RegistryUnreachable
 from stele.spark.engines.base import Engine
 from stele.spark.engines.decoded import Decoded
-from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.error_messages import MESSAGES, describe_errors
+from stele.spark.engines.error_codes import MESSAGES, ErrorCode, describe_errors
 from stele.spark.engines.selection import get_engine
 
 NAMES = ("vm", "python")

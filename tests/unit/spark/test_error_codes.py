@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from stele.spark.engines.error_codes import CODE_NAMES, ErrorCode
-from stele.spark.engines.error_messages import MESSAGES, describe_error, names_schema_id
+from stele.spark.engines.error_codes import CODE_NAMES, MESSAGES, ErrorCode, describe_error, names_schema_id
 from stele.spark.engines.jvm.build import SOURCES
 
 JAVA = SOURCES / "io" / "stele" / "spark" / "ErrorCode.java"

@@ -21,7 +21,7 @@ from stele.spark.decode.formats import COLUMN_FORMATS, decoder_for, encoder_for,
 from stele.spark.decode.formats.json import JsonColumns
 from stele.spark.decode.formats.plans import spark_type
 from stele.spark.engines.decoded import Decoded
-from stele.spark.engines.error_messages import describe_errors
+from stele.spark.engines.error_codes import describe_errors
 from stele.wire.confluent import frame
 
 PROTO = """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from stele.spark.engines.vm import jit
 
 WITHOUT = """
 import sys
+import tempfile
 class Block:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in {missing!r}:
@@ -80,3 +83,22 @@ def test_compiled_kernels_find_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert jit.cache_folder() == tmp_path / "home" / "stele" / "numba"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert jit.cache_folder().is_dir()
+
+
+def test_compiled_kernels_are_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Code is neither kept in nor loaded from a folder that is a link, or that others may write to."""
+    monkeypatch.delenv("STELE_CACHE_DIR", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    shared = tmp_path / f"stele-cache-{os.getuid()}"
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    shared.symlink_to(tmp_path / "elsewhere")
+    assert not jit.cache_folder().is_relative_to(shared)
+    shared.unlink()
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert not jit.cache_folder().is_relative_to(shared)
+    shared.chmod(0o700)
+    assert jit.cache_folder() == shared / "numba"
+    assert (shared / "numba").stat().st_mode & 0o777 == 0o700

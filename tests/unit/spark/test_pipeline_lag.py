@@ -11,9 +11,8 @@ from confluent_kafka import Producer
 
 from stele.errors import StoreError
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
-from stele.spark.pipeline.journal import BatchEntry, BatchJournal
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport
 from stele.spark.pipeline.kafka_lag import LagMeter, finished_offsets, kafka_client_settings, measure_lag
-from stele.spark.pipeline.report import BatchReport
 
 
 def checkpoint(folder: Path, *batches: object, done: int) -> Path:

@@ -18,9 +18,8 @@ from stele.spark.engines.decoded import Decoded, ErrorColumns
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.config import MetricsConfig, PipelineConfig, SourceConfig, TableConfig
 from stele.spark.pipeline.dead_letters import KINDS, count_by_kind
-from stele.spark.pipeline.journal import BatchEntry, BatchJournal
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport
 from stele.spark.pipeline.metrics import FAMILIES, MAX_IDS, PipelineMetrics, open_metrics
-from stele.spark.pipeline.report import BatchReport
 
 BATCH = BatchReport(
     0,

@@ -16,10 +16,17 @@ from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import StoreError
 from stele.spark.data_audit.report import to_html, to_json, to_text
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
-from stele.spark.pipeline.history import MOST_COLUMNS, PipelineHistory, TimeSlots, read_history
-from stele.spark.pipeline.journal import BatchEntry, BatchJournal, pipeline_lock
-from stele.spark.pipeline.report import BatchReport
-from stele.spark.pipeline.status import IdCount, is_running, read_status, records_per_second
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport, pipeline_lock
+from stele.spark.pipeline.status import (
+    MOST_COLUMNS,
+    IdCount,
+    PipelineHistory,
+    TimeSlots,
+    is_running,
+    read_history,
+    read_status,
+    records_per_second,
+)
 from stele.spark.registry.snapshot import PinnedSchemas
 
 SUBJECT = "orders-value"

@@ -18,8 +18,7 @@ from stele.errors import EncodeError, Invalid
 from stele.spark.decode.formats import decoder_for, encoder_for, type_for
 from stele.spark.engines.base import Engine
 from stele.spark.engines.decoded import Decoded
-from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.error_messages import MESSAGES, describe_errors
+from stele.spark.engines.error_codes import MESSAGES, ErrorCode, describe_errors
 from stele.spark.engines.selection import get_engine
 
 DEEP, ENDLESS = MESSAGES[ErrorCode.TOO_DEEP], MESSAGES[ErrorCode.ENDLESS]

@@ -14,7 +14,7 @@ from stele.formats.protobuf import message_class
 from stele.spark.decode.formats.protobuf import ProtobufColumns
 from stele.spark.decode.formats.rows import RowDecoder
 from stele.spark.engines.decoded import Decoded
-from stele.spark.engines.error_messages import describe_errors
+from stele.spark.engines.error_codes import describe_errors
 from stele.wire.confluent import frame
 
 TEXT = """
@@ -262,5 +262,5 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small messages with many columns may want a lot of it: such a batch is the parser's, too."""
     frames: list[bytes | None] = [frame(1, b"\x9a\x02\x00" * 100, INDEX)] * 50
     same(frames)
-    monkeypatch.setattr("stele.spark.decode.formats.scan.columns.MAX_BYTES", 1000)
+    monkeypatch.setattr("stele.spark.decode.formats.protobuf_scan.MAX_BYTES", 1000)
     assert SCANNING.decode(pa.array(frames)).values.equals(PARSING.decode(pa.array(frames)).values)

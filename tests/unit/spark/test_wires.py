@@ -17,7 +17,7 @@ from stele.errors import ContentNotFound, DataError, Invalid, NotFound, Registry
 from stele.formats.avro import AVRO
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import RecordDecoder, RecordEncoder
-from stele.spark.engines.error_messages import describe_errors
+from stele.spark.engines.error_codes import describe_errors
 from stele.spark.registry.clients import retry_unavailable
 from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
 from stele.spark.wires import CloudEvents, HeaderGuid, Pravega, RocketMQ, Unframed, Wire, get_wire

@@ -137,3 +137,13 @@ def test_the_fixture_is_on_a_port(stele_registry: RegistryBox) -> None:
 def test_the_fixture_begins_empty(stele_registry: RegistryBox) -> None:
     """Whatever the test before did."""
     assert stele_registry.client.subjects() == []
+
+
+def test_a_function_is_called_before_an_answer() -> None:
+    """What another client does at the worst moment, once: the request that met it sees the result."""
+    with registry() as box:
+        box.call_before("/schemas/ids/1", lambda: box.client.register("s", Schema('"int"')), method="GET")
+        assert box.client.schema_by_id(1).text == '"int"'
+        assert box.requests.count("POST /subjects/s/versions") == 1
+        assert box.client.schema_by_id(1).text == '"int"'
+        assert box.requests.count("POST /subjects/s/versions") == 1

@@ -13,10 +13,8 @@ from stele.apis.cncf.operations import AppState, Operations
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.params import read_attributes
 from stele.apis.cncf.routes import ROUTES
-from stele.apis.cncf.translate import EMPTY_SEGMENT
-from stele.apis.http.application import DialectApplication
-from stele.apis.http.openapi import openapi_config
-from stele.apis.http.requests import caller_name, mounted_prefix
+from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.requests import EMPTY_SEGMENT, caller_name, mounted_prefix
 from stele.service.registry import Registry
 
 NAME = "cncf"

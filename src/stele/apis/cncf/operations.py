@@ -13,18 +13,20 @@ from msgspec.structs import replace
 
 from stele.apis.cncf import models as api
 from stele.apis.cncf import translate, uris
-from stele.apis.cncf.formats import check_content_type, format_of_content_type, parse_format_name
 from stele.apis.cncf.options import CncfOptions, GroupPermission
 from stele.apis.cncf.translate import (
     DIALECT,
     GroupUpdate,
+    check_content_type,
     check_new_id,
     decode_id,
+    format_of_content_type,
     group_id_of,
     namespace_of,
     origin_uri,
+    parse_format_name,
 )
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import decode_segment
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,
@@ -146,6 +148,12 @@ class Operations:
         if not self.has_permission(group, permission):
             raise Forbidden(f"{self._caller or 'anonymous'} may not {permission.value} the group '{group}'")
         return group
+
+    def authorize_schema(
+        self, group: str, schema: str, permission: GroupPermission = GroupPermission.READ
+    ) -> tuple[str, str]:
+        """Return the ids of the group and the schema that two path segments name. Raises as `authorize_group`."""
+        return self.authorize_group(group, permission), decode_id(schema)
 
     # --- groups -----------------------------------------------------------------------------------------------------
 
@@ -287,7 +295,9 @@ class Operations:
     async def get_version_by_uid(self, text: str) -> tuple[State, Version]:
         """Return the version with a `Schema-Id`; also of a deleted schema, since data may have the id.
 
-        Raises `ContentNotFound`.
+        Raises:
+            ContentNotFound: No version has the id.
+            Forbidden: The caller may not read its group.
         """
         if not _UID.match(text):
             raise ContentNotFound(text)
@@ -301,13 +311,15 @@ class Operations:
         return await self._read_version(find_version)
 
     async def get_version_by_uri(self, uri: str) -> tuple[State, Version]:
-        """Return the version with a URI, or whose path here ends the URI. Raises `ContentNotFound`."""
+        """Return the version with a URI, or whose path here ends the URI. Raises as `get_version_by_uid`."""
         if len(uri) > uris.MAX_URI_LENGTH:
             raise ContentNotFound(f"{uri[:100]}…")
         return await self._read_version(lambda state: self._find_by_uri(state, uri))
 
     async def _read_version(self, query: Callable[[State], Version]) -> tuple[State, Version]:
         version = await self.registry.read_or_catch_up(query)
+        if not self.has_permission(group_id_of(version.subject.key.namespace)):
+            raise Forbidden("the group this version is in may not be read")
         return self.registry.state, version
 
     def _find_by_uri(self, state: State, uri: str) -> Version:

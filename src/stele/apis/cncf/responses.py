@@ -7,9 +7,16 @@ from urllib.parse import quote
 from litestar import Response
 
 from stele.apis.cncf import translate
-from stele.apis.cncf.formats import azure_content_type, default_content_type, format_name
 from stele.apis.cncf.operations import Operations
-from stele.apis.cncf.translate import encode_header, format_time, group_id_of, origin_uri
+from stele.apis.cncf.translate import (
+    azure_content_type,
+    default_content_type,
+    encode_header,
+    format_name,
+    format_time,
+    group_id_of,
+    origin_uri,
+)
 from stele.core.model import Version
 from stele.core.state import State
 

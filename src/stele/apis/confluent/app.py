@@ -14,10 +14,9 @@ from stele.apis.confluent.errors import MEDIA_TYPE, create_error_handler
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.operations.schemas import AppState, Operations
 from stele.apis.confluent.options import OLD, ConfluentOptions
-from stele.apis.confluent.routes import acls, associations, exporters, keys, schemas, server, settings, subjects
-from stele.apis.http.application import DialectApplication
+from stele.apis.confluent.routes import associations, exporters, keys, schemas, server, settings, subjects
+from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
-from stele.apis.http.openapi import openapi_config
 from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.service.registry import Registry
 from stele.service.usage import Usage
@@ -51,7 +50,7 @@ _SINCE_8 = (*associations.ROUTES, *schemas.BY_GUID, server.delete_context)
 CONTENT_TYPE = MEDIA_TYPE.encode()
 """Header value of answers to clients that accept anything."""
 
-_MODULES = (server, schemas, subjects, settings, associations, keys, exporters, acls)
+_MODULES = (server, schemas, subjects, settings, associations, keys, exporters)
 
 
 def application(registry: Registry, options: ConfluentOptions | None = None, **litestar_options: Any) -> Litestar:

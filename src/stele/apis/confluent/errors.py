@@ -25,9 +25,8 @@ from stele.apis.confluent.names import (
     qualify_subject,
 )
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.http.bodies import NotJson, WrongShape
 from stele.apis.http.errors import allow_header, find_by_class
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
 

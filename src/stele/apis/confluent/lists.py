@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from stele.apis.confluent.associations import NONE, STRONG, TOPIC, WEAK, AssociationFilter, association_out
-from stele.apis.confluent.models import ExtendedSchema, Schema
+from stele.apis.confluent.models import NONE, STRONG, TOPIC, WEAK, ExtendedSchema, Schema
 from stele.apis.confluent.names import NoSuchResource, PrefixFilter, context_name, parse_subject_key, qualify_subject
+from stele.apis.confluent.operations.associations import AssociationFilter, association_out
 from stele.core import queries
 from stele.core.model import Binding, Namespace, SchemaEntry, Subject, SubjectKey, Version, VersionState
 from stele.core.state import OWN, State

@@ -5,6 +5,8 @@ Unknown members are ignored and null means absent, in every request.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -31,6 +33,12 @@ from stele.protocol.confluent import (
 )
 
 __all__ = [
+    "ANY",
+    "NONE",
+    "STRONG",
+    "TOPIC",
+    "TYPES",
+    "WEAK",
     "Association",
     "AssociationBatchGetRequest",
     "AssociationBatchRequest",
@@ -78,6 +86,16 @@ __all__ = [
     "TagSchemaRequest",
     "UpdateKekRequest",
 ]
+
+# --- values in associations ---
+
+TOPIC: Final = "topic"
+TYPES: Final = ("key", "value")
+STRONG: Final = "STRONG"
+WEAK: Final = "WEAK"
+NONE: Final = "NONE"
+ANY: Final = "-"
+"""Namespace or name in a path that stands for all of them."""
 
 
 # --- schemas --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import decode_segment
 from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32, REGISTRY_LEVEL, SettingsLevel, SubjectKey
 from stele.errors import InvalidName, InvalidRequest, InvalidVersion, NotFound
 

@@ -1,10 +1,10 @@
-"""Schemas and what is attached to them: the API's words into the core's and back. Pure."""
+"""Schemas, what is attached to them and findings: the API's words into the core's and back. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
@@ -12,14 +12,17 @@ from stele.apis.confluent import models as api
 from stele.apis.confluent.guid import compute_guid, reference_subject
 from stele.apis.confluent.names import parse_subject_key, qualify_subject
 from stele.apis.confluent.options import OLD, Profile
-from stele.apis.http.bodies import WrongShape
+from stele.apis.http.requests import WrongShape
 from stele.core import queries
+from stele.core.findings import Finding
+from stele.core.findings import Severity as Weight
 from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Mode, Reference, SchemaEntry, Settings, SettingsLevel, SubjectKey, Version, VersionState
 from stele.core.policy import BACKWARD, Policy, find_policy
 from stele.core.policy_json import PolicyJson
 from stele.core.rulesets import split_ruleset
 from stele.core.state import State
+from stele.core.traversal import find_version
 from stele.errors import UnknownFormat, UnknownMode
 
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -367,3 +370,73 @@ def mode_in(request: api.ModeUpdateRequest) -> Mode | None:
         return Mode("" if request.mode is UNSET else str(request.mode).upper())
     except ValueError:
         raise UnknownMode(f"{request.mode!r} is no mode") from None
+
+
+_LONGEST = 10 * 1024
+"""Characters of an old schema a message shows."""
+_MOST = 1000
+"""Findings a message lists: a schema of a megabyte can have tens of thousands."""
+_FORMAT_CHANGED = "FORMAT_CHANGED"
+_DOUBLE_QUOTED = frozenset({"json", "protobuf"})
+"""Formats whose messages stand in double quotes and end with the description."""
+
+
+def format_messages(state: State, key: SubjectKey, findings: Sequence[Finding], against: int | None) -> list[str]:
+    """One message per finding, then the old version and its text where texts were compared, and the level in force."""
+    subject = state.find_subject(key)
+    old = find_version(subject, against) if subject is not None and against is not None else None
+    quote = '"' if old is not None and old.content.format in _DOUBLE_QUOTED else "'"
+    found = [_format_finding(finding, quote) for finding in findings[:_MOST]]
+    if old is not None and not any(finding.rule == _FORMAT_CHANGED for finding in findings):
+        text = state.get_text(old.content).decode("utf-8", "replace")
+        shown = f"'{text}'" if len(text) <= _LONGEST else f"<truncated> '{text[:_LONGEST]}...'"
+        found += [f"{{oldSchemaVersion: {old.version_number}}}", f"{{oldSchema: {shown}}}"]
+    validates = queries.settings_for(state, SettingsLevel(*key)).validate_fields
+    level = queries.policy_for(state, key).nearest_name
+    return [*found, f"{{validateFields: '{str(bool(validates)).lower()}', compatibility: '{level}'}}"]
+
+
+def _format_finding(finding: Finding, quote: str) -> str:
+    """One finding as clients take it apart: Avro's messages have one entry more than those of the other formats."""
+    if finding.rule == _FORMAT_CHANGED:
+        return finding.why
+    doubt = "Not decided, hence refused: " if finding.level is Weight.UNKNOWN else ""
+    description = f"{doubt}{finding.why.rstrip('.')}, at path '{finding.path or '/'}'. {finding.fix}".rstrip(" .")
+    message = f"errorType:{quote}{finding.rule}{quote}, description:{quote}{description}{quote}"
+    return f"{{{message}}}" if quote == '"' else f"{{{message}, additionalInfo:'{_additional_info(finding)}'}}"
+
+
+def _additional_info(finding: Finding) -> str:
+    """What clients read the offending name or size from; for other findings both sides."""
+    match finding.rule:
+        case "READER_FIELD_MISSING_DEFAULT_VALUE":
+            return finding.reader
+        case "MISSING_ENUM_SYMBOLS":
+            return finding.writer
+        case "NAME_MISMATCH":
+            return f"expected: {finding.writer}"
+        case "FIXED_SIZE_MISMATCH":
+            return f"expected: {finding.writer}, found: {finding.reader}"
+        case _:
+            return f"reader: {finding.reader}, writer: {finding.writer}"
+
+
+# --- hidden values ----------------------------------------------------------------------------------------------------
+
+HIDDEN: Final = "[hidden]"
+"""Stands in answers in the place of a secret: sent back, it means the secret that is there."""
+
+
+def restore_hidden(
+    sent: Mapping[str, str] | None, before: Mapping[str, str], secrets: Container[str] = ()
+) -> dict[str, str]:
+    """Return properties as sent, with the values there were in the place of hidden ones; None clears all.
+
+    Properties named in secrets keep their values when they are left out, too: answers do not show them.
+    """
+    if sent is None:
+        return {}
+    kept = {
+        name: value for name, value in before.items() if sent.get(name, HIDDEN if name in secrets else "") == HIDDEN
+    }
+    return dict(sorted({**sent, **kept}.items()))

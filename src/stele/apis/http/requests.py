@@ -1,14 +1,23 @@
-"""What the server leaves in the ASGI scope for a dialect, and middleware every dialect puts first."""
+"""Requests as every dialect reads them: the path, the body, the caller; middleware that every dialect puts first.
+
+ASGI routes on decoded paths, where `%2F` and `/` are the same. The server therefore decodes the raw path itself, with a
+private-use character in the place of every encoded slash, and endpoints turn it back. Where a client sends such a
+character itself, it is escaped, so that no name has two spellings.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, TypeVar, cast
+from urllib.parse import unquote_to_bytes
 
+import msgspec
 from litestar import Request
-from litestar.exceptions import NotFoundException
+from litestar.exceptions import InternalServerException, NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
+from stele.errors import InvalidRequest
 from stele.service.access import ANONYMOUS, Principal
 
 PRINCIPAL = "stele.principal"
@@ -39,3 +48,89 @@ def refuse_empty_segments(app: ASGIApp) -> ASGIApp:
         await app(scope, receive, send)
 
     return handle
+
+
+SLASH: Final = "\ue000"
+"""Stands for an encoded slash inside one segment of a routed path (first character of Unicode's private use area)."""
+EMPTY_SEGMENT: Final = "\ue001"
+"""Stands for an empty path segment, which the router would skip."""
+_ESCAPE: Final = "\ue002"
+
+_ENCODED_SLASH = re.compile(rb"%2[fF]")
+_ESCAPES = {ord(mark): _ESCAPE + digit for mark, digit in ((SLASH, "0"), (EMPTY_SEGMENT, "1"), (_ESCAPE, "2"))}
+_MARKS = {SLASH: "/"} | {escape: chr(mark) for mark, escape in _ESCAPES.items()}
+_MARK = re.compile("|".join(_MARKS))
+
+
+def decode_path(raw_path: bytes) -> str:
+    """The path to route on: percent-decoded UTF-8, encoded slashes as `SLASH`; what is no UTF-8 becomes U+FFFD."""
+    parts = (unquote_to_bytes(part).decode("utf-8", "replace") for part in _ENCODED_SLASH.split(raw_path))
+    return SLASH.join(part.translate(_ESCAPES) for part in parts)
+
+
+def decode_segment(segment: str) -> str:
+    """The name a segment of a routed path spells."""
+    return _MARK.sub(lambda found: _MARKS[found[0]], segment)
+
+
+T = TypeVar("T")
+
+
+class NotJson(InvalidRequest):
+    """The body is no JSON document at all."""
+
+
+class WrongShape(InvalidRequest):
+    """The body is JSON, but not of the shape the endpoint takes."""
+
+
+async def read_body(request: Request[Any, Any, Any], shape: type[T]) -> T:
+    """The body as a value of a type, numbers in strings taken as numbers. Raises `NotJson`, `WrongShape`.
+
+    The framework's own decoding is not used: it fails with a server error on bad UTF-8 and on deep nesting.
+    """
+    return decode_body(await read_bytes(request), shape)
+
+
+async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
+    """The body as it is. Raises `NotJson` when the client leaves in the middle of it: a defect to the framework."""
+    try:
+        return await request.body()
+    except InternalServerException:
+        raise NotJson("the request ended before its body did") from None
+
+
+def decode_body(body: bytes, shape: type[T]) -> T:
+    """See `read_body`."""
+    if not body.strip():
+        raise WrongShape("the request has no body")
+    try:
+        # The decoder looks into strings it needs only; a body is one text, so all of it must be.
+        value: T = _get_decoder(shape).decode(body.decode("utf-8"))
+    except msgspec.ValidationError as error:
+        raise WrongShape(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotJson(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise NotJson("the body is nested too deeply") from None
+    return value
+
+
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+
+
+def _get_decoder(shape: type) -> msgspec.json.Decoder[Any]:
+    known = _decoders.get(shape)
+    if known is None:
+        known = _decoders[shape] = msgspec.json.Decoder(shape, strict=False)
+    return known
+
+
+# --- query parameters -------------------------------------------------------------------------------------------------
+
+
+def parse_whole_number(name: str, text: str, least: int, most: int) -> int:
+    """Return a number of a query. Raises `InvalidRequest` for what is no whole number or out of bounds."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))) or not least <= int(text) <= most:
+        raise InvalidRequest(f"{name} is a whole number from {least} to {most}")
+    return int(text)

@@ -7,8 +7,7 @@ from typing import Any
 from litestar import Litestar
 
 from stele import __version__
-from stele.apis.http.application import DialectApplication
-from stele.apis.http.openapi import openapi_config
+from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.native.errors import handle_error
 from stele.apis.native.routes import journal, policies, schema_texts, usage
 from stele.service.registry import Registry

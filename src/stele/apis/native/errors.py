@@ -17,8 +17,8 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.bodies import NotJson
 from stele.apis.http.errors import allow_header, find_by_class
+from stele.apis.http.requests import NotJson
 
 _logger = structlog.get_logger("stele.native")
 

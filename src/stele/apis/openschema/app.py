@@ -8,16 +8,15 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
-from stele.apis.http.application import DialectApplication
+from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
-from stele.apis.http.openapi import openapi_config
 from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.openschema.errors import handle_error
 from stele.apis.openschema.models import MEDIA_TYPE
 from stele.apis.openschema.operations import AppState, Operations
 from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.routes import ROUTES
-from stele.apis.openschema.tenancy import requested_namespace
+from stele.apis.openschema.translate import requested_namespace
 from stele.service.registry import Registry
 
 NAME = "openschema"

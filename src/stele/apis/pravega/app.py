@@ -8,10 +8,8 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
-from stele.apis.http.application import DialectApplication
-from stele.apis.http.openapi import openapi_config
-from stele.apis.http.paths import decode_segment
-from stele.apis.http.requests import caller_name
+from stele.apis.http.application import DialectApplication, openapi_config
+from stele.apis.http.requests import caller_name, decode_segment
 from stele.apis.pravega.errors import handle_error
 from stele.apis.pravega.operations import AppState, Operations
 from stele.apis.pravega.options import PravegaOptions

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from stele.apis.http.paths import decode_segment
-from stele.apis.pravega import access, translate
+from stele.apis.http.requests import decode_segment
 from stele.apis.pravega import models as api
-from stele.apis.pravega.access import ResourcePermission
-from stele.apis.pravega.options import PravegaOptions
+from stele.apis.pravega import translate
+from stele.apis.pravega.options import PravegaOptions, Resource, ResourcePermission, group_resource
 from stele.core import queries
 from stele.core.commands import Command, Equality, Outcome
 from stele.core.decide.compatibility import list_candidates
@@ -69,9 +68,9 @@ class Operations:
 
     def authorize_read(self, segment: str) -> SubjectKey:
         """Return the subject of a group that the caller may read. Raises `Forbidden`."""
-        return self.authorize_group(segment, access.group_resource, ResourcePermission.READ)
+        return self.authorize_group(segment, group_resource, ResourcePermission.READ)
 
-    def authorize_group(self, segment: str, resource: access.Resource, permission: ResourcePermission) -> SubjectKey:
+    def authorize_group(self, segment: str, resource: Resource, permission: ResourcePermission) -> SubjectKey:
         """Return the subject of a group. Raises `Forbidden` if the caller lacks the permission on it."""
         key = SubjectKey(self.namespace, decode_segment(segment))
         self.require_permission(resource(*key), permission)

@@ -11,7 +11,7 @@ from litestar import Response
 from litestar.di import NamedDependency
 from litestar.params import PathParameter, QueryParameter
 
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import decode_segment
 from stele.apis.pravega.errors import ERROR_RESPONSES
 from stele.apis.pravega.operations import Operations
 from stele.core.model import MAX_INT32

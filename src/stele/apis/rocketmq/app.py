@@ -8,8 +8,7 @@ from litestar import Litestar, Request, Router
 from litestar.di import Provide
 from litestar.params import PathParameter
 
-from stele.apis.http.application import DialectApplication
-from stele.apis.http.openapi import openapi_config
+from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.rocketmq.errors import handle_error
 from stele.apis.rocketmq.operations import AppState, Operations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import decode_segment
 from stele.core import queries
 from stele.core.model import (
     DEFAULT_NAMESPACE,

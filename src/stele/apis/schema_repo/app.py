@@ -8,8 +8,7 @@ from litestar import Litestar, Request, Router
 from litestar.di import Provide
 
 from stele import __version__
-from stele.apis.http.application import DialectApplication
-from stele.apis.http.openapi import openapi_config
+from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.schema_repo.errors import handle_error
 from stele.apis.schema_repo.ids import IdIndex, get_strategy

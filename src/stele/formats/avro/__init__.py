@@ -12,8 +12,8 @@ from stele.core.findings import Finding
 from stele.core.ports import Field, TextForm
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
-from stele.formats.avro import fields as _fields
 from stele.formats.avro import lint as _lint
+from stele.formats.avro import outline as _fields
 from stele.formats.avro import outline as _outline
 from stele.formats.avro import parse as _parse
 from stele.formats.avro.model import AvroSchema

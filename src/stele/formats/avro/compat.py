@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from stele.core.findings import Finding, Severity
-from stele.formats.avro.logical_types import describe_consequence
 from stele.formats.avro.model import (
     NO_DEFAULT,
     AvroArray,
@@ -35,6 +34,7 @@ from stele.formats.avro.model import (
     AvroSchema,
     AvroType,
     AvroUnion,
+    describe_consequence,
     describe_type,
 )
 from stele.formats.avro.resolution import PROMOTIONS

@@ -12,7 +12,6 @@ from struct import Struct
 from typing import Any, Final
 
 from stele.errors import DecodeError
-from stele.formats.avro.defaults import make_default
 from stele.formats.avro.model import (
     AvroArray,
     AvroEnum,
@@ -26,6 +25,7 @@ from stele.formats.avro.model import (
     LogicalType,
     describe_type,
 )
+from stele.formats.avro.parse import make_default
 from stele.formats.avro.resolution import PROMOTIONS, find_best_branch, is_empty, map_fields
 from stele.formats.avro.scalars import make_converter
 

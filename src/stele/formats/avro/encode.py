@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Any, Final
 
-from stele.formats.avro.defaults import make_default
 from stele.formats.avro.model import (
     NO_DEFAULT,
     AvroArray,
@@ -27,6 +26,7 @@ from stele.formats.avro.model import (
     AvroUnion,
     describe_type,
 )
+from stele.formats.avro.parse import make_default
 from stele.formats.avro.scalars import describe_datum, find_problem, to_raw_value
 
 Write = Callable[[bytearray, Any], None]

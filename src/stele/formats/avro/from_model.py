@@ -49,8 +49,8 @@ from stele.formats.conversion.model import (
     TypeReference,
     Union,
     UnionOption,
+    UniqueNames,
 )
-from stele.formats.conversion.unique_names import UniqueNames
 
 MAX_NODES: Final = 100_000
 """Types, fields and branches in one document."""

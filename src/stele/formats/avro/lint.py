@@ -12,11 +12,10 @@ from typing import Final, NamedTuple
 
 from stele.core.findings import Finding
 from stele.formats import lint as common
-from stele.formats.avro.defaults import find_default_fault
-from stele.formats.avro.logical_types import PLAIN, describe_consequence, find_decimal_fault, time_unit_of
 from stele.formats.avro.model import (
     NO_DEFAULT,
     NO_PROPS,
+    PLAIN,
     AvroArray,
     AvroEnum,
     AvroField,
@@ -30,9 +29,13 @@ from stele.formats.avro.model import (
     AvroUnion,
     LogicalType,
     Props,
+    describe_consequence,
     describe_type,
+    find_decimal_fault,
     namespace_of,
+    time_unit_of,
 )
+from stele.formats.avro.parse import find_default_fault
 from stele.formats.graph import strongly_connected
 from stele.formats.lint import LintReport, ignored_rules
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from stele.errors import DataError, TooLarge
 from stele.formats.avro import model as avro
-from stele.formats.avro.defaults import find_default_fault, make_default
+from stele.formats.avro.parse import find_default_fault, make_default
 from stele.formats.conversion import model as neutral
 from stele.formats.conversion.json_values import to_json_value
 from stele.formats.conversion.model import ABSENT, Loss, ScalarKind, TimeUnit

@@ -11,17 +11,28 @@
     null                               nullable
 
 The outcome depends on the samples alone, not on their order. Members stand in the order of their mean position.
+
+Samples are summed up one by one in a `ValueShape` of bounded size. Shapes of two sets can be merged to the shape of
+their union, in any order and grouping, with the same outcome: a shape keeps sums, extremes and intersections, never
+"the first" of anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal as Number
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
-from stele.errors import InvalidRequest
+from stele.errors import Invalid, InvalidRequest, TooLarge
+from stele.formats.conversion import scalar_text
 from stele.formats.conversion.model import (
     Array,
     Decimal,
@@ -42,9 +53,8 @@ from stele.formats.conversion.model import (
     TypeReference,
     Union,
     UnionOption,
+    UniqueNames,
 )
-from stele.formats.conversion.sample_shape import NumberShape, ObjectShape, ShapeBudget, StringShape, ValueShape
-from stele.formats.conversion.unique_names import UniqueNames
 
 MIN_KEYS: Final = 20
 """Names that make an object a map at the least; there must be as many objects, no name in more than one of
@@ -219,3 +229,298 @@ def _to_upper_camel(member: str) -> str:
     """Return a member's name as part of a type's: `ship_to` becomes `ShipTo`."""
     words = "".join(char if char.isalnum() else " " for char in member).split()
     return "".join(word[0].upper() + word[1:] for word in words)
+
+
+# --- shapes of values -------------------------------------------------------------------------------------------------
+# What a set of values looks like, gathered one by one in bounded memory.
+
+MAX_MEMBERS: Final = 1_000
+"""Distinct names of members at one place; beyond, they are keys of a map."""
+
+MAX_PLACES: Final = 100_000
+"""Places of all samples together."""
+
+MAX_DEPTH: Final = 50
+"""Values inside values."""
+
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_EXACT: Final = 2**53
+_MOMENTS: Final[Mapping[str, Callable[[str], int]]] = {
+    "timestamp": partial(scalar_text.parse_timestamp, unit=TimeUnit.NANO, utc=True),
+    "local": partial(scalar_text.parse_timestamp, unit=TimeUnit.NANO, utc=False),
+}
+
+SpendPlaces = Callable[[int], None]
+"""Counts new places; raises `TooLarge`."""
+
+
+class ShapeBudget:
+    """Counts the places of one accumulator."""
+
+    def __init__(self) -> None:
+        self.spent = 0
+
+    def spend(self, places: int) -> None:
+        """Raise `TooLarge` past `MAX_DECLARATIONS`."""
+        self.spent += places
+        if self.spent > MAX_PLACES:
+            raise TooLarge(f"the samples have more than {MAX_PLACES} different places")
+
+
+class StringShape:
+    """Strings: what all of them are, how many there were, and which, while they are few.
+
+    formats  the notations every one of them has (None: there were none)
+    digits   decimal places of a second, at most
+    symbols  the distinct strings; None when they are too many
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.formats: frozenset[str] | None = None
+        self.digits = 0
+        self.symbols: frozenset[str] | None = frozenset()
+
+    def add(self, text: str, limit: int) -> None:
+        """Add a string."""
+        other = StringShape()
+        other.count = 1
+        other.formats, other.digits = (
+            detect_notations(text) if self.formats is None or self.formats else (frozenset(), 0)
+        )
+        other.symbols = frozenset((text,)) if limit and self.symbols is not None else None
+        self.merge(other, limit)
+
+    def merge(self, other: StringShape, limit: int) -> None:
+        """Add what another one saw; more than limit distinct strings are forgotten."""
+        self.count += other.count
+        both = [formats for formats in (self.formats, other.formats) if formats is not None]
+        self.formats = both[0].intersection(*both[1:]) if both else None
+        self.digits = max(self.digits, other.digits) if self.formats else 0
+        if self.symbols is None or other.symbols is None or len(self.symbols | other.symbols) > limit:
+            self.symbols = None
+        else:
+            self.symbols |= other.symbols
+
+
+class NumberShape:
+    """Numbers: extremes of whole ones, whether a float holds all of those, and digits of decimals."""
+
+    def __init__(self) -> None:
+        self.least: int | None = None
+        self.greatest: int | None = None
+        self.exact = True
+        self.floats = False
+        self.decimals = False
+        self.digits = 0
+        self.scale = 0
+
+    def add(self, value: Any) -> None:
+        """Add a number: int, float or Decimal."""
+        if isinstance(value, float) or (isinstance(value, Number) and not value.is_finite()):
+            self.floats = True
+        elif isinstance(value, Number):
+            self.decimals = True
+            exponent = value.as_tuple().exponent
+            assert isinstance(exponent, int)
+            self.digits = max(self.digits, value.adjusted() + 1 if value else 0)
+            self.scale = max(self.scale, -exponent)
+        else:
+            self.least = value if self.least is None else min(self.least, value)
+            self.greatest = value if self.greatest is None else max(self.greatest, value)
+            self.exact = self.exact and (abs(value) <= _EXACT or _is_exact_float(value))
+
+    def merge(self, other: NumberShape) -> None:
+        """Add what another one saw."""
+        for bound in (other.least, other.greatest):
+            if bound is not None:
+                self.least = bound if self.least is None else min(self.least, bound)
+                self.greatest = bound if self.greatest is None else max(self.greatest, bound)
+        self.exact &= other.exact
+        self.floats |= other.floats
+        self.decimals |= other.decimals
+        self.digits = max(self.digits, other.digits)
+        self.scale = max(self.scale, other.scale)
+
+
+class ObjectShape:
+    """Objects: how many there were, and the shape, number and place of each member.
+
+    by_name   members by name; None once there were too many names, and `values` has the shape of all of them
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.by_name: dict[str, MemberShape] | None = {}
+        self.values = ValueShape()
+
+    def add(self, value: Mapping[Any, Any], limit: int, budget: ShapeBudget, depth: int) -> None:
+        """Add an object."""
+        self.count += 1
+        for place, (name, item) in enumerate(value.items()):
+            if not isinstance(name, str):
+                raise Invalid(f"the member name {name!r} is no text")
+            if self.by_name is None:
+                self.values.add(item, limit, budget, depth + 1)
+                continue
+            member = self.by_name.get(name)
+            if member is None:
+                budget.spend(1)
+                member = self.by_name[name] = MemberShape()
+            member.count += 1
+            member.places += place
+            member.shape.add(item, limit, budget, depth + 1)
+            self._collapse_members(limit)
+
+    def merge(self, other: ObjectShape, limit: int, budget: ShapeBudget) -> None:
+        """Add what another one saw."""
+        self.count += other.count
+        self.values.merge(other.values, limit, budget)
+        if self.by_name is not None and other.by_name is not None:
+            for name, theirs in other.by_name.items():
+                if name not in self.by_name:
+                    budget.spend(1)
+                mine = self.by_name.setdefault(name, MemberShape())
+                mine.count += theirs.count
+                mine.places += theirs.places
+                mine.shape.merge(theirs.shape, limit, budget)
+            self._collapse_members(limit)
+            return
+        for members in (self.by_name, other.by_name):
+            for member in (members or {}).values():
+                self.values.merge(member.shape, limit, budget)
+        self.by_name = None
+
+    def _collapse_members(self, limit: int) -> None:
+        """Turn members that are too many into values of a map."""
+        if self.by_name is not None and len(self.by_name) > MAX_MEMBERS:
+            for member in self.by_name.values():
+                self.values.merge(member.shape, limit, ShapeBudget())
+            self.by_name = None
+
+    def merge_members(self, limit: int) -> ValueShape:
+        """Return the shape of the values of all members."""
+        found = ValueShape()
+        found.merge(self.values, limit, ShapeBudget())
+        for member in (self.by_name or {}).values():
+            found.merge(member.shape, limit, ShapeBudget())
+        return found
+
+
+class MemberShape:
+    """A member: its shape, the objects that have it, and the sum of its positions in them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.places = 0
+        self.shape = ValueShape()
+
+
+class ValueShape:
+    """The shape of the values at one place. Parts are None, or a flag is False, until a value of that kind is seen.
+
+    plain  kinds that need no more than their name: boolean, bytes, uuid, date, time, local, timestamp, duration
+    """
+
+    __slots__ = ("items", "members", "null", "numbers", "plain", "words")
+
+    def __init__(self) -> None:
+        self.null = False
+        self.plain: frozenset[str] = frozenset()
+        self.numbers: NumberShape | None = None
+        self.words: StringShape | None = None
+        self.items: ValueShape | None = None
+        self.members: ObjectShape | None = None
+
+    def add(self, value: Any, limit: int, budget: ShapeBudget, depth: int = 0) -> None:
+        """Add a value; limit is how many distinct strings are kept. Raises `Invalid` and `TooLarge`."""
+        if depth > MAX_DEPTH:
+            raise TooLarge(f"a sample is nested deeper than {MAX_DEPTH} levels")
+        match value:
+            case None:
+                self.null = True
+            case str():
+                self.words = self.words or StringShape()
+                self.words.add(value, limit)
+            case int() | float() | Number() if not isinstance(value, bool):
+                self.numbers = self.numbers or NumberShape()
+                self.numbers.add(value)
+            case Mapping():
+                self.members = self.members or ObjectShape()
+                self.members.add(value, limit, budget, depth)
+            case list() | tuple():
+                if self.items is None:
+                    budget.spend(1)
+                    self.items = ValueShape()
+                for item in value:
+                    self.items.add(item, limit, budget, depth + 1)
+            case _:
+                self.plain |= {_plain_kind(value)}
+
+    def merge(self, other: ValueShape, limit: int, budget: ShapeBudget) -> None:
+        """Add what another one saw. Raises `TooLarge`."""
+        self.null |= other.null
+        self.plain |= other.plain
+        if other.numbers is not None:
+            self.numbers = self.numbers or NumberShape()
+            self.numbers.merge(other.numbers)
+        if other.words is not None:
+            self.words = self.words or StringShape()
+            self.words.merge(other.words, limit)
+        if other.items is not None:
+            if self.items is None:
+                budget.spend(1)
+                self.items = ValueShape()
+            self.items.merge(other.items, limit, budget)
+        if other.members is not None:
+            self.members = self.members or ObjectShape()
+            self.members.merge(other.members, limit, budget)
+
+
+def detect_notations(text: str) -> tuple[frozenset[str], int]:
+    """(the notations a string has: uuid, date, timestamp, local; decimal places of its second)."""
+    if _UUID.fullmatch(text):
+        return frozenset(("uuid",)), 0
+    if len(text) == 10 and _can_parse(scalar_text.parse_date, text):
+        return frozenset(("date",)), 0
+    if 19 <= len(text) <= 40:
+        for name, read in _MOMENTS.items():
+            if text[10] == "T" and _can_parse(read, text):
+                _, point, rest = text.partition(".")
+                digits = len(rest) - len(rest.lstrip("0123456789")) if point else 0
+                return frozenset((name,)), digits
+    return frozenset(), 0
+
+
+def _can_parse(read: Callable[[str], int], text: str) -> bool:
+    try:
+        read(text)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _is_exact_float(value: int) -> bool:
+    try:
+        return math.isfinite(float(value)) and int(float(value)) == value
+    except OverflowError:
+        return False
+
+
+def _plain_kind(value: Any) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case bytes() | bytearray():
+            return "bytes"
+        case UUID():
+            return "uuid"
+        case datetime():
+            return "local" if value.tzinfo is None else "timestamp"
+        case date():
+            return "date"
+        case time():
+            return "time"
+        case timedelta():
+            return "duration"
+    raise Invalid(f"{type(value).__name__} is no type a schema can be inferred from")

@@ -22,6 +22,7 @@ from stele.formats.jsonschema.json_text import (
     write_json,
 )
 from stele.formats.jsonschema.parse import ParsedJsonSchema
+from stele.formats.jsonschema.patterns import pattern_matches
 
 EXAMPLE_DEPTH = 12
 """Levels of nesting a guess goes down."""
@@ -72,9 +73,6 @@ class _ExampleMaker:
     """One way to fill a schema: everything or only what is required, and which branch of sums to take."""
 
     def __init__(self, parsed: ParsedJsonSchema, *, everything: bool, choice: int) -> None:
-        from stele.formats.jsonschema.confluent.keyword_rules import pattern_matches
-
-        self._matches = pattern_matches
         self._links = parsed.links
         self._everything = everything
         self._choice = choice
@@ -168,7 +166,7 @@ class _ExampleMaker:
         pattern = schema.get("pattern")
         for word in (*([known] if known else []), *_WORDS, ""):
             stretched = (word + "x" * max(0, least - len(word)))[: max(most, 0)]
-            if not isinstance(pattern, str) or self._matches(pattern, stretched):
+            if not isinstance(pattern, str) or pattern_matches(pattern, stretched):
                 return stretched
         return "x" * least
 

@@ -9,18 +9,8 @@ import jsonschema_rs
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.jsonschema.drafts import Draft, detect_draft
 from stele.formats.jsonschema.json_text import Json, json_pointer, parse_json, shorten_message, to_builtin, write_json
+from stele.formats.jsonschema.patterns import PATTERN_LIMITS, OversizedPattern, measure_patterns
 from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join_uri, refuse_branch_explosion
-
-BACKTRACK_LIMIT = 200_000
-"""Steps back a pattern may take on one string."""
-
-PATTERN_SIZE_LIMIT = 4 * 1024 * 1024
-"""Bytes a compiled pattern may take."""
-
-PATTERN_LIMITS = jsonschema_rs.FancyRegexOptions(
-    backtrack_limit=BACKTRACK_LIMIT, size_limit=PATTERN_SIZE_LIMIT, dfa_size_limit=PATTERN_SIZE_LIMIT
-)
-"""Bounds on user patterns: a pattern too big is refused with the schema, one too slow counts as not matching."""
 
 _EXPECTED = {
     "type": "the name of a type, or a list of them",
@@ -43,6 +33,9 @@ _EXPECTED_INSIDE = {
     **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), "a schema"),
 }
 _MAX_FORGIVEN = 100
+_SCHEMA_BYTES = 24 << 10
+_BYTES_PER_BYTE = 12
+"""Measured: so much memory takes a schema of its own, and each byte of its text and of its references."""
 
 
 class ParsedJsonSchema:
@@ -53,9 +46,10 @@ class ParsedJsonSchema:
     links       where its references lead
     references  the reference texts handed in, parsed, by name
     printed     the PRINTED form
+    pattern_size  about how many bytes its compiled patterns take
     """
 
-    __slots__ = ("_asserting", "_base", "_validator", "draft", "links", "printed", "references", "root")
+    __slots__ = ("_asserting", "_base", "_validator", "draft", "links", "pattern_size", "printed", "references", "root")
 
     def __init__(
         self,
@@ -65,12 +59,14 @@ class ParsedJsonSchema:
         references: Mapping[str, Json],
         validator: jsonschema_rs.Validator | MalformedSchema,
         base: str,
+        pattern_size: int,
     ) -> None:
         self.root = root
         self.draft = draft
         self.links = links
         self.references = references
         self.printed = write_json(root)
+        self.pattern_size = pattern_size
         self._validator = validator
         self._asserting: jsonschema_rs.Validator | None = None
         self._base = base
@@ -80,6 +76,13 @@ class ParsedJsonSchema:
         """The title of the schema, or ''."""
         title = self.root.get("title") if isinstance(self.root, dict) else None
         return title if isinstance(title, str) else ""
+
+    @property
+    def memory_size(self) -> int:
+        """About how many bytes the schema takes in memory, its compiled patterns included."""
+        texts = len(self.printed) + sum(len(write_json(text)) for text in self.references.values())
+        compiled = 1 + (self._asserting is not None)
+        return _SCHEMA_BYTES + _BYTES_PER_BYTE * texts + compiled * self.pattern_size
 
     @property
     def validator(self) -> jsonschema_rs.Validator:
@@ -110,7 +113,8 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
     try:
         return _assemble_schema(root, known, draft, name=name, strict=strict)
     except MalformedSchema as error:
-        if isinstance(error, UnresolvedReference) or draft is not Draft.DRAFT7 or "$schema" in root:
+        same_in_all_drafts = isinstance(error, UnresolvedReference | OversizedPattern)
+        if same_in_all_drafts or draft is not Draft.DRAFT7 or "$schema" in root:
             raise
         try:
             return _assemble_schema(root, known, Draft.DRAFT4, name=name, strict=strict)
@@ -133,13 +137,15 @@ def _assemble_schema(root: Json, known: dict[str, Json], draft: Draft, *, name: 
     own = root.get("$schema") if isinstance(root, dict) else None
     if isinstance(own, str) and own in known:
         links.documents.setdefault(own.partition("#")[0], known[own])
+    size = 0
     try:
+        size = measure_patterns(root, known, links)
         validator: jsonschema_rs.Validator | MalformedSchema = compile_schema(root, links, draft, base=base)
     except MalformedSchema as error:
         if strict:
             raise
         validator = error
-    return ParsedJsonSchema(root, draft, links, known, validator, base)
+    return ParsedJsonSchema(root, draft, links, known, validator, base, size)
 
 
 def _read_schema(text: bytes, *, strict: bool) -> Json:

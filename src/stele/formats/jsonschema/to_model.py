@@ -39,8 +39,8 @@ from stele.formats.conversion.model import (
     TypeReference,
     Union,
     UnionOption,
+    UniqueNames,
 )
-from stele.formats.conversion.unique_names import UniqueNames
 from stele.formats.jsonschema import flat_schema
 from stele.formats.jsonschema.flat_schema import IGNORED, SchemaMerger, constant_symbols, json_types_of
 from stele.formats.jsonschema.json_text import Json

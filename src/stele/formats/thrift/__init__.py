@@ -15,13 +15,12 @@ from stele.core.ports import Field, Format, TextForm
 from stele.formats.capabilities import OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
-from stele.formats.thrift import audit, wire
+from stele.formats.thrift import compat
 from stele.formats.thrift import lint as _lint
 from stele.formats.thrift.arrow import arrow_schema
 from stele.formats.thrift.canonical import compute_fingerprints, print_canonical
 from stele.formats.thrift.codec import ThriftCodec
-from stele.formats.thrift.fields import list_fields
-from stele.formats.thrift.outline import build_outline
+from stele.formats.thrift.outline import build_outline, list_fields
 from stele.formats.thrift.parse import parse
 from stele.formats.thrift.schema import ThriftSchema
 from stele.formats.thrift.to_model import to_model
@@ -33,9 +32,9 @@ __all__ = ["THRIFT", "ThriftCodec", "ThriftFormat", "ThriftSchema", "arrow_schem
 
 RULESETS = Rulesets(
     "thrift",
-    Ruleset("thrift-wire@1", wire.check_wire, "Whether bytes written with one file are read rightly with the other."),
+    Ruleset("thrift-wire@1", compat.check_wire, "Whether bytes written with one file are read rightly with the other."),
     Ruleset(
-        "thrift-audit@1", audit.check_audit, "What the Apache compiler's audit warns of: data, calls, generated code."
+        "thrift-audit@1", compat.check_audit, "What the Apache compiler's audit warns of: data, calls, generated code."
     ),
 )
 """`thrift-wire` is about data, which policies ask about; `thrift-audit` about files, calls and generated code."""
@@ -72,7 +71,7 @@ class ThriftFormat:
         return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ThriftSchema) -> list[Field]:
-        """Return all fields, depth first (10 000 at most); see `stele.formats.thrift.fields`."""
+        """Return all fields, depth first (10 000 at most); see `stele.formats.thrift.outline`."""
         return list_fields(parsed)
 
     def outline(self, parsed: ThriftSchema) -> list[OutlineNode]:

@@ -16,8 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import Invalid, NotInstalled
-from stele.formats.thrift.schema import ResolvedType, ThriftSchema, is_required
-from stele.formats.thrift.syntax import ThriftStruct
+from stele.formats.thrift.schema import ResolvedType, ThriftSchema, ThriftStruct, is_required
 
 if TYPE_CHECKING:
     import pyarrow as pa

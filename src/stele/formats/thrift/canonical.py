@@ -19,8 +19,7 @@ from typing import Final
 from stele.core.ports import TextForm
 from stele.formats.thrift.constants import resolve_names
 from stele.formats.thrift.printer import format_value, print_document
-from stele.formats.thrift.schema import ThriftSchema, ThriftUnit
-from stele.formats.thrift.syntax import (
+from stele.formats.thrift.schema import (
     Annotation,
     Annotations,
     BaseType,
@@ -39,9 +38,11 @@ from stele.formats.thrift.syntax import (
     ThriftField,
     ThriftFunction,
     ThriftNamespace,
+    ThriftSchema,
     ThriftService,
     ThriftStruct,
     ThriftType,
+    ThriftUnit,
     Typedef,
     TypeName,
     Value,

@@ -6,15 +6,16 @@ from typing import Any, Final
 from uuid import UUID
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.thrift.lexer import I8, I16, I32, I64, make_fault, position_of
-from stele.formats.thrift.schema import ResolvedType, ThriftUnit
-from stele.formats.thrift.syntax import (
+from stele.formats.thrift.grammar import I8, I16, I32, I64, make_fault, position_of
+from stele.formats.thrift.schema import (
     ContainerType,
     ListValue,
     LiteralValue,
     MapValue,
+    ResolvedType,
     ThriftEnum,
     ThriftStruct,
+    ThriftUnit,
     Value,
     ValueName,
 )

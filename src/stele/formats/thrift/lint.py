@@ -14,10 +14,9 @@ from stele.core.findings import Finding
 from stele.formats import lint as common
 from stele.formats.graph import strongly_connected
 from stele.formats.lint import LintReport
-from stele.formats.thrift.lexer import TokenKind, tokenize
+from stele.formats.thrift.grammar import TokenKind, tokenize
 from stele.formats.thrift.printer import describe_field, format_type
-from stele.formats.thrift.schema import ThriftSchema, ThriftUnit
-from stele.formats.thrift.syntax import (
+from stele.formats.thrift.schema import (
     Const,
     ContainerType,
     Include,
@@ -25,9 +24,11 @@ from stele.formats.thrift.syntax import (
     ThriftEnum,
     ThriftField,
     ThriftNamespace,
+    ThriftSchema,
     ThriftService,
     ThriftStruct,
     ThriftType,
+    ThriftUnit,
     Typedef,
     TypeName,
 )

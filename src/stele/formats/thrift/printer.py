@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from stele.formats.thrift.lexer import format_comment
-from stele.formats.thrift.syntax import (
+from stele.formats.thrift.grammar import format_comment
+from stele.formats.thrift.schema import (
     Annotations,
     BaseType,
     Const,

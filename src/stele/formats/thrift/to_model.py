@@ -39,18 +39,21 @@ from stele.formats.conversion.model import (
     TypeReference,
 )
 from stele.formats.thrift.constants import count_parts, to_json_value
-from stele.formats.thrift.schema import ResolvedType, ThriftSchema, ThriftUnit, is_required
-from stele.formats.thrift.syntax import (
+from stele.formats.thrift.schema import (
     Annotations,
     ContainerType,
+    ResolvedType,
     Senum,
     ThriftEnum,
     ThriftField,
     ThriftNamespace,
+    ThriftSchema,
     ThriftStruct,
     ThriftType,
+    ThriftUnit,
     Typedef,
     TypeName,
+    is_required,
 )
 
 MAX_DEPTH: Final = 64

@@ -13,13 +13,11 @@ Each answer is a typed value with a `report()`; `to_text`, `print_text`, `to_htm
 """
 
 from stele.spark.data_audit.backtest import Backtest, backtest
-from stele.spark.data_audit.census import Census, census
+from stele.spark.data_audit.census import Census, census, record_usage
 from stele.spark.data_audit.drift import DriftReport, drift
-from stele.spark.data_audit.infer.infer import Inference, infer, register_inferred
-from stele.spark.data_audit.reencode.migrate import MigratedRecords, migrate
-from stele.spark.data_audit.reencode.result import Migration
+from stele.spark.data_audit.infer import Inference, infer, register_inferred
+from stele.spark.data_audit.migrate import MigratedRecords, Migration, migrate
 from stele.spark.data_audit.report import AuditReport, print_text, to_html, to_json, to_text
-from stele.spark.data_audit.usage import record_usage
 from stele.spark.failures import JobFailed
 
 __all__ = [

@@ -1,22 +1,27 @@
 """Census: which schemas, versions and fields are really in the data, and which versions nobody needs any more.
 
-A verdict "safe to delete" is about the data that were counted, and no others: a topic with retention, a backup and a
-table that was not looked at may hold records of the version still.
+The verdict "safe to delete" covers the counted data only. A topic with retention, a backup or another table may still
+hold records of the version. `record_usage` sends a census to the registry, which then warns callers who delete a
+version whose records were seen.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from stele.client import ResolvedSchema
+from stele.client import CensusRecord, LocationUsage, ResolvedSchema, SchemaRegistryClient, SchemaSnapshot, VersionUsage
+from stele.client.names import split_subject
+from stele.errors import Invalid
 from stele.spark.data_audit.aggregation import RecordColumn, add_counts, aggregate_records, greatest_known
 from stele.spark.data_audit.audit_scope import AuditedVersion, AuditScope, SubjectLike, VersionLocation, load_scope
 from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, bucket_days, format_micros, pluralize
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
-from stele.spark.registry.clients import PATIENCE, RegistryLike
+from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 
@@ -291,3 +296,55 @@ def _unreadable_rows(found: Census) -> tuple[tuple[str, str, int], ...]:
     rows = [("", reason, count) for reason, count in found.unframed.items()]
     rows += [(it.id, reason, count) for it in found.ids for reason, count in add_counts(it.unreadable, {}).items()]
     return tuple(sorted(rows, key=lambda row: -row[2]))
+
+
+def record_usage(
+    found: Census, place: str, registry: RegistryLike, *, whole: bool = True, patience: float = PATIENCE
+) -> LocationUsage:
+    """Record a census in the registry it asked, in place of the last one of the same place.
+
+    place   what was counted, in words for people: `topic orders`, `table shop.orders`, a path
+    whole   whether all of it was counted, not a part or a sample
+
+    Ids that are registered in several subjects are recorded for each, unless the census was told whose they are. Ids
+    the registry does not know are left out. Raises `Invalid` for a snapshot, which nobody can tell anything, `NotFound`
+    for a registry that keeps no censuses, `InvalidName`, `TooLarge`, `RegistryUnreachable`.
+    """
+    if isinstance(registry, SchemaSnapshot):
+        raise Invalid("a census is recorded in a registry, a snapshot of one takes nothing")
+    asked = as_picklable(registry)
+    assert not isinstance(asked, SchemaSnapshot)
+    census = make_census_record(found, counted_at=time.time_ns() // 1_000_000, whole=whole)
+    # what answers for the registry on the driver is a whole client, not only what tasks ask of it
+    client = cast("SchemaRegistryClient", get_client(asked))
+    return retry_unavailable(lambda: client.record_usage(place, census), patience)
+
+
+def make_census_record(found: Census, *, counted_at: int, whole: bool = True) -> CensusRecord:
+    """A census as the registry keeps it; counted_at is in milliseconds since 1970 UTC."""
+    rows = tuple(row for seen in found.ids if seen.schema_id for row in _usage_rows(seen))
+    return CensusRecord(counted_at, whole, found.records, rows)
+
+
+def _usage_rows(seen: IdUsage) -> list[VersionUsage]:
+    made = []
+    for at in seen.versions:
+        context, subject = split_subject(at.subject)
+        made.append(
+            VersionUsage(
+                subject,
+                at.version,
+                seen.schema_id,
+                seen.records,
+                namespace=context,
+                bytes=seen.bytes,
+                first_seen=_to_millis(seen.first),
+                last_seen=_to_millis(seen.last),
+            )
+        )
+    return made
+
+
+def _to_millis(text: str) -> int | None:
+    """RFC 3339 as milliseconds since 1970 UTC; times before have no place there."""
+    return max(0, int(datetime.fromisoformat(text).timestamp() * 1000)) if text else None

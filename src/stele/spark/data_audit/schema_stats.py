@@ -28,8 +28,7 @@ from stele.spark.data_audit.aggregation import (
 from stele.spark.data_audit.field_stats import Fields, merge_fields, observe_values
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.error_messages import describe_error, describe_errors
+from stele.spark.engines.error_codes import ErrorCode, describe_error, describe_errors
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
 from stele.spark.wires import Wire

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from stele.errors import Invalid, NotInstalled
-from stele.spark.datasource.feed import JournalFeed
-from stele.spark.datasource.history import History
-from stele.spark.datasource.partitions import (
+from stele.spark.datasource.journal import (
+    History,
+    JournalFeed,
     JournalPartition,
     RowsPartition,
     VersionsPartition,

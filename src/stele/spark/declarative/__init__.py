@@ -18,7 +18,6 @@ Exactly once is Spark's own: every table is a streaming query with a checkpoint.
 and the schemas are pinned then.
 """
 
-from stele.spark.declarative.config import from_config
-from stele.spark.declarative.streaming_tables import Newer, RawSource, streaming_table
+from stele.spark.declarative.streaming_tables import Newer, RawSource, from_config, streaming_table
 
 __all__ = ["Newer", "RawSource", "from_config", "streaming_table"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stele.errors import DecodeError
-from stele.spark.engines.error_codes import CODE_NAMES, ErrorCode
-from stele.spark.engines.error_messages import describe_error, describe_errors, names_schema_id
+from stele.spark.engines.error_codes import CODE_NAMES, ErrorCode, describe_error, describe_errors, names_schema_id
 
 if TYPE_CHECKING:
     from stele.spark.engines.arrow import ArrowType, Column

@@ -6,7 +6,6 @@ import struct
 from typing import Any
 
 from stele.errors import DataError
-from stele.formats.avro.defaults import find_default_fault
 from stele.formats.avro.model import (
     NO_DEFAULT,
     AvroArray,
@@ -18,6 +17,7 @@ from stele.formats.avro.model import (
     AvroType,
     AvroUnion,
 )
+from stele.formats.avro.parse import find_default_fault
 from stele.spark.engines.unroll import TruncatedRecord
 
 _NOBODY = AvroRecord("")

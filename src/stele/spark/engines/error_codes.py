@@ -1,15 +1,20 @@
-"""Why a record could not be decoded: one list of codes for every engine, wire, format and pipeline.
+"""Error codes of records that cannot be decoded, and the English sentence of each code.
 
-Python, numba kernels and the jar's `ErrorCode.java` share these numbers and names. Users see the names: in the column
-`code` of the error struct and of dead letters, and, in lower case, as the label `kind` of metrics. So neither a name
-nor a number ever changes its meaning. `error_messages` has the English sentence of each.
+Every engine, wire, format and pipeline uses this one list. Python, numba kernels and the jar's `ErrorCode.java` share
+numbers and names. Users see the names: in the column `code` of the error struct and of dead letters and, in lower case,
+as the label `kind` of metrics. So neither a name nor a number ever changes its meaning. Sentences are made here and
+nowhere else, and nothing is decided by them.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Protocol
 
 from stele.errors import DataError
+
+if TYPE_CHECKING:
+    from stele.spark.engines.arrow import Column
 
 
 class ErrorCode(IntEnum):
@@ -77,3 +82,101 @@ class RecordError(DataError):
         self.code = code
         self.detail = detail
         self.offset = offset
+
+
+MESSAGES: Final = {
+    ErrorCode.NOT_FRAMED: "no frame: the first byte must be 0, followed by a schema id of four bytes",
+    ErrorCode.UNKNOWN_SCHEMA_ID: "unknown {label} {id}",
+    ErrorCode.UNUSABLE_SCHEMA: "{label} {id} cannot be read: {detail}",
+    ErrorCode.CODEC_FAILED: "{detail}",
+    ErrorCode.TRUNCATED: "the record ends inside a value",
+    ErrorCode.BAD_VARINT: "a variable-length integer is longer than ten bytes or 64 bits",
+    ErrorCode.INT_RANGE: "an int does not fit 32 bits",
+    ErrorCode.BAD_LENGTH: "a length is negative or reaches beyond the record",
+    ErrorCode.BAD_BOOLEAN: "a boolean is neither 0 nor 1",
+    ErrorCode.BAD_UTF8: "a string is not UTF-8",
+    ErrorCode.BAD_SYMBOL: "an enum index is outside the writer's symbols",
+    ErrorCode.UNREADABLE_SYMBOL: "the reader's enum has neither the symbol nor a default",
+    ErrorCode.BAD_BRANCH: "a union index is outside the writer's branches",
+    ErrorCode.UNREADABLE_BRANCH: "the reader cannot read this branch of the writer's union",
+    ErrorCode.BAD_BLOCK: "a block of an array or map cannot hold as many items as it says",
+    ErrorCode.TOO_MANY_ITEMS: "too many items that take no bytes",
+    ErrorCode.EMPTY_DECIMAL: "a decimal has no bytes",
+    ErrorCode.DECIMAL_RANGE: "a decimal has more digits than its precision",
+    ErrorCode.OUT_OF_RANGE: "a time is out of range for its type or for the unit of its column",
+    ErrorCode.TRAILING: "bytes are left over after the value",
+    ErrorCode.TOO_DEEP: "a type inside itself goes deeper than the levels of columns: ask for more by `recursion`",
+    ErrorCode.ENDLESS: "a type inside itself that is only read past goes more than 100 levels deep",
+    ErrorCode.INVALID_DATA: "{detail}",
+    ErrorCode.UNFIT_VALUE: "{detail}",
+    ErrorCode.WRONG_MESSAGE: "the record is a {detail}",
+    ErrorCode.WRONG_SUBJECT: "{label} {id} belongs to none of {detail}",
+    ErrorCode.RULE_FAILED: "{detail}",
+    ErrorCode.UNROUTED: "no route takes records of the topic {detail}",
+}
+"""The sentence of each code. `{label}` is what the wire calls an id, `{id}` the record's id, `{detail}` its detail.
+
+Where a sentence has no places at all, a detail stands for the whole of it: a wire knows better than `NOT_FRAMED`.
+"""
+
+
+def describe_error(code: ErrorCode, label: str, schema_id: object, detail: str | None) -> str:
+    """Return the sentence that says what is wrong with a record.
+
+    Args:
+        code: What is wrong; not `NONE`.
+        label: What the wire calls an id, such as `schema id`.
+        schema_id: The id in the record's frame, None without one.
+        detail: See `MESSAGES`.
+    """
+    message = MESSAGES[code]
+    if detail is not None and "{" not in message:
+        return detail
+    return message.format(label=label, id=schema_id, detail=detail)
+
+
+def names_schema_id(code: ErrorCode) -> bool:
+    """Return whether the sentence of a code has the record's id in it."""
+    return "{id}" in MESSAGES[code]
+
+
+class Batch(Protocol):
+    """What sentences are made of: `Decoded`, or frames that a wire has taken apart."""
+
+    @property
+    def schema_ids(self) -> Column:
+        """The ids in the frames."""
+        ...
+
+    @property
+    def codes(self) -> Column:
+        """The code of each record."""
+        ...
+
+    @property
+    def details(self) -> Column:
+        """What belongs to the codes."""
+        ...
+
+    @property
+    def id_label(self) -> str:
+        """What the wire calls an id."""
+        ...
+
+
+def describe_errors(batch: Batch) -> Column:
+    """Return the sentences for a batch, a string column that is null for good and for null records."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    sentences: list[str | None] = [None] * len(batch.codes)
+    bad: Column = pc.indices_nonzero(batch.codes)
+    parts = (array.take(bad).to_pylist() for array in (batch.codes, batch.schema_ids, batch.details))
+    keys = zip(*parts, strict=True)
+    known: dict[object, str] = {}
+    for row, key in zip(bad.to_pylist(), keys, strict=True):
+        if key not in known:
+            code, schema_id, detail = key
+            known[key] = describe_error(ErrorCode(code), batch.id_label, schema_id, detail)
+        sentences[row] = known[key]
+    return pa.array(sentences, pa.string())

@@ -1,16 +1,13 @@
-"""Writer's schema + reader's slots → steps: Avro's schema resolution (spec 1.12), done once per writer.
-
-More lenient than the specification in one point: outside unions the names of records, enums and fixed need not agree,
-as in Java's decoder; their content decides. Stricter in one: decimals of different scale never match, their digits
-would change value.
-
-Source: docs/protocols/avro.md#schema-resolution.
-"""
+"""Writer's schema + reader's slots → steps: Avro's schema resolution (spec 1.12), done once per writer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import gcd
 from operator import itemgetter
+from typing import Final
+
+import pyarrow as pa
 
 from stele.errors import DataError
 from stele.formats.avro.model import (
@@ -30,10 +27,11 @@ from stele.formats.avro.model import (
 from stele.spark.engines.defaults import encode_default
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.layout import build_layout, merge_branches, union_members
-from stele.spark.engines.scalars import can_promote, is_number, read_number
 from stele.spark.engines.steps import (
     REST,
     CallSkip,
+    NumberCast,
+    NumberEncoding,
     ReadBytes,
     ReadDecimal,
     ReadDefault,
@@ -41,6 +39,7 @@ from stele.spark.engines.steps import (
     ReadItems,
     ReadMember,
     ReadNull,
+    ReadNumber,
     ReadRecord,
     ReadUnion,
     RefuseValue,
@@ -52,6 +51,73 @@ from stele.spark.engines.steps import (
     least_size,
 )
 from stele.spark.engines.unroll import TruncatedRecord, TruncatedUnion, unroll_schema
+
+WIRES: Final = {
+    "int": NumberEncoding.INT,
+    "long": NumberEncoding.LONG,
+    "float": NumberEncoding.FLOAT,
+    "double": NumberEncoding.DOUBLE,
+    "boolean": NumberEncoding.BOOLEAN,
+}
+_PROMOTIONS: Final = {
+    ("int", "long"),
+    ("int", "float"),
+    ("int", "double"),
+    ("long", "float"),
+    ("long", "double"),
+    ("float", "double"),
+    ("string", "bytes"),
+    ("bytes", "string"),
+}
+_DAY: Final = 24 * 60 * 60
+_PER_SECOND: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
+_PER_SECOND_ARROW: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def is_number(node: AvroType) -> bool:
+    """Whether the node is encoded as one of Avro's numbers (booleans among them)."""
+    return node.kind in WIRES
+
+
+def can_promote(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed) -> bool:
+    """Whether the specification lets the reader take the writer's values."""
+    if isinstance(writer, AvroFixed) and isinstance(reader, AvroFixed):
+        return writer.size == reader.size
+    return writer.kind == reader.kind or (writer.kind, reader.kind) in _PROMOTIONS
+
+
+def read_number(writer: AvroType, reader: AvroType, slot: Slot | None) -> ReadNumber:
+    """The step that reads a number; points in time change from the writer's unit to the slot's."""
+    wire = WIRES[writer.kind]
+    if slot is None:
+        return ReadNumber(None, wire)
+    cast = NumberCast.KEEP
+    if reader.kind != writer.kind and reader.kind in ("float", "double"):
+        cast = NumberCast.FLOAT if reader.kind == "float" else NumberCast.DOUBLE
+    have, want = _time_units(writer, reader, slot)
+    common = gcd(have, want)
+    limit = _DAY * want if _time_unit(reader)[0] == "time" else 0
+    return ReadNumber(slot, wire, cast, want // common, have // common, limit)
+
+
+def _time_units(writer: AvroType, reader: AvroType, slot: Slot) -> tuple[int, int]:
+    """(units per second the writer has, the slot has); equal where nothing is to convert."""
+    family, theirs = _time_unit(reader)
+    if theirs is None:
+        return 1, 1
+    mine_family, mine = _time_unit(writer)
+    have = mine if mine is not None and mine_family == family else theirs
+    temporal = pa.types.is_timestamp(slot.type) or pa.types.is_time(slot.type)
+    return have, _PER_SECOND_ARROW[slot.type.unit] if temporal else theirs
+
+
+def _time_unit(node: AvroType) -> tuple[str, int | None]:
+    """The family of a logical type (`timestamp`, `local-timestamp`, `time`) and its units per second."""
+    if node.logical is None:
+        return "", None
+    family, _, unit = node.logical.name.rpartition("-")
+    return family, _PER_SECOND.get(unit)
+
 
 MAX_STEPS = 100_000
 """Steps of one writer: named types used inside each other can grow exponentially."""

@@ -9,7 +9,7 @@ what it was classified by (`journal`), let the tables grow (`schema_evolution`, 
 
 from stele.spark.pipeline.admin import apply_plan, plan_pipeline, read_dead_letters, replay_dead_letters
 from stele.spark.pipeline.config import PipelineConfig, load_config
-from stele.spark.pipeline.report import BatchReport, PipelineReport
+from stele.spark.pipeline.journal import BatchReport, PipelineReport
 from stele.spark.pipeline.runner import PipelineFailed, run_pipeline
 from stele.spark.pipeline.schema_evolution import ColumnChange, TablePlan
 from stele.spark.pipeline.sinks.iceberg import iceberg_dataframe, open_table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stele.spark.failures import find_cause
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.report import BatchReport, PipelineReport
+from stele.spark.pipeline.journal import BatchReport, PipelineReport
 from stele.spark.pipeline.runner import PipelineFailed, find_session, open_session, resolve_registry
 from stele.spark.pipeline.schema_evolution import TablePlan
 from stele.spark.registry.clients import RegistryLike

@@ -12,9 +12,8 @@ from stele.spark.decode.errors import decode_error
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.classification import BatchClassifier, ClassifiedBatch
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.journal import BatchEntry, BatchJournal
+from stele.spark.pipeline.journal import MOST_REASONS, BatchEntry, BatchJournal, BatchReport, summed
 from stele.spark.pipeline.raw_records import check_files
-from stele.spark.pipeline.report import MOST_REASONS, BatchReport, summed
 from stele.spark.pipeline.routes import ERROR
 from stele.spark.pipeline.tables import PipelineTables
 

@@ -16,11 +16,9 @@ from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.client.names import split_subject
 from stele.errors import Conflict, ContentNotFound, Unavailable
 from stele.spark.decode.rules import refuse_reading
-from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.error_messages import MESSAGES
+from stele.spark.engines.error_codes import MESSAGES, ErrorCode
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.journal import BatchEntry
-from stele.spark.pipeline.report import BatchReport, summed
+from stele.spark.pipeline.journal import BatchEntry, BatchReport, summed
 from stele.spark.pipeline.routes import (
     ERROR,
     ID,

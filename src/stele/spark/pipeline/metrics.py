@@ -23,9 +23,8 @@ from prometheus_client.registry import Collector
 from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.dead_letters import KINDS, OTHER, count_by_kind
-from stele.spark.pipeline.journal import BatchJournal
+from stele.spark.pipeline.journal import BatchJournal, BatchReport
 from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
-from stele.spark.pipeline.report import BatchReport
 
 MAX_IDS: Final = 100
 """Ids with a series of their own, the first ones a pipeline met; records of all others count as `other`."""

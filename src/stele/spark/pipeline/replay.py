@@ -16,9 +16,8 @@ from stele.spark.pipeline.batch import make_entry, make_report
 from stele.spark.pipeline.classification import BatchClassifier, ClassifiedBatch
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.dead_letters import DeadLetterTable
-from stele.spark.pipeline.journal import BatchEntry, BatchJournal
+from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport, PipelineReport
 from stele.spark.pipeline.raw_records import RAW
-from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.pipeline.tables import PipelineTables
 from stele.spark.registry.clients import RegistryLike
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stele.errors import Invalid, NotFound, SteleError
 from stele.spark.failures import find_cause
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.report import BatchReport, PipelineReport
+from stele.spark.pipeline.journal import BatchReport, PipelineReport
 from stele.spark.registry.clients import RegistryLike, as_picklable
 from stele.spark.session import local_session, require_spark
 

@@ -10,9 +10,9 @@ A stream names where its records are (`connectors`) and how they are read (`opti
 """
 
 from stele.spark.stream_sql.execute import run_statement, script, sql
-from stele.spark.stream_sql.statements import RequestedColumn
-from stele.spark.stream_sql.stream import RegisteredStream
+from stele.spark.stream_sql.parser import RequestedColumn
 from stele.spark.stream_sql.stream_catalog import (
+    RegisteredStream,
     StreamDescription,
     StreamNotFound,
     create_stream,

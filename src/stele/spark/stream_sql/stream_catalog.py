@@ -1,22 +1,298 @@
-"""The streams of a session: their definitions, and the views through which queries see them."""
+"""Registered streams and the catalogue of a session: definitions, columns, and the views that queries read.
+
+A statement may list columns of the registered schema. Casts to the listed types lose no value.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
-from stele.errors import AlreadyExists, NotFound
-from stele.spark.registry.clients import RegistryLike
+from stele.client import ResolvedSchema
+from stele.errors import AlreadyExists, Invalid, NotFound
+from stele.spark.functions import DecodedSplit, from_registry
+from stele.spark.registry.clients import RegistryLike, as_picklable
+from stele.spark.registry.snapshot import pin_schemas
 from stele.spark.session import require_spark
+from stele.spark.stream_sql.options import StreamOptions, resolve_options
+from stele.spark.stream_sql.parser import RequestedColumn
 from stele.spark.stream_sql.query_rewrite import STREAMING
-from stele.spark.stream_sql.statements import RequestedColumn
-from stele.spark.stream_sql.stream import DEAD, RegisteredStream, StreamTables, make_stream
 from stele.spark.stream_sql.tokens import quote_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, DecimalType
+
+    from stele.spark.decode.planning import Subjects
+
+_TEXT: Final = re.compile(r"\b(?:VAR)?CHAR\b(?:\(\d+\))?", re.IGNORECASE)
+_DIGITS: Final = {"ByteType": 3, "ShortType": 5, "IntegerType": 10, "LongType": 19}
+"""Integer types, narrow ones first, with their greatest number of decimal digits."""
+_EXACT: Final = {"FloatType": {"ByteType", "ShortType"}, "DoubleType": {"ByteType", "ShortType", "IntegerType"}}
+"""Integer types whose every value a float or a double represents exactly."""
+_AS_TEXT: Final = {"BooleanType", "DateType", "TimestampType", "TimestampNTZType", "FloatType", "DoubleType", *_DIGITS}
+
+
+class ColumnInvalid(Invalid):
+    """A column of a column list is invalid; `column` is its name."""
+
+    def __init__(self, why: str, column: str) -> None:
+        super().__init__(why)
+        self.column = column
+
+    def __reduce__(self) -> tuple[type[ColumnInvalid], tuple[str, str]]:
+        return ColumnInvalid, (str(self), self.column)
+
+
+def select_columns(df: DataFrame, wanted: Sequence[RequestedColumn], free: Sequence[str], what: str) -> list[Column]:
+    """Return the requested columns of a DataFrame, in the requested order.
+
+    Args:
+        df: Has the columns under the same names; case does not count.
+        wanted: The requested columns.
+        free: Columns without a schema, whose bytes may be read as text.
+        what: The owner of the columns, for error messages.
+
+    Raises:
+        ColumnInvalid: If a column is missing, listed twice, or cannot be cast without loss.
+    """
+    from pyspark.sql import functions as f
+
+    by_name = {field.name.lower(): field for field in df.schema.fields}
+    taken: set[str] = set()
+    made = []
+    for column in wanted:
+        if column.name.lower() in taken:
+            raise ColumnInvalid(f"the column {column.name!r} is listed twice", column.name)
+        taken.add(column.name.lower())
+        field = by_name.get(column.name.lower())
+        if field is None:
+            raise ColumnInvalid(
+                f"{what} has no column {column.name!r}: its columns are {', '.join(df.columns)}", column.name
+            )
+        kind = _parse_column_type(column)
+        text = field.name in free and (_class_name(field.dataType), _class_name(kind)) == ("BinaryType", "StringType")
+        if not text and not can_cast_losslessly(field.dataType, kind):
+            raise ColumnInvalid(
+                f"the column {column.name!r} of {what} is {field.dataType.simpleString()}, which cannot become "
+                f"{kind.simpleString()} without loss: declare it as it is, and cast in the query",
+                column.name,
+            )
+        metadata = {"comment": column.comment} if column.comment is not None else {}
+        made.append(f.col(quote_name(field.name)).cast(kind).alias(column.name, metadata=metadata))
+    return made
+
+
+def _parse_column_type(column: RequestedColumn) -> DataType:
+    """Return the type as Spark parses it. CHAR and VARCHAR become STRING."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import DataType
+
+    try:
+        return DataType.fromDDL(_TEXT.sub("STRING", column.type))
+    except PySparkException:
+        raise ColumnInvalid(f"{column.type} is not a Spark type", column.name) from None
+
+
+def can_cast_losslessly(held: DataType, wanted: DataType) -> bool:
+    """Return whether every value of one type can be cast to the other without loss."""
+    from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
+
+    mine, theirs = _class_name(held), _class_name(wanted)
+    match held, wanted:
+        case ArrayType(), ArrayType():
+            return can_cast_losslessly(held.elementType, wanted.elementType)
+        case MapType(), MapType():
+            return can_cast_losslessly(held.keyType, wanted.keyType) and can_cast_losslessly(
+                held.valueType, wanted.valueType
+            )
+        case StructType(), StructType():
+            return [field.name.lower() for field in held] == [field.name.lower() for field in wanted] and all(
+                can_cast_losslessly(one.dataType, other.dataType) for one, other in zip(held, wanted, strict=True)
+            )
+        case DecimalType(), DecimalType():
+            return _fits_decimal(held.precision - held.scale, held.scale, wanted)
+        case _, DecimalType() if mine in _DIGITS:
+            return _fits_decimal(_DIGITS[mine], 0, wanted)
+        case DecimalType(), _:
+            return theirs == "StringType"
+    if mine == theirs or mine in {"NullType", "VoidType"}:
+        return True
+    if theirs == "StringType":
+        return mine in _AS_TEXT
+    if mine in _DIGITS and theirs in _DIGITS:
+        return _DIGITS[mine] <= _DIGITS[theirs]
+    return mine in _EXACT.get(theirs, ()) or (mine, theirs) in {
+        ("FloatType", "DoubleType"),
+        ("DateType", "TimestampType"),
+        ("DateType", "TimestampNTZType"),
+    }
+
+
+def _fits_decimal(whole: int, scale: int, wanted: DecimalType) -> bool:
+    return wanted.scale >= scale and wanted.precision - wanted.scale >= whole
+
+
+def _class_name(kind: Any) -> str:
+    return type(kind).__name__
+
+
+DEAD: Final = "$dead"
+"""Behind the name of a stream: its records that could not be read, where mode is DEADLETTER."""
+ID, ERROR = "_schema_id", "_error"
+"""Columns beside the record: what names the writer's schema, and what was wrong with the record."""
+
+# names that no column has before it gets one with `_`
+_VALUE, _ID, _RAW = "$value", "$id", "$raw"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTables:
+    """The tables of a stream, as the registry has it now.
+
+    table   one row for each record
+    dead    the records that could not be read, None unless mode is DEADLETTER
+    reader  what the columns are of; None where there are several subjects, or none
+    """
+
+    table: DataFrame
+    dead: DataFrame | None
+    reader: ResolvedSchema | None
+
+
+@dataclass(frozen=True)
+class RegisteredStream:
+    """A stream under its name. columns are those to have; none: all there are. Made by `make_stream`."""
+
+    name: str
+    options: StreamOptions
+    registry: RegistryLike
+    columns: tuple[RequestedColumn, ...] = ()
+
+    @property
+    def subjects(self) -> str:
+        """The subjects it is read by, for people."""
+        return ", ".join(self.options.subjects) or "*"
+
+    def make_tables(self, spark: SparkSession, *, streaming: bool = False) -> StreamTables:
+        """Its tables, with the columns of the version that is newest now.
+
+        Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `DataError`, `RulesRefused`, `Invalid`,
+        `NotFound`, `NotInstalled`, and what Spark raises for a place it cannot read.
+        """
+        how = self.options
+        raw = self._rename_columns(how.connector.read(spark, streaming=streaming))
+        reader = self._resolve_reader()
+        several = len(how.subjects) != 1
+        decoded = from_registry(
+            raw,
+            _RAW,
+            subject=self._subject_argument(),
+            registry=self.registry,
+            reader=reader or "latest",
+            mode=cast("Any", how.mode),
+            wire=how.wire,
+            headers=f"_{how.connector.headers}" if how.connector.headers else None,
+            message=how.message,
+            rules=how.rules,
+            topic=how.topic,
+            engine=how.engine,
+            into=_VALUE,
+            id_column=_ID,
+            patience=how.patience,
+            recursion=how.recursion,
+        )
+        split = decoded if isinstance(decoded, DecodedSplit) else None
+        table = self._select_table(split.good if split else decoded, reader)
+        dead = _select_dead(split.dead, how.connector.column) if split else None
+        return StreamTables(table, dead, None if several else reader)
+
+    def _rename_columns(self, df: DataFrame) -> DataFrame:
+        """The source's columns with `_` before their names, the records apart."""
+        column = self.options.connector.column
+        if column not in df.columns:
+            raise Invalid(
+                f"{self.options.connector} have no column {column!r}: "
+                f"set the option column to one of {', '.join(df.columns)}"
+            )
+        return df.toDF(*(_RAW if name == column else f"_{name}" for name in df.columns))
+
+    def _subject_argument(self) -> Subjects:
+        names = self.options.subjects
+        return names[0] if len(names) == 1 else list(names) or None
+
+    def _resolve_reader(self) -> ResolvedSchema | None:
+        """The one version that columns are of, checked against `format.type`."""
+        how = self.options
+        if len(how.subjects) != 1:
+            if how.reader != "latest" or how.format_type:
+                raise Invalid("several subjects are read by their newest versions: reader and format.type are for one")
+            return None
+        found = pin_schemas(self.registry, how.subjects[0], how.reader, patience=how.patience).reader
+        if how.format_type and _format_name(how.format_type) != found.schema_type:
+            raise Invalid(
+                f"format.type is {how.format_type}, and version {found.version} of {how.subjects[0]!r} is "
+                f"{found.schema_type}"
+            )
+        return found
+
+    def _select_table(self, df: DataFrame, reader: ResolvedSchema | None) -> DataFrame:
+        """The record's fields as columns, then what stands beside the record under names that are free."""
+        from pyspark.sql import functions as f
+        from pyspark.sql.types import StructType
+
+        kind = df.schema[_VALUE].dataType
+        made: dict[str, Column] = {}
+        names: list[str] = []
+        if isinstance(kind, StructType):
+            names = kind.names
+            columns = [f.col(f"{quote_name(_VALUE)}.{quote_name(name)}").alias(name) for name in names]
+        else:
+            names, columns = ["value"], [f.col(quote_name(_VALUE)).alias("value")]
+        taken = {name.lower() for name in names}
+        beside = {ID: _ID, ERROR: f"{_VALUE}_error"} | {name: name for name in df.columns if name.startswith("_")}
+        for name, held in beside.items():
+            if held in df.columns and name.lower() not in taken:
+                taken.add(name.lower())
+                made[name] = f.col(quote_name(held)).alias(name)
+        wide = df.select(*columns, *made.values())
+        if self.columns:
+            version = f", version {reader.version}," if reader else ""
+            return wide.select(*select_columns(wide, self.columns, list(made), f"{self.subjects!r}{version}"))
+        return wide if self.options.extras else wide.select(*map(quote_name, [*names, *({ERROR} & made.keys())]))
+
+
+def _select_dead(df: DataFrame, column: str) -> DataFrame:
+    """The records that could not be read: what was wrong, the bytes, and what stands beside them."""
+    from pyspark.sql import functions as f
+
+    held = {ERROR: f"{_VALUE}_error", f"_{column}": _RAW}
+    held |= {name: name for name in df.columns if name.startswith("_") and name not in held}
+    return df.select(*(f.col(quote_name(own)).alias(name) for name, own in held.items()))
+
+
+def make_stream(
+    name: str,
+    given: Mapping[str, str],
+    settings: Mapping[str, str],
+    columns: Sequence[RequestedColumn] = (),
+    registry: RegistryLike | None = None,
+) -> RegisteredStream:
+    """The stream of a name; see `options.reading`. registry goes before the option."""
+    how = resolve_options(name, given, settings)
+    if registry is None and not how.registry:
+        raise Invalid("nothing says where the registry is: give the option registry or set stele.registry = 'http://…'")
+    return RegisteredStream(name, how, as_picklable(registry if registry is not None else how.registry), tuple(columns))
+
+
+def _format_name(word: str) -> str:
+    """The registry's word for what another system calls a format."""
+    plain = word.partition("-")[0].removesuffix("_SR")
+    return {"PROTO": "PROTOBUF", "JSONSCHEMA": "JSON"}.get(plain, plain)
+
 
 _STREAMS: Final[WeakKeyDictionary[Any, dict[str, RegisteredStream]]] = WeakKeyDictionary()
 

@@ -29,8 +29,7 @@ from stele.formats.capabilities import FromModel, ToModel
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.registry import get_format
 from stele.spark.session import require_spark
-from stele.spark.types.from_model import StructBuilder
-from stele.spark.types.to_model import ModelBuilder
+from stele.spark.types.model import ModelBuilder, StructBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.apis.cncf import app, formats, translate
+from stele.apis.cncf import app, translate
 from stele.apis.cncf import models as api
 from stele.core.model import SchemaFormat, SchemaKind
 from stele.core.policy import ALLOW_ANY, POLICIES
@@ -75,16 +75,16 @@ def test_paths_as_routes_spell_them(path: str, method: str, routed: str) -> None
 )
 def test_formats(name: str, schema_format: SchemaFormat) -> None:
     """Common spellings mean an installed format, everything else is a format of its own; both keep their name."""
-    assert formats.parse_format_name(name, INSTALLED) == schema_format
-    assert formats.format_name(schema_format, name.strip(), INSTALLED) == name.strip()
-    assert formats.parse_format_name(formats.format_name(schema_format, "", INSTALLED), INSTALLED) == schema_format
+    assert translate.parse_format_name(name, INSTALLED) == schema_format
+    assert translate.format_name(schema_format, name.strip(), INSTALLED) == name.strip()
+    assert translate.parse_format_name(translate.format_name(schema_format, "", INSTALLED), INSTALLED) == schema_format
 
 
 @pytest.mark.parametrize("wrong", ["", " ", "x" * 201])
 def test_what_is_no_format(wrong: str) -> None:
     """A format has a name that fits a header."""
     with pytest.raises(InvalidRequest):
-        formats.parse_format_name(wrong, INSTALLED)
+        translate.parse_format_name(wrong, INSTALLED)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_is_no_format(wrong: str) -> None:
 )
 def test_content_types_that_name_a_format(content_type: str, schema_format: SchemaFormat | None) -> None:
     """A parameter or a media type of its own names a format; what several have names none."""
-    assert formats.format_of_content_type(content_type, INSTALLED) == schema_format
+    assert translate.format_of_content_type(content_type, INSTALLED) == schema_format
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_content_types_that_name_a_format(content_type: str, schema_format: Sche
 )
 def test_types_of_documents_nobody_gave_one(kind: SchemaKind, text: bytes, cncf: str, azure: str) -> None:
     """What another dialect registered gets a type from its format, one that names the format again where it can."""
-    assert formats.default_content_type(kind, text) == cncf
-    assert formats.azure_content_type(kind, "") == azure
-    named = formats.format_of_content_type(cncf, INSTALLED)
+    assert translate.default_content_type(kind, text) == cncf
+    assert translate.azure_content_type(kind, "") == azure
+    named = translate.format_of_content_type(cncf, INSTALLED)
     assert named is None if kind.format == "opaque" else named == SchemaFormat(kind.format)
 
 
@@ -137,9 +137,10 @@ def test_azure_keeps_its_own_spelling() -> None:
     """A type the Azure flavour has is told as it was sent, any other as the flavour calls it."""
     kind = SchemaKind("avro", "R")
     assert (
-        formats.azure_content_type(kind, "application/json;serialization=avro") == "application/json;serialization=avro"
+        translate.azure_content_type(kind, "application/json;serialization=avro")
+        == "application/json;serialization=avro"
     )
-    assert formats.azure_content_type(kind, "text/plain; charset=utf-8") == "application/json; serialization=Avro"
+    assert translate.azure_content_type(kind, "text/plain; charset=utf-8") == "application/json; serialization=Avro"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=50))

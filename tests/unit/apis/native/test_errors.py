@@ -5,7 +5,7 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from stele import errors as err
-from stele.apis.http.bodies import NotJson, WrongShape
+from stele.apis.http.requests import NotJson, WrongShape
 from stele.apis.native.errors import Problem, describe_error, http_status
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.apis.http.bodies import WrongShape
+from stele.apis.http.requests import WrongShape
 from stele.apis.openschema import translate
 from stele.apis.openschema.models import SchemaInput
-from stele.apis.openschema.tenancy import (
+from stele.apis.openschema.translate import (
     format_schema_id,
     namespace_of,
     parse_schema_id,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from litestar.exceptions import NotFoundException
 
 from stele import errors as err
-from stele.apis.pravega import access, errors, translate
+from stele.apis.pravega import errors, options, translate
 from stele.apis.pravega import models as api
 from stele.apis.pravega.params import decode_token, encode_token, parse_limit, parse_number
 from stele.core.findings import Finding
@@ -152,9 +152,9 @@ def test_any_text_is_a_token_a_number_or_an_error_of_ours(text: str) -> None:
 
 def test_resources_are_encoded() -> None:
     """A name cannot pretend to be another resource."""
-    assert access.group_resource("", "g") == "prn::/namespace:/group:g"
-    assert access.schemas_resource("n/s", "g/schemas:*") == "prn::/namespace:n%2Fs/group:g%2Fschemas%3A%2A/schemas:*"
-    assert access.codecs_resource("n", "g").startswith(access.group_resource("n", "g") + "/")
+    assert options.group_resource("", "g") == "prn::/namespace:/group:g"
+    assert options.schemas_resource("n/s", "g/schemas:*") == "prn::/namespace:n%2Fs/group:g%2Fschemas%3A%2A/schemas:*"
+    assert options.codecs_resource("n", "g").startswith(options.group_resource("n", "g") + "/")
 
 
 def test_every_error_has_an_answer() -> None:

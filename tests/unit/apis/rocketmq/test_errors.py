@@ -8,8 +8,8 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from stele import errors
-from stele.apis.http.bodies import NotJson
 from stele.apis.http.errors import error_message
+from stele.apis.http.requests import NotJson
 from stele.apis.rocketmq.errors import NUMBERS, SameSchema, numbers_of
 from stele.core.findings import Finding
 

@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stele.apis.schema_repo.options import SchemaRepoOptions, parse_models, split_words
-from stele.apis.schema_repo.renderings import encode_entries, format_entries, format_properties
-from stele.apis.schema_repo.translate import exact_words, parse_config, parse_policy, policy_words
+from stele.apis.schema_repo.translate import (
+    encode_entries,
+    exact_words,
+    format_entries,
+    format_properties,
+    parse_config,
+    parse_policy,
+    policy_words,
+)
 from stele.core.policy import (
     ALL_VERSIONS,
     ALLOW_ANY,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from stele.core.findings import Finding
 from stele.errors import DecodeError, MalformedSchema, UnresolvedReference
 from stele.formats.avro import AVRO, AvroSchema
-from stele.formats.avro.logical_types import describe_consequence
-from stele.formats.avro.model import LogicalType
+from stele.formats.avro.model import LogicalType, describe_consequence
 from stele.wire import avro_single
 
 

@@ -47,6 +47,15 @@ def test_deep_nesting(depth: int, layer: tuple[str, str]) -> None:
         assert depth == 300
 
 
+@pytest.mark.parametrize("text", ["[" * 2_000, '{"a":' * 2_000, "[" * 2_000 + "]" * 1_999])
+def test_deep_and_broken(text: str) -> None:
+    """A document that is too deep is told so, even if it is broken as well; brackets inside strings do not count."""
+    with pytest.raises(MalformedSchema, match="nested deeper"):
+        AVRO.parse(text.encode(), {})
+    with pytest.raises(MalformedSchema, match="not valid JSON"):
+        AVRO.parse(b"[" + json.dumps(text).encode(), {})
+
+
 def test_nested_records_at_the_limit() -> None:
     """The deepest records that parse also print, compare, list, encode and decode."""
     node: Any = "int"

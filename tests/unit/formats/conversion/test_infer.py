@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from stele.errors import Invalid, InvalidRequest, TooLarge
-from stele.formats.conversion.infer import MIN_KEYS, InferOptions, Samples, infer_model
+from stele.formats.conversion.infer import MAX_MEMBERS, MIN_KEYS, InferOptions, Samples, infer_model
 from stele.formats.conversion.model import (
     Array,
     Decimal,
@@ -31,7 +31,6 @@ from stele.formats.conversion.model import (
     Union,
     UnionOption,
 )
-from stele.formats.conversion.sample_shape import MAX_MEMBERS
 
 LONG = Scalar(ScalarKind.INT64)
 TEXT = Scalar(ScalarKind.STRING)

@@ -12,10 +12,9 @@ from stele.core.findings import Finding, Severity
 from stele.core.ports import Format
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
 from stele.formats.jsonschema.containment.document import BundledDocument, DocumentView, build_document
+from stele.formats.jsonschema.containment.provers import CanonicalProver, StructuralProver
 from stele.formats.jsonschema.containment.samples import sample_pattern
 from stele.formats.jsonschema.containment.search import PASSES, Search, SearchBudget
-from stele.formats.jsonschema.containment.structural_prover import StructuralProver
-from stele.formats.jsonschema.containment.subprocess_prover import Prover
 from stele.formats.jsonschema.drafts import Draft
 
 DRAFT4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
@@ -258,13 +257,13 @@ def test_one_changed_property_of_thousands_is_found() -> None:
 
 def test_a_proof_that_takes_too_long_is_given_up_and_the_next_one_is_not_harmed() -> None:
     """The proving process is stopped at its deadline and replaced."""
-    prover = Prover(deadline=0.3)
+    prover = CanonicalProver(deadline=0.3)
     slow = [BundledDocument(_choice_schema(6, kind), exact=True) for kind in ("integer", "null")]
     started = time.monotonic()
     assert not prover.can_prove(slow[0], slow[1], Draft.DRAFT7, formats=False)
     assert time.monotonic() - started < 30
     quick = BundledDocument({"type": "integer"}, exact=True), BundledDocument({"const": 1}, exact=True)
-    patient = Prover(deadline=30)
+    patient = CanonicalProver(deadline=30)
     assert patient.can_prove(*quick, Draft.DRAFT7, formats=False)
     assert not patient.can_prove(quick[1], quick[0], Draft.DRAFT7, formats=False)
     assert not patient.can_prove(quick[0]._replace(exact=False), quick[1], Draft.DRAFT7, formats=False)

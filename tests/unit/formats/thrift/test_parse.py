@@ -8,7 +8,7 @@ from stele.core.ports import Format
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.thrift import THRIFT, ThriftSchema
 from stele.formats.thrift.grammar import parse_document
-from stele.formats.thrift.syntax import (
+from stele.formats.thrift.schema import (
     Annotation,
     BaseType,
     Const,

@@ -12,8 +12,7 @@ from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.formats import rulesets
 from stele.formats.registry import get_format
 from stele.spark.data_audit.audit_scope import AuditScope, load_scope
-from stele.spark.data_audit.backtest import make_backtest
-from stele.spark.data_audit.backtest_tasks import BacktestCounts, FailingRecord
+from stele.spark.data_audit.backtest import BacktestCounts, FailingRecord, make_backtest
 from stele.spark.data_audit.census import make_census
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats
 

@@ -17,10 +17,9 @@ from stele.formats.avro import AVRO
 from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Enumeration, Map, RecordType, TypeReference
-from stele.spark.data_audit.infer.collect import evidence_of_documents, evidence_of_rows
-from stele.spark.data_audit.infer.evidence import Evidence, check_size
-from stele.spark.data_audit.infer.infer import Inference, register_inferred
-from stele.spark.data_audit.infer.proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
+from stele.spark.data_audit.infer import Inference, register_inferred
+from stele.spark.data_audit.infer_evidence import Evidence, check_size, evidence_of_documents, evidence_of_rows
+from stele.spark.data_audit.infer_proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
 from stele.spark.types import from_spark
 
 MOST = 32

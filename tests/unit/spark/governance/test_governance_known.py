@@ -13,7 +13,7 @@ from stele.client import ResolvedSchema, Schema, SchemaReference, SchemaRegistry
 from stele.errors import Invalid, SubjectNotFound
 from stele.spark.data_audit.aggregation import RAW, TIME
 from stele.spark.data_audit.audit_scope import AuditScope, load_scope
-from stele.spark.data_audit.backtest_tasks import BacktestAggregator, BacktestCounts
+from stele.spark.data_audit.backtest import BacktestAggregator, BacktestCounts
 from stele.spark.data_audit.census import make_census
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 

@@ -17,8 +17,7 @@ from stele.errors import CannotConvert
 from stele.formats.avro import AVRO
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
-from stele.spark.data_audit.reencode.field_mapping import map_by_name
-from stele.spark.data_audit.reencode.transcoders import HeaderMerger, make_transcoder
+from stele.spark.data_audit.transcoders import HeaderMerger, make_transcoder, map_by_name
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.wires import CloudEvents, HeaderGuid, Prefix
 from stele.wire.confluent import HEADER_NAMES

@@ -10,15 +10,19 @@ import msgspec
 import pytest
 
 from stele.spark.data_audit.aggregation import add_counts, limit_kinds
-from stele.spark.data_audit.charts import MOST_BARS, Stack, draw_chart, layout_bars, layout_columns
 from stele.spark.data_audit.report import (
+    MOST_BARS,
     MOST_ROWS,
     AuditReport,
     Bars,
     Fact,
     Section,
+    Stack,
     bucket_days,
+    draw_chart,
     format_micros,
+    layout_bars,
+    layout_columns,
     pluralize,
     to_html,
     to_json,

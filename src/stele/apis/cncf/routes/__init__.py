@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stele.apis.cncf.routes import azure, groups, schemas, subscriptions
+from stele.apis.cncf.routes import azure, schemas, subscriptions
 
-ROUTES = [*groups.ROUTES, *schemas.ROUTES, *subscriptions.ROUTES, *azure.ROUTES]
+ROUTES = [*schemas.ROUTES, *subscriptions.ROUTES, *azure.ROUTES]
 """All endpoints."""

@@ -24,11 +24,11 @@ from stele.apis.cncf.params import (
     VersionNumber,
     read_document,
 )
-from stele.apis.cncf.translate import decode_id, group_id_of, parse_version_number
-from stele.apis.http.bodies import read_body
-from stele.apis.http.openapi import openapi_body
+from stele.apis.cncf.translate import decode_id, parse_version_number
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import read_body
 from stele.core.commands import Equality
-from stele.errors import Forbidden, NotFound
+from stele.errors import NotFound
 
 _GROUPS = "/$schemaGroups"
 _GROUP = f"{_GROUPS}/{{group:str}}"
@@ -100,7 +100,7 @@ async def azure_register(
 ) -> Response[None]:
     # PUT /$schemaGroups/{group}/schemas/{schema}
     """Register a document; the answer is in the headers."""
-    place = operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema)
+    place = operations.authorize_schema(group, schema, GroupPermission.WRITE)
     _, version = await operations.register_document(*place, await read_document(request), equality=Equality.TEXT)
     return Response(None, status_code=204, headers=responses.azure_identity_headers(operations, version))
 
@@ -113,7 +113,7 @@ async def azure_get_id(
     """Find the version of a schema that is a document; the answer is in the headers."""
     if not schema.endswith(_GET_ID):
         raise NotFound(f"a schema can be asked for by POST to its path with '{_GET_ID}' at the end")
-    place = operations.authorize_group(group), decode_id(schema.removesuffix(_GET_ID))
+    place = operations.authorize_schema(group, schema.removesuffix(_GET_ID))
     _, version = await operations.find_document(*place, await read_document(request))
     return Response(None, status_code=204, headers=responses.azure_identity_headers(operations, version))
 
@@ -123,7 +123,7 @@ async def azure_get_latest(operations: InjectedOperations, group: Group, schema:
     # GET /$schemaGroups/{group}/schemas/{schema}
     """Return the document of the latest version."""
     return responses.azure_document_response(
-        operations, *await operations.get_version(operations.authorize_group(group), decode_id(schema))
+        operations, *await operations.get_version(*operations.authorize_schema(group, schema))
     )
 
 
@@ -131,16 +131,14 @@ async def azure_get_latest(operations: InjectedOperations, group: Group, schema:
 async def azure_delete_schema(operations: InjectedOperations, group: Group, schema: SchemaName) -> None:
     # DELETE /$schemaGroups/{group}/schemas/{schema}
     """Delete a schema with all its versions; data with its id stay readable."""
-    await operations.delete_schema(operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema))
+    await operations.delete_schema(*operations.authorize_schema(group, schema, GroupPermission.WRITE))
 
 
 @get(_VERSIONS, **AZURE_READ)
 async def azure_list_versions(operations: InjectedOperations, group: Group, schema: SchemaName) -> api.AzureVersions:
     # GET /$schemaGroups/{group}/schemas/{schema}/versions
     """Return the version numbers of a schema."""
-    return api.AzureVersions(
-        await operations.list_version_numbers(operations.authorize_group(group), decode_id(schema))
-    )
+    return api.AzureVersions(await operations.list_version_numbers(*operations.authorize_schema(group, schema)))
 
 
 @get(_VERSION, **AZURE_DOCUMENT)
@@ -149,7 +147,7 @@ async def azure_get_version(
 ) -> Response[bytes]:
     # GET /$schemaGroups/{group}/schemas/{schema}/versions/{version}
     """Return the document of a version."""
-    place = operations.authorize_group(group), decode_id(schema), parse_version_number(version)
+    place = *operations.authorize_schema(group, schema), parse_version_number(version)
     return responses.azure_document_response(operations, *await operations.get_version(*place))
 
 
@@ -160,7 +158,7 @@ async def azure_delete_version(
     # DELETE /$schemaGroups/{group}/schemas/{schema}/versions/{version}
     """Delete a version, and its schema when it is the last one."""
     await operations.delete_version(
-        operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema), parse_version_number(version)
+        *operations.authorize_schema(group, schema, GroupPermission.WRITE), parse_version_number(version)
     )
 
 
@@ -168,10 +166,7 @@ async def azure_delete_version(
 async def azure_get_by_id(operations: InjectedOperations, schema_id: SchemaId) -> Response[bytes]:
     # GET /$schemaGroups/$schemas/{id}
     """Return the document with an id, also of a deleted schema."""
-    state, version = await operations.get_version_by_uid(decode_id(schema_id))
-    if not operations.has_permission(group_id_of(version.subject.key.namespace)):
-        raise Forbidden("the group this schema is in may not be read")
-    return responses.azure_document_response(operations, state, version)
+    return responses.azure_document_response(operations, *await operations.get_version_by_uid(decode_id(schema_id)))
 
 
 ROUTES = [

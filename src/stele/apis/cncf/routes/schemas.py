@@ -1,13 +1,15 @@
-"""Schemas and their versions, and the lookup by version URI."""
+"""Groups of schemas, their schemas and versions, and the lookup by version URI."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from litestar import Request, Response, delete, get, post
+from litestar import Request, Response, delete, get, post, put
+from litestar.openapi.datastructures import ResponseSpec
 
 from stele.apis.cncf import models as api
-from stele.apis.cncf import responses
+from stele.apis.cncf import responses, translate
+from stele.apis.cncf.errors import ERROR_RESPONSES
 from stele.apis.cncf.operations import InjectedOperations
 from stele.apis.cncf.options import GroupPermission
 from stele.apis.cncf.params import (
@@ -26,8 +28,64 @@ from stele.apis.cncf.params import (
     build_page,
     read_document,
 )
-from stele.apis.cncf.translate import decode_id, format_uid, group_id_of, parse_version_number
-from stele.errors import Forbidden, InvalidRequest
+from stele.apis.cncf.translate import format_uid, parse_version_number
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import read_body
+from stele.errors import InvalidRequest
+
+_GROUP = "/schemagroups/{group:str}"
+
+
+@get("/schemagroups", **READ)
+async def get_groups(operations: InjectedOperations, limit: Limit = None, after: After = "") -> Response[list[str]]:
+    # GET /schemagroups
+    """Return the ids of all groups, also of those the caller may not read: they are taken."""
+    return build_page(await operations.list_group_ids(), limit, after, f"{operations.base}/schemagroups")
+
+
+@get(_GROUP, **READ)
+async def get_group(operations: InjectedOperations, group: Group) -> api.SchemaGroup:
+    # GET /schemagroups/{group-id}
+    """Return the attributes of a group; only its id to callers who may not read it."""
+    return await operations.describe_group(group)
+
+
+_CREATED = ResponseSpec(api.SchemaGroup, description="The group is new", generate_examples=False)
+
+
+@put(
+    _GROUP,
+    operation_class=openapi_body(api.GroupAttributes),
+    responses={**ERROR_RESPONSES, 201: _CREATED},
+    status_code=200,
+)
+async def create_group(
+    operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
+) -> Response[api.SchemaGroup]:
+    # PUT /schemagroups/{group-id}
+    """Create a group (201) or replace its attributes (200). `If-None-Match: *` only creates."""
+    name = operations.authorize_group(group, GroupPermission.WRITE)
+    attributes = await read_body(request, api.GroupAttributes) if await request.body() else api.GroupAttributes()
+    if attributes.id not in ("", name):
+        raise InvalidRequest(f"the path says the group is '{name}', the body '{attributes.id[:200]}'")
+    update = translate.parse_group(attributes, operations.registry.parser.list_format_names())
+    created = await operations.put_group(
+        name, update, only_create=request.headers.get("if-none-match", "").strip() == "*"
+    )
+    location = operations.build_link("schemagroups", group)
+    return Response(
+        await operations.describe_group(group),
+        status_code=201 if created else 200,
+        headers={"Location": location} if created else {},
+    )
+
+
+@delete(_GROUP, **DELETE)
+async def delete_group(operations: InjectedOperations, group: Group) -> None:
+    # DELETE /schemagroups/{group-id}
+    """Delete a group with its schemas."""
+    await operations.delete_group(operations.authorize_group(group, GroupPermission.WRITE))
+
 
 _SCHEMAS = "/schemagroups/{group:str}/schemas"
 _SCHEMA = f"{_SCHEMAS}/{{schema:str}}"
@@ -62,7 +120,7 @@ async def create_schema(
 ) -> Response[api.SchemaIdentifier]:
     # POST /schemagroups/{group-id}/schemas/{schema-id}
     """Register a document as the next version of a schema, or find the version that it is."""
-    place = operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema)
+    place = operations.authorize_schema(group, schema, GroupPermission.WRITE)
     state, version = await operations.register_document(*place, await read_document(request), attributes)
     return Response(
         api.SchemaIdentifier(format_uid(version)), headers=responses.version_headers(operations, state, version)
@@ -74,7 +132,7 @@ async def get_latest_schema(operations: InjectedOperations, group: Group, schema
     # GET /schemagroups/{group-id}/schemas/{schema-id}
     """Return the document of the latest version as it was posted, with its attributes in headers."""
     return responses.document_response(
-        operations, *await operations.get_version(operations.authorize_group(group), decode_id(schema))
+        operations, *await operations.get_version(*operations.authorize_schema(group, schema))
     )
 
 
@@ -82,7 +140,7 @@ async def get_latest_schema(operations: InjectedOperations, group: Group, schema
 async def delete_schema(operations: InjectedOperations, group: Group, schema: SchemaName) -> None:
     # DELETE /schemagroups/{group-id}/schemas/{schema-id}
     """Delete a schema with all its versions."""
-    await operations.delete_schema(operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema))
+    await operations.delete_schema(*operations.authorize_schema(group, schema, GroupPermission.WRITE))
 
 
 @get(_VERSIONS, **READ)
@@ -95,7 +153,7 @@ async def get_schema_versions(
 ) -> Response[list[int]]:
     # GET /schemagroups/{group-id}/schemas/{schema-id}/versions
     """Return the version numbers of a schema, ascending."""
-    numbers = await operations.list_version_numbers(operations.authorize_group(group), decode_id(schema))
+    numbers = await operations.list_version_numbers(*operations.authorize_schema(group, schema))
     return build_page(
         numbers, limit, after, operations.build_link("schemagroups", group, "schemas", schema, "versions")
     )
@@ -109,9 +167,7 @@ async def get_schema_version(
     """Return the document of a version as it was posted, with its attributes in headers."""
     return responses.document_response(
         operations,
-        *await operations.get_version(
-            operations.authorize_group(group), decode_id(schema), parse_version_number(version)
-        ),
+        *await operations.get_version(*operations.authorize_schema(group, schema), parse_version_number(version)),
     )
 
 
@@ -122,7 +178,7 @@ async def delete_schema_version(
     # DELETE /schemagroups/{group-id}/schemas/{schema-id}/versions/{version-number}
     """Delete a version, and its schema when it is the last one."""
     await operations.delete_version(
-        operations.authorize_group(group, GroupPermission.WRITE), decode_id(schema), parse_version_number(version)
+        *operations.authorize_schema(group, schema, GroupPermission.WRITE), parse_version_number(version)
     )
 
 
@@ -132,13 +188,14 @@ async def get_schema_version_by_uri(operations: InjectedOperations, uri: Uri = N
     """Return the document of the version with a URI, whichever registry it comes from."""
     if not uri:
         raise InvalidRequest("the parameter uri is missing: which version?")
-    state, version = await operations.get_version_by_uri(uri)
-    if not operations.has_permission(group_id_of(version.subject.key.namespace)):
-        raise Forbidden("the group this version is in may not be read")
-    return responses.document_response(operations, state, version)
+    return responses.document_response(operations, *await operations.get_version_by_uri(uri))
 
 
 ROUTES = [
+    get_groups,
+    get_group,
+    create_group,
+    delete_group,
     get_schemas_by_group,
     delete_schemas_by_group,
     create_schema,

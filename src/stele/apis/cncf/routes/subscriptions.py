@@ -13,9 +13,8 @@ from stele.apis.cncf import subscription_store
 from stele.apis.cncf.operations import InjectedOperations
 from stele.apis.cncf.params import READ, STATUS_200, After, Limit, build_page
 from stele.apis.cncf.translate import decode_id
-from stele.apis.http.bodies import read_body
-from stele.apis.http.openapi import openapi_body
-from stele.apis.http.requests import caller_name
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import caller_name, read_body
 
 _ALL = "/subscriptions"
 _ONE = f"{_ALL}/{{subscription:str}}"

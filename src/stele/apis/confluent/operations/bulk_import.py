@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from stele.apis.confluent import exporters, keys
 from stele.apis.confluent.errors import (
     ErrorContext,
     InvalidKey,
@@ -25,10 +24,11 @@ from stele.apis.confluent.errors import (
 )
 from stele.apis.confluent.models import CreateKekRequest, ExporterRequest
 from stele.apis.confluent.names import parse_context, parse_subject_key, qualify_subject, require_valid_key
-from stele.apis.confluent.operations.dek_generation import current_millis
-from stele.apis.confluent.operations.registration import register_with_retry
+from stele.apis.confluent.operations import exporters, keys
+from stele.apis.confluent.operations.keys import current_millis
 from stele.apis.confluent.operations.schemas import Operations
-from stele.apis.confluent.translate import references_in
+from stele.apis.confluent.operations.versions import register_with_retry
+from stele.apis.confluent.translate import references_in, restore_hidden
 from stele.core import queries
 from stele.core.commands import ChangeBindings, DeleteMode, DeleteVersion, RegisterSchema
 from stele.core.decide.decision import read_only_error
@@ -38,7 +38,7 @@ from stele.errors import SteleError
 from stele.protocol import confluent as api
 from stele.protocol.confluent import Association
 from stele.service.collections import Changes, Items
-from stele.service.kms import ALGORITHMS
+from stele.service.kms import ALGORITHMS, SECRETS
 
 _AT_ONCE = 256
 """Versions under way at a time: what the log takes as one batch."""
@@ -168,7 +168,7 @@ def _import_kek(
         known = keys.read_kek(items, key, deleted=True)
         if (known.kms_type, known.key_id) != (kek.kms_type, kek.key_id):
             raise KeyExists(row.name)
-        kept = keys.restore_secrets(kek.properties, known.properties)
+        kept = restore_hidden(kek.properties, known.properties, SECRETS)
         kek = replace(kek, properties=kept, ts=known.ts if row.ts is None else row.ts)
     else:
         keys.require_room(items, key.kind, operations.registry.limits.keys)
@@ -259,7 +259,7 @@ def _import_exporter(state: State, items: dict[tuple[str, ...], bytes], row: api
     others = {name: data for name, data in items.items() if name != key}
     before = exporters.read_exporter(items, row.name) if key in items else exporters.StoredExporter(row.name)
     asked: dict[str, Any] = {name: getattr(row, name) for name in ExporterRequest.__struct_fields__}
-    asked["config"] = exporters.restore_secrets(row.config, before.config)
+    asked["config"] = restore_hidden(row.config, before.config)
     at = (before.ts or current_millis()) if row.ts is None else row.ts
     _, made = exporters.create_exporter(others, ExporterRequest(**asked), at)
     state_word = exporters.PAUSED if row.state == exporters.PAUSED else exporters.STARTING

@@ -13,21 +13,21 @@ import msgspec
 from litestar import Request
 
 from stele.apis.confluent import models as api
-from stele.apis.confluent.compatibility_messages import format_messages
 from stele.apis.confluent.errors import RefusedText
 from stele.apis.confluent.guid import GuidIndex
+from stele.apis.confluent.metadata import equals_except_version_hint, find_reserved_name_violations
 from stele.apis.confluent.names import SubjectRef, parse_subject, parse_subject_key, parse_version, qualify_subject
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.confluent.reserved_metadata import equals_except_version_hint, find_reserved_name_violations
 from stele.apis.confluent.translate import (
     RenderingOptions,
+    format_messages,
     is_compiled,
     is_descriptor,
     parse_schema_type,
     references_in,
     rule_set_in,
 )
-from stele.apis.http.bodies import read_body
+from stele.apis.http.requests import read_body
 from stele.core import queries
 from stele.core.commands import Command, Outcome
 from stele.core.digests import digest_key, digest_keys

@@ -8,11 +8,9 @@ from litestar import Request, delete, get, post, put
 from litestar.params import PathParameter, QueryParameter
 from msgspec.structs import replace
 
-from stele.apis.confluent import associations as words
 from stele.apis.confluent import models as api
-from stele.apis.confluent.associations import STRONG, TOPIC, WEAK, AssociationFilter, list_out, parse_request
 from stele.apis.confluent.errors import BatchTooLarge, ErrorContext, InvalidAssociation, find_error_answer
-from stele.apis.confluent.models import ErrorMessage
+from stele.apis.confluent.models import STRONG, TOPIC, WEAK, ErrorMessage
 from stele.apis.confluent.names import (
     NoSuchResource,
     context_name,
@@ -21,7 +19,14 @@ from stele.apis.confluent.names import (
     parse_subject_key,
     slice_page,
 )
-from stele.apis.confluent.operations.association_commands import end_associations, make_associations
+from stele.apis.confluent.operations import associations as words
+from stele.apis.confluent.operations.associations import (
+    AssociationFilter,
+    end_associations,
+    list_out,
+    make_associations,
+    parse_request,
+)
 from stele.apis.confluent.operations.schemas import Operations
 from stele.apis.confluent.params import (
     NOT_EMPTY,
@@ -36,9 +41,8 @@ from stele.apis.confluent.params import (
     Subject,
     with_context_prefix,
 )
-from stele.apis.http.bodies import read_body
-from stele.apis.http.openapi import openapi_body
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import decode_segment, read_body
 from stele.core import queries
 from stele.core.model import Binding
 from stele.errors import SteleError

@@ -8,15 +8,15 @@ from typing import Annotated, Any
 from litestar import Request, delete, get, post, put
 from litestar.params import PathParameter
 
-from stele.apis.confluent import exporters
 from stele.apis.confluent import models as api
-from stele.apis.confluent.exporters import COLLECTION, PAUSED, STARTING, StoredExporter
 from stele.apis.confluent.names import slice_page
-from stele.apis.confluent.operations.dek_generation import current_millis
+from stele.apis.confluent.operations import exporters
+from stele.apis.confluent.operations.exporters import COLLECTION, PAUSED, STARTING, StoredExporter
+from stele.apis.confluent.operations.keys import current_millis
 from stele.apis.confluent.operations.schemas import Operations, read_stored_body
 from stele.apis.confluent.params import NOT_EMPTY, READ, WRITE, InjectedOperations, Limit, Offset
-from stele.apis.http.openapi import openapi_body
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import decode_segment
 from stele.service.collections import Changes, Items
 
 _EXPORTER = "/exporters/{name:str}"

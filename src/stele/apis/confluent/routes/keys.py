@@ -8,10 +8,8 @@ from typing import Annotated, Any
 from litestar import Request, delete, get, post, put
 from litestar.params import PathParameter, QueryParameter
 
-from stele.apis.confluent import keys
 from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import InvalidKey
-from stele.apis.confluent.keys import DekKey, KekKey, StoredDek
 from stele.apis.confluent.names import (
     NoSuchResource,
     is_true,
@@ -23,7 +21,16 @@ from stele.apis.confluent.names import (
     require_valid_key,
     slice_page,
 )
-from stele.apis.confluent.operations.dek_generation import current_millis, require_usable_kek, store_dek, unwrap_dek
+from stele.apis.confluent.operations import keys
+from stele.apis.confluent.operations.keys import (
+    DekKey,
+    KekKey,
+    StoredDek,
+    current_millis,
+    require_usable_kek,
+    store_dek,
+    unwrap_dek,
+)
 from stele.apis.confluent.operations.schemas import Operations, read_stored_body
 from stele.apis.confluent.params import (
     NOT_EMPTY,
@@ -39,8 +46,8 @@ from stele.apis.confluent.params import (
     with_context_prefix,
 )
 from stele.apis.confluent.translate import find_alias_for_deks
-from stele.apis.http.openapi import openapi_body
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import decode_segment
 from stele.core.model import SubjectKey
 from stele.errors import InvalidName
 from stele.service.collections import Changes, Items

@@ -21,8 +21,8 @@ from stele.apis.confluent.params import (
     Subject,
     with_context_prefix,
 )
-from stele.apis.http.bodies import read_body
-from stele.apis.http.openapi import openapi_body
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import read_body
 from stele.core import queries
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
 from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel

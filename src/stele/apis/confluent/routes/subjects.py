@@ -8,11 +8,11 @@ from litestar import Request, Response, delete, get, post
 from litestar.params import QueryParameter
 from msgspec.structs import replace
 
-from stele.apis.confluent import lists, tags
+from stele.apis.confluent import lists, metadata
 from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import malformed_schema_message
 from stele.apis.confluent.names import WILDCARD, is_true, parse_prefix, parse_version, slice_page
-from stele.apis.confluent.operations import deletion, registration
+from stele.apis.confluent.operations import versions
 from stele.apis.confluent.operations.bulk_import import apply_import
 from stele.apis.confluent.operations.schemas import Operations, require_visible, resolve_across_contexts
 from stele.apis.confluent.options import OLD
@@ -43,8 +43,8 @@ from stele.apis.confluent.translate import (
     text_out,
     version_out,
 )
-from stele.apis.http.bodies import read_body
-from stele.apis.http.openapi import openapi_body
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import read_body
 from stele.core import queries
 from stele.core.commands import DeleteMode, RegisterSchema
 from stele.core.decide.register import make_document
@@ -109,7 +109,7 @@ async def delete_subject(
     """Delete all versions: first softly, then for good. The header Stele-Warning says where their records were seen."""
     _, asked = await operations.resolve_subject(subject, context)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
-    numbers, headers = await deletion.delete_subject(operations, asked.key, mode)
+    numbers, headers = await versions.delete_subject(operations, asked.key, mode)
     return Response(list(numbers), headers=headers)
 
 
@@ -148,7 +148,7 @@ async def register_schema(
     """Register the schema in the body; the same schema again answers what is there."""
     body = await read_body(request, api.RegisterSchemaRequest)
     _, asked = await operations.resolve_subject(subject, context)
-    state, version = await registration.register_schema(
+    state, version = await versions.register_schema(
         operations, asked.key, body, normalize=is_true(normalize), force=is_true(force)
     )
     if operations.options.profile == OLD and is_as_sent(body, version):
@@ -246,7 +246,7 @@ async def delete_version(
     ordinal = parse_version(version)
     _, asked = await operations.resolve_subject(subject, context)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
-    numbers, headers = await deletion.delete_version(operations, asked.key, ordinal, mode)
+    numbers, headers = await versions.delete_version(operations, asked.key, ordinal, mode)
     return Response(numbers[0], headers=headers)
 
 
@@ -262,7 +262,7 @@ async def tag_version(
     """Register a version's text again with other tags, metadata or rules."""
     body = await read_body(request, api.TagSchemaRequest)
     state, found = await operations.find_version(subject, version, context, deleted=False)
-    attachments = tags.tag_attachments(found.schema.attachments, body)
+    attachments = metadata.tag_attachments(found.schema.attachments, body)
     command = RegisterSchema(
         key=found.subject.key,
         document=make_document(state.get_text(found.content), found.kind.format, found.kind.type),
@@ -271,8 +271,8 @@ async def tag_version(
         rule_set=attachments.rule_set,
         version_number=body.new_version if (body.new_version or 0) > 0 else None,
     )
-    state, made = await registration.register_with_retry(
-        operations, lambda state: registration.with_version_number(state, command)
+    state, made = await versions.register_with_retry(
+        operations, lambda state: versions.with_version_number(state, command)
     )
     return registration_out(state, made, operations.rendering_options())
 

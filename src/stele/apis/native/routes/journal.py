@@ -8,6 +8,7 @@ from litestar import get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import QueryParameter
 
+from stele.apis.http.requests import parse_whole_number
 from stele.apis.native.errors import ERRORS
 from stele.errors import InvalidRequest
 from stele.service import journal as service
@@ -52,9 +53,9 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     ) -> JournalPage:
         # GET /api/journal?after&limit&namespace&subject
         """Show what changed behind a sequence number, oldest first: who did what, when, through which API."""
-        records = _parse_whole_number("limit", limit, MOST_RECORDS)
+        records = parse_whole_number("limit", limit, 0, MOST_RECORDS)
         return await service.read_page(
-            registry, _parse_whole_number("after", after, _LAST), records, namespace, subject
+            registry, parse_whole_number("after", after, 0, _LAST), records, namespace, subject
         )
 
     @get("/api/texts", responses=_REFUSED)
@@ -67,13 +68,6 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         return await service.read_texts(registry, [_parse_digest(text) for text in asked])
 
     return [read_journal, read_texts]
-
-
-def _parse_whole_number(name: str, text: str, most: int) -> int:
-    """A whole number of a query. Raises `InvalidRequest`."""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_LAST))) or int(text) > most:
-        raise InvalidRequest(f"{name} is a whole number from 0 to {most}")
-    return int(text)
 
 
 def _parse_digest(text: str) -> bytes:

@@ -11,10 +11,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter
 
-from stele.apis.http.bodies import read_body
-from stele.apis.http.openapi import openapi_body
-from stele.apis.http.paths import decode_segment
-from stele.apis.http.requests import caller_name
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import caller_name, decode_segment, read_body
 from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.rulesets import join_ruleset
 from stele.service import ruleset_adoption

@@ -9,8 +9,8 @@ from typing import Any
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
-from stele.apis.http.bodies import read_body
-from stele.apis.http.openapi import openapi_body
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import read_body
 from stele.apis.native.errors import ERRORS
 from stele.service import check as checks
 from stele.service import convert as conversions

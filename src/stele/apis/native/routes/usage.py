@@ -9,13 +9,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter, QueryParameter
 
-from stele.apis.http.bodies import read_body
-from stele.apis.http.openapi import openapi_body
-from stele.apis.http.paths import decode_segment
-from stele.apis.http.requests import caller_name
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import caller_name, decode_segment, parse_whole_number, read_body
 from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.model import MAX_INT32, SubjectKey
-from stele.errors import InvalidName, InvalidRequest
+from stele.errors import InvalidName
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 from stele.service.usage import MOST_PLACES, CensusRecord, DeletionPreview, LocationUsage, Usage, UsagePage
@@ -62,7 +60,9 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     ) -> UsagePage:
         # GET /api/usage?after&limit&namespace&subject
         """Show the last census of every place, by name; of a namespace or subject, those with its records."""
-        return await usage.list_places(after, _parse_whole_number("limit", limit), namespace=namespace, subject=subject)
+        return await usage.list_places(
+            after, parse_whole_number("limit", limit, 1, MOST_PLACES), namespace=namespace, subject=subject
+        )
 
     @get("/api/usage/{place:str}", responses=_MISSING)
     async def show_usage(place: Place) -> LocationUsage:
@@ -90,14 +90,7 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         level = parse_level_name(decode_segment(subject_name))
         if level.namespace is None or level.subject is None:
             raise InvalidName(decode_segment(subject_name), "names no subject")
-        ordinal = None if version is None else _parse_whole_number("version", version)
+        ordinal = None if version is None else parse_whole_number("version", version, 1, MAX_INT32)
         return await usage.preview_deletion(SubjectKey(level.namespace, level.subject), ordinal)
 
     return [list_usage, show_usage, record_usage, forget_usage, foresee_deletion]
-
-
-def _parse_whole_number(name: str, text: str) -> int:
-    """A positive number of a query. Raises `InvalidRequest`."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 10) or not 1 <= int(text) <= MAX_INT32:
-        raise InvalidRequest(f"{name} is a whole number from 1")
-    return int(text)

@@ -11,14 +11,13 @@ import msgspec
 from litestar import MediaType, Request, Response, get, post
 from litestar.params import PathParameter
 
-from stele.apis.http.openapi import openapi_body
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
 from stele.apis.schema_repo.operations import InjectedOperations
 from stele.apis.schema_repo.options import split_words
 from stele.apis.schema_repo.params import FORM, read_form
-from stele.apis.schema_repo.renderings import format_lines
-from stele.apis.schema_repo.translate import exact_words, policy_words
+from stele.apis.schema_repo.translate import exact_words, format_lines, policy_words
 from stele.core import queries
 from stele.errors import InvalidRequest
 

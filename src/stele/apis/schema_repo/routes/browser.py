@@ -9,19 +9,19 @@ from litestar import MediaType, Request, Response, get
 from litestar.params import QueryParameter
 
 from stele import __version__
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
 from stele.apis.schema_repo.operations import InjectedOperations
 from stele.apis.schema_repo.options import SchemaRepoOptions
 from stele.apis.schema_repo.params import HTML, TEXT, choose_media_type
-from stele.apis.schema_repo.renderings import (
+from stele.apis.schema_repo.routes.subjects import CONFIG_TITLE, SchemaId, SubjectName
+from stele.apis.schema_repo.translate import (
     PAGE_HEADERS,
     format_properties,
     render_schemas,
     render_subjects,
     render_text,
 )
-from stele.apis.schema_repo.routes.subjects import CONFIG_TITLE, SchemaId, SubjectName
 from stele.errors import ContentNotFound, StoreError
 
 _READ: dict[str, Any] = {"media_type": MediaType.HTML, "responses": ERROR_RESPONSES}

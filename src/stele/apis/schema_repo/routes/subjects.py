@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from litestar import MediaType, Request, Response, get, post, put
 from litestar.params import PathParameter
 
-from stele.apis.http.openapi import openapi_body
-from stele.apis.http.paths import decode_segment
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
 from stele.apis.schema_repo.ids import SEQUENTIAL
 from stele.apis.schema_repo.operations import InjectedOperations
 from stele.apis.schema_repo.params import FORM, JSON, TEXT, choose_media_type, read_form, read_text
-from stele.apis.schema_repo.renderings import (
+from stele.apis.schema_repo.translate import (
     encode_entries,
     encode_names,
     format_entries,

@@ -12,7 +12,8 @@ import jsonschema_rs
 
 from stele.client.serdes.rules.model import FieldLocation, FieldType, RuleContext, Visit, Walk
 from stele.formats.jsonschema import json_text as jsontext
-from stele.formats.jsonschema.parse import PATTERN_LIMITS, ParsedJsonSchema
+from stele.formats.jsonschema.parse import ParsedJsonSchema
+from stele.formats.jsonschema.patterns import PATTERN_LIMITS
 from stele.formats.jsonschema.resolve import ROOT_BASE, join_uri
 
 TAGS = "confluent:tags"

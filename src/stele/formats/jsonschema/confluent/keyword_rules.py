@@ -11,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
-
-import jsonschema_rs
 
 from stele.formats.jsonschema.confluent.schema_diff import InnerPair, LocalChange, SchemaDiff
 from stele.formats.jsonschema.confluent.shapes import SchemaShape, ShapeModel
 from stele.formats.jsonschema.json_text import Json, is_equal, to_hashable
-from stele.formats.jsonschema.parse import PATTERN_LIMITS
+from stele.formats.jsonschema.patterns import pattern_matches
 
 
 def compare_annotations(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
@@ -196,15 +193,6 @@ def compare_unevaluated(
         yield LocalChange(f"{stem}_EXTENDED", (keyword,))
     else:
         yield InnerPair(old.shape.model.get_shape(before), new.shape.model.get_shape(after), (keyword,))
-
-
-@lru_cache(maxsize=4096)
-def pattern_matches(pattern: str, name: str) -> bool:
-    """Return whether an ECMA-262 pattern is found in a name; False for patterns that are wrong, too big or too slow."""
-    try:
-        return jsonschema_rs.is_valid({"type": "string", "pattern": pattern}, name, pattern_options=PATTERN_LIMITS)
-    except (ValueError, jsonschema_rs.ReferencingError):
-        return False
 
 
 def compare_objects(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:

@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from stele.formats.jsonschema.containment.document import DocumentView, Parts, Schemas, item_schemas, member_schemas
+from stele.formats.jsonschema.containment.provers import StructuralProver, listed_values
 from stele.formats.jsonschema.containment.samples import make_arrays, make_numbers, make_objects, make_strings
-from stele.formats.jsonschema.containment.structural_prover import StructuralProver, listed_values
 from stele.formats.jsonschema.json_text import Json, to_hashable
 
 

@@ -14,12 +14,12 @@ from stele.core.findings import Finding, Severity
 from stele.errors import MalformedSchema
 from stele.formats.jsonschema.codec import spell_numbers
 from stele.formats.jsonschema.containment.document import BundledDocument, DocumentView, build_document, is_valid_value
+from stele.formats.jsonschema.containment.provers import PROVER, StructuralProver
 from stele.formats.jsonschema.containment.search import find_witness, shrink_document
-from stele.formats.jsonschema.containment.structural_prover import StructuralProver
-from stele.formats.jsonschema.containment.subprocess_prover import PROVER
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.json_text import Json, json_pointer, shorten_message, write_json
 from stele.formats.jsonschema.parse import ParsedJsonSchema, excerpt_at
+from stele.formats.jsonschema.patterns import SMALL_PATTERNS
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
 
 _MESSAGE_LIMIT = 200
@@ -251,7 +251,7 @@ def check_containment(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undeci
     """Nothing when the reader's schema allows all the writer's does, under every usual reading of `format`.
 
     Else one finding: with a counter-example, or of undecided_level when neither proof nor counter-example was found.
-    Bounded: a proof may take `subprocess_prover.DEADLINE` seconds, a search `search.LONGEST`, for each reading.
+    Bounded: a proof may take `provers.DEADLINE` seconds, a search `search.LONGEST`, for each reading.
     """
     try:
         readings = list(_format_readings(reader, writer))
@@ -308,8 +308,9 @@ class _Comparison:
         self._reading = reading
         mine, theirs = (_document_in(each, Draft.DRAFT2020, formats=reading.formats) for each in self._pair)
         self._later_exact = mine.exact and theirs.exact
-        self._reader = DocumentView(mine)
-        self._writer = DocumentView(theirs)
+        small = all(each.pattern_size <= SMALL_PATTERNS for each in self._pair)
+        self._reader = DocumentView(mine, compiles=small)
+        self._writer = DocumentView(theirs, compiles=small)
         self._structure = StructuralProver(self._reader, self._writer)
 
     @cached_property

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from stele.errors import DataError
 from stele.spark.decode.formats.base import ColumnFormat, require_parsed
-from stele.spark.decode.formats.fitting import fit_column
 from stele.spark.decode.formats.json import JsonColumns
 from stele.spark.decode.formats.protobuf import ProtobufColumns
-from stele.spark.decode.formats.rows import RowDecoder, RowEncoder, Schemas
+from stele.spark.decode.formats.rows import RowDecoder, RowEncoder, Schemas, fit_column
 from stele.spark.decode.formats.thrift import ThriftColumns
 from stele.spark.engines.base import Decoder, Encoder
 from stele.spark.engines.selection import get_engine

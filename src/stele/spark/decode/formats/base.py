@@ -11,7 +11,7 @@ from stele.errors import DataError, Invalid
 from stele.spark.decode.formats.plans import ColumnPlan
 
 if TYPE_CHECKING:
-    from stele.spark.decode.formats.scan.decoder import Scanner
+    from stele.spark.decode.formats.protobuf_scan import Scanner
 
 Read: TypeAlias = Callable[[bytes], Any]
 """Makes a value of what follows the id in a frame. Raises `DecodeError`, `FrameError`."""

@@ -52,7 +52,7 @@ from stele.wire.confluent import decode_indexes, encode_indexes
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-    from stele.spark.decode.formats.scan.decoder import Scanner
+    from stele.spark.decode.formats.protobuf_scan import Scanner
 
 MAX_COLUMNS: Final = 10_000
 """Columns at all levels together."""
@@ -99,8 +99,7 @@ class ProtobufColumns:
     def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> Scanner | None:
         """See `ColumnFormat`; none without numba, and for messages that only the parser reads right."""
         try:
-            from stele.spark.decode.formats.scan.decoder import Scanner
-            from stele.spark.decode.formats.scan.tables import ScanUnsupported
+            from stele.spark.decode.formats.protobuf_scan import Scanner, ScanUnsupported
         except NotInstalled:
             return None
         assert isinstance(plan, Struct)

@@ -14,7 +14,7 @@ from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import Invalid
 from stele.formats.thrift.codec import ThriftCodec
 from stele.formats.thrift.schema import ResolvedType, is_required
-from stele.formats.thrift.syntax import ThriftStruct as Declared
+from stele.formats.thrift.schema import ThriftStruct as Declared
 from stele.spark.decode.formats.base import Accepts, DatumReaders, Write
 from stele.spark.decode.formats.plans import (
     ColumnPlan,

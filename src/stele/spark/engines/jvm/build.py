@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from stele.errors import NotInstalled, SteleError
-from stele.spark.engines import error_messages
+from stele.spark.engines import error_codes
 from stele.spark.engines.jvm.jar import JAR
 
 SOURCES = Path(__file__).with_name("java")
@@ -36,7 +36,7 @@ def build(target: Path = JAR) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         classes = Path(folder)
         _compile_sources(classes)
-        messages = {code.name: message for code, message in error_messages.MESSAGES.items()}
+        messages = {code.name: message for code, message in error_codes.MESSAGES.items()}
         (classes / "io/stele/spark/error_messages.json").write_text(json.dumps(messages, sort_keys=True))
         draft = target.with_name(f"{target.name}.{os.getpid()}")
         _pack_jar(classes, draft)
@@ -92,7 +92,7 @@ def find_spark_jars() -> Path:
 
 def is_fresh() -> bool:
     """Whether there is a jar, newer than what it is made of."""
-    made_of = [*SOURCES.rglob("*.java"), Path(__file__), Path(error_messages.__file__)]
+    made_of = [*SOURCES.rglob("*.java"), Path(__file__), Path(error_codes.__file__)]
     return JAR.exists() and JAR.stat().st_mtime >= max(path.stat().st_mtime for path in made_of)
 
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from stele.errors import DataError
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.error_codes import FREE_ITEMS, ErrorCode, RecordError
-from stele.spark.engines.error_messages import MESSAGES
+from stele.spark.engines.error_codes import FREE_ITEMS, MESSAGES, ErrorCode, RecordError
 from stele.spark.engines.steps import (
     MAX_SKIP_DEPTH,
     REST,

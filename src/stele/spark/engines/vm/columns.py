@@ -11,7 +11,7 @@ import pyarrow as pa
 from stele.errors import DataError
 from stele.spark.engines.arrow import Column, as_buffer
 from stele.spark.engines.steps import Slot, SlotKind
-from stele.spark.engines.vm.memory import Columns
+from stele.spark.engines.vm.machine import Columns
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 MOST_OFFSET = 2**31 - 1

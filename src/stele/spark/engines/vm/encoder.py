@@ -29,7 +29,7 @@ from stele.spark.engines.steps import (
     Step,
     writing_options,
 )
-from stele.spark.engines.vm import opcodes as op
+from stele.spark.engines.vm import machine as op
 from stele.spark.engines.vm import writer
 
 Ints: TypeAlias = npt.NDArray[np.int64]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -17,6 +19,8 @@ except ImportError as missing:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
@@ -31,18 +35,24 @@ def cache_folder() -> Path:
         candidates.append(Path(home) / "stele")
     candidates.append(Path(tempfile.gettempdir()) / f"stele-cache-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
     for folder in candidates:
-        try:
-            (folder / "numba").mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError:
-            continue
-        if os.access(folder / "numba", os.W_OK) and _is_private(folder / "numba"):
-            return folder / "numba"
+        with suppress(OSError):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            if _make_private(folder) and _make_private(folder / "numba"):
+                return folder / "numba"
     return Path(tempfile.mkdtemp(prefix="stele-cache-"))
 
 
-def _is_private(folder: Path) -> bool:
-    """Whether the folder is ours: compiled code is loaded from it, so another user's will not do."""
-    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
+def _make_private(folder: Path) -> bool:
+    """Make the folder if it is missing; whether it is ours alone to write to: compiled code is loaded from it.
+
+    Not by way of a link, which another user may have laid in a shared temporary folder. Raises `OSError`.
+    """
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or not os.access(folder, os.W_OK):
+        return False
+    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & _WRITABLE_BY_OTHERS)
 
 
 def compile_kernel(function: Callable[P, T]) -> Callable[P, T]:

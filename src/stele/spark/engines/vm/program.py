@@ -25,8 +25,8 @@ from stele.spark.engines.steps import (
     Slot,
     Step,
 )
-from stele.spark.engines.vm import opcodes as op
-from stele.spark.engines.vm.memory import Program
+from stele.spark.engines.vm import machine as op
+from stele.spark.engines.vm.machine import Program
 
 MOST_INSTRUCTIONS = 200_000
 """Limit on one decoder's program: named types used again and again inside each other grow exponentially."""

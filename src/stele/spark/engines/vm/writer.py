@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stele.spark.engines.vm import opcodes as op
+from stele.spark.engines.vm import machine as op
 from stele.spark.engines.vm.jit import compile_kernel
-from stele.spark.engines.vm.memory import Bytes, Ints
+from stele.spark.engines.vm.machine import Bytes, Ints
 
 LITERAL = 19
 FINE, IS_NULL, WRONG_SIZE, WRONG_SYMBOL, WRONG_RANGE = 0, 1, 2, 3, 4

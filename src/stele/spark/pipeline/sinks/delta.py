@@ -8,13 +8,15 @@ from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import TableCapabilities
 from stele.spark.pipeline.schema_evolution import can_widen as iceberg_widens
-from stele.spark.pipeline.sinks.jvm import get_java_session, get_jvm, require_class
 from stele.spark.pipeline.sinks.sql_table import (
     SqlTable,
     add_missing_columns,
     first_line,
     format_properties,
+    get_java_session,
+    get_jvm,
     quote_path,
+    require_class,
     spark_errors,
 )
 

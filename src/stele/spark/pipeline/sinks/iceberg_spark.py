@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from stele.errors import Invalid
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.schema_evolution import TableCapabilities, can_widen
-from stele.spark.pipeline.sinks.jvm import require_class
 from stele.spark.pipeline.sinks.sql_table import (
     SqlTable,
     add_missing_columns,
     format_properties,
     quote_path,
     quote_string,
+    require_class,
 )
 
 if TYPE_CHECKING:

@@ -26,12 +26,14 @@ from stele.spark.pipeline.schema_evolution import (
     change_schema,
     make_nullable,
 )
-from stele.spark.pipeline.sinks.jvm import HadoopFolder, get_java_session, get_jvm
 from stele.spark.pipeline.sinks.sql_table import (
+    HadoopFolder,
     SqlTable,
     add_missing_columns,
     first_line,
     format_columns,
+    get_java_session,
+    get_jvm,
     quote_path,
     quote_string,
     spark_errors,

@@ -1,0 +1,279 @@
+"""Registering and deleting versions.
+
+Registering: a request that names a version (-1 included), changes tags, or brings a hint of its own gets
+`confluent:version` in its metadata, as the original does: the number the version is about to have. That number is part
+of what is registered, so it is decided together with it: whoever is overtaken tries again with the next one.
+
+Deleting: versions that an association needs stay. A header warns where records of a deleted version were seen, because
+the bodies of these answers are the API's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from stele.apis.confluent import models as api
+from stele.apis.confluent.errors import NoActiveVersion, OwnedReference, RefusedChange, SubjectOwned, SubjectTaken
+from stele.apis.confluent.metadata import apply_tag_changes, set_version_hint, version_hint
+from stele.apis.confluent.models import STRONG
+from stele.apis.confluent.names import qualify_subject, require_valid_key
+from stele.apis.confluent.operations.schemas import Draft, Operations
+from stele.apis.confluent.translate import format_messages, references_in, rule_set_in
+from stele.core import queries
+from stele.core.commands import (
+    Command,
+    CompatibilityCheck,
+    DeletedVersions,
+    DeleteMode,
+    DeleteSubject,
+    DeleteVersion,
+    Equality,
+    RegisterSchema,
+    Registration,
+)
+from stele.core.metadata import Metadata
+from stele.core.model import Attachments, Binding, Mode, SettingsLevel, SubjectKey, Version
+from stele.core.state import State
+from stele.errors import Incompatible, InvalidRequest, TooLarge
+from stele.service.retry import Overtaken, retry_when_overtaken
+from stele.service.usage import DeletionWarning
+
+LATEST = -1
+"""Version of a request whose schema must be the latest one."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+async def register_schema(
+    operations: Operations, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool, force: bool
+) -> tuple[State, Version]:
+    """Register the schema of a request, or find that it is there.
+
+    Raises what `Operations.parse_draft` raises, `InvalidName`, `RefusedChange`, and what the decision raises.
+    """
+    require_valid_key(key)
+    state = await operations.registry.fresh_state()
+    retagged = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
+    _require_shareable_references(state, key, retagged)
+    draft = None
+    if (retagged.schema or "").strip():
+        draft = await operations.parse_draft(state, key, retagged, normalize=normalize)
+        same = await _find_registered(operations, state, key, retagged, draft)
+        if same is not None:
+            return state, same
+        if not force and (findings := await operations.find_reserved_name_violations(state, key, draft)):
+            raise RefusedChange(qualify_subject(key), findings, format_messages(state, key, findings, None))
+
+    def command(state: State) -> RegisterSchema:
+        asked = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
+        bare = RegisterSchema(
+            key=key,
+            document=draft.document if draft is not None else None,
+            references=draft.attachments.references if draft is not None else (),
+            metadata=asked.metadata,
+            rule_set=rule_set_in(asked.rule_set),
+            equality=Equality.NEVER if asked.version == LATEST else Equality.IDENTITY,
+            check=CompatibilityCheck.SKIP if force else CompatibilityCheck.POLICY,
+            version_number=asked.version if (asked.version or 0) > 0 else None,
+            schema_id=asked.id if asked.id is not None and asked.id >= 0 else None,
+        )
+        return (
+            with_version_number(state, bare)
+            if asked.version or asked is not request
+            else refresh_version_hint(state, bare)
+        )
+
+    return await register_with_retry(operations, command)
+
+
+def _require_shareable_references(state: State, key: SubjectKey, request: api.RegisterSchemaRequest) -> None:
+    """Raises `OwnedReference` for a reference to a subject that belongs to a resource: it may go away with that."""
+    targets = {row.key for row in references_in(request.references, key.namespace)} - {key}
+    for binding in queries.bindings_of(state, targets) if targets else ():
+        if binding.lifecycle == STRONG:
+            raise OwnedReference(qualify_subject(binding.subject))
+
+
+async def _find_registered(
+    operations: Operations, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, draft: Draft
+) -> Version | None:
+    """The live version that makes registering needless: the schema as sent or as completed, give or take the hint."""
+    if (request.id is not None and request.id >= 0) or (request.version or 0) > 0:
+        return None
+    newest = queries.latest_version(state.find_subject(key))
+    if request.version == LATEST:
+        return None if newest is None else await operations.find_equal(state, key, draft, [newest])
+    settings = queries.settings_for(state, SettingsLevel(*key))
+    attachments = [queries.inherit_attachments(state, key, draft.attachments)]
+    if not (settings.default_metadata or settings.override_metadata or settings.default_rule_set):
+        attachments.insert(0, draft.attachments)
+    for attached in attachments:
+        same = await operations.find_equal(state, key, replace(draft, attachments=attached))
+        if same is not None:
+            return same
+    return None
+
+
+# --- the version hint -----------------------------------------------------------------------------------------------
+
+
+def with_version_number(state: State, command: RegisterSchema) -> RegisterSchema:
+    """The command with the number of the version it makes written into its metadata, and insisting on it."""
+    if queries.mode_for(state, SettingsLevel(*command.key)) is Mode.IMPORT:
+        return command
+    number = _next_number(state, command.key)
+    metadata = set_version_hint(_inherit_metadata(state, command), number)
+    return replace(command, metadata=metadata, version_number=command.version_number or number)
+
+
+def refresh_version_hint(state: State, command: RegisterSchema) -> RegisterSchema:
+    """As `with_version_number`, where the metadata has a hint already: it is brought up to date."""
+    return command if version_hint(_inherit_metadata(state, command)) is None else with_version_number(state, command)
+
+
+def _inherit_metadata(state: State, command: RegisterSchema) -> Metadata | None:
+    return queries.inherit_attachments(state, command.key, Attachments((), command.metadata, None)).metadata
+
+
+def _next_number(state: State, key: SubjectKey) -> int:
+    subject = state.find_subject(key)
+    return (subject.highest_version_number if subject is not None else 0) + 1
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+async def register_with_retry(
+    operations: Operations, command: Callable[[State], RegisterSchema]
+) -> tuple[State, Version]:
+    """Carry out a registration that depends on the state; again when another one took its number meanwhile."""
+
+    async def attempt(state: State) -> tuple[State, Version]:
+        wanted = command(state)
+        try:
+            return await _execute_registration(operations, wanted)
+        except InvalidRequest:
+            if command(operations.registry.state).version_number == wanted.version_number:
+                raise
+            raise Overtaken from None
+
+    return await retry_when_overtaken(operations.registry, attempt, conflicts=())
+
+
+async def _execute_registration(operations: Operations, command: RegisterSchema) -> tuple[State, Version]:
+    """Carry out a registration; the version it made or found. Raises `RefusedChange` and what the decision raises."""
+    size = len(_encode((command.references, command.metadata, command.rule_set)))
+    if size > operations.registry.limits.schema_bytes:
+        raise TooLarge(f"references, metadata and rules have {size} bytes, more than a schema may have")
+    try:
+        outcome = await operations.execute(command)
+    except Incompatible as error:
+        state = operations.registry.state
+        words = format_messages(state, command.key, error.findings, error.against)
+        raise RefusedChange(qualify_subject(command.key), error.findings, words) from error
+    assert isinstance(outcome, Registration)
+    state = operations.registry.state
+    return state, queries.get_version(state, outcome.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+
+
+WARNING: Final = "Stele-Warning"
+"""Header with ASCII sentences, at most `_LONGEST_WARNING` characters; absent where no census saw records."""
+_LONGEST_WARNING: Final = 1000  # characters; proxies bear 4 KiB and more
+
+
+async def delete_subject(
+    operations: Operations, subject: SubjectKey, mode: DeleteMode
+) -> tuple[tuple[int, ...], dict[str, str]]:
+    """Delete all versions of a subject that no association needs.
+
+    Returns:
+        The numbers of the deleted versions, and the headers that warn of records seen with them.
+
+    Raises:
+        SubjectTaken: The subject has an association and an active version.
+        SteleError: What the deletion raises.
+    """
+
+    def decide(state: State) -> Command:
+        seen = queries.bindings_of(state, [subject])
+        if _associations(seen) and queries.latest_version(state.find_subject(subject)) is not None:
+            raise SubjectTaken(qualify_subject(subject))
+        return DeleteSubject(subject, mode, seen)
+
+    return await _delete(operations, subject, decide)
+
+
+async def delete_version(
+    operations: Operations, subject: SubjectKey, number: int | None, mode: DeleteMode
+) -> tuple[tuple[int, ...], dict[str, str]]:
+    """Delete one version, None for the latest; the last active one only where no association needs it.
+
+    Returns:
+        See `delete_subject`.
+
+    Raises:
+        SubjectOwned: A strong association needs the version.
+        NoActiveVersion: A weak association needs it.
+        SteleError: What the deletion raises.
+    """
+
+    def decide(state: State) -> Command:
+        seen = queries.bindings_of(state, [subject])
+        active = queries.list_versions(state.find_subject(subject))
+        associations = _associations(seen)
+        is_last = len(active) == 1 and number in (None, active[0].version_number)
+        if associations and is_last and mode is DeleteMode.SOFT:
+            is_owned = any(row.lifecycle == STRONG for row in associations)
+            raise SubjectOwned(qualify_subject(subject)) if is_owned else NoActiveVersion(qualify_subject(subject))
+        return DeleteVersion(subject, number, mode, seen)
+
+    return await _delete(operations, subject, decide)
+
+
+async def _delete(
+    operations: Operations, subject: SubjectKey, decide: Callable[[State], Command]
+) -> tuple[tuple[int, ...], dict[str, str]]:
+    warnings = DeletionWarnings(await operations.registry.fresh_state(), subject)
+
+    async def attempt(state: State) -> DeletedVersions:
+        outcome = await operations.execute(decide(state))
+        assert isinstance(outcome, DeletedVersions)
+        return outcome
+
+    outcome = await retry_when_overtaken(operations.registry, attempt)
+    return outcome.version_numbers, warnings.headers(operations, outcome.version_numbers)
+
+
+def _associations(bindings: Iterable[Binding]) -> list[Binding]:
+    """The bindings that are associations: those of other dialects have no resource id, nobody could end them here."""
+    return [row for row in bindings if row.resource_id]
+
+
+class DeletionWarnings:
+    """The versions a subject has before a deletion; made before it, and asked for the header afterwards."""
+
+    def __init__(self, state: State, subject: SubjectKey) -> None:
+        self._rows: list[Version] = queries.list_versions(state.find_subject(subject), queries.ACTIVE_OR_SOFT_DELETED)
+
+    def headers(self, operations: Operations, deleted: Iterable[int]) -> dict[str, str]:
+        """Return the header for the versions that were deleted; none where no census saw records of them."""
+        numbers = set(deleted)
+        rows = [row for row in self._rows if row.version_number in numbers]
+        warnings = operations.usage.list_warnings(operations.registry.state, rows)
+        return {WARNING: _join_warnings(warnings)} if warnings else {}
+
+
+def _join_warnings(warnings: list[DeletionWarning]) -> str:
+    """Join warnings by semicolons; those that would make the header too long are only counted."""
+    joined = ""
+    for position, warning in enumerate(warnings):
+        more = ("; " if joined else "") + warning.message.encode("ascii", "backslashreplace").decode()
+        if len(joined) + len(more) > _LONGEST_WARNING:
+            rest = f"and {len(warnings) - position} more"
+            return f"{joined}; {rest}" if joined else f"{more[: _LONGEST_WARNING - len(rest) - 5]}... {rest}"
+        joined += more
+    return joined

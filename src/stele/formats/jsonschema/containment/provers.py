@@ -1,0 +1,494 @@
+"""Two provers that one schema allows all another one allows.
+
+The first is the canonical form of jsonschema-rs, whose authors call it experimental and of whose answers only YES is a
+proof. It runs in a process of its own, since it may take minutes.
+
+The second goes keyword by keyword, through recursive schemas, without leaving the process. It knows less, but it
+follows references round any cycle, does not mind thousands of properties, and tells the search which places need no
+looking into. It says yes only when every keyword of the reader follows from keywords of the writer. A pair met inside
+itself, at least one member or item deeper, is taken to hold: a document that speaks against it would hold a smaller one
+that does, and so on for ever, which no document can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
+from typing import TypeAlias
+
+import jsonschema_rs
+
+from stele.errors import Unavailable
+from stele.formats.jsonschema.containment.document import (
+    BundledDocument,
+    DocumentView,
+    Parts,
+    has_member_schema,
+    item_schemas,
+    member_schemas,
+    required_with,
+)
+from stele.formats.jsonschema.drafts import Draft
+from stele.formats.jsonschema.engine_process import EngineProcess
+from stele.formats.jsonschema.json_text import Json, to_hashable
+from stele.formats.jsonschema.patterns import BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT
+
+DEADLINE = 1.0
+"""Seconds one proof by the canonical form may take; what takes longer counts as not proved."""
+
+_NUMBERS = {
+    Draft.DRAFT4: jsonschema_rs.Draft4,
+    Draft.DRAFT6: jsonschema_rs.Draft6,
+    Draft.DRAFT7: jsonschema_rs.Draft7,
+    Draft.DRAFT2019: jsonschema_rs.Draft201909,
+    Draft.DRAFT2020: jsonschema_rs.Draft202012,
+}
+
+
+class CanonicalProver:
+    """Proofs by the canonical form. Safe to share between threads and across a fork; threads wait for each other."""
+
+    def __init__(self, deadline: float = DEADLINE) -> None:
+        self._engine = EngineProcess(deadline)
+
+    def can_prove(self, reader: BundledDocument, writer: BundledDocument, draft: Draft, *, formats: bool) -> bool:
+        """Return whether it is proved that every document of the writer is one of the reader; both are of `draft`.
+
+        formats says whether `format` refuses. False means nothing: not proved, too slow, or no process to be had.
+        """
+        if not (reader.exact and writer.exact):
+            return False
+        limits = (BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT)
+        with suppress(Unavailable):
+            return self._engine.ask(("covers", _NUMBERS[draft], formats, *limits, reader.root, writer.root)) == ["yes"]
+        return False
+
+    def close(self) -> None:
+        """End the process; a later proof starts a new one."""
+        self._engine.close()
+
+
+PROVER = CanonicalProver()
+"""The one prover by the canonical form of this Python process."""
+
+
+_TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean", "null"])
+_ABOUT = {
+    "object": ("required", "minProperties", "maxProperties"),
+    "array": ("minItems", "maxItems", "uniqueItems"),
+    "string": ("minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+}
+_TYPE_OF = {keyword: name for name, keywords in _ABOUT.items() for keyword in keywords}
+
+
+def keyword_follows(keyword: str, reader: dict[str, Json], writer: Parts) -> bool:
+    """Return whether every value of the writer's schemas meets this keyword of the reader's; False in doubt."""
+    if keyword == "type":
+        return allowed_types(writer) <= _type_set(reader["type"])
+    about = _TYPE_OF.get(keyword)
+    if about is None:
+        return False
+    if not is_possible_type(about, writer):
+        return True
+    value = reader[keyword]
+    if keyword.startswith("min") and keyword != "minimum" and value == 0:
+        return True
+    match keyword:
+        case "required":
+            return required_names(writer).issuperset(value)
+        case "pattern":
+            return any(part.get(keyword) == value for part in writer)
+        case "format" | "contentEncoding" | "contentMediaType":
+            words = ("format",) if keyword == "format" else ("contentEncoding", "contentMediaType")
+            return any(all(part.get(word) == reader.get(word) for word in words) for part in writer)
+        case "uniqueItems":
+            return value is not True or longest_array(writer) <= 1 or any(part.get(keyword) is True for part in writer)
+        case "multipleOf":
+            return any(_is_divisor(value, part[keyword]) for part in writer if keyword in part)
+        case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
+            return _is_bounded(keyword, value, writer)
+        case "minProperties":
+            return len(required_names(writer)) >= value or any(part.get(keyword, -1) >= value for part in writer)
+        case _:
+            return any(_is_within(keyword, part[keyword], value) for part in writer if keyword in part)
+
+
+def _is_within(keyword: str, theirs: Json, mine: Json) -> bool:
+    return bool(theirs >= mine if keyword.startswith("min") else theirs <= mine)
+
+
+def _is_bounded(keyword: str, value: Json, writer: Parts) -> bool:
+    """Return whether a bound of the writer's implies the reader's; inclusive does not imply equal exclusive."""
+    word = "inimum" if keyword.endswith("inimum") else "aximum"
+    sign = 1 if word == "inimum" else -1
+    for part in writer:
+        inclusive, exclusive = part.get("m" + word), part.get("exclusiveM" + word)
+        if exclusive is not None and exclusive * sign >= value * sign:
+            return True
+        beyond = keyword.startswith("exclusive") and inclusive == value
+        if inclusive is not None and inclusive * sign >= value * sign and not beyond:
+            return True
+    return False
+
+
+def _is_divisor(mine: Json, theirs: Json) -> bool:
+    try:
+        return Decimal(str(theirs)) % Decimal(str(mine)) == 0
+    except InvalidOperation:
+        return False
+
+
+def allowed_types(parts: Parts) -> frozenset[str]:
+    """Return the types a value may have that fits all parts; `number` stands for numbers with a fraction."""
+    allowed = _TYPES
+    for part in parts:
+        if "type" in part:
+            allowed &= _type_set(part["type"])
+        values = listed_values(part)
+        if values is not None:
+            allowed &= frozenset(name for value in values for name in _types_of(value))
+    return allowed
+
+
+def is_possible_type(name: str, parts: Parts) -> bool:
+    """Return whether a value that fits all parts may be of a type."""
+    allowed = allowed_types(parts)
+    return name in allowed or (name == "number" and "integer" in allowed)
+
+
+def listed_values(part: dict[str, Json]) -> list[Json] | None:
+    """Return all values a schema allows where it lists them."""
+    if "const" in part:
+        return [part["const"]]
+    values = part.get("enum")
+    return values if isinstance(values, list) else None
+
+
+def required_names(parts: Parts) -> frozenset[str]:
+    """Return the members that have to be there."""
+    return frozenset(name for part in parts for name in part.get("required", ()))
+
+
+def longest_array(parts: Parts) -> float:
+    """Return the most items an array may have."""
+    return min((float(part["maxItems"]) for part in parts if "maxItems" in part), default=float("inf"))
+
+
+def _type_set(names: Json) -> frozenset[str]:
+    found = frozenset([names] if isinstance(names, str) else names)
+    return found | {"integer"} if "number" in found else found
+
+
+def _types_of(value: Json) -> tuple[str, ...]:
+    """Return the types a listed value may count as: drafts differ on whether 1.0 is an integer."""
+    if value is None:
+        return ("null",)
+    if isinstance(value, bool):
+        return ("boolean",)
+    if isinstance(value, str):
+        return ("string",)
+    if isinstance(value, dict | list):
+        return ("object",) if isinstance(value, dict) else ("array",)
+    return ("integer",) if isinstance(value, int) else ("integer", "number")
+
+
+MAX_STEPS = 60_000
+"""Pairs looked at before the answer is no."""
+
+MAX_DEPTH = 50
+"""Pairs inside pairs before the answer is no: half of what the interpreter's stack can take."""
+
+Pair: TypeAlias = tuple[int, int]
+Rule: TypeAlias = Callable[["StructuralProver", dict[str, Json], Parts], bool]
+
+_CONJUNCTIONS = ("$ref", "allOf", "$defs")
+
+
+class StructuralProver:
+    """Proofs about places of two documents."""
+
+    def __init__(self, reader: DocumentView, writer: DocumentView) -> None:
+        self._views = (reader, writer)
+        self._steps = 0
+        self._depth = 0
+        self._level = 0
+        self._open: dict[Pair, int] = {}
+        self._holds: set[Pair] = set()
+        self._fails: set[Pair] = set()
+        self._assumed: set[Pair] = set()
+
+    def can_prove(self, reader: Json, writer: Json) -> bool:
+        """Return whether every value of the writer's schema is one of the reader's."""
+        while True:
+            self._assumed.clear()
+            held = self.is_covered(reader, writer)
+            sure = self._assumed.isdisjoint(self._fails)
+            if not sure:  # something that is said to hold may rest on an assumption that does not
+                self._holds.clear()
+            if sure or not held:
+                return held
+
+    def is_covered(self, reader: Json, writer: Json) -> bool:
+        """Return the same as `can_prove` inside a proof: the answer may rest on assumptions."""
+        if reader is True or writer is False or reader == {}:
+            return True
+        if reader is False or not isinstance(reader, dict):
+            return False
+        pair = (id(reader), id(writer))
+        if pair in self._holds:
+            return True
+        if pair in self._open:
+            self._assumed.add(pair)
+            return self._open[pair] < self._level
+        self._steps += 1
+        if pair in self._fails or self._steps > MAX_STEPS or self._depth > MAX_DEPTH:
+            return False
+        self._open[pair] = self._level
+        self._depth += 1
+        held = self._covers_objects(reader, writer if isinstance(writer, dict) else {})
+        self._depth -= 1
+        del self._open[pair]
+        (self._holds if held else self._fails).add(pair)
+        return held
+
+    def covers_inside(self, reader: Json, writers: tuple[Json, ...]) -> bool:
+        """Return whether one of the writer's schemas is covered, one member or item deeper."""
+        self._level += 1
+        held = any(self.is_covered(reader, writer) for writer in writers or (True,))
+        self._level -= 1
+        return held
+
+    def _covers_objects(self, reader: dict[str, Json], writer: dict[str, Json]) -> bool:
+        conjuncts = self._list_conjuncts(writer)
+        if any(part is False for part in conjuncts):
+            return True
+        parts: Parts = [part for part in conjuncts if isinstance(part, dict)]
+        if self._covers_directly(reader, parts):
+            return True
+        for part in parts:
+            for keyword in ("anyOf", "oneOf"):
+                branches = part.get(keyword)
+                if branches and all(self.is_covered(reader, branch) for branch in branches):
+                    return True
+        return False
+
+    def _covers_directly(self, reader: dict[str, Json], writer: Parts) -> bool:
+        if "$ref" in reader and not any(self.is_covered(self._find_target(reader), part) for part in writer):
+            return False
+        if not all(any(self.is_covered(member, part) for part in writer) for member in reader.get("allOf", ())):
+            return False
+        own = {keyword: value for keyword, value in reader.items() if keyword not in _CONJUNCTIONS}
+        return all(rule(self, own, writer) for keyword, rule in _RULES.items() if keyword in own) and all(
+            keyword in _RULES or keyword_follows(keyword, own, writer) for keyword in own
+        )
+
+    def _list_conjuncts(self, writer: dict[str, Json]) -> list[Json]:
+        """Return the writer's schema and all schemas that hold together with it."""
+        found: dict[int, Json] = {}
+        pending: list[Json] = [writer]
+        while pending:
+            schema = pending.pop()
+            if id(schema) in found:
+                continue
+            found[id(schema)] = schema
+            if isinstance(schema, dict):
+                pending.extend(schema.get("allOf", ()))
+                if "$ref" in schema:
+                    pending.append(self._find_target(schema))
+        return list(found.values())
+
+    def _find_target(self, schema: dict[str, Json]) -> Json:
+        for view in self._views:
+            if view.has_reference(schema):
+                return view.reference_target(schema)
+        return True
+
+    def is_same(self, one: Json, other: Json) -> bool:
+        """Return whether each covers the other."""
+        return self.is_covered(one, other) and self.is_covered(other, one)
+
+
+def _any_of_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    return any(proof.is_covered(branch, part) for branch in reader["anyOf"] for part in writer)
+
+
+def _one_of_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    """Return whether the writer has a `oneOf` of the same branches, in the same order."""
+    mine = reader["oneOf"]
+    if len(mine) == 1:
+        return any(proof.is_covered(mine[0], part) for part in writer)
+    lists = (part["oneOf"] for part in writer if len(part.get("oneOf", ())) == len(mine))
+    return any(all(proof.is_same(a, b) for a, b in zip(mine, theirs, strict=True)) for theirs in lists)
+
+
+def _not_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    return any("not" in part and proof.is_covered(part["not"], reader["not"]) for part in writer)
+
+
+def _if_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    return ("then" not in reader and "else" not in reader) or any(
+        "if" in part
+        and proof.is_same(reader["if"], part["if"])
+        and all(proof.is_covered(reader.get(word, True), part.get(word, True)) for word in ("then", "else"))
+        for part in writer
+    )
+
+
+def _then_follows(_proof: StructuralProver, _reader: dict[str, Json], _writer: Parts) -> bool:
+    return True  # part of `if`
+
+
+def _dependencies_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    """Return whether `dependentRequired`, `dependentSchemas` and `dependencies` of the reader follow."""
+    required = required_names(writer)
+    theirs = [need for part in writer for need in required_with(part)]
+    for name, wanted in required_with(reader):
+        given = {other for each, others in theirs if each == name for other in others}
+        if not required.union(given).issuperset(wanted) and False not in member_schemas(writer, name):
+            return False
+    for keyword in ("dependentSchemas", "dependencies"):
+        for name, schema in reader.get(keyword, {}).items():
+            if isinstance(schema, list) or False in member_schemas(writer, name):
+                continue
+            also = [part[word][name] for part in writer for word in _DEPENDENT if name in part.get(word, {})]
+            also = [each for each in also if not isinstance(each, list)]
+            if not any(proof.is_covered(schema, each) for each in (*writer, *also)):
+                return False
+    return True
+
+
+_DEPENDENT = ("dependentSchemas", "dependencies")
+
+
+def _properties_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    if not is_possible_type("object", writer):
+        return True
+    return all(
+        proof.covers_inside(schema, member_schemas(writer, name)) for name, schema in reader["properties"].items()
+    )
+
+
+def _patterns_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    if not is_possible_type("object", writer):
+        return True
+    for pattern, schema in reader["patternProperties"].items():
+        equal = [part["patternProperties"][pattern] for part in writer if pattern in part.get("patternProperties", {})]
+        if not (equal and proof.covers_inside(schema, tuple(equal))) and not _covers_all_members(
+            proof, schema, writer, _is_never_named
+        ):
+            return False
+    return True
+
+
+def _additional_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    if not is_possible_type("object", writer):
+        return True
+    patterns = reader.get("patternProperties", {})
+
+    def is_named(name: str, *, pattern: bool) -> bool:
+        """Return whether the reader says something else of a name, or of all names of a pattern."""
+        return name in patterns if pattern else has_member_schema(reader, name)
+
+    return _covers_all_members(proof, reader["additionalProperties"], writer, is_named)
+
+
+def _is_never_named(_name: str, *, pattern: bool) -> bool:
+    return False
+
+
+def _covers_all_members(proof: StructuralProver, schema: Json, writer: Parts, named: Callable[..., bool]) -> bool:
+    """Return whether a schema covers every member of the writer's objects for which named returns False."""
+    names = {name for part in writer for name in part.get("properties", {})}
+    if not all(
+        named(name, pattern=False) or proof.covers_inside(schema, member_schemas(writer, name)) for name in names
+    ):
+        return False
+    patterns = [pair for part in writer for pair in part.get("patternProperties", {}).items()]
+    if not all(named(pattern, pattern=True) or proof.covers_inside(schema, (inner,)) for pattern, inner in patterns):
+        return False
+    return proof.covers_inside(schema, tuple(part.get("additionalProperties", True) for part in writer))
+
+
+def _prefix_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    if not is_possible_type("array", writer):
+        return True
+    most = longest_array(writer)
+    return all(
+        index >= most or proof.covers_inside(schema, item_schemas(writer, index))
+        for index, schema in enumerate(reader["prefixItems"])
+    )
+
+
+def _items_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    if not is_possible_type("array", writer):
+        return True
+    most = longest_array(writer)
+    start = len(reader.get("prefixItems", ()))
+    end = max((len(part.get("prefixItems", ())) for part in writer), default=0)
+    return all(
+        index >= most or proof.covers_inside(reader["items"], item_schemas(writer, index))
+        for index in range(start, max(start, end) + 1)
+    )
+
+
+def _contains_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    least = reader.get("minContains", 1)
+    if "contains" not in reader or not is_possible_type("array", writer):
+        return True
+    if "maxContains" in reader:
+        return False
+    return least == 0 or any(
+        "contains" in part
+        and least <= part.get("minContains", 1)
+        and proof.covers_inside(reader["contains"], (part["contains"],))
+        for part in writer
+    )
+
+
+def _property_names_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    return not is_possible_type("object", writer) or any(
+        "propertyNames" in part and proof.covers_inside(reader["propertyNames"], (part["propertyNames"],))
+        for part in writer
+    )
+
+
+def _enum_follows(_proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    return _is_among(reader["enum"], writer)
+
+
+def _const_follows(_proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
+    return _is_among([reader["const"]], writer)
+
+
+def _is_among(allowed: list[Json], writer: Parts) -> bool:
+    known = set(map(to_hashable, allowed))
+    return any(
+        values is not None and known.issuperset(map(to_hashable, values)) for values in map(listed_values, writer)
+    )
+
+
+def _rules_for(*keywords: str, rule: Rule) -> Iterator[tuple[str, Rule]]:
+    return ((keyword, rule) for keyword in keywords)
+
+
+_RULES: dict[str, Rule] = dict(
+    (
+        *_rules_for("anyOf", rule=_any_of_follows),
+        *_rules_for("oneOf", rule=_one_of_follows),
+        *_rules_for("not", rule=_not_follows),
+        *_rules_for("if", rule=_if_follows),
+        *_rules_for("then", "else", rule=_then_follows),
+        *_rules_for("dependentRequired", "dependentSchemas", "dependencies", rule=_dependencies_follow),
+        *_rules_for("properties", rule=_properties_follow),
+        *_rules_for("patternProperties", rule=_patterns_follow),
+        *_rules_for("additionalProperties", rule=_additional_follows),
+        *_rules_for("prefixItems", rule=_prefix_follows),
+        *_rules_for("items", rule=_items_follow),
+        *_rules_for("contains", "minContains", "maxContains", rule=_contains_follows),
+        *_rules_for("propertyNames", rule=_property_names_follow),
+        *_rules_for("enum", rule=_enum_follows),
+        *_rules_for("const", rule=_const_follows),
+    )
+)

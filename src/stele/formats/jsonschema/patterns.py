@@ -1,0 +1,199 @@
+r"""Patterns of schemas: what they cost the engine, a budget for all of one schema, and matching.
+
+Twelve characters such as `^\p{L}{50}a$` make a compiled form of megabytes, and the engine cannot be interrupted while
+it makes one. So every pattern is estimated from its text first, and where that does not show it to be small, a process
+that can be killed compiles it and says what it takes.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+import jsonschema_rs
+from cachetools import LRUCache, cached
+
+from stele.errors import MalformedSchema
+from stele.formats.jsonschema.drafts import list_subschemas
+from stele.formats.jsonschema.engine_process import EngineProcess
+from stele.formats.jsonschema.engine_worker import SMALLEST_COST
+from stele.formats.jsonschema.json_text import Json, json_pointer, shorten_message
+from stele.formats.jsonschema.resolve import Links
+
+BACKTRACK_LIMIT: Final = 200_000
+"""Steps back a pattern may take on one string."""
+
+PATTERN_SIZE_LIMIT: Final = 4 << 20
+"""Bytes the compiled form of one pattern may take."""
+
+PATTERN_LIMITS: Final = jsonschema_rs.FancyRegexOptions(
+    backtrack_limit=BACKTRACK_LIMIT, size_limit=PATTERN_SIZE_LIMIT, dfa_size_limit=PATTERN_SIZE_LIMIT
+)
+"""Bounds on user patterns: a pattern too big is refused with the schema, one too slow counts as not matching."""
+
+PATTERN_BUDGET: Final = 32 << 20
+"""Bytes the compiled forms of all patterns of a schema and its references may take; 20 MiB take about 0.15 s."""
+
+SMALL_PATTERNS: Final = 4 << 20
+"""Bytes of compiled forms that nobody need measure: estimates up to this sum are believed."""
+
+DEADLINE: Final = 5.0
+"""Seconds on the wall clock for measuring the patterns of one schema; `engine_worker.PROCESSOR_LIMIT` comes first."""
+
+_METER: Final = EngineProcess(DEADLINE)
+
+
+class PatternSite(NamedTuple):
+    """A pattern with the JSON Pointer of its place, behind the name of the reference it is in."""
+
+    pattern: str
+    path: str
+
+
+class OversizedPattern(MalformedSchema):
+    """A pattern takes more time or memory than it may, under every draft."""
+
+
+def measure_patterns(root: Json, references: Mapping[str, Json], links: Links) -> int:
+    """Return about how many bytes the compiled patterns of a schema and its references take.
+
+    Raises `OversizedPattern`, which names the pattern, when one of them or all together take too much; `Unavailable`
+    when no process can be started that would measure them.
+    """
+    sites = {site.pattern: site for site in _list_patterns(root, references, links)}
+    estimates = {pattern: estimate_pattern(pattern) for pattern in sites}
+    total = sum(estimates.values())
+    if total <= SMALL_PATTERNS:
+        return int(total)
+    total = 0
+    for pattern, cost in _measure_costs(list(sites)).items():
+        shown, path = repr(shorten_message(pattern, 80)), sites[pattern].path
+        if cost is None:
+            raise OversizedPattern(f"the pattern {shown} takes too long to compile", path=path)
+        if not cost and estimates[pattern] > PATTERN_SIZE_LIMIT:
+            why = f"the pattern {shown} is malformed, or takes more than {PATTERN_SIZE_LIMIT >> 20} MiB when compiled"
+            raise OversizedPattern(why, path=path, expected="a regular expression that takes less")
+        total += cost
+        if total > PATTERN_BUDGET:
+            why = f"with the pattern {shown}, the patterns take more than {PATTERN_BUDGET >> 20} MiB when compiled"
+            raise OversizedPattern(why, path=path, expected="fewer or smaller patterns")
+    return int(total)
+
+
+def _measure_costs(patterns: list[str]) -> Mapping[str, int | None]:
+    """Return the bytes of each pattern, 0 for what cannot be compiled; the last one is None when it took too long."""
+    question = ("costs", BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT, PATTERN_BUDGET, patterns)
+    costs: list[str] = []
+    for _ in range(2):  # a process that died of something else must not be blamed on a pattern
+        costs = _METER.ask(question, len(patterns))
+        if len(costs) == len(patterns):
+            break
+    return dict(zip(patterns, [*map(int, costs), None], strict=False))
+
+
+def _list_patterns(root: Json, references: Mapping[str, Json], links: Links) -> Iterator[PatternSite]:
+    """Yield the patterns of a schema, of its references, and of unusual places that something refers to."""
+    waiting: list[tuple[Json, str, tuple[str | int, ...]]] = [(target, "", ()) for target in links.targets.values()]
+    waiting += [(text, label, ()) for label, text in references.items()]
+    waiting.append((root, "", ()))
+    seen: set[int] = set()
+    while waiting:
+        schema, label, path = waiting.pop()
+        if not isinstance(schema, dict) or id(schema) in seen:
+            continue
+        seen.add(id(schema))
+        if isinstance(pattern := schema.get("pattern"), str):
+            yield PatternSite(pattern, label + json_pointer((*path, "pattern")))
+        if isinstance(patterns := schema.get("patternProperties"), dict):
+            for pattern in patterns:
+                yield PatternSite(pattern, label + json_pointer((*path, "patternProperties", pattern)))
+        waiting += [(inner, label, (*path, *step)) for step, inner in list_subschemas(schema)]
+
+
+# --- estimates ------------------------------------------------------------------------------------------------------
+
+_TOKEN: Final = re.compile(
+    r"\\(?:[pP]\{[^}]*\}?|.)|\[(?:\\.|[^\]\\])*\]?|\((?:\?(?:[:=!]|<[=!]?))?|\)|\{(\d{1,9})(?:,(\d{0,9}))?\}|.",
+    re.DOTALL,
+)
+_FLAGS: Final = re.compile(r"\(\?(?![:=!<])")
+_PLAIN_CLASS: Final = re.compile(r"\[(?!\^)(?:[\x00-\x5b\x5d-\x7f]|\\[dwtnrfv0\-\]\[^.\\/+*?$|(){}])*\]")
+_CHAR: Final = 256
+_ASCII_CLASS: Final = 1 << 10
+_CLASS: Final = 4 << 10
+_LARGE_CLASS: Final = 256 << 10
+"""Bytes that the compiled form of a character, a class of ASCII, one of other characters, a long one takes; measured.
+
+The last holds for properties of Unicode too.
+"""
+
+
+def estimate_pattern(pattern: str) -> float:
+    """Return how many bytes the compiled form of a pattern takes at most, from its text alone.
+
+    What is repeated counts as often as it may occur. Infinity stands for text that is not understood here.
+    """
+    if _FLAGS.search(pattern):
+        return float("inf")
+    sums: list[float] = [SMALLEST_COST]
+    last: float = 0
+    for token in _TOKEN.finditer(pattern):
+        text = token[0]
+        if text.startswith("("):
+            sums.append(_CHAR)
+        elif text == ")":
+            if len(sums) == 1:
+                return float("inf")
+            last = sums.pop()
+            sums[-1] += last
+        elif token[1] is not None:
+            more = last * (max(int(token[1]), int(token[2] or 0), 1) - 1)
+            sums[-1] += more
+            last += more
+        elif text not in "*+?":
+            last = _estimate_character(text)
+            sums[-1] += last
+    return sum(sums)
+
+
+def _estimate_character(text: str) -> int:
+    """Return the bytes of one character, class or escape."""
+    if text.startswith("[") and len(text) > 1:
+        is_large = "\\p" in text or "\\P" in text or len(text) > 64
+        return _ASCII_CLASS if _PLAIN_CLASS.fullmatch(text) else _LARGE_CLASS if is_large else _CLASS
+    if text.startswith("\\"):
+        return _LARGE_CLASS if text[1:2] in "pP" else _CLASS if text[1:2] in "sSWDuxc" else _CHAR
+    return _CLASS if text == "." or not text.isascii() else _CHAR
+
+
+# --- matching -------------------------------------------------------------------------------------------------------
+
+_CACHE_BYTES: Final = 16 << 20
+
+
+class _CompiledPattern(NamedTuple):
+    """A pattern as a validator, None for one that is wrong or too big, with the bytes it takes."""
+
+    validator: jsonschema_rs.Validator | None
+    size: int
+
+
+@cached(LRUCache(_CACHE_BYTES, getsizeof=lambda compiled: compiled.size), lock=threading.Lock())
+def _compile_pattern(pattern: str) -> _CompiledPattern:
+    size = min(int(min(estimate_pattern(pattern), PATTERN_SIZE_LIMIT)) + len(pattern), _CACHE_BYTES)
+    try:
+        schema = {"type": "string", "pattern": pattern}
+        return _CompiledPattern(jsonschema_rs.Draft7Validator(schema, pattern_options=PATTERN_LIMITS), size)
+    except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
+        return _CompiledPattern(None, size)
+
+
+def pattern_matches(pattern: str, name: str) -> bool:
+    """Return whether an ECMA-262 pattern is found in a name; False for patterns that are wrong, too big or too slow."""
+    validator = _compile_pattern(pattern).validator
+    try:
+        return validator is not None and validator.is_valid(name)
+    except (ValueError, jsonschema_rs.ValidationError):
+        return False

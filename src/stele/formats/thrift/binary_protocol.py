@@ -1,0 +1,576 @@
+"""The binary protocol: Python values to bytes and back, each struct laid out once.
+
+What does not fit is refused when it is written, never bent: no integer beyond its type, no field the schema does not
+have. When it is read, everything is checked against what is left of the data before it is believed, so hostile bytes
+cost no more time and memory than their length allows; a value of another type than the schema's is an error, not
+something to skip over.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from struct import Struct as Packed
+from typing import Any, Final
+from uuid import UUID
+
+from stele.errors import DecodeError, MalformedSchema
+from stele.formats.thrift.constants import RANGES, SCALARS, count_parts, make_datum, make_map, parse_uuid, require_fit
+from stele.formats.thrift.grammar import I16, I32
+from stele.formats.thrift.schema import (
+    Requiredness,
+    ResolvedType,
+    ThriftEnum,
+    ThriftField,
+    ThriftStruct,
+    ThriftUnit,
+    is_required,
+)
+
+# --- layouts ----------------------------------------------------------------------------------------------------------
+# What the binary protocol needs to know of a struct: its fields by id and by name, types behind typedefs.
+
+MAX_DEPTH: Final = 64
+"""Structs and containers inside each other in one datum, the outermost included: the limit of Apache's libraries."""
+
+WIRE: Final = {
+    "bool": 2,
+    "i8": 3,
+    "double": 4,
+    "i16": 6,
+    "i32": 8,
+    "enum": 8,
+    "i64": 10,
+    "string": 11,
+    "binary": 11,
+    "struct": 12,
+    "map": 13,
+    "set": 14,
+    "list": 15,
+    "uuid": 16,
+}
+"""Type numbers of the binary protocol."""
+
+NAMES: Final = {**{number: word for word, number in WIRE.items() if word != "enum"}, 11: "string"}
+"""The words for the type numbers."""
+
+
+class FieldLayout:
+    """A field: its place in the data and in the datum.
+
+    Schemas read leniently may have ids that no data can hold (`fits` is False then), and defaults that are none.
+    """
+
+    def __init__(self, unit: ThriftUnit, struct: ThriftStruct, field: ThriftField) -> None:
+        self.id = field.id
+        self.name = field.name
+        self.kind: ResolvedType = unit.resolve_type(field.type)
+        self.wire = WIRE[self.kind.kind]
+        self.required = is_required(struct, field)
+        self.optional = field.requiredness is Requiredness.OPTIONAL or struct.kind == "union"
+        self.fits = field.id in I16
+        self._unit = unit
+        self._default = field.default if self.fits and _is_default(unit, field, self.kind) else None
+        self.has_default = self._default is not None
+
+    def make_default(self) -> Any:
+        """Return a new datum of the default; None when there is none."""
+        return None if self._default is None else make_datum(self._unit, self._default, self.kind)
+
+    @cached_property
+    def default_parts(self) -> int:
+        """How many values the default consists of."""
+        return 0 if self._default is None else count_parts(self._unit, self._default)
+
+
+def _is_default(unit: ThriftUnit, field: ThriftField, kind: ResolvedType) -> bool:
+    if field.default is None:
+        return False
+    try:
+        require_fit(unit, field.default, kind, 0)
+    except MalformedSchema:
+        return False
+    return True
+
+
+class StructLayout:
+    """A struct with its slots in the order of ids, as they are written; `demanding` are those to look after."""
+
+    def __init__(self, unit: ThriftUnit, struct: ThriftStruct) -> None:
+        slots = [FieldLayout(unit, struct, field) for field in struct.fields]
+        self.name = struct.name
+        self.kind = struct.kind
+        self.slots = sorted(slots, key=lambda slot: slot.id)
+        self.demanding = [slot for slot in self.slots if slot.has_default or slot.required]
+        self.by_id = {slot.id: slot for slot in slots}
+        self.by_name = {slot.name: slot for slot in slots}
+
+
+class EnumLayout:
+    """The names and numbers of an enum; of several names for one number the first one is read."""
+
+    def __init__(self, enum: ThriftEnum) -> None:
+        self.numbers = {value.name: value.number for value in enum.values}
+        self.names = {value.number: value.name for value in reversed(enum.values)}
+
+
+class LayoutCache:
+    """What is known of structs and enums, made when it is needed first, and kept as long as the schema.
+
+    Safe to share between threads: two may make one layout, either is right.
+    """
+
+    def __init__(self) -> None:
+        self._structs: dict[int, StructLayout] = {}
+        self._enums: dict[int, EnumLayout] = {}
+
+    def struct_layout(self, kind: ResolvedType) -> StructLayout:
+        """Return the layout of a struct."""
+        found = self._structs.get(id(kind.node))
+        if found is None:
+            assert isinstance(kind.node, ThriftStruct)
+            found = self._structs[id(kind.node)] = StructLayout(kind.unit, kind.node)
+        return found
+
+    def enum_layout(self, kind: ResolvedType) -> EnumLayout:
+        """Return the names and numbers of an enum."""
+        found = self._enums.get(id(kind.node))
+        if found is None:
+            assert isinstance(kind.node, ThriftEnum)
+            found = self._enums[id(kind.node)] = EnumLayout(kind.node)
+        return found
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+# The binary protocol into Python values.
+
+_I16: Final = Packed("!h")
+_I32: Final = Packed("!i")
+_NUMBERS: Final = {"i8": Packed("!b"), "i16": _I16, "i32": _I32, "i64": Packed("!q"), "double": Packed("!d")}
+_SMALLEST: Final = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8, 11: 4, 12: 1, 13: 6, 14: 5, 15: 5, 16: 16}
+"""Bytes that the smallest value of each type takes."""
+_FIXED: Final = frozenset({2, 3, 4, 6, 8, 10, 16})
+"""Types whose values all have the size of the smallest."""
+
+MAX_DEFAULTS: Final = 200_000
+"""Values of defaults in one datum: an absent field costs no byte, but its default takes memory."""
+
+
+class _MalformedData(Exception):
+    """The data contradict the schema; path leads from the value out to the root."""
+
+    def __init__(self, why: str, at: int) -> None:
+        super().__init__(why)
+        self.why = why
+        self.at = at
+        self.path: list[str] = []
+
+    def to_decode_error(self) -> DecodeError:
+        place = "".join(reversed(self.path)).removeprefix(".")
+        return DecodeError(f"{place}: {self.why}" if place else self.why, offset=self.at)
+
+
+def decode_struct(data: bytes, kind: ResolvedType, layouts: LayoutCache) -> Any:
+    """Decode data that are exactly one struct. Raises `DecodeError` with the path and the offset."""
+    reader = _DataReader(data, layouts)
+    try:
+        found = reader.read_struct(layouts.struct_layout(kind), MAX_DEPTH)
+    except _MalformedData as broken:
+        raise broken.to_decode_error() from None
+    if reader.at != len(data):
+        raise DecodeError(f"{len(data) - reader.at} bytes are left over after the datum", offset=reader.at)
+    return found
+
+
+class _DataReader:
+    def __init__(self, data: bytes, layouts: LayoutCache) -> None:
+        self.data = data
+        self.at = 0
+        self.layouts = layouts
+        self.defaults = 0
+
+    # --- pieces -----------------------------------------------------------------------------------------------------
+
+    def take_bytes(self, count: int) -> int:
+        """Pass over the next count bytes and return where they start."""
+        start = self.at
+        if count > len(self.data) - start:
+            raise _MalformedData("the data end in the middle of a value", len(self.data))
+        self.at = start + count
+        return start
+
+    def read_number(self, packed: Packed) -> Any:
+        return packed.unpack_from(self.data, self.take_bytes(packed.size))[0]
+
+    def read_type_number(self) -> int:
+        return self.data[self.take_bytes(1)]
+
+    def read_size(self, smallest: int) -> int:
+        """Read a count of values of at least `smallest` bytes each. Raises when the data cannot hold them all."""
+        start = self.at
+        count: int = self.read_number(_I32)
+        if count < 0 or count * smallest > len(self.data) - self.at:
+            raise _MalformedData(f"a size of {count} does not fit into the data", start)
+        return count
+
+    def descend(self, left: int) -> int:
+        """Return the levels left inside a struct or container."""
+        if left <= 0:
+            raise _MalformedData(f"the data are nested deeper than {MAX_DEPTH} levels", self.at)
+        return left - 1
+
+    # --- values -----------------------------------------------------------------------------------------------------
+
+    def read_struct(self, layout: StructLayout, left: int) -> dict[str, Any]:
+        """Return the fields that are there, as they come, then defaults for those that are not."""
+        left = self.descend(left)
+        start = self.at
+        found: dict[str, Any] = {}
+        unknown = 0
+        while wire := self.read_type_number():
+            slot = layout.by_id.get(self.read_number(_I16))
+            if slot is None:
+                unknown += 1
+                self.skip_value(wire, left)
+                continue
+            try:
+                if wire != slot.wire:
+                    raise _MalformedData(
+                        f"there is a {_wire_type_name(wire)} where the schema has {slot.kind.kind}", self.at - 3
+                    )
+                if slot.name in found:
+                    raise _MalformedData("the field is there twice", self.at - 3)
+                found[slot.name] = self.read_value(slot.kind, left)
+            except _MalformedData as broken:
+                broken.path.append(f".{slot.name}")
+                raise
+        if layout.kind == "union":
+            if len(found) > 1 or not (found or unknown):
+                raise _MalformedData(f"the union {layout.name} has {len(found)} members set instead of one", start)
+        else:
+            self.add_defaults(layout, found, start)
+        return found
+
+    def add_defaults(self, layout: StructLayout, datum: dict[str, Any], start: int) -> None:
+        """Add defaults of fields that are not there; a required field must be there or have one."""
+        for slot in layout.demanding:
+            if slot.name in datum:
+                continue
+            if not slot.has_default:
+                raise _MalformedData(f"the required field {slot.name!r} of {layout.name} is missing", start)
+            self.defaults += slot.default_parts
+            if self.defaults > MAX_DEFAULTS:
+                raise _MalformedData(f"the defaults of missing fields have more than {MAX_DEFAULTS} values", start)
+            datum[slot.name] = slot.make_default()
+
+    def read_value(self, kind: ResolvedType, left: int) -> Any:
+        word = kind.kind
+        if word in _NUMBERS:
+            return self.read_number(_NUMBERS[word])
+        match word:
+            case "string" | "binary":
+                return self.read_text(word)
+            case "bool":
+                return self.read_bool()
+            case "enum":
+                return self.read_enum(kind)
+            case "struct":
+                return self.read_struct(self.layouts.struct_layout(kind), left)
+            case "map":
+                return self.read_map(kind, left)
+            case "uuid":
+                start = self.take_bytes(16)
+                return str(uuid.UUID(bytes=self.data[start : start + 16]))
+        return self.read_items(kind, left)
+
+    def read_bool(self) -> bool:
+        start = self.take_bytes(1)
+        if self.data[start] > 1:
+            raise _MalformedData(f"a bool is 0 or 1, not {self.data[start]}", start)
+        return self.data[start] == 1
+
+    def read_text(self, word: str) -> str | bytes:
+        count = self.read_size(1)
+        start = self.take_bytes(count)
+        found = self.data[start : self.at]
+        if word == "binary":
+            return found
+        try:
+            return found.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise _MalformedData("the string is not UTF-8", start + error.start) from None
+
+    def read_enum(self, kind: ResolvedType) -> str | int:
+        """Return the name of the value; the number where the schema has no name for it."""
+        number: int = self.read_number(_I32)
+        return self.layouts.enum_layout(kind).names.get(number, number)
+
+    def read_items(self, kind: ResolvedType, left: int) -> list[Any]:
+        """Return a list or set, as a list."""
+        left = self.descend(left)
+        inner = kind.inner_type(0)
+        wire = self.read_type_number()
+        count = self.read_size(_SMALLEST.get(wire, 1))
+        self.require_wire_type(count, wire, inner)
+        try:
+            return [self.read_value(inner, left) for _ in range(count)]
+        except _MalformedData as broken:
+            broken.path.append("[]")
+            raise
+
+    def read_map(self, kind: ResolvedType, left: int) -> Any:
+        left = self.descend(left)
+        start = self.at
+        key, value = kind.inner_type(0), kind.inner_type(1)
+        wires = self.read_type_number(), self.read_type_number()
+        count = self.read_size(sum(_SMALLEST.get(wire, 1) for wire in wires))
+        self.require_wire_type(count, wires[0], key)
+        self.require_wire_type(count, wires[1], value)
+        try:
+            pairs = [(self.read_value(key, left), self.read_value(value, left)) for _ in range(count)]
+        except _MalformedData as broken:
+            broken.path.append("{}")
+            raise
+        made = make_map(kind, pairs)
+        if len(made) < count and key.kind in SCALARS:
+            raise _MalformedData("a key of the map is there twice", start)
+        return made
+
+    def require_wire_type(self, count: int, wire: int, kind: ResolvedType) -> None:
+        """Values of a container must be of the schema's type; an empty one may say anything."""
+        if count and wire != WIRE[kind.kind]:
+            raise _MalformedData(
+                f"there are values of type {_wire_type_name(wire)} where the schema has {kind.kind}", self.at
+            )
+
+    def skip_value(self, wire: int, left: int) -> None:
+        """Pass over a value of a field the schema does not know."""
+        if wire in _FIXED:
+            self.take_bytes(_SMALLEST[wire])
+        elif wire == WIRE["string"]:
+            self.take_bytes(self.read_size(1))
+        elif wire == WIRE["struct"]:
+            left = self.descend(left)
+            while inner := self.read_type_number():
+                self.take_bytes(2)
+                self.skip_value(inner, left)
+        elif wire in {WIRE["map"], WIRE["set"], WIRE["list"]}:
+            left = self.descend(left)
+            wires = [self.read_type_number() for _ in range(2 if wire == WIRE["map"] else 1)]
+            count = self.read_size(sum(_SMALLEST.get(each, 1) for each in wires))
+            if all(each in _FIXED for each in wires):
+                self.take_bytes(count * sum(_SMALLEST[each] for each in wires))
+                return
+            for _ in range(count):
+                for each in wires:
+                    self.skip_value(each, left)
+        else:
+            raise _MalformedData(f"there is no type {wire}", self.at)
+
+
+def _wire_type_name(wire: int) -> str:
+    return NAMES.get(wire, f"type {wire}")
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+# Python values into the binary protocol, and why they do not fit.
+
+MAX_PROBLEMS: Final = 100
+"""Problems listed for one datum."""
+
+_DOUBLE: Final = Packed("!d")
+_FIELD: Final = Packed("!bh")
+_SIZES: Final = {"i8": 1, "i16": 2, "i32": 4, "i64": 8}
+
+
+class _TooManyProblems(Exception):
+    """So much is wrong that nobody reads on."""
+
+
+class ThriftWriter:
+    """Writes one datum to `out`; `problems` says what does not fit, a sentence with its path each."""
+
+    def __init__(self, layouts: LayoutCache) -> None:
+        self.out = bytearray()
+        self.problems: list[str] = []
+        self._layouts = layouts
+        self._path: list[str] = []
+
+    def write_struct(self, kind: ResolvedType, datum: Any) -> None:
+        """Write the outermost struct."""
+        with suppress(_TooManyProblems):
+            self._write_value(kind, datum, MAX_DEPTH)
+
+    def _add_problem(self, why: str) -> None:
+        place = "".join(self._path).removeprefix(".")
+        self.problems.append(f"{place}: {why}" if place else why)
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise _TooManyProblems
+
+    def _write_at(self, step: str, kind: ResolvedType, datum: Any, left: int) -> None:
+        self._path.append(step)
+        self._write_value(kind, datum, left)
+        self._path.pop()
+
+    def _write_value(self, kind: ResolvedType, datum: Any, left: int) -> None:
+        word = kind.kind
+        if word in SCALARS:
+            found = self._write_enum(kind, datum) if word == "enum" else _encode_scalar(word, datum)
+            if isinstance(found, str):
+                self._add_problem(found)
+            else:
+                self.out += found
+        elif left <= 0:
+            self._add_problem(f"nested deeper than {MAX_DEPTH} levels")
+        elif word == "struct":
+            self._write_struct(self._layouts.struct_layout(kind), datum, left - 1)
+        elif word == "map":
+            self._write_map(kind, datum, left - 1)
+        else:
+            self._write_items(kind, datum, left - 1)
+
+    # --- structs ----------------------------------------------------------------------------------------------------
+
+    def _write_struct(self, layout: StructLayout, datum: Any, left: int) -> None:
+        if not isinstance(datum, Mapping):
+            self._add_problem(f"{_describe_datum(datum)} is no mapping for {layout.kind} {layout.name}")
+            return
+        for name in datum:
+            if name not in layout.by_name:
+                self._add_problem(f"{layout.name} has no field {_describe_datum(name)}")
+        if layout.kind == "union":
+            members = sum(datum.get(slot.name) is not None for slot in layout.slots)
+            if members != 1:
+                self._add_problem(f"the union {layout.name} has {members} members set instead of one")
+        for slot in layout.slots:
+            self._write_field(layout, slot, datum.get(slot.name), left)
+        self.out.append(0)
+
+    def _write_field(self, layout: StructLayout, slot: FieldLayout, value: Any, left: int) -> None:
+        """A field that is set, or whose default is written in its place."""
+        if value is None and slot.has_default and not slot.optional:
+            value = slot.make_default()
+        if value is not None and not slot.fits:
+            self._add_problem(f"the id {slot.id} of the field {slot.name!r} of {layout.name} does not fit into 16 bits")
+        elif value is not None:
+            self.out += _FIELD.pack(slot.wire, slot.id)
+            self._write_at(f".{slot.name}", slot.kind, value, left)
+        elif slot.required:
+            self._add_problem(f"the required field {slot.name!r} of {layout.name} is not set")
+
+    # --- containers -------------------------------------------------------------------------------------------------
+
+    def _write_items(self, kind: ResolvedType, datum: Any, left: int) -> None:
+        """A list or a set; the items of a Python set are written in the order of their bytes."""
+        unordered = isinstance(datum, set | frozenset) and kind.kind == "set"
+        if not (unordered or isinstance(datum, list | tuple)):
+            self._add_problem(f"{_describe_datum(datum)} is no {kind.kind}")
+            return
+        inner = kind.inner_type(0)
+        self.out.append(WIRE[inner.kind])
+        self.out += _I32.pack(len(datum))
+        start, pieces = len(self.out), []
+        for at, item in enumerate(datum):
+            before = len(self.out)
+            self._write_at(f"[{at}]", inner, item, left)
+            if kind.kind == "set":
+                pieces.append(bytes(self.out[before:]))
+        if len(set(pieces)) < len(pieces) and not self.problems:
+            self._add_problem("an item of the set is there twice")
+        if unordered:
+            self.out[start:] = b"".join(sorted(pieces))
+
+    def _write_map(self, kind: ResolvedType, datum: Any, left: int) -> None:
+        pairs: Iterable[Any]
+        if isinstance(datum, Mapping):
+            pairs = datum.items()
+        elif isinstance(datum, list | tuple) and all(
+            isinstance(each, list | tuple) and len(each) == 2 for each in datum
+        ):
+            pairs = datum
+        else:
+            self._add_problem(f"{_describe_datum(datum)} is neither a mapping nor a list of pairs")
+            return
+        key, value = kind.inner_type(0), kind.inner_type(1)
+        self.out += bytes((WIRE[key.kind], WIRE[value.kind]))
+        self.out += _I32.pack(len(datum))
+        seen: set[bytes] = set()
+        for name, item in pairs:
+            before = len(self.out)
+            self._write_at("{}.key", key, name, left)
+            seen.add(bytes(self.out[before:]))
+            self._write_at(f"{{{_describe_datum(name)}}}", value, item, left)
+        if len(seen) < len(datum) and not self.problems:
+            self._add_problem("a key of the map is there twice")
+
+    def _write_enum(self, kind: ResolvedType, datum: Any) -> bytes | str:
+        """Return an enum value by its name or its number; numbers need no name, as data of newer schemas has such."""
+        number = self._layouts.enum_layout(kind).numbers.get(datum) if isinstance(datum, str) else datum
+        if isinstance(number, bool) or not isinstance(number, int) or number not in I32:
+            return f"{_describe_datum(datum)} is no value of {_describe_kind(kind)}"
+        return _I32.pack(number)
+
+
+def _describe_kind(kind: ResolvedType) -> str:
+    return f"the enum {kind.node.name}" if isinstance(kind.node, ThriftEnum) else kind.kind
+
+
+# --- scalars --------------------------------------------------------------------------------------------------------
+
+
+def _encode_scalar(word: str, datum: Any) -> bytes | str:
+    """Return the bytes of a scalar that is no enum, or why it does not fit."""
+    if word in RANGES:
+        if isinstance(datum, bool) or not isinstance(datum, int):
+            return f"{_describe_datum(datum)} is no {word}"
+        if datum not in RANGES[word]:
+            return f"{_describe_datum(datum)} is out of the range of {word}"
+        return datum.to_bytes(_SIZES[word], "big", signed=True)
+    match word:
+        case "bool":
+            return bytes((datum,)) if isinstance(datum, bool) else f"{_describe_datum(datum)} is no bool"
+        case "double":
+            return _encode_double(datum)
+        case "uuid":
+            return _encode_uuid(datum)
+        case "binary":
+            found = bytes(datum) if isinstance(datum, bytes | bytearray | memoryview) else None
+        case _:
+            found = datum.encode("utf-8", "surrogatepass") if isinstance(datum, str) else None
+            if found is not None and not _is_utf8(found):
+                return f"{_describe_datum(datum)} has characters that UTF-8 cannot hold"
+    if found is None:
+        return f"{_describe_datum(datum)} is no {word}"
+    return _I32.pack(len(found)) + found if len(found) in I32 else f"the {word} is longer than 2 GiB"
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _encode_double(datum: Any) -> bytes | str:
+    if isinstance(datum, bool) or not isinstance(datum, int | float):
+        return f"{_describe_datum(datum)} is no double"
+    if isinstance(datum, int) and (abs(datum) > 2**1000 or int(float(datum)) != datum):
+        return f"{_describe_datum(datum)} has more digits than a double"
+    return _DOUBLE.pack(datum)
+
+
+def _encode_uuid(datum: Any) -> bytes | str:
+    found = parse_uuid(datum) if isinstance(datum, str) else datum
+    return found.bytes if isinstance(found, UUID) else f"{_describe_datum(datum)} is no uuid"
+
+
+def _describe_datum(datum: Any) -> str:
+    """Return a datum in a few characters; large ones are not printed to be cut."""
+    if isinstance(datum, str | bytes):
+        return repr(datum[:40])
+    if datum is None or isinstance(datum, bool | float) or (isinstance(datum, int) and abs(datum) < 2**128):
+        return repr(datum)
+    return f"a {type(datum).__name__}"

@@ -1,0 +1,325 @@
+"""From evidence to a model: what is proposed for each place, how sure that is, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from stele.formats.conversion.infer import (
+    InferOptions,
+    MemberShape,
+    NumberShape,
+    ObjectShape,
+    StringShape,
+    ValueShape,
+    model_from_shape,
+)
+from stele.formats.conversion.model import (
+    Array,
+    Enumeration,
+    EnumSymbol,
+    Map,
+    Model,
+    NamedType,
+    RecordField,
+    RecordType,
+    Scalar,
+    ScalarKind,
+    Type,
+    TypeReference,
+    Union,
+    UniqueNames,
+)
+from stele.spark.data_audit.infer_evidence import EXACT, Evidence
+from stele.spark.data_audit.report import pluralize
+
+_RULE_OF_THREE: Final = 3
+"""Of n records without an exception, with 95 % certainty no more than 3/n of all others are one."""
+_FEW: Final = 16
+"""Different texts that make an enumeration worth a thought, where each is there ten times on average."""
+_EACH: Final = 10
+_SCALARS: Final = frozenset({"boolean", "integer", "number"})
+_NUMBERS: Final = frozenset({"integer", "number"})
+
+
+class ProposedField(msgspec.Struct, frozen=True):
+    """What is proposed for a place.
+
+    type         in the words of the data: `integer`, `text`, `integer | text` …
+    confidence   at least that part of further records fits, with 95 % certainty, if they are like those counted
+    note         what was seen
+    """
+
+    path: str
+    type: str
+    required: bool
+    nullable: bool
+    confidence: float
+    note: str
+
+
+def make_shape(evidence: Evidence, enumerations: int, *, parsed: bool = False) -> ValueShape:
+    """The evidence as the formats' inference knows it.
+
+    enumerations   most symbols of one
+    parsed         whether kinds are only what texts look like, so that next to a text all are texts
+    """
+    shape = ValueShape()
+    kinds = _resolve_kinds(evidence, parsed=parsed)
+    shape.null = evidence.nulls > 0
+    if "boolean" in kinds:
+        shape.plain = frozenset({"boolean"})
+    if "integer" in kinds or "number" in kinds:
+        shape.numbers = _number_shape(evidence)
+    if "text" in kinds:
+        shape.words = _string_shape(evidence, kinds["text"], enumerations)
+    if evidence.parts is not None:
+        shape.items = make_shape(evidence.parts, enumerations, parsed=parsed)
+    if "object" in kinds:
+        shape.members = _object_shape(evidence, enumerations, parsed=parsed)
+    return shape
+
+
+def _resolve_kinds(evidence: Evidence, *, parsed: bool) -> Mapping[str, int]:
+    """The kinds at a place; of texts that only look like other kinds, the one that holds them all."""
+    if parsed and len(evidence.kinds) > 1 and evidence.kinds.keys() - {"integer", "number"}:
+        return {"text": sum(evidence.kinds.values())}
+    return evidence.kinds
+
+
+def _number_shape(evidence: Evidence) -> NumberShape:
+    numbers = NumberShape()
+    if evidence.low is not None and evidence.high is not None:
+        beyond = 2**63 if evidence.wide else 0
+        numbers.least, numbers.greatest = evidence.low, max(evidence.high, beyond)
+        numbers.exact = evidence.low in EXACT and numbers.greatest in EXACT
+    numbers.floats = "number" in evidence.kinds
+    return numbers
+
+
+def _string_shape(evidence: Evidence, count: int, enumerations: int) -> StringShape:
+    words = StringShape()
+    words.count = count
+    words.formats = frozenset(name for name, times in evidence.notations.items() if times == count)
+    words.digits = evidence.digits if words.formats else 0
+    few = evidence.values is not None and len(evidence.values) <= enumerations
+    words.symbols = frozenset(evidence.values or ()) if few else None
+    return words
+
+
+def _object_shape(evidence: Evidence, enumerations: int, *, parsed: bool) -> ObjectShape:
+    members = ObjectShape()
+    members.count = evidence.kinds["object"]
+    if evidence.members is None:
+        members.by_name = None
+        members.values = make_shape(evidence.keyed or Evidence(), enumerations, parsed=parsed)
+        return members
+    members.by_name = {}
+    for name, seen in evidence.members.items():
+        member = members.by_name[name] = MemberShape()
+        member.count, member.places = seen.there, seen.order
+        member.shape = make_shape(seen, enumerations, parsed=parsed)
+    return members
+
+
+def make_model(evidence: Evidence, name: str, options: InferOptions, *, parsed: bool = False) -> Model:
+    """The model of documents, by the rules of the formats' inference."""
+    return model_from_shape(make_shape(evidence, options.enumerations, parsed=parsed), name=name, options=options)
+
+
+# --- columns that have types ----------------------------------------------------------------------------------------
+
+
+def refine_model(model: Model, evidence: Evidence, enumerations: int) -> Model:
+    """The model of typed columns, with what the evidence adds: what is never null, and enumerations up to a size."""
+    return _ModelRefiner(model, enumerations).refine(evidence)
+
+
+class _ModelRefiner:
+    """Goes along model and evidence together; a union or an opaque type ends the way."""
+
+    def __init__(self, model: Model, enumerations: int) -> None:
+        self._model, self._most = model, enumerations
+        self._types: dict[str, NamedType] = dict(model.types)
+        self._distinct = UniqueNames(model.types)
+
+    def refine(self, evidence: Evidence) -> Model:
+        root = self._refine_type(self._model.root, evidence, "Value")
+        return msgspec.structs.replace(self._model, root=root, types=self._types)
+
+    def _refine_type(self, kind: Type, seen: Evidence, name: str) -> Type:
+        match kind:
+            case Array() if seen.parts is not None:
+                items = self._refine_type(kind.items, seen.parts, name)
+                return msgspec.structs.replace(kind, items=items, nullable=seen.parts.nulls > 0)
+            case Map() if seen.parts is not None:
+                values = self._refine_type(kind.values, seen.parts, name)
+                return msgspec.structs.replace(kind, values=values, nullable=seen.parts.nulls > 0)
+            case TypeReference() if isinstance(record := self._types[kind.name], RecordType):
+                fields = tuple(self._refine_field(field, seen, record.name) for field in record.fields)
+                self._types[kind.name] = msgspec.structs.replace(record, fields=fields)
+            case Scalar(ScalarKind.STRING) if (
+                seen.values and len(seen.values) <= self._most and seen.present > len(seen.values)
+            ):
+                full = self._distinct.claim_name(name)
+                self._types[full] = Enumeration(full, tuple(EnumSymbol(text) for text in sorted(seen.values)))
+                return TypeReference(full)
+        return kind
+
+    def _refine_field(self, field: RecordField, owner: Evidence, record: str) -> RecordField:
+        seen = (owner.members or {}).get(field.name)
+        if seen is None or not seen.slots:
+            return field
+        nullable = seen.nulls > 0
+        words = "".join(char if char.isalnum() else " " for char in field.name).title().replace(" ", "")
+        kind = self._refine_type(field.type, seen, f"{record}{words}")
+        return msgspec.structs.replace(field, type=kind, nullable=nullable, required=not nullable or field.required)
+
+
+# --- what is said about it ------------------------------------------------------------------------------------------
+
+
+def propose_fields(evidence: Evidence, model: Model, *, parsed: bool = False) -> tuple[ProposedField, ...]:
+    """Everything proposed, by place."""
+    kinds = dict(types_by_path(model))
+    chosen = {path for path, kind in kinds.items() if isinstance(_declared_type(model, kind), Enumeration)}
+    maps = {path for path, kind in kinds.items() if isinstance(kind, Map)}
+    return tuple(
+        _propose_field(path, seen, enumeration=path in chosen, keyed=path in maps, parsed=parsed)
+        for path, seen in evidence.iterate_places()
+        if path and not _is_within_map(path, maps)
+    )
+
+
+def types_by_path(model: Model) -> Iterator[tuple[str, Type]]:
+    """The type at every place, `address.city`, `tags[]`, `homes{}`; records inside themselves are entered once."""
+    todo: list[tuple[str, Type, frozenset[str]]] = [("", model.root, frozenset())]
+    while todo:
+        path, kind, inside = todo.pop()
+        yield path, kind
+        match kind:
+            case Array():
+                todo.append((f"{path}[]", kind.items, inside))
+            case Map():
+                todo.append((f"{path}{{}}", kind.values, inside))
+            case Union():
+                todo += [(path, option.type, inside) for option in kind.options]
+            case TypeReference() if kind.name not in inside and isinstance(
+                record := model.types[kind.name], RecordType
+            ):
+                within = inside | {kind.name}
+                todo += [(f"{path}.{it.name}" if path else it.name, it.type, within) for it in record.fields]
+
+
+def with_notes(model: Model, notes: Mapping[str, str]) -> Model:
+    """The model with notes by path as documentation of its fields, where they have none."""
+    types: dict[str, NamedType] = dict(model.types)
+    todo: list[tuple[str, Type]] = [("", model.root)]
+    done: set[str] = set()
+    while todo:
+        path, kind = todo.pop()
+        match kind:
+            case Array():
+                todo.append((f"{path}[]", kind.items))
+            case Map():
+                todo.append((f"{path}{{}}", kind.values))
+            case Union():
+                todo += [(path, option.type) for option in kind.options]
+            case TypeReference() if kind.name not in done and isinstance(record := types[kind.name], RecordType):
+                done.add(kind.name)
+                paths = {field.name: f"{path}.{field.name}" if path else field.name for field in record.fields}
+                fields = (
+                    msgspec.structs.replace(field, doc=field.doc or notes.get(paths[field.name], ""))
+                    for field in record.fields
+                )
+                types[kind.name] = msgspec.structs.replace(record, fields=tuple(fields))
+                todo += [(paths[field.name], field.type) for field in record.fields]
+    return msgspec.structs.replace(model, types=types)
+
+
+def _declared_type(model: Model, kind: Type) -> NamedType | None:
+    return model.types[kind.name] if isinstance(kind, TypeReference) else None
+
+
+def _is_within_map(path: str, maps: set[str]) -> bool:
+    """Whether a place is one name of many in what became a map: those are not told one by one."""
+    return any(path.startswith(f"{outer}.") if outer else not path.startswith("{") for outer in maps)
+
+
+def _propose_field(path: str, seen: Evidence, *, enumeration: bool, keyed: bool, parsed: bool) -> ProposedField:
+    is_part = path.endswith(("[]", "{}"))
+    required = bool(seen.slots) and seen.there == seen.slots
+    kinds = _resolve_kinds(seen, parsed=parsed)
+    kind = "enumeration" if enumeration else "map" if keyed else " | ".join(sorted(kinds)) or "null"
+    unseen = _RULE_OF_THREE / max(seen.present, 1)
+    if enumeration and seen.values:
+        # Good and Turing: as much of what is still to come is new as was seen once only
+        once = sum(times == 1 for times in seen.values.values())
+        unseen = max(unseen, once / max(seen.present, 1))
+    if required and not is_part:
+        unseen = max(unseen, _RULE_OF_THREE / seen.slots)
+    parts = [] if is_part else [_presence_note(seen)]
+    parts += [_null_note(seen), *_kind_notes(seen, kinds, enumeration=enumeration, parsed=parsed)]
+    note = "; ".join(part for part in parts if part)
+    return ProposedField(path, kind, required, seen.nulls > 0, round(max(0.0, 1 - unseen), 6), note)
+
+
+def _presence_note(seen: Evidence) -> str:
+    if seen.there == seen.slots:
+        return f"always there, in {pluralize(seen.slots, 'record')}"
+    return f"there in {seen.there:,} of {seen.slots:,} ({_format_share(seen.there, seen.slots)}): may be left out"
+
+
+def _null_note(seen: Evidence) -> str:
+    if not seen.nulls:
+        return ""
+    if not seen.present:
+        return "always null"
+    return f"null in {seen.nulls:,} of {seen.there:,} ({_format_share(seen.nulls, seen.there)})"
+
+
+def _kind_notes(seen: Evidence, chosen: Mapping[str, int], *, enumeration: bool, parsed: bool) -> Iterator[str]:
+    n = seen.present
+    if len(seen.kinds) > 1:
+        ranked = sorted(seen.kinds.items(), key=lambda item: -item[1])
+        counts = ", ".join(
+            f"{name} in {_format_share(count, n)}" if at == 0 else f"{name} in {count:,}"
+            for at, (name, count) in enumerate(ranked)
+        )
+        mixed = parsed and "text" in chosen
+        yield counts if seen.kinds.keys() <= _NUMBERS else f"{counts}: {'all are texts' if mixed else 'any of them'}"
+    if seen.low is not None and seen.kinds.keys() <= _SCALARS:
+        yield f"whole numbers {seen.low:,} to {seen.high:,}{' and beyond 64 bits' if seen.wide else ''}"
+    if seen.least is not None and seen.most is not None and seen.kinds.keys() <= _SCALARS:
+        yield f"numbers {seen.least:.6g} to {seen.most:.6g}"
+    if "text" in chosen and n:
+        yield from _text_notes(seen, chosen["text"], enumeration=enumeration)
+
+
+def _text_notes(seen: Evidence, count: int, *, enumeration: bool) -> Iterator[str]:
+    if enumeration and seen.values is not None:
+        yield f"{pluralize(len(seen.values), 'value')} in {pluralize(count, 'text')}"
+        return
+    for name, times in sorted(seen.notations.items(), key=lambda item: -item[1]):
+        if times == count:
+            yield f"all {pluralize(times, 'text')} are of the notation {name}"
+        elif times * 2 > count:
+            others = pluralize(count - times, "text")
+            yield f"{_format_share(times, count)} are of the notation {name}, {others} not: a text"
+    if seen.values and not seen.notations and len(seen.values) <= _FEW and count >= _EACH * len(seen.values):
+        shown = ", ".join(sorted(seen.values)[:8])
+        yield f"{len(seen.values)} different values in {pluralize(count, 'text')}: an enumeration? ({shown})"
+    elif seen.longest is not None:
+        span = f"{seen.shortest:,} to {seen.longest:,}" if seen.shortest != seen.longest else f"{seen.longest:,}"
+        yield f"{span} characters"
+
+
+def _format_share(part: int, whole: int) -> str:
+    """A part in percent, never rounded to all or nothing."""
+    percent = 100 * part / whole
+    text = f"{percent:.2f}"
+    if text == "100.00" and part < whole:
+        return "more than 99.99 %"
+    return f"{text} %" if text != "0.00" or not part else "less than 0.01 %"

@@ -1,0 +1,441 @@
+"""Migrate: write stored records again under another version, subject, schema language or wire.
+
+The old records stay where they are. A record that cannot be written again becomes a dead letter with its reason. All
+other columns (keys, headers, offsets) are copied unchanged. Within one schema language columns are converted; between
+two languages, values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from stele.client import ResolvedSchema
+from stele.client.serdes.schemas import parse_schema
+from stele.errors import DecodeError, Invalid, SubjectNotFound
+from stele.formats import rulesets
+from stele.formats.conversion.convert import convert_schema
+from stele.formats.conversion.model import Loss
+from stele.spark.data_audit.aggregation import limit_kinds
+from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
+from stele.spark.data_audit.transcoders import HeaderMerger
+from stele.spark.decode.planning import plan_read, plan_write
+from stele.spark.decode.records import ReadPlan, WritePlan
+from stele.spark.decode.rules import RulesLike
+from stele.spark.engines.selection import get_engine
+from stele.spark.failures import spark_failures
+from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
+from stele.spark.registry.snapshot import ReaderLike, SchemaLookup, pin_schemas
+from stele.spark.session import require_spark
+from stele.spark.wires import ResolvedId, Unframed, Wire, WireLike, get_wire
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+class ReencodedId(msgspec.Struct, frozen=True):
+    """The records of one old id ('' without one)."""
+
+    id: str
+    records: int
+    dead: int
+
+
+class Verification(msgspec.Struct, frozen=True):
+    """What reading the new records again showed.
+
+    records  that are there; there_before were before
+    read     of the new ones, that their schema reads; null ones count as read
+    values   whether the values are those the old records have; None where that was not asked
+    """
+
+    records: int
+    read: int
+    there_before: int = 0
+    values: bool | None = None
+
+
+class Migration(msgspec.Struct, frozen=True):
+    """The whole answer.
+
+    version, id  what was written with
+    languages    from and to, the same word twice within one
+    records      all but null ones, which stay null; dead are those that were not written
+    losses       what the new schema does not say of the old data, and how fields go by name
+    written      whether records were written, or only counted
+    """
+
+    subject: str
+    to_subject: str
+    version: int
+    id: int
+    wires: tuple[str, str]
+    languages: tuple[str, str]
+    records: int
+    tombstones: int
+    dead: int
+    bytes: int
+    new_bytes: int
+    ids: tuple[ReencodedId, ...]
+    reasons: dict[str, int]
+    losses: tuple[Loss, ...] = ()
+    written: bool = False
+    verified: Verification | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every record was written, and read again where that was asked."""
+        return not self.dead and self.is_sound
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether what was written is there and can be read, as far as that was looked at."""
+        found, alive = self.verified, self.records - self.dead + self.tombstones
+        if found is None:
+            return True
+        new = found.records - found.there_before
+        return new == alive and found.read == found.records and found.values is not False
+
+    def report(self) -> AuditReport:
+        """The answer for people."""
+        return _make_report(self)
+
+
+def _make_report(found: Migration) -> AuditReport:
+    alive = found.records - found.dead
+    done = "written" if found.written else "would be written"
+    verdict = f"{pluralize(alive, 'record')} {done} as {found.to_subject} v{found.version}"
+    if found.dead:
+        verdict += f", {pluralize(found.dead, 'dead letter')}"
+    if not found.is_sound:
+        verdict += "; what was written is not what it should be"
+    elif found.verified is not None:
+        verdict += "; read again"
+    seen = found.verified
+    facts = [
+        Fact("records", found.records),
+        Fact("dead", found.dead),
+        Fact("tombstones", found.tombstones),
+        Fact("bytes", found.bytes),
+        Fact("new bytes", found.new_bytes),
+        Fact("wire", " to ".join(dict.fromkeys(found.wires))),
+        Fact("language", " to ".join(dict.fromkeys(found.languages))),
+    ]
+    if seen is not None:
+        facts += [Fact("there", seen.records), Fact("readable", seen.read)]
+    if seen is not None and seen.values is not None:
+        facts.append(Fact("values", "the same" if seen.values else "different"))
+    return AuditReport(
+        title=f"Migration of {found.subject}",
+        verdict=verdict,
+        good=found.is_complete,
+        facts=tuple(facts),
+        sections=(
+            Section(
+                "Old ids",
+                ("id", "records", "dead"),
+                tuple((it.id, it.records, it.dead) for it in found.ids),
+                bars=Bars("records by old id", {it.id: it.records for it in found.ids}),
+            ),
+            Section("Dead letters", ("reason", "records"), tuple(found.reasons.items())),
+            Section(
+                "What is lost",
+                ("field", "what", "why", "data"),
+                tuple((it.path or "/", it.what, it.why, "lost" if it.data else "kept") for it in found.losses),
+            ),
+        ),
+    )
+
+
+ERROR: Final = "error"
+"""The column of dead letters that says why: a struct (schema_id, reason)."""
+MOST_REASONS: Final = 200
+"""Reasons told apart."""
+
+
+@dataclass(frozen=True)
+class MigratedRecords:
+    """Old records in their new form. Each DataFrame decodes for itself: `every.persist()` first where both are used.
+
+    good   all columns, the records in their new form
+    dead   all columns as they were, and the error
+    every  what both are made of, in columns of its own; raw and heads have the old records and their headers
+    """
+
+    good: DataFrame
+    dead: DataFrame
+    every: DataFrame
+    plan: MigrationPlan
+    raw: str
+    heads: str | None = None
+
+    def count_records(self) -> Migration:
+        """Count, by old id and reason. Runs one Spark job. Raises `JobFailed`."""
+        return _count_migration(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """What is done to records. It travels to tasks.
+
+    reading  how they are decoded; within one language towards the new schema, else towards the old subject's own
+    writing  how they are encoded
+    losses   what is known beforehand of what gets lost
+    """
+
+    reading: ReadPlan
+    writing: WritePlan
+    to_subject: str
+    losses: tuple[Loss, ...]
+    fail_fast: bool
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """From and to."""
+        return self.reading.targets[0].pinned.reader.schema_type, self.writing.writer.schema_type
+
+    @property
+    def subject(self) -> str:
+        """Of the old records."""
+        return self.reading.targets[0].pinned.subject
+
+
+def migrate(
+    df: DataFrame,
+    column: str = "value",
+    *,
+    subject: str,
+    registry: RegistryLike,
+    to_subject: str = "",
+    to_version: int | Literal["latest"] = "latest",
+    wire: WireLike = "confluent",
+    schema: ReaderLike | None = None,
+    to_wire: WireLike | None = None,
+    headers: str | None = None,
+    headers_into: str = "headers",
+    message: str = "",
+    to_message: str = "",
+    mode: Literal["FAILFAST", "DEADLETTER"] = "DEADLETTER",
+    rules: RulesLike = "refuse",
+    engine: str = "auto",
+    patience: float = PATIENCE,
+) -> MigratedRecords:
+    """Write records anew: decoded with the schemas they name, encoded with one version, framed for one wire.
+
+    subject      of the old records
+    to_subject   the same unless said, and its newest version unless to_version says another. Of another schema
+                 language fields go by name; within one, by the language's own rules for readers and writers
+    schema       what records without a frame were written with (`wire="unframed"`): a version, a text, a `Schema`;
+                 the subject's newest version unless said
+    to_wire      as wire unless said
+    headers      the column with the headers of records; those of the old wire are replaced
+    headers_into the column for headers where there was none and the new wire has such
+    message, to_message   of Protobuf and Thrift schemas
+    mode         FAILFAST: the first record that cannot be written fails the job
+    engine       for Avro: vm, python, or auto
+    other arguments as for `from_registry`
+
+    Nothing runs yet. Raises `SubjectNotFound`, `VersionNotFound`, `CannotConvert` (fields that cannot be filled, types
+    that do not become one another), `RulesRefused`, `RegistryUnreachable`, `Invalid`, `NotInstalled`.
+    """
+    # Long because every choice is an argument, and each is told once, here
+    require_spark()
+    if mode not in {"FAILFAST", "DEADLETTER"}:
+        raise Invalid(f"there is no mode {mode!r}: choose FAILFAST or DEADLETTER")
+    if not subject:
+        raise SubjectNotFound(subject)
+    get_engine(engine)
+    registry = as_picklable(registry)
+    writer = pin_schemas(registry, to_subject or subject, to_version, patience=patience).reader
+    old = pin_schemas(registry, subject, patience=patience)
+    chosen = _make_bare_wire(registry, subject, schema, patience) if wire == "unframed" else get_wire(wire)
+    target = wire if to_wire is None else to_wire
+    same = old.reader.schema_type == writer.schema_type
+    reading = plan_read(
+        registry,
+        subject,
+        writer if same else "latest",
+        message=(to_message or message) if same else message,
+        wire=chosen,
+        rules=rules,
+        engine=engine,
+        patience=patience,
+    )
+    writing = plan_write(
+        writer,
+        registry,
+        wire=Unframed(writer.id) if target == "unframed" else target,
+        message=to_message or (message if same else ""),
+        rules=rules,
+        engine=engine,
+    )
+    losses = _losses_within(old.reader, writer) if same else _losses_between(old.reader, writer, message, to_message)
+    plan = MigrationPlan(reading, writing, to_subject or subject, losses, mode == "FAILFAST")
+    return _map_records(df, column, headers, headers_into, plan)
+
+
+@dataclass(frozen=True, slots=True)
+class BareRecords(Unframed):
+    """Records without a frame, of a schema at hand."""
+
+    schema: ResolvedSchema = ResolvedSchema("")  # noqa: RUF009 - it cannot change
+
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
+        """See `Wire`."""
+        del number, lookup
+        return ResolvedId(self.schema, message="")
+
+
+def _make_bare_wire(registry: RegistryLike, subject: str, schema: ReaderLike | None, patience: float) -> Wire:
+    found = pin_schemas(registry, subject, "latest" if schema is None else schema, patience=patience).reader
+    return BareRecords(found.id, schema=found)
+
+
+def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]:
+    """What the language's own rules hold against reading old data with the new schema: such records may be dead."""
+    reader, writer = parse_schema(new), parse_schema(old)
+    if not reader.format.rulesets:
+        return ()
+    found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, rulesets.newest_ruleset(reader.format))
+    return tuple(Loss(it.path, it.rule, it.why, data=it.breaks) for it in found)
+
+
+def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_message: str) -> tuple[Loss, ...]:
+    """What the new language cannot say of the old schema, and how fields go by name."""
+    from stele.spark.data_audit.transcoders import make_neutral_model, map_by_name
+
+    _, losses = map_by_name(make_neutral_model(old, message), make_neutral_model(new, to_message))
+    reader, writer = parse_schema(old), parse_schema(new)
+    said = convert_schema(reader.format, reader.parsed, writer.format).losses if not message else []
+    return (*losses, *(loss for loss in said if loss.data))
+
+
+# --- the job --------------------------------------------------------------------------------------------------------
+
+
+def _map_records(
+    df: DataFrame, column: str, headers: str | None, headers_into: str, plan: MigrationPlan
+) -> MigratedRecords:
+    """Columns go by place: c0, c1 … as they were; record, headers, id, reason and the lengths as they become."""
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    names = df.columns
+    raw = _column_index(names, column)
+    if not isinstance(df.schema.fields[raw].dataType, t.BinaryType | t.NullType):
+        raise Invalid(f"framed records are a binary column, {column!r} is {df.schema[column].dataType.simpleString()}")
+    heads = None if headers is None else _column_index(names, headers)
+    if heads is None and plan.reading.wire.needs_headers:
+        raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
+    headed = heads is not None or plan.writing.wire.needs_headers
+    if headed and heads is None and headers_into in names:
+        raise Invalid(f"the data have a column {headers_into!r}: is it the one with the headers? name it, or another")
+    every = df.toDF(*(f"c{n}" for n in range(len(names))))
+    kept = [t.StructField(f"c{n}", field.dataType) for n, field in enumerate(df.schema.fields)]
+    pairs = t.ArrayType(t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())]))
+    added = [t.StructField("record", t.BinaryType())]
+    added += [t.StructField("headers", pairs)] if headed else []
+    added += [t.StructField("id", t.StringType()), t.StructField("reason", t.StringType())]
+    mapped = every.mapInArrow(_MigrationTask(plan, raw, heads, headed=headed), t.StructType([*kept, *added]))
+    news = {raw: "record"} | ({heads: "headers"} if heads is not None else {})
+    columns = [f.col(news.get(n, f"c{n}")).alias(name) for n, name in enumerate(names)]
+    if headed and heads is None:
+        columns.append(f.col("headers").alias(headers_into))
+    good = mapped.where("reason IS NULL").select(*columns)
+    error = f.struct(f.col("id").alias("schema_id"), f.col("reason"))
+    dead = mapped.where("reason IS NOT NULL").select(*(f"c{n}" for n in range(len(names))), error)
+    return MigratedRecords(
+        good, dead.toDF(*names, _free_name(names)), mapped, plan, f"c{raw}", None if heads is None else f"c{heads}"
+    )
+
+
+def _free_name(names: Sequence[str]) -> str:
+    """A name for the error no column has."""
+    name = ERROR
+    while name in names:
+        name = f"_{name}"
+    return name
+
+
+def _column_index(names: Sequence[str], name: str) -> int:
+    if names.count(name) != 1:
+        raise Invalid(f"there is no one column {name!r}: the DataFrame has {', '.join(names)}")
+    return names.index(name)
+
+
+class _MigrationTask:
+    """The function Spark maps."""
+
+    def __init__(self, plan: MigrationPlan, raw: int, heads: int | None, *, headed: bool) -> None:
+        self._plan, self._raw, self._heads, self._headed = plan, raw, heads, headed
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from stele.spark.data_audit.transcoders import make_transcoder
+
+        made = make_transcoder(self._plan.reading, self._plan.writing)
+        merging = HeaderMerger(self._plan.reading.wire)
+        for batch in batches:
+            old = None if self._heads is None else batch.column(self._heads)
+            found = made.transcode(batch.column(self._raw), old)
+            if self._plan.fail_fast:
+                _raise_first(found.reasons)
+            columns = [*batch.columns, found.records]
+            if self._headed:
+                columns.append(merging.merge_headers(old, found.headers, batch.num_rows))
+            columns += [found.ids.cast(pa.string()), found.reasons]
+            names = [*batch.schema.names, "record", *(["headers"] if self._headed else []), "id", "reason"]
+            yield pa.RecordBatch.from_arrays(columns, names)
+
+
+def _raise_first(reasons: Any) -> None:
+    first = reasons.drop_null()
+    if len(first):
+        raise DecodeError(first[0].as_py())
+
+
+# --- the answer -----------------------------------------------------------------------------------------------------
+
+
+def _count_migration(found: MigratedRecords) -> Migration:
+    from pyspark.sql import functions as f
+
+    plan = found.plan
+    there = f.col(found.raw).isNotNull()
+    groups = found.every.groupBy("id", "reason").agg(
+        f.count_if(there).alias("records"),
+        f.count_if(~there).alias("nulls"),
+        f.sum(f.length(found.raw)).alias("old"),
+        f.sum(f.length("record")).alias("new"),
+    )
+    with spark_failures():
+        rows = groups.collect()
+    ids: dict[str, list[int]] = {}
+    reasons: dict[str, int] = {}
+    for row in rows:
+        counts = ids.setdefault(row["id"] or "", [0, 0])
+        counts[0] += row["records"]
+        if row["reason"] is not None:
+            counts[1] += row["records"]
+            reasons[row["reason"]] = reasons.get(row["reason"], 0) + row["records"]
+    return Migration(
+        subject=plan.subject,
+        to_subject=plan.to_subject,
+        version=plan.writing.writer.version,
+        id=plan.writing.writer.id,
+        wires=(plan.reading.wire.name, plan.writing.wire.name),
+        languages=plan.languages,
+        records=sum(row["records"] for row in rows),
+        tombstones=sum(row["nulls"] for row in rows),
+        dead=sum(reasons.values()),
+        bytes=sum(row["old"] or 0 for row in rows),
+        new_bytes=sum(row["new"] or 0 for row in rows),
+        ids=tuple(ReencodedId(name, *counts) for name, counts in sorted(ids.items()) if counts[0]),
+        reasons=limit_kinds(reasons, MOST_REASONS),
+        losses=plan.losses,
+    )

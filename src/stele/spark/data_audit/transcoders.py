@@ -1,0 +1,471 @@
+"""Turn old records into new ones, a batch at a time, with an error code for each record that fails.
+
+Between schema languages, data are neutral JSON (`stele.formats.conversion.json_values`), so that no language needs to
+know another. Fields are matched by name, and losses are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.client import ResolvedSchema
+from stele.client.serdes.schemas import ParsedSchema, parse_schema
+from stele.errors import CannotConvert, DataError, EncodeError, Invalid
+from stele.formats.conversion import json_values as neutral
+from stele.formats.conversion.json_values import INTEGERS
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Decimal,
+    Duration,
+    Enumeration,
+    Fixed,
+    Loss,
+    Map,
+    Model,
+    RecordField,
+    RecordType,
+    Scalar,
+    ScalarKind,
+    Time,
+    Timestamp,
+    Type,
+    TypeReference,
+    Union,
+)
+from stele.formats.protobuf import indexes_of, message_by_indexes
+from stele.formats.protobuf.codec import ProtobufCodec
+from stele.spark.decode.records import ReadPlan, RecordEncoder, WritePlan
+from stele.spark.engines.arrow import Column
+from stele.spark.engines.error_codes import describe_errors
+from stele.spark.registry.snapshot import SchemaLookup
+from stele.spark.wires import CloudEvents, HeaderGuid, Prefix, Wire
+from stele.spark.wires.base import HEADERS
+from stele.spark.wires.normalize import FrameNormalizer
+from stele.wire.cloudevents import PREFIXES
+from stele.wire.confluent import HEADER_NAMES, decode_indexes, encode_indexes
+
+Adapt: TypeAlias = Callable[[Any], Any]
+"""Turns a neutral value of the source into one of the target."""
+
+_WHOLE: Final = frozenset(kind for kind in ScalarKind if "int" in kind.value)
+_NUMBERS: Final = _WHOLE | {ScalarKind.FLOAT32, ScalarKind.FLOAT64, ScalarKind.NUMBER}
+_TEXTS: Final = frozenset({ScalarKind.STRING, ScalarKind.UUID, ScalarKind.DATE, ScalarKind.BYTES})
+_MEETING: Final = ({"number", "decimal"}, {"decimal", "text"})
+"""Families whose values go between one another."""
+
+
+def map_by_name(source: Model, target: Model) -> tuple[Adapt, list[Loss]]:
+    """How data of source become data of target, and what they lose.
+
+    A field takes the value of the one of its name, of one of its aliases, or of the only one whose name differs in case
+    and underscores alone. A field nothing fills has its default, or null. Raises `CannotConvert` for one that has
+    neither, and for types no value can go between.
+    """
+    way = _TypeMapper(source, target)
+    return way.map_value(source.root, target.root, ""), way.losses
+
+
+class _TypeMapper:
+    """Goes along two models; a pair of records is entered once."""
+
+    def __init__(self, source: Model, target: Model) -> None:
+        self._source, self._target = source, target
+        self._known: dict[tuple[str, str], _RecordMapping] = {}
+        self.losses: list[Loss] = []
+
+    def map_value(self, have: Type, want: Type, path: str) -> Adapt:
+        """How a value that is not null goes from one type to another."""
+        have_named, want_named = self._find_declared(have, self._source), self._find_declared(want, self._target)
+        if isinstance(have_named, RecordType) and isinstance(want_named, RecordType):
+            return self._map_records(have_named, want_named, path)
+        match have, want:
+            case Array(), Array():
+                return _map_items(
+                    self._map_nullable(have.items, want.items, f"{path}[]", (have.nullable, want.nullable))
+                )
+            case Map(), Map():
+                return _map_values(
+                    self._map_nullable(have.values, want.values, f"{path}{{}}", (have.nullable, want.nullable))
+                )
+            case (Union(), _) | (_, Union()) | (_, Scalar(ScalarKind.ANY)):
+                return _keep_value  # the target's model chooses the branch
+        if isinstance(have_named, Enumeration) and isinstance(want_named, Enumeration):
+            known = {symbol.name for symbol in want_named.symbols}
+            missing = [symbol.name for symbol in have_named.symbols if symbol.name not in known]
+            if missing:
+                self._add_loss(path, "SYMBOL", f"The target has no symbol {', '.join(missing)}: such records are dead.")
+            return _keep_value
+        return self._map_scalar(have_named or have, want_named or want, path)
+
+    def _map_records(self, have: RecordType, want: RecordType, path: str) -> Adapt:
+        key = have.name, want.name
+        if key in self._known:
+            return self._known[key]
+        within = self._known[key] = _RecordMapping()
+        sources = _FieldIndex(have.fields)
+        moves: list[_FieldMove] = []
+        fills: list[tuple[str, Any]] = []
+        used: set[str] = set()
+        for field in want.fields:
+            at = f"{path}.{field.name}" if path else field.name
+            found = sources.find_field(field)
+            if found is None:
+                fills += self._fill_field(field, at)
+                continue
+            used.add(found.name)
+            nullable = found.nullable or not found.required, field.nullable or not field.required
+            adapt = self._map_nullable(found.type, field.type, at, nullable, field)
+            moves.append(_FieldMove(found.name, field.name, adapt, left_out=not field.nullable and not field.required))
+        for field in have.fields:
+            if field.name not in used:
+                at = f"{path}.{field.name}" if path else field.name
+                self._add_loss(at, "FIELD", "The target has no field of that name: its values are dropped.")
+        within.moves, within.fills = tuple(moves), tuple(fills)
+        return within
+
+    def _fill_field(self, field: RecordField, path: str) -> list[tuple[str, Any]]:
+        """What a field of the target has that nothing in the source fills."""
+        if field.default is not ABSENT:
+            why = "The source has no such field: it gets its default."
+        elif field.nullable or not field.required:
+            why = "The source has no such field: it is null, or left out."
+        else:
+            raise CannotConvert(f"{path}: the target demands it, the source has no such field, and it has no default")
+        self.losses.append(Loss(path, "FILLED", why))
+        if field.default is ABSENT and not field.nullable:
+            return []
+        return [(field.name, None if field.default is ABSENT else field.default)]
+
+    def _map_nullable(
+        self, have: Type, want: Type, path: str, nullable: tuple[bool, bool], field: RecordField | None = None
+    ) -> Adapt:
+        """As `value`, for what may be null, in the source and in the target."""
+        inner = self.map_value(have, want, path)
+        instead = None
+        if nullable[0] and not nullable[1]:
+            if field is not None and field.default is not ABSENT:
+                instead = field.default
+                self._add_loss(path, "NULL", "The target takes no null: its default stands for it.")
+            else:
+                self._add_loss(path, "NULL", "The target takes no null: records with one are dead.")
+        return lambda value: instead if value is None else inner(value)
+
+    def _map_scalar(self, have: Any, want: Any, path: str) -> Adapt:
+        if have == want or have == Scalar(ScalarKind.ANY):
+            return _keep_value
+        one, other = _value_family(have), _value_family(want)
+        if one != other and {one, other} not in _MEETING:
+            raise CannotConvert(f"{path or 'the value'}: {_type_word(have)} does not become {_type_word(want)}")
+        self._note_narrowing(have, want, path)
+        if one == "decimal" and other == "number":
+            whole = isinstance(want, Scalar) and want.kind in _WHOLE
+            return _to_whole_number if whole else float
+        if one == "number" and other == "decimal":
+            return str
+        return _keep_value
+
+    def _note_narrowing(self, have: Any, want: Any, path: str) -> None:
+        """Say where values may not fit."""
+        if isinstance(have, Scalar) and isinstance(want, Scalar) and have.kind in _NUMBERS and want.kind in _WHOLE:
+            least, greatest = INTEGERS.get(want.kind, (None, None))
+            low, high = INTEGERS.get(have.kind, (None, None))
+            fits = least is None or (low is not None and high is not None and least <= low and high <= (greatest or 0))
+            if not fits or have.kind not in _WHOLE:
+                self._add_loss(path, "RANGE", f"What does not fit {want.kind.value} is dead.")
+        elif _type_word(have) != _type_word(want) and not (isinstance(want, Scalar) and want.kind is ScalarKind.STRING):
+            self._add_loss(
+                path, "TYPE", f"{_type_word(have)} becomes {_type_word(want)}: values that are none are dead."
+            )
+        elif _type_word(have) != _type_word(want):
+            self._add_loss(
+                path, "TYPE", f"{_type_word(have)} becomes text, as the neutral notation has it.", data=False
+            )
+
+    def _add_loss(self, path: str, what: str, why: str, *, data: bool = True) -> None:
+        self.losses.append(Loss(path, what, why, data))
+
+    def _find_declared(self, kind: Type, model: Model) -> Any:
+        return model.types[kind.name] if isinstance(kind, TypeReference) else None
+
+
+class _FieldIndex:
+    """Fields by their names, and by what is left of these without case and underscores where that is one's own."""
+
+    def __init__(self, fields: Iterable[RecordField]) -> None:
+        self._exact = {field.name: field for field in fields}
+        self._loose: dict[str, RecordField | None] = {}
+        for field in self._exact.values():
+            word = _loose_name(field.name)
+            self._loose[word] = None if word in self._loose else field
+
+    def find_field(self, wanted: RecordField) -> RecordField | None:
+        for name in (wanted.name, *wanted.aliases):
+            if name in self._exact:
+                return self._exact[name]
+        return self._loose.get(_loose_name(wanted.name))
+
+
+def _loose_name(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _value_family(kind: Any) -> str:
+    """What the neutral notation of a type is: text for nearly everything that is no number."""
+    match kind:
+        case Scalar(scalar) if scalar in _NUMBERS:
+            return "number"
+        case Scalar(ScalarKind.BOOLEAN):
+            return "boolean"
+        case Decimal():
+            return "decimal"
+        case Scalar(scalar) if scalar in _TEXTS:
+            return "text"
+        case Time() | Timestamp() | Duration() | Fixed() | Enumeration():
+            return "text"
+    return _type_word(kind)
+
+
+def _type_word(kind: Any) -> str:
+    match kind:
+        case Scalar(scalar):
+            return scalar.value
+        case RecordType() | Enumeration() | Fixed():
+            return f"{type(kind).__name__.lower()} {kind.name}"
+    return type(kind).__name__.lower()
+
+
+def _keep_value(value: Any) -> Any:
+    return value
+
+
+def _to_whole_number(value: Any) -> Any:
+    number = float(value)
+    return int(number) if number == int(number) else number
+
+
+def _map_items(inner: Adapt) -> Adapt:
+    return lambda value: [inner(item) for item in value] if isinstance(value, list) else value
+
+
+def _map_values(inner: Adapt) -> Adapt:
+    return lambda value: {key: inner(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+class _FieldMove(NamedTuple):
+    """A field's way; left_out is whether null means that the target has no such member."""
+
+    old: str
+    new: str
+    adapt: Adapt
+    left_out: bool
+
+
+class _RecordMapping:
+    """The way between two records, which may lead through itself."""
+
+    def __init__(self) -> None:
+        self.moves: tuple[_FieldMove, ...] = ()
+        self.fills: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, value: Any) -> Any:
+        """The target's record."""
+        if not isinstance(value, dict):
+            return value
+        made = {}
+        for old, new, adapt, left_out in self.moves:
+            if old in value:
+                found = adapt(value[old])
+                if found is not None or not left_out:
+                    made[new] = found
+        return made | dict(self.fills)
+
+
+_HEAD: Final = 5
+NULL_DATUM: Final = "its datum is null, and the record would be a tombstone"
+
+
+class TranscodedBatch(NamedTuple):
+    """New records, null where the old one is null or bad; their headers where the wire has such; ids and reasons."""
+
+    records: Column
+    headers: Column | None
+    ids: Column
+    reasons: Column
+
+
+class Transcoder(Protocol):
+    """For one task."""
+
+    def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
+        """The new records. Raises `RegistryUnreachable`."""
+        ...
+
+
+class ColumnTranscoder:
+    """Within one schema language: decoded towards the new schema, by the language's own resolution, and encoded."""
+
+    def __init__(self, reading: ReadPlan, writing: WritePlan) -> None:
+        self._decoder = reading.decoder()
+        self._encoder = RecordEncoder(writing)
+        self._headed = writing.wire.needs_headers
+
+    def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
+        """See `Transcoder`."""
+        decoded = self._decoder.decode(raw, headers)
+        lost = pc.and_(pc.and_(raw.is_valid(), decoded.values.is_null()), pc.invert(decoded.is_bad()))
+        reasons = pc.if_else(lost, pa.scalar(NULL_DATUM), describe_errors(decoded))
+        records, made, more = _encode_with_reasons(decoded.values, self._encoder.encode)
+        return TranscodedBatch(records, made, decoded.schema_ids, pc.coalesce(reasons, more))
+
+
+def _encode_with_reasons(
+    values: Column, encode: Callable[[Column], list[Column]]
+) -> tuple[Column, Column | None, Column]:
+    """Records, headers and reasons; a batch with bad values is halved until these are alone."""
+    try:
+        made = encode(values)
+        return made[0], made[1] if len(made) > 1 else None, pa.nulls(len(values), pa.string())
+    except (DataError, Invalid, pa.ArrowException) as error:
+        if len(values) == 1:
+            empty = encode(pa.nulls(1, values.type))
+            return empty[0], empty[1] if len(empty) > 1 else None, pa.array([str(error)], pa.string())
+    middle = len(values) // 2
+    one, other = (
+        _encode_with_reasons(values.slice(0, middle), encode),
+        _encode_with_reasons(values.slice(middle), encode),
+    )
+    headers = None if one[1] is None or other[1] is None else pa.concat_arrays([one[1], other[1]])
+    return pa.concat_arrays([one[0], other[0]]), headers, pa.concat_arrays([one[2], other[2]])
+
+
+class ValueTranscoder:
+    """From one schema language to another: decoded by the old one's codec and resolution, mapped by name, encoded."""
+
+    def __init__(self, reading: ReadPlan, writing: WritePlan) -> None:
+        target = reading.targets[0]
+        lookup = SchemaLookup(target.pinned, reading.registry, patience=reading.patience)
+        self._normalizer = FrameNormalizer(reading.wire, lookup, target.message)
+        self._framer = writing.framer or Prefix().framer(writing.writer, writing.message, writing.registry)
+        self._message = target.message
+        self._reader, writer = parse_schema(target.pinned.reader), parse_schema(writing.writer)
+        self._source = make_neutral_model(target.pinned.reader, target.message)
+        self._target = make_neutral_model(writing.writer, writing.message)
+        self._adapt: Adapt = map_by_name(self._source, self._target)[0]
+        self._encode = _make_codec(writer, None, writing.message).encode
+        self._is_json = writer.format.name == "json"  # whose data are the neutral notation
+        self._indexes = b""
+        if writer.format.name == "protobuf":
+            message = writer.parsed.get_message(writing.message).full_name
+            self._indexes = encode_indexes(indexes_of(writer.parsed, message))
+        self._decoders: dict[tuple[int, str], Callable[[bytes], Any]] = {}
+
+    def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
+        """See `Transcoder`."""
+        frames = self._normalizer.normalize(raw, headers)
+        payloads: list[bytes | None] = []
+        reasons: list[str | None] = describe_errors(frames).to_pylist()
+        for row, frame in enumerate(frames.frames.to_pylist()):
+            made, why = (None, None) if frame is None else self._transcode_record(frame, padded=frames.padded)
+            payloads.append(made)
+            reasons[row] = reasons[row] or why
+        records, made_headers = self._framer(pa.array(payloads, pa.binary()), self._indexes)
+        return TranscodedBatch(records, made_headers, frames.schema_ids, pa.array(reasons, pa.string()))
+
+    def _transcode_record(self, frame: bytes, *, padded: bool) -> tuple[bytes | None, str | None]:
+        number = int.from_bytes(frame[1:_HEAD], "big", signed=True)
+        try:
+            value = neutral.to_json_value(self._source, self._decode_datum(number, frame[_HEAD:], padded=padded))
+            if value is None:
+                return None, NULL_DATUM
+            adapted = self._adapt(value)
+            return self._encode(adapted if self._is_json else neutral.from_json_value(self._target, adapted)), None
+        except (DataError, Invalid, ValueError, ArithmeticError) as error:
+            return None, str(error)
+
+    def _decode_datum(self, number: int, data: bytes, *, padded: bool) -> Any:
+        """The datum of a payload, towards the reader's schema. Raises `DataError`, `Invalid`."""
+        schema = self._normalizer.find_schema(number)
+        if schema is None:
+            raise DataError("unknown schema")
+        name = self._message
+        if self._reader.format.name == "protobuf":
+            indexes, start = decode_indexes(data)
+            name, data = message_by_indexes(parse_schema(schema).parsed, indexes), data[start:]
+        decode = self._decoders.get((number, name))
+        if decode is None:
+            if schema.schema_type != self._reader.schema.schema_type:
+                raise DataError(f"the schema is {schema.schema_type}, and not {self._reader.schema.schema_type}")
+            decode = self._decoders[number, name] = _make_codec(parse_schema(schema), self._reader, name).decode
+        try:
+            return decode(data)
+        except DataError:
+            # zero bytes that a wire puts behind a datum are not its own
+            if not padded or not data.endswith(b"\0"):
+                raise
+            return decode(data.rstrip(b"\0"))
+
+
+def make_neutral_model(schema: ResolvedSchema, message: str = "") -> Any:
+    """The neutral model of a schema's data. Raises `CannotConvert` for a language that has none."""
+    found = parse_schema(schema)
+    to_model: Any = getattr(found.format, "to_model", None)
+    if to_model is None:
+        raise EncodeError(f"data of the format {found.format.name} cannot be turned into others")
+    return (to_model(found.parsed, message) if message else to_model(found.parsed))[0]
+
+
+def _make_codec(writer: ParsedSchema, reader: ParsedSchema | None, message: str) -> Any:
+    if writer.format.name == "protobuf":
+        return ProtobufCodec(writer.parsed, None if reader is None else reader.parsed, message)
+    return writer.format.codec(writer.parsed, None if reader is None else reader.parsed)
+
+
+def make_transcoder(reading: ReadPlan, writing: WritePlan) -> Transcoder:
+    """By columns where reader and writer speak one language, which is quicker; else by values."""
+    if reading.targets[0].pinned.reader.schema_type == writing.writer.schema_type:
+        return ColumnTranscoder(reading, writing)
+    return ValueTranscoder(reading, writing)
+
+
+class HeaderMerger:
+    """For records that were on a wire."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._stale = _is_stale_header(wire)
+
+    def merge_headers(self, old: Column | None, new: Column | None, rows: int) -> Column:
+        """The headers records have: what is left of the old ones, then the new ones."""
+        if old is None:
+            return pa.nulls(rows, HEADERS) if new is None else new
+        before = old.to_pylist()
+        after: list[Any] = [None] * rows if new is None else new.to_pylist()
+        return pa.array([self._merge_row(*pair) for pair in zip(before, after, strict=True)], HEADERS)
+
+    def _merge_row(self, old: Any, new: Any) -> Any:
+        if old is None:
+            return new
+        made = new or []
+        named = {entry["key"].lower() for entry in made}
+        # a map comes as pairs, a list of headers as dicts
+        pairs = [each if isinstance(each, tuple) else tuple(each.values()) for each in old if each is not None]
+        kept = [
+            {"key": key, "value": value}
+            for key, value in pairs
+            if key is None or (key.lower() not in named and not self._stale(key.lower()))
+        ]
+        return [*kept, *made]
+
+
+def _is_stale_header(wire: Wire) -> Callable[[str], bool]:
+    """Whether a header, by its name in lower case, said which schema a record had, or what the wire needs beside."""
+    if isinstance(wire, HeaderGuid):
+        name = HEADER_NAMES[wire.field]
+        return lambda key: key == name
+    if isinstance(wire, CloudEvents):
+        return lambda key: key.startswith(PREFIXES) or key == "content-type"
+    return lambda key: False

@@ -1,0 +1,383 @@
+"""Between the neutral model and the type of a DataFrame, both ways."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from stele.errors import CannotConvert, TooLarge
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Enumeration,
+    Fixed,
+    Loss,
+    Map,
+    Model,
+    NamedType,
+    RecordField,
+    RecordType,
+    Scalar,
+    ScalarKind,
+    Type,
+    TypeReference,
+    Union,
+    UnionOption,
+)
+from stele.spark.types.metadata import (
+    COMMENT,
+    NOTES,
+    enum_in,
+    enum_note,
+    fixed_in,
+    fixed_note,
+    head_in,
+    metadata_of,
+    note_of,
+    notes_in,
+    record_note,
+    strings_in,
+    type_in,
+)
+from stele.spark.types.scalars import to_model_scalar, to_spark_scalar
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, MapType, StructField, StructType
+
+MAX_COLUMNS: Final = 10_000
+"""Columns at all levels together: a record used twice at each of n levels makes 2**n."""
+
+MAX_DEPTH: Final = 64
+"""Structs, arrays and maps inside each other."""
+
+
+def usual_name(record: str, field: str) -> str:
+    """The name of a struct that says none: that of the record around it and its field."""
+    return f"{record}.{field[:1].upper()}{field[1:]}"
+
+
+class StructBuilder:
+    """Makes columns of fields and reports what they do not say."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._left = MAX_COLUMNS
+        self._depth = 0
+        self.losses: list[Loss] = []
+
+    def _add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
+        self.losses.append(Loss(path, what, why, data))
+
+    def build_root(self) -> StructType:
+        """The columns of the root; of one that is no record, the column `value`."""
+        declared = self._model.types.get(self._model.root.name) if isinstance(self._model.root, TypeReference) else None
+        if isinstance(declared, RecordType):
+            if self._model.nullable:
+                self._add_loss("", "NULLABLE", "A row is never null.", data=True)
+            if self._model.constraints:
+                self._add_loss("", "CONSTRAINT", f"Nothing checks {', '.join(sorted(self._model.constraints))}.")
+            if declared.doc or declared.aliases or self._model.doc:
+                self._add_loss("", "DOC", "The documentation and earlier names of the root have no place in a schema.")
+            return self._build_struct(declared, "", ())
+        self._add_loss("", "ROOT", "Rows have columns: the value is the only one, `value`.")
+        only = RecordField("value", self._model.root, self._model.nullable, constraints=self._model.constraints)
+        return self._build_struct(RecordType("Value", (only,)), "", ())
+
+    def _build_struct(self, record: RecordType, path: str, above: tuple[str, ...]) -> StructType:
+        from pyspark.sql.types import StructType
+
+        self._left -= len(record.fields)
+        if self._left < 0:
+            raise TooLarge(f"the schema has more than {MAX_COLUMNS} columns")
+        if record.open:
+            why = f"{record.name!r} takes members that it does not name; a struct has no place for them."
+            self._add_loss(path, "OPEN", why, data=True)
+        if len({field.name for field in record.fields}) < len(record.fields):
+            raise CannotConvert(f"{record.name} has two fields of one name")
+        seen: dict[str, str] = {}
+        groups = {member: group for group, members in record.at_most_one.items() for member in members}
+        fields: list[StructField] = []
+        for field in record.fields:
+            at = f"{path}.{field.name}" if path else field.name
+            other = seen.setdefault(field.name.lower(), field.name)
+            if other != field.name:
+                self._add_loss(at, "NAME", f"Spark tells {other!r} and {field.name!r} apart only when it is told to.")
+            fields.append(self._build_field(field, record.name, at, (*above, record.name), groups.get(field.name, "")))
+        for group in record.at_most_one:
+            self._add_loss(path, "ONEOF", f"That a row has at most one of {group or 'a group'!r} is not checked.")
+        return StructType(fields)
+
+    def _build_field(
+        self, field: RecordField, owner: str, path: str, above: tuple[str, ...], group: str
+    ) -> StructField:
+        from pyspark.sql.types import StructField
+
+        kind, note = self._build_type(field.type, usual_name(owner, field.name), path, above)
+        nullable = field.nullable or (not field.required and field.default is ABSENT)
+        notes: dict[str, Any] = {}
+        if field.number is not None:
+            notes["number"] = field.number
+        if field.default is not ABSENT:
+            notes["default"] = field.default
+            self._add_loss(path, "DEFAULT", "The default is kept as metadata; Spark does not fill it in.")
+        if field.aliases:
+            notes["aliases"] = list(field.aliases)
+            self._add_loss(path, "ALIAS", "Earlier names are kept as metadata; Spark does not look for them.")
+        if field.constraints:
+            notes["constraints"] = dict(field.constraints)
+            self._add_loss(path, "CONSTRAINT", f"Nothing checks {', '.join(sorted(field.constraints))}.")
+        if not field.required:
+            notes["required"] = False
+        if nullable != field.nullable:
+            notes["nullable"] = field.nullable
+        if group:
+            notes["oneof"] = group
+        if note is not None:
+            notes["type"] = note
+        return StructField(field.name, kind, nullable, metadata_of(field.doc, notes))
+
+    # --- types ------------------------------------------------------------------------------------------------------
+
+    def _build_type(self, kind: Type, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+        """The type of a column, and the note without which it would come back as another one."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise TooLarge(f"{path[:200]}: structs, arrays and maps are nested deeper than {MAX_DEPTH} levels")
+        made = self._build_unnoted_type(kind, usual, path, above)
+        self._depth -= 1
+        return made
+
+    def _build_unnoted_type(self, kind: Type, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+        from pyspark.sql import types as t
+
+        match kind:
+            case Array():
+                item, note = self._build_type(kind.items, usual, f"{path}[]", above)
+                return t.ArrayType(item, kind.nullable), None if note is None else {"items": note}
+            case Map():
+                return self._build_map(kind, usual, path, above)
+            case TypeReference():
+                return self._build_named(kind.name, usual, path, above)
+            case Union():
+                return self._build_union(kind, usual, path, above)
+        made, losses = to_spark_scalar(kind, path)
+        self.losses += losses
+        plain = to_model_scalar(made, path)
+        return made, None if plain is not None and plain[0] == kind else note_of(kind)
+
+    def _build_map(self, kind: Map, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+        from pyspark.sql import types as t
+
+        value, note = self._build_type(kind.values, usual, f"{path}{{}}", above)
+        key, key_note = self._build_type(kind.keys, usual, f"{path}{{}}.key", above)
+        if kind.keys.kind in {ScalarKind.ANY, ScalarKind.NULL}:
+            self._add_loss(path, "MAP", "No map has such keys: the column is a list of entries.")
+            entry = [
+                t.StructField("key", key, kind.keys.kind is ScalarKind.NULL),
+                t.StructField("value", value, kind.nullable),
+            ]
+            return t.ArrayType(t.StructType(entry), False), None
+        notes = {"keys": key_note, "values": note}
+        return t.MapType(key, value, kind.nullable), {k: v for k, v in notes.items() if v is not None} or None
+
+    def _build_named(self, name: str, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+        from pyspark.sql import types as t
+
+        item = self._model.types.get(name)
+        if isinstance(item, Enumeration):
+            self._add_loss(path, "ENUM", "Any text fits the column where one of the symbols was demanded.")
+            return t.StringType(), enum_note(item)
+        if isinstance(item, Fixed):
+            self._add_loss(path, "FIXED", f"Any number of bytes fits the column where {item.size} were demanded.")
+            return t.BinaryType(), fixed_note(item)
+        if item is None:
+            raise CannotConvert(f"{path}: the model has no type named {name!r}")
+        if name in above:
+            why = f"Spark has no types inside themselves: another {name!r} is kept as a variant."
+            self._add_loss(path, "RECURSION", why)
+            return t.VariantType(), {"recursive": name}
+        return self._build_struct(item, path, above), record_note(item, usual)
+
+    def _build_union(self, kind: Union, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
+        """A struct with a column for each option, of which one is not null."""
+        from pyspark.sql import types as t
+
+        self._left -= len(kind.options)
+        if self._left < 0:
+            raise TooLarge(f"the schema has more than {MAX_COLUMNS} columns")
+        self._add_loss(path, "UNION", "That exactly one column of the struct is not null is not checked.")
+        fields = []
+        for index, option in enumerate(kind.options):
+            inner, note = self._build_type(option.type, f"{usual}{index + 1}", path, above)
+            metadata = metadata_of("", {} if note is None else {"type": note})
+            fields.append(t.StructField(f"member{index}", inner, True, metadata))
+        return t.StructType(fields), {"union": [option.name for option in kind.options]}
+
+
+_INT32: Final = range(-(1 << 31), 1 << 31)
+
+
+class ModelBuilder:
+    """Makes fields of columns and reports what they do not say."""
+
+    def __init__(self) -> None:
+        self.losses: list[Loss] = []
+        self._types: dict[str, NamedType] = {}
+        self._left = MAX_COLUMNS
+        self._depth = 0
+
+    def model(self, struct: StructType, name: str) -> Model:
+        """A record with that name, and what it uses."""
+        self._types[name] = RecordType(name, ())  # the name is taken, and a column may say that it holds another one
+        self._types[name] = self._read_record(struct, name, {}, "")
+        return Model(TypeReference(name), self._types)
+
+    def _add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
+        self.losses.append(Loss(path, what, why, data))
+
+    def _read_record(self, struct: StructType, name: str, said: Mapping[str, Any], path: str) -> RecordType:
+        self._left -= len(struct.fields)
+        if self._left < 0:
+            raise TooLarge(f"the schema has more than {MAX_COLUMNS} columns")
+        double = [each for each, count in Counter(field.name for field in struct.fields).items() if count > 1]
+        if double:
+            raise CannotConvert(f"{path or name} has two columns named {double[0]!r}: rename one of them")
+        fields: list[RecordField] = []
+        groups: dict[str, tuple[str, ...]] = {}
+        for column in struct.fields:
+            notes = notes_in(column.metadata or {})
+            fields.append(self._read_field(column, notes, name, f"{path}.{column.name}" if path else column.name))
+            group = notes.get("oneof")
+            if isinstance(group, str):
+                groups[group] = (*groups.get(group, ()), column.name)
+        doc, aliases = head_in(said)
+        is_open = said.get("open")
+        return RecordType(
+            name, tuple(fields), doc, aliases, is_open if isinstance(is_open, bool) else None, at_most_one=groups
+        )
+
+    def _read_field(self, column: StructField, notes: Mapping[str, Any], owner: str, path: str) -> RecordField:
+        metadata = column.metadata or {}
+        comment = metadata.get(COMMENT)
+        other = [key for key in metadata if key != NOTES and not (key == COMMENT and isinstance(comment, str))]
+        if other:
+            self._add_loss(path, "METADATA", f"Metadata of the column is left out: {', '.join(map(str, other[:5]))}.")
+        kind, bounds = self._read_type(column.dataType, notes.get("type"), usual_name(owner, column.name), path)
+        constraints = notes.get("constraints")
+        number = notes.get("number")
+        nullable = notes.get("nullable")
+        return RecordField(
+            column.name,
+            kind,
+            nullable=nullable if isinstance(nullable, bool) and column.nullable else column.nullable,
+            required=notes.get("required") is not False,
+            default=notes.get("default", ABSENT),
+            doc=comment if isinstance(comment, str) else "",
+            number=number if isinstance(number, int) and not isinstance(number, bool) and number in _INT32 else None,
+            aliases=strings_in(notes.get("aliases")),
+            constraints={**bounds, **(constraints if isinstance(constraints, dict) else {})},
+        )
+
+    # --- types ------------------------------------------------------------------------------------------------------
+
+    def _read_type(self, kind: DataType, note: Any, usual: str, path: str) -> tuple[Type, Mapping[str, Any]]:
+        """The type of a column, and constraints for its values."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise TooLarge(f"{path[:200]}: structs, arrays and maps are nested deeper than {MAX_DEPTH} levels")
+        made = self._read_unnoted_type(kind, note, usual, path)
+        self._depth -= 1
+        return made
+
+    def _read_unnoted_type(self, kind: DataType, note: Any, usual: str, path: str) -> tuple[Type, Mapping[str, Any]]:
+        from pyspark.sql import types as t
+
+        inner = note if isinstance(note, dict) else {}
+        match kind:
+            case t.StructType():
+                return self._read_struct(kind, inner, usual, path), {}
+            case t.ArrayType():
+                items = self._read_inner_type(kind.elementType, inner.get("items"), usual, f"{path}[]")
+                return Array(items, kind.containsNull), {}
+            case t.MapType():
+                return self._read_map(kind, inner, usual, path), {}
+            case t.UserDefinedType():
+                self._add_loss(path, "UDT", f"The column is what {kind.typeName()} is stored as.")
+                return self._read_type(kind.sqlType(), note, usual, path)
+        noted = self._read_noted_type(kind, note)
+        if noted is not None:
+            return noted, {}
+        found = to_model_scalar(kind, path)
+        if found is None:
+            raise CannotConvert(f"{path}: the model has no type for {kind.simpleString()}")
+        self.losses += found[2]
+        return found[0], found[1]
+
+    def _read_inner_type(self, kind: DataType, note: Any, usual: str, path: str) -> Type:
+        """The type of items, keys and values, whose constraints have no place."""
+        made, constraints = self._read_type(kind, note, usual, path)
+        if constraints:
+            self._add_loss(path, "CONSTRAINT", f"Nothing checks {', '.join(constraints)} of what is inside.")
+        return made
+
+    def _read_map(self, kind: MapType, note: Mapping[str, Any], usual: str, path: str) -> Type:
+        key = self._read_inner_type(kind.keyType, note.get("keys"), f"{usual}Key", f"{path}{{}}.key")
+        value = self._read_inner_type(kind.valueType, note.get("values"), usual, f"{path}{{}}")
+        if isinstance(key, Scalar):
+            return Map(value, key, kind.valueContainsNull)
+        self._add_loss(path, "MAP", "The keys are no scalars: the map is a list of entries, in which a key may repeat.")
+        entries = (RecordField("key", key), RecordField("value", value, nullable=kind.valueContainsNull))
+        return Array(self._declare_type(RecordType(f"{usual}Entry", entries)))
+
+    def _read_noted_type(self, kind: DataType, note: Any) -> Type | None:
+        """The type that the note names, provided that it makes this very column."""
+        from pyspark.sql import types as t
+
+        item = enum_in(note) if kind == t.StringType() else fixed_in(note) if kind == t.BinaryType() else None
+        if item is not None:
+            return self._declare_type(item)
+        match note:
+            case {"recursive": str(name)} if kind == t.VariantType() and isinstance(self._types.get(name), RecordType):
+                return TypeReference(name)
+        named = type_in(note)
+        return named if named is not None and to_spark_scalar(named, "")[0] == kind else None
+
+    def _read_struct(self, kind: StructType, note: Mapping[str, Any], usual: str, path: str) -> Type:
+        match note.get("union"):
+            case list(names) if len(names) == len(kind.fields) and all(isinstance(each, str) for each in names):
+                return self._read_union(kind, names, usual, path)
+        said = note.get("record")
+        said = said if isinstance(said, dict) else {}
+        wanted = said.get("name")
+        wanted = wanted if isinstance(wanted, str) else usual
+        reserved = wanted not in self._types
+        if reserved:
+            self._types[wanted] = RecordType(wanted, ())
+        made = self._read_record(kind, wanted, said, path)
+        if reserved:
+            self._types[wanted] = made
+            return TypeReference(wanted)
+        return self._declare_type(made, path)
+
+    def _read_union(self, kind: StructType, names: list[str], usual: str, path: str) -> Type:
+        options = []
+        for index, (name, column) in enumerate(zip(names, kind.fields, strict=True), 1):
+            note = notes_in(column.metadata or {}).get("type")
+            options.append(UnionOption(self._read_inner_type(column.dataType, note, f"{usual}{index}", path), name))
+        return Union(tuple(options))
+
+    def _declare_type(self, item: Enumeration | Fixed | RecordType, path: str = "") -> TypeReference:
+        """The name of a type: its own, or a new one when another type has it."""
+        known = self._types.get(item.name)
+        if known == item:
+            return TypeReference(item.name)
+        name, count = item.name, 1
+        while name in self._types:
+            count += 1
+            name = f"{item.name}_{count}"
+        if name != item.name:
+            self._add_loss(path, "NAME", f"There are two types {item.name!r}; one is called {name!r}.")
+        values = {each: getattr(item, each) for each in item.__struct_fields__}
+        self._types[name] = type(item)(**(values | {"name": name}))
+        return TypeReference(name)

@@ -1,0 +1,74 @@
+"""Requests: names in paths, and bodies read into types, with every way a body can be wrong."""
+
+from urllib.parse import quote
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.apis.http.requests import SLASH, NotJson, WrongShape, decode_body, decode_path, decode_segment
+
+segment_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@given(segment_names, segment_names)
+def test_encoded_names_come_back(first: str, second: str) -> None:
+    """Any two names, percent-encoded into one path, are two segments that spell them."""
+    path = decode_path(f"/{quote(first, safe='')}/{quote(second, safe='')}".encode())
+    assert [decode_segment(segment) for segment in path[1:].split("/")] == [first, second]
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_make_a_path(raw: bytes) -> None:
+    """No byte sequence is too strange to route."""
+    assert isinstance(decode_path(b"/" + raw), str)
+
+
+def test_only_encoded_slashes_are_marked() -> None:
+    """A plain slash separates, an encoded one belongs to the name, a doubly encoded one stays encoded."""
+    assert decode_path(b"/a/b%2Fc%2fd/%252F") == f"/a/b{SLASH}c{SLASH}d/%2F"
+
+
+def test_a_private_character_is_no_second_spelling() -> None:
+    """Characters that stand for something in routed paths mean themselves when a client sends them."""
+    for sent, name in (("a%EE%80%80b", "a\ue000b"), ("%EE%80%81", "\ue001"), ("%ee%80%820%2F", "\ue0020/")):
+        path = decode_path(f"/{sent}".encode())
+        assert path.count(SLASH) == sent.count("%2F")
+        assert decode_segment(path[1:]) == name
+
+
+class Shape(msgspec.Struct):
+    number: int
+    inner: list["Shape"] = []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"nonsense",
+        b"\xff",
+        b'{"number":1,"x":"\xff"}',
+        b'{"x":' + b"[" * 100_000,
+        b"\0",
+        b'{"number":1}}',
+        b'"\\ud800"',
+    ],
+)
+def test_what_is_not_json(body: bytes) -> None:
+    """Text that is no JSON, no UTF-8 even in a member nobody reads, or nested without end."""
+    with pytest.raises(NotJson):
+        decode_body(body, Shape)
+
+
+@pytest.mark.parametrize("body", [b"", b"  ", b"[]", b"null", b"{}", b'{"number":"x"}', b'{"number":1.5}'])
+def test_what_has_another_shape(body: bytes) -> None:
+    """JSON that the endpoint cannot take, or no body at all."""
+    with pytest.raises(WrongShape):
+        decode_body(body, Shape)
+
+
+def test_numbers_may_be_text() -> None:
+    """Clients that quote numbers are understood, unknown members passed over."""
+    assert decode_body(b'{"number":"5","later":[1]}', Shape).number == 5
