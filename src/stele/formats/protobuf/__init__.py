@@ -136,6 +136,16 @@ class ProtobufFormat:
         }
         return printers[form](parsed).encode()
 
+    def identity_text(self, parsed: ProtobufSchema) -> bytes:
+        """Return the text that a schema shares with its own descriptor: PRINTED, with full names and maps as maps."""
+        from stele.formats.protobuf.printing import resolve_schema
+
+        return resolve_schema(parsed).encode()
+
+    def digest_text(self, parsed: ProtobufSchema) -> bytes:
+        """Return the text of the digest `normalized`: it has always been the CANONICAL one."""
+        return self.canonical(parsed, TextForm.CANONICAL)
+
     def render(self, parsed: ProtobufSchema, style: str) -> str | None:
         """Return another representation of the schema, None for an unknown style.
 

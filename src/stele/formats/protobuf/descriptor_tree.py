@@ -1,7 +1,7 @@
 """From a descriptor to the tree of a source text, with full names of types, as Confluent's registry reads descriptors.
 
-A map is a repeated field with a message for its entries there. `fold` writes it as a map again, and sorts what has no
-order: that tree is the normalized form of a schema.
+A map is a repeated field with a message for its entries there; a folded tree writes it as a map again. A folded tree
+that is sorted is the normalized form of a schema.
 
 Source: docs/protocols/protobuf.md#the-text-that-confluent-stores.
 """
@@ -73,12 +73,9 @@ def build_tree(file: FileDescriptorProto, schema: ProtobufSchema | None = None, 
     Args:
         file: The descriptor.
         schema: Where custom options are declared; without it they are left out.
-        fold: Whether to normalize: maps as maps, members sorted, JSON names only where they are not the usual ones.
+        fold: Whether maps become maps again, and JSON names stay only where they are not the usual ones.
     """
-    tree = _Builder(file, schema, fold=fold).build_file()
-    if fold:
-        sort_tree(tree)
-    return tree
+    return _Builder(file, schema, fold=fold).build_file()
 
 
 class _Builder:

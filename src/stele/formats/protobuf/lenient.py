@@ -50,8 +50,8 @@ _OPTION_NAMES: Final = {
 class LenientSources(NamedTuple):
     """Texts that compile, by import path.
 
-    unresolved are the types that are declared nowhere, as written; is_partial says whether the main file's own text lost
-    or gained something.
+    unresolved are the types that are declared nowhere, as written; is_partial says whether the main file's own text
+    lost or gained something.
     """
 
     texts: dict[str, bytes]

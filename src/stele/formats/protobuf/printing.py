@@ -19,14 +19,24 @@ def print_schema(schema: ProtobufSchema, *, extensions: bool = True) -> str:
     return print_tree(_read_tree(schema), extensions=extensions)
 
 
+def resolve_schema(schema: ProtobufSchema) -> str:
+    """Return the schema as text with full names and maps as maps, in the author's order of members of a kind."""
+    return print_tree(_resolve_tree(schema))
+
+
 def normalize_schema(schema: ProtobufSchema) -> str:
     """Return the schema as text with full names and all sorted that has no order."""
-    if not schema.is_partial:
-        return print_tree(build_tree(schema.proto, schema, fold=True))
-    tree = _read_tree(schema)
-    resolve_names(tree, schema.files)
+    tree = _resolve_tree(schema)
     sort_tree(tree)
     return print_tree(tree)
+
+
+def _resolve_tree(schema: ProtobufSchema) -> FileNode:
+    if not schema.is_partial:
+        return build_tree(schema.proto, schema, fold=True)
+    tree = _read_tree(schema)
+    resolve_names(tree, schema.files)
+    return tree
 
 
 def canonicalize_schema(schema: ProtobufSchema) -> str:

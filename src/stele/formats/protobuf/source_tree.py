@@ -10,7 +10,6 @@ Source: docs/protocols/protobuf.md#the-text-that-confluent-stores.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -642,15 +641,3 @@ def _unescape_match(match: re.Match[str]) -> str:
         return chr(code) if code < 0x110000 else "\ufffd"
     byte = (int(hexadecimal, 16) if hexadecimal else int(octal, 8)) & 0xFF
     return chr(byte) if byte < 0x80 else chr(0xDC00 + byte)
-
-
-def walk_messages(file: FileNode, visit: Callable[[MessageNode, tuple[str, ...]], None]) -> None:
-    """Call visit for each message at any depth, bodies of groups included, with the names from the outermost on."""
-    waiting = [(item, (item.name,)) for item in file.types if isinstance(item, MessageNode)]
-    while waiting:
-        message, path = waiting.pop()
-        visit(message, path)
-        members = [*message.fields, *(member for oneof in message.oneofs for member in oneof.fields)]
-        members += [member for extend in message.extends for member in extend.fields]
-        inner = [*message.types, *(member.body for member in members if member.body is not None)]
-        waiting += [(item, (*path, item.name)) for item in inner if isinstance(item, MessageNode)]
