@@ -9,8 +9,14 @@ import msgspec
 import typer
 
 from stele.cli.output import Output, OutputOption, console, exit_on_error, print_json, print_rows
-from stele.service.registry import SKIPPED_NUMBERS, SKIPPED_SCHEMA_IDS
-from stele.storage.maintenance import Damage, Examination, LostVersion, examine_store, open_files, repair_store
+from stele.server.store_maintenance import (
+    Damage,
+    Examination,
+    LostVersion,
+    back_up_store,
+    repair_store,
+    verify_store,
+)
 
 app = typer.Typer(help="Look after the log of a store: what is damaged, and going on.", no_args_is_help=True)
 
@@ -46,7 +52,7 @@ def verify(store: StoreOption, output: OutputOption = Output.TEXT) -> None:
     Nothing is changed. A server may be running on the store.
     """
     with exit_on_error():
-        found = examine_store(open_files(store))
+        found = verify_store(store)
     if output is Output.JSON:
         lost = [row._asdict() for row in found.lost]
         damages = [row._asdict() for row in found.damages]
@@ -71,12 +77,11 @@ def repair(
     new ones.
     """
     with exit_on_error():
-        files = open_files(store)
-        found = examine_store(files)
+        found = verify_store(store)
         if found.is_whole:
             console.print(f"{found.records} records are whole: there is nothing to repair", highlight=False)
             return
-        done = repair_store(files, schema_ids=SKIPPED_SCHEMA_IDS, numbers=SKIPPED_NUMBERS, last_id=last_id)
+        done = repair_store(store, last_id)
     if output is Output.JSON:
         print_json(_RepairReport(done.kept, done.skipped, done.moved_to, [row._asdict() for row in found.lost]))
         return
@@ -100,8 +105,7 @@ def back_up(
     A copy of the database file alone lacks what is still in the write-ahead log.
     """
     with exit_on_error():
-        open_files(store).write_copy(file)
-        found = examine_store(open_files(f"sqlite:///{file.resolve()}"))
+        found = back_up_store(store, file)
     if output is Output.JSON:
         print_json({"written": str(file), "records": found.records, "whole": found.is_whole})
     elif found.is_whole:
