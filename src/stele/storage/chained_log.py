@@ -68,8 +68,8 @@ class ChainedLog:
             return False
         stored = []
         for seq, record in enumerate(records, expected + 1):
-            stored.append(chain_record(link, seq, record))
-            link = read_link(stored[-1])
+            link, sealed = chain_record(link, seq, record)
+            stored.append(sealed)
         if not await self.driver.append(expected, stored):
             await self._require_not_shrunk()
             return False

@@ -259,10 +259,10 @@ def repair_store(files: StoreFiles, *, schema_ids: int, numbers: int, last_id: i
             if seq > kept:
                 break
             assert stored is not None
-            whole = stored if files.is_chained else chain_record(link, seq, stored)
+            whole = stored if files.is_chained else chain_record(link, seq, stored)[1]
             link = read_link(whole)
             yield whole
-        yield chain_record(link, kept + 1, encode_record(own))
+        yield chain_record(link, kept + 1, encode_record(own))[1]
 
     moved_to = files.write_anew(records())
     return Repair(kept, skipped, str(moved_to))

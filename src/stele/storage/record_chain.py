@@ -49,9 +49,10 @@ class ChainedRecord(NamedTuple):
     record: bytes
 
 
-def chain_record(before: bytes, seq: int, record: bytes) -> bytes:
-    """Return the bytes to store for a record at seq, whose predecessor's link is `before`."""
-    return b"".join((_WHOLE, _make_link(before, seq, record), record))
+def chain_record(before: bytes, seq: int, record: bytes) -> tuple[bytes, bytes]:
+    """Return the link of a record at seq, whose predecessor's link is `before`, and the bytes to store for it."""
+    link = _make_link(before, seq, record)
+    return link, b"".join((_WHOLE, link, record))
 
 
 def replace_record(before: bytes, seq: int, stored: bytes, record: bytes) -> bytes:
