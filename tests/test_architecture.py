@@ -109,7 +109,9 @@ DIALECT_EXTRAS = {
     "confluent": {
         "guid": "names of schemas that depend on their content alone",
         "lists": "what the lists of this API hold, in their order",
+        "karapace": "what only Karapace says: findings about bodies, sentences about refused schemas",
         "names": "contexts, qualified subjects, versions and flags in paths and queries",
+        "profiles": "what the releases and makers that speak this dialect do differently, as data",
         "metadata": "reserved properties and tags, which are part of a schema's metadata",
         "response_cache": "prebuilt answers to the most frequent read",
     },

@@ -17,6 +17,7 @@ from stele.core.model import Reference, SchemaDocument, SubmittedText, Version
 from stele.core.ports import Format, Parsed, TextForm
 from stele.core.state import State
 from stele.errors import NotFound, UnresolvedReference
+from stele.formats.capabilities import TakesAnyDefault
 from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
 
@@ -81,10 +82,12 @@ class SchemaParser:
         *,
         form: TextForm | None = None,
         strict: bool = True,
+        checks_defaults: bool = True,
     ) -> PreparedSchema:
         """Parse a text as a new schema.
 
-        form None registers the author's bytes, a Form the schema printed so. Raises `UnknownFormat`, `MalformedSchema`,
+        form None registers the author's bytes, a Form the schema printed so. checks_defaults says whether defaults that
+        do not fit are refused, in formats that can do without. Raises `UnknownFormat`, `MalformedSchema`,
         `UnresolvedReference`, `TooLarge`.
         """
         self.limits.check_text(text)
@@ -95,7 +98,9 @@ class SchemaParser:
         )
         self.limits.check_references(len(closure))
         texts = {name: state.get_text(state.contents[sha]) for name, sha in closure}
-        return await asyncio.to_thread(self._parse_and_digest, fmt, text, resolved, closure, texts, form, strict)
+        return await asyncio.to_thread(
+            self._parse_and_digest, fmt, text, resolved, closure, texts, form, strict, checks_defaults
+        )
 
     async def prepare_inheriting_references(
         self, state: State, format_name: str, text: bytes, newest: Version | None, *, strict: bool = True
@@ -130,9 +135,13 @@ class SchemaParser:
         texts: Mapping[str, bytes],
         form: TextForm | None,
         strict: bool,
+        checks_defaults: bool,
     ) -> PreparedSchema:
         sent = SubmittedText(text, hashlib.sha256(text).digest())
-        parsed = self.parse_source(fmt, SchemaSource(sent.sha, closure), SchemaTexts(text, texts), strict=strict)
+        if strict and not checks_defaults and isinstance(fmt, TakesAnyDefault):
+            parsed: Parsed = fmt.parse_with_any_default(text, texts)
+        else:
+            parsed = self.parse_source(fmt, SchemaSource(sent.sha, closure), SchemaTexts(text, texts), strict=strict)
         if form is not None:
             text = fmt.canonical(parsed, form)
         sha = hashlib.sha256(text).digest()

@@ -35,7 +35,7 @@ class SchemaResponseCache:
 
     def __init__(self, registry: Registry, options: ConfluentOptions, *, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._registry = registry
-        self._style = RenderingOptions(options.profile)
+        self._style = RenderingOptions(options.differences.has_guids)
         self._max_bytes = max_bytes
         self._answers: OrderedDict[str, Answer] = OrderedDict()
         self._bytes = 0
