@@ -8,7 +8,7 @@ Source: docs/protocols/karapace.md#answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -54,8 +54,12 @@ class RefusedBody(WrongShape):
 
 
 def require_schema_body(body: bytes) -> None:
-    """Refuse a body that is no request about a schema: members nobody knows too. Raises `RefusedBody`."""
-    _require(body, _check_schema_request)
+    """Refuse a body that is no request about a schema: members nobody knows too.
+
+    Raises `RefusedBody`, and `MalformedSchema` for an empty schema.
+    """
+    if _require(body, _check_schema_request)["schema"] == "":
+        raise MalformedSchema("Empty schema")
 
 
 def require_config_body(body: bytes) -> None:
@@ -63,7 +67,8 @@ def require_config_body(body: bytes) -> None:
     _require(body, lambda value: _check_member(value, ("body",), "compatibility", str))
 
 
-def _require(body: bytes, check: Any) -> None:
+def _require(body: bytes, check: Callable[[dict[str, Any]], Iterator[BodyFinding]]) -> dict[str, Any]:
+    """The members of a body in which a check finds nothing. Raises `RefusedBody`."""
     if not body.strip():
         raise RefusedBody([BodyFinding("missing", ("body",), "Field required", None)])
     try:
@@ -71,9 +76,11 @@ def _require(body: bytes, check: Any) -> None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         context = {"error": str(error)}
         raise RefusedBody([BodyFinding("json_invalid", ("body", 0), "JSON decode error", {}, context)]) from None
-    findings = list(check(value)) if isinstance(value, dict) else [_no_object(("body",), value)]
-    if findings:
+    if not isinstance(value, dict):
+        raise RefusedBody([_no_object(("body",), value)])
+    if findings := list(check(value)):
         raise RefusedBody(findings)
+    return value
 
 
 def _no_object(place: tuple[str | int, ...], value: Any) -> BodyFinding:

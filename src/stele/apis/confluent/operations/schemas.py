@@ -186,6 +186,7 @@ class Operations:
                 form=None if kept is not None else _text_form(request, normalize=normalize, importing=importing),
                 strict=not lenient,
                 checks_defaults=self.profile.checks_defaults,
+                lax_imports=True,
             )
         except MalformedSchema as error:
             raise _refused_text(error, request) from None

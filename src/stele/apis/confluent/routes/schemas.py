@@ -232,13 +232,12 @@ async def _list_versions_of_schema(
     operations: Operations, gid: str, subject: str, context: str, deleted: str
 ) -> list[Version]:
     state = await operations.registry.fresh_state()
+    number = _parse_schema_id(gid)
     try:
-        schema, _ = find_schema_by_id(state, _parse_schema_id(gid), _parse_scope(subject, context))
+        schema, _ = find_schema_by_id(state, number, _parse_scope(subject, context))
+        return lists.list_versions_of_schema(schema, deleted=is_true(deleted))
     except ContentNotFound:
-        if operations.profile.names_missing_id:
-            raise
-        raise ContentNotFound from None
-    return lists.list_versions_of_schema(schema, deleted=is_true(deleted))
+        raise (ContentNotFound(number) if operations.profile.names_missing_id else ContentNotFound) from None
 
 
 BY_GUID = [get_schema_by_guid, list_ids_of_guid]
