@@ -1,4 +1,4 @@
 """The engine `python`: closures over Python values, without a compiler.
 
-It serves where numba has no wheel and is the second opinion on `vm` and `jvm` in tests (docs/adr/0019).
+It serves where numba has no wheel and is the second opinion on `vm` and `jvm` in tests (docs/adr/0020).
 """
