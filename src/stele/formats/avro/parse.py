@@ -152,11 +152,8 @@ class _Parser:
     def _parse_object(self, node: dict[str, Any], space: str) -> AvroType:
         word = node.get("type")
         if type(word) is not str:
-            raise _ParseFault(
-                "the type does not say its kind" if word is None else f"{_abbreviate(word)} is not a kind of type",
-                "a string",
-                at="type",
-            )
+            why = "the type does not say its kind" if word is None else f"{_abbreviate(word)} is not a kind of type"
+            raise _ParseFault(why, "a string", at="type")
         primitive = PRIMITIVES.get(word)
         if primitive is not None:
             return primitive if len(node) == 1 else self._parse_primitive(primitive, node)
