@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -21,9 +21,8 @@ from tests.support.server_process import Running, call, free_port, serving, wait
 SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
 BOUNDS = {
     "STELE_HEADER_SECONDS": "1",
-    "STELE_BODY_SECONDS": "1",
+    "STELE_BODY_SECONDS": "4",
     "STELE_IDLE_SECONDS": "1",
-    "STELE_REQUEST_SECONDS": "2",
     "STELE_SHUTDOWN_SECONDS": "2",
 }
 STALL = 5.0
@@ -63,7 +62,7 @@ def canary(server: Running) -> Iterator[None]:
         done.set()
         watcher.join()
     assert slow
-    assert 0 <= min(slow), "a request was refused"
+    assert min(slow) >= 0, "a request was refused"
     assert max(slow) < STALL
 
 
@@ -76,11 +75,9 @@ def connect(server: Running) -> socket.socket:
 def read_all(connection: socket.socket) -> bytes:
     """Everything until the server closes the connection."""
     data = b""
-    try:
+    with suppress(ConnectionResetError):
         while chunk := connection.recv(65536):
             data += chunk
-    except ConnectionResetError:
-        pass
     return data
 
 
@@ -93,7 +90,9 @@ def memory_of(server: Running) -> int:
 def closed_for(server: Running, reason: str) -> float:
     """How many connections the server closed for a reason."""
     text = call(f"{server.url}/metrics").body
-    lines = [line for line in text.splitlines() if line.startswith(f'stele_connections_closed_total{{reason="{reason}"')]
+    lines = [
+        line for line in text.splitlines() if line.startswith(f'stele_connections_closed_total{{reason="{reason}"')
+    ]
     return float(lines[0].split()[-1]) if lines else 0.0
 
 
@@ -111,10 +110,8 @@ def test_a_long_head_is_refused(server: Running, head: list[bytes]) -> None:
     """Header bytes and header fields beyond the bounds get 431 and a closed connection, and take no memory."""
     before, closed = memory_of(server), closed_for(server, "header_size")
     with canary(server), connect(server) as connection:
-        try:
+        with suppress(ConnectionResetError, BrokenPipeError):
             connection.sendall(b"POST /subjects/s HTTP/1.1\r\nHost: x\r\n" + b"".join(head))
-        except (ConnectionResetError, BrokenPipeError):
-            pass
         assert read_all(connection)[:12] in (b"HTTP/1.1 431", b"")
     assert memory_of(server) - before < 100_000_000
     assert closed_for(server, "header_size") == closed + 1
@@ -145,7 +142,7 @@ def test_half_sent_requests_end(server: Running, sent: bytes, status: bytes, rea
             except TimeoutError:
                 connection.sendall(b" ")
         assert data[:12] == status
-        assert time.monotonic() - began < STALL + 2
+        assert time.monotonic() - began < STALL + 4
     assert closed_for(server, reason) == closed + 1
 
 
@@ -231,6 +228,17 @@ def test_work_ends_with_its_client(server: Running) -> None:
         time.sleep(0.1)
 
 
+def test_a_request_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    """After `request_seconds` the answer is 503 in the words of the dialect, with `Retry-After`."""
+    environ = {"STELE_REQUEST_SECONDS": "1"}
+    with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
+        with start_request(server, "/api/check", slow_check(200)) as connection:
+            head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503")
+        assert b"retry-after: 1" in head
+        assert json.loads(body)["error"]["kind"] == "time_limit_reached"
+
+
 def test_a_stop_stops(tmp_path: Path) -> None:
     """SIGTERM ends the process within `shutdown_seconds` and a little, whatever is being checked."""
     with serving("--store", "memory:", folder=tmp_path, environ=BOUNDS) as server:
@@ -242,4 +250,3 @@ def test_a_stop_stops(tmp_path: Path) -> None:
         assert time.monotonic() - began < 20
         for attack in attacks:
             attack.close()
-

@@ -110,7 +110,7 @@ class BoundedProtocol(Http1Protocol):
         self._is_closed = False
         self._task: asyncio.Task[Any] | None = None
         self._app = self.app
-        self.app = self._run_app  # type: ignore[assignment]  # uvicorn types each message
+        self.app = self._run_app
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Take a new connection, or refuse it when there is no room."""
@@ -132,7 +132,7 @@ class BoundedProtocol(Http1Protocol):
     async def _run_app(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         self._task = asyncio.current_task()
         try:
-            await self._app(scope, receive, send)  # type: ignore[arg-type]  # uvicorn types each message
+            await self._app(scope, receive, send)
         except asyncio.CancelledError:
             if not self._is_closed:
                 raise
@@ -175,6 +175,8 @@ class BoundedProtocol(Http1Protocol):
         self._unparsed = 0
         super().on_message_complete()
         self._table.end_wait(self)
+        # A long body has paused the reading, and who does not read does not see that the client leaves.
+        self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
         """An answer is sent, or in the buffers of the connection."""
