@@ -103,7 +103,9 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shutdown_seconds: Annotated[int, _description("How long open requests may finish after SIGTERM.", ge=0)] = 10
     max_schema_bytes: Annotated[int, _description("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
     max_request_bytes: Annotated[int, _description("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
-    max_references: Annotated[int, _description("Direct and indirect references of one schema.", ge=0)] = 1000
+    max_references: Annotated[
+        int, _description("Direct and indirect references of one schema; chains of them have 200 at most.", ge=0)
+    ] = 1000
     max_versions: Annotated[int, _description("Versions of one subject, soft-deleted ones included.", ge=1)] = 100_000
     max_schemas: Annotated[int, _description("Different schema texts in the registry.", ge=1)] = 10_000_000
     max_associations: Annotated[int, _description("Associations of subjects with topics.", ge=0)] = 100_000

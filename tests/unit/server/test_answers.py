@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import httpx
@@ -136,3 +137,14 @@ def test_the_settings_decide() -> None:
     assert load_settings({}, environ={"STELE_CORS_ORIGINS": "*, http://[::1]:3000"}).cors_origins
     with pytest.raises(InvalidRequest, match="cors_origins"):
         load_settings({"cors_origins": "https://ui.example.org/path"}, environ={})
+
+
+@pytest.mark.parametrize("path", ["/subjects/s/versions", "/api/infer", "/api/check"])
+def test_a_body_of_very_many_values_is_refused(server: httpx.Client, path: str) -> None:
+    """Thirteen megabytes of empty lists would keep the decoder busy for seconds, and everybody else waiting."""
+    body = b'{"to":"avro","format":"avro","schema":"x","samples":[' + b",".join([b"[]"] * 4_000_000) + b"]}"
+    began = time.monotonic()
+    answer = server.post(path, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code in {413, 422}
+    assert "commas" in answer.text
+    assert time.monotonic() - began < 5
