@@ -6,12 +6,13 @@ of `stele.core.ports.Format` lets a plug-in begin with parsing and verdicts alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
 from stele.core.findings import Finding
+from stele.core.ports import Parsed
 from stele.formats.conversion.model import Loss, Model
 
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -39,6 +40,15 @@ class FromModel(Protocol):
 
 
 @runtime_checkable
+class TakesAnyDefault(Protocol):
+    """A format whose schemas can be parsed strictly but for their defaults."""
+
+    def parse_with_any_default(self, text: bytes, references: Mapping[str, bytes]) -> Parsed:
+        """As the format's strict `parse`, but take defaults that do not fit their type."""
+        ...
+
+
+@runtime_checkable
 class Lintable(Protocol[P_contra]):
     """A format with advice on schemas that are valid."""
 
@@ -49,6 +59,15 @@ class Lintable(Protocol[P_contra]):
 
     def lint(self, parsed: P_contra, before: P_contra | None = None) -> list[Finding]:
         """Return what the rules object to, as warnings; before is the previous version, for rules about changes."""
+        ...
+
+
+@runtime_checkable
+class HasLaxImports(Protocol[P_contra]):
+    """A format that strict=False lets find types in all references, imported or not, and take undeclared options."""
+
+    def list_unresolved(self, parsed: P_contra) -> Sequence[str]:
+        """Return the types that the schema names and no document declares."""
         ...
 
 
