@@ -63,7 +63,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     confluent_profile: Annotated[
-        Literal["7.9", "8.0", "8.1", "8.2"], _description("Release whose visible shapes the Confluent dialect has.")
+        Literal["7.9", "8.0", "8.1", "8.2", "8.3", "8.4"],
+        _description("Release whose visible shapes the Confluent dialect has."),
     ] = "8.1"
 
     schema_repo_ids: Annotated[

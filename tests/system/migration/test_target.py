@@ -115,8 +115,8 @@ def test_closed_doors_are_opened(there: Box) -> None:
         register("s", '"int"'),
         Step("PUT", "/config/s", {"alias": "elsewhere"}),
         Step("PUT", "/mode/s", {"mode": "READONLY"}),
-        Step("PUT", "/mode", {"mode": "READONLY"}),
-        Step("PUT", "/mode/:.__GLOBAL:", {"mode": "READONLY_OVERRIDE"}),
+        Step("PUT", "/mode/:.__GLOBAL:", {"mode": "READONLY"}),
+        Step("PUT", "/mode", {"mode": "READONLY_OVERRIDE"}),
     ]
     play(there.http, closing)
     wanted = replace(

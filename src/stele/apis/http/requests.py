@@ -7,6 +7,7 @@ character itself, it is escaped, so that no name has two spellings.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar, cast
@@ -106,7 +107,7 @@ def decode_body(body: bytes, shape: type[T]) -> T:
         raise WrongShape("the request has no body")
     try:
         # The decoder looks into strings it needs only; a body is one text, so all of it must be.
-        value: T = _get_decoder(shape).decode(body.decode("utf-8"))
+        value: T = _get_decoder(shape).decode(body.decode(json.detect_encoding(body)))
     except msgspec.ValidationError as error:
         raise WrongShape(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

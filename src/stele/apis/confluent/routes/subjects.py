@@ -91,6 +91,9 @@ async def look_up_schema(
     state, asked = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     key = resolve_across_contexts(state, asked, lives)
+    if not (body.schema or "").strip():
+        require_visible(state, key, lives)
+        raise ContentNotFound
     draft = await operations.parse_draft(state, key, body, normalize=is_true(normalize))
     require_visible(state, key, lives)
     found = await operations.find_equivalent(state, key, draft, deleted=is_true(deleted))
