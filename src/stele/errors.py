@@ -25,6 +25,7 @@ tree, so a new error gets the answer of its nearest ancestor until it has one of
     │   └── Unauthenticated · Forbidden
     ├── Unavailable
     │   ├── StoreError · StoreTimeout
+    │   │   └── DamagedLog · StoreReplaced   what is stored is not what was stored
     │   └── RegistryUnreachable           a client could not reach any server
     ├── DataError                         bytes or a datum do not fit a schema
     │   └── EncodeError · DecodeError · FrameError · RuleFailed
@@ -320,6 +321,14 @@ class StoreError(Unavailable):
 
 class StoreTimeout(StoreError):
     """The log did not answer in time; the outcome of a write was looked up and is unknown still."""
+
+
+class DamagedLog(StoreError):
+    """Records that were acknowledged are missing from the log, or are not what was stored; the message says where."""
+
+
+class StoreReplaced(StoreError):
+    """The files of the log are not those that were opened: what was written last is not in the log."""
 
 
 class RegistryUnreachable(Unavailable):

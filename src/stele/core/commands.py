@@ -288,6 +288,13 @@ class AdoptRulesets(msgspec.Struct, frozen=True):
     first: bool = False
 
 
+class SkipIds(msgspec.Struct, frozen=True):
+    """Leave out ids that the original of a restored registry may have given out: see `IdsSkipped`."""
+
+    schema_ids: int
+    numbers: int
+
+
 Command = (
     RegisterSchema
     | DeleteVersion
@@ -308,6 +315,7 @@ Command = (
     | ChangeBindings
     | ChangeItems
     | AdoptRulesets
+    | SkipIds
 )
 
 

@@ -7,6 +7,7 @@ has a better word by now, the class gives its tag and `stored_names` the name of
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -182,6 +183,17 @@ class RulesetAdopted(_Event, frozen=True):
     version: int
 
 
+class IdsSkipped(_Event, frozen=True):
+    """The registry was restored, and its original may have gone on: ids it may have given out are left out.
+
+    schema_ids   of every namespace, and as many serials of subjects
+    numbers      encoding ids of every subject, and version numbers of those that never reuse one
+    """
+
+    schema_ids: int
+    numbers: int
+
+
 Event = (
     NamespaceCreated
     | NamespaceChanged
@@ -200,19 +212,26 @@ Event = (
     | BindingRemoved
     | ItemsChanged
     | RulesetAdopted
+    | IdsSkipped
 )
 
 
 class EventMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who asked for a command, when and through what; comes in with the command, so that deciding stays pure.
 
-    uid is 16 random bytes naming the command (and the version it creates); at is milliseconds since 1970 UTC.
+    uid is 16 random bytes naming the command (and the version it creates); at is milliseconds since 1970 UTC, and in
+    the log never before that of an earlier record. clock is what the clock said where it was behind.
     """
 
     uid: bytes
     at: int
     actor: str = ""
     via: str = ""
+    clock: int | None = None
+
+    def not_before(self, at: int) -> EventMetadata:
+        """The same at this time, unless it is later already."""
+        return self if self.at >= at else msgspec.structs.replace(self, at=at, clock=self.at)
 
 
 class LogRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename={"metadata": "stamp"}):
@@ -251,6 +270,15 @@ def read_record(line: bytes) -> LogRecord:
     if _printer.encode(record) != line:
         raise msgspec.DecodeError("says more than this version knows, or says it in other words than it would")
     return record
+
+
+def has_intact_texts(record: LogRecord) -> bool:
+    """Whether every text in the record is the one its SHA-256 is of."""
+    return all(
+        event.text is None or sha256(event.text).digest() == event.sha
+        for event in record.events
+        if isinstance(event, VersionRegistered)
+    )
 
 
 def redact_texts(record: LogRecord, shas: frozenset[bytes]) -> LogRecord:

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from stele.core import events as ev
 from stele.core.digests import digest_keys, pack_digests
 from stele.core.model import (
+    MAX_INT32,
     NO_ATTACHMENTS,
+    SKIPPED_ENCODING,
     Attachments,
     Collection,
     Content,
@@ -36,8 +38,10 @@ def apply_record(state: State, seq: int, record: ev.LogRecord) -> None:
         _FOLDS[type(event)](state, event, record.metadata, seq)
     if state.is_drafting:
         state.change(state, seq=seq)
+        state.change(state, latest_at=max(state.latest_at, record.metadata.at))
     else:
         state.seq = seq
+        state.latest_at = max(state.latest_at, record.metadata.at)
 
 
 def apply_event(state: State, event: ev.Event, stamp: ev.EventMetadata, seq: int) -> None:
@@ -451,6 +455,8 @@ def _encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.Event
     if subject.encodings is None:
         state.change(subject, encodings=[])
     assert subject.encodings is not None
+    for _ in range(event.encoding - len(subject.encodings) - 1):
+        state.append_to(subject.encodings, SKIPPED_ENCODING)
     state.append_to(subject.encodings, (uid_from_bytes(event.version), event.codec))
 
 
@@ -499,6 +505,25 @@ def _ruleset_adopted(state: State, event: ev.RulesetAdopted, stamp: ev.EventMeta
     state.set_item(state.rulesets, (event.format, event.name), event.version)
 
 
+def _ids_skipped(state: State, event: ev.IdsSkipped, stamp: ev.EventMetadata, seq: int) -> None:
+    """Ids that are left out, where there are ids already; what has none yet begins behind the skipped ones."""
+    state.change(
+        state,
+        serial=state.serial + event.schema_ids,
+        skipped_schema_ids=state.skipped_schema_ids + event.schema_ids,
+        skipped_numbers=state.skipped_numbers + event.numbers,
+    )
+    for namespace in state.namespaces.values():
+        if namespace.highest_schema_id:
+            highest = min(namespace.highest_schema_id + event.schema_ids, MAX_INT32)
+            state.change(namespace, highest_schema_id=highest)
+        for subject in namespace.subjects.values():
+            if subject.encodings:
+                state.change(subject, encodings=[*subject.encodings, *[SKIPPED_ENCODING] * event.numbers])
+            if subject.numbering is Numbering.NEVER_REUSE and subject.highest_version_number:
+                state.change(subject, highest_version_number=subject.highest_version_number + event.numbers)
+
+
 _FOLDS: dict[type, Callable[[State, Any, ev.EventMetadata, int], None]] = {
     ev.NamespaceCreated: _space_created,
     ev.NamespaceChanged: _space_changed,
@@ -517,4 +542,5 @@ _FOLDS: dict[type, Callable[[State, Any, ev.EventMetadata, int], None]] = {
     ev.BindingRemoved: _binding_removed,
     ev.ItemsChanged: _items_changed,
     ev.RulesetAdopted: _ruleset_adopted,
+    ev.IdsSkipped: _ids_skipped,
 }

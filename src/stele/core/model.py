@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, NamedTuple, NewType
+from typing import Any, Final, NamedTuple, NewType
 
 import msgspec
 
@@ -250,6 +250,10 @@ class Version(msgspec.Struct, gc=False):
         return self.subject.record_id | self.version_number
 
 
+SKIPPED_ENCODING: Final = (0, "")
+"""In the place of an encoding id that was never given out here."""
+
+
 class Subject(msgspec.Struct):
     """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1.
 
@@ -275,7 +279,7 @@ class Subject(msgspec.Struct):
     """Kept only once there are two kinds; with one kind, kind numbers are the version numbers."""
     codecs: dict[str, dict[str, str]] | None = None
     encodings: list[tuple[int, str]] | None = None
-    """Encoding ids from 1: (version uid, codec name)."""
+    """Encoding ids from 1: (version uid, codec name), or `SKIPPED_ENCODING`."""
     default_version: int | None = None
     epoch: int = 0
     changed: int = 0

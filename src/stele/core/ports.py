@@ -159,7 +159,8 @@ class LogEntry(NamedTuple):
 class Log(Protocol):
     """A totally ordered, durable sequence of records. A driver knows no rules; it only keeps order and bytes.
 
-    Every method may raise `StoreError` or `StoreTimeout`.
+    Every method may raise `StoreError` or `StoreTimeout`. Checksums are not a driver's business:
+    `stele.storage.chained_log` adds them to every driver.
     """
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
@@ -190,12 +191,24 @@ class Log(Protocol):
         """Keep a state snapshot taken after record seq; older ones may be dropped."""
         ...
 
-    async def load_snapshot(self) -> tuple[int, bytes] | None:
+    async def load_snapshot(self) -> tuple[int, bytes | memoryview] | None:
         """The newest snapshot as (seq, data), or None."""
         ...
 
     async def erase(self, seq: int, record: bytes) -> None:
         """Overwrite the record at seq with a redacted one, for bodies purged on purpose; order and seq stay."""
+        ...
+
+    async def require_writable(self) -> None:
+        """Raise the `StoreError` that an append would meet now, as far as that can be known without one."""
+        ...
+
+    def may_lack_records(self) -> bool:
+        """Whether records may have been acknowledged that this log does not have: it is a copy or was restored."""
+        ...
+
+    def expect_lost_records(self) -> None:
+        """Let `may_lack_records` be true until the next append: the log was restored, its original may have gone on."""
         ...
 
     async def close(self) -> None:

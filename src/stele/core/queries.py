@@ -13,6 +13,7 @@ from stele.core.model import (
     DEFAULT_NAMESPACE,
     RECORD_ID_VERSION_BITS,
     REGISTRY_LEVEL,
+    SKIPPED_ENCODING,
     Attachments,
     Binding,
     BindingIndexKey,
@@ -260,10 +261,11 @@ def get_encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, s
     known = [subject for subject in (present, *past) if subject is not None]
     if not known:
         raise SubjectNotFound(key.name)
-    given = next((subject.encodings for subject in known if 0 < number <= len(subject.encodings or ())), None)
+    lists = (subject.encodings for subject in known if subject.encodings and 0 < number <= len(subject.encodings))
+    given = next((rows[number - 1] for rows in lists if rows[number - 1] != SKIPPED_ENCODING), None)
     if given is None:
         raise EncodingNotFound(f"Encoding {number} not found.")
-    uid, codec = given[number - 1]
+    uid, codec = given
     found = find_version_by_uid(state, uid)
     if found is None:
         raise EncodingNotFound(f"The version of encoding {number} was purged.")

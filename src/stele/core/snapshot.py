@@ -132,6 +132,9 @@ class _Dump(msgspec.Struct, array_like=True):
     collections: list[tuple[str, int, list[tuple[tuple[str, ...], bytes]]]]
     rulesets: dict[tuple[str, str], int]
     texts: DumpedTexts
+    latest_at: int = 0
+    skipped_schema_ids: int = 0
+    skipped_numbers: int = 0
 
 
 class _Tables:
@@ -185,6 +188,9 @@ def dump_state(state: State) -> bytes:
         [(name, row.revision, list(row.items.items())) for name, row in state.collections.items()],
         state.rulesets,
         state.packed_texts.dump(),
+        state.latest_at,
+        state.skipped_schema_ids,
+        state.skipped_numbers,
     )
     dumped.kinds, dumped.policies = list(tables.kinds), list(tables.policies)
     dumped.attributes = [extra for _, extra in tables.attributes.values()]
@@ -247,7 +253,7 @@ _schemas = msgspec.msgpack.Decoder(list[_SchemaRow])
 _subjects = msgspec.msgpack.Decoder(list[_SubjectRow])
 
 
-def load_state(data: bytes) -> State | None:
+def load_state(data: bytes | memoryview) -> State | None:
     """Inverse of `dump_state`; None when the bytes have another layout."""
     try:
         dumped = _decoder.decode(data)
@@ -259,6 +265,8 @@ def load_state(data: bytes) -> State | None:
 def _load_dump(dumped: _Dump) -> State:
     state = State()
     state.seq, state.serial = dumped.seq, dumped.serial
+    state.latest_at = dumped.latest_at
+    state.skipped_schema_ids, state.skipped_numbers = dumped.skipped_schema_ids, dumped.skipped_numbers
     state.settings, state.mode = dumped.settings, dumped.mode
     state.packed_texts = PackedTexts.load(dumped.texts)
     state.bindings = {binding.key: binding for binding in dumped.bindings}

@@ -64,6 +64,11 @@ class State:
         """Versions of rulesets taken over, by format and bare name; of all others version 1 is in force."""
         self.closed: list[Subject] = []
         self.serial = 0
+        self.latest_at = 0
+        """The newest time in the log (ms): no record is written with an earlier one."""
+        self.skipped_schema_ids = 0
+        self.skipped_numbers = 0
+        """Ids and encoding ids that are left out where none was given yet: see `IdsSkipped`."""
         self.packed_texts = PackedTexts()
         self.loose: list[Content] = []
         self.interned: dict[Any, Any] = {}

@@ -27,6 +27,7 @@ from stele.core.events import (
     VersionRegistered,
     decode_record,
     encode_record,
+    has_intact_texts,
     print_record,
     read_record,
     redact_texts,
@@ -239,6 +240,8 @@ class Archive:
             progress("records", seq, before.records)
         if before.erasable:
             await self._erase_texts(log)
+        if before.missing:
+            log.expect_lost_records()
         return before
 
     async def _read_both(self, log: Log, head: int) -> AsyncIterator[tuple[int, LogRecord, LogRecord]]:
@@ -302,14 +305,9 @@ def _check_header(header: _Header, place: str) -> None:
 
 def _verify_line(record: LogRecord, place: str) -> LogRecord:
     """The record, whose texts have to be those their digests say."""
-    for event in record.events:
-        if isinstance(event, VersionRegistered) and event.text is not None and _record_sha(event.text) != event.sha:
-            raise InvalidRequest(f"{place}: a text is not the one its SHA-256 is of")
+    if not has_intact_texts(record):
+        raise InvalidRequest(f"{place}: a text is not the one its SHA-256 is of")
     return record
-
-
-def _record_sha(text: bytes) -> bytes:
-    return hashlib.sha256(text).digest()
 
 
 def _without_texts(record: LogRecord) -> frozenset[bytes]:

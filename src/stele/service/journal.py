@@ -247,6 +247,10 @@ def _ruleset_rows(event: ev.RulesetAdopted) -> Iterator[_Row]:
     yield _Row("ruleset_adopted", details={"format": event.format, "ruleset": f"{event.name}@{event.version}"})
 
 
+def _skip_rows(event: ev.IdsSkipped) -> Iterator[_Row]:
+    yield _Row("ids_skipped", details={"schema_ids": event.schema_ids, "numbers": event.numbers})
+
+
 _ROWS: Final[dict[type, Callable[[Any], Iterator[_Row]]]] = {
     ev.NamespaceCreated: _namespace_rows("namespace_created"),
     ev.NamespaceChanged: _namespace_rows("namespace_changed"),
@@ -265,5 +269,6 @@ _ROWS: Final[dict[type, Callable[[Any], Iterator[_Row]]]] = {
     ev.BindingRemoved: _binding_removed_rows,
     ev.ItemsChanged: _item_rows,
     ev.RulesetAdopted: _ruleset_rows,
+    ev.IdsSkipped: _skip_rows,
 }
 """How each event reads."""

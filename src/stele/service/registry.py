@@ -17,7 +17,7 @@ import sys
 import time
 from collections import ChainMap
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import structlog
@@ -35,7 +35,7 @@ from stele.core.policy import Policy
 from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
-from stele.errors import NotFound, SteleError, StoreError, StoreTimeout
+from stele.errors import DamagedLog, NotFound, SteleError, StoreError, StoreReplaced, StoreTimeout
 from stele.service import rulesets
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
@@ -50,6 +50,10 @@ _BATCH = 256
 _SNAPSHOT_EVERY = 20_000
 """Records after the last snapshot that make the next one worth its time (at start-up and close)."""
 _POLL_SECONDS = 1.0
+SKIPPED_SCHEMA_IDS: Final = 10_000
+"""Ids of every namespace that a restored registry leaves out: more than any original gives out after a backup."""
+SKIPPED_NUMBERS: Final = 100
+"""Encoding ids and version numbers of every subject that it leaves out; a record id has room for 16,383 versions."""
 
 T = TypeVar("T")
 
@@ -96,6 +100,7 @@ class Registry:
         self._behind = True
         self._bootstrap_lock = asyncio.Lock()
         self._bootstrapped = False
+        self._has_skipped_ids = False
         self._queue: asyncio.Queue[_Job] = asyncio.Queue()
         self._to_erase: dict[int, bytes] = {}
         self._writing: frozenset[bytes] = frozenset()
@@ -194,6 +199,8 @@ class Registry:
         """Carry out a command; returns when it is durable. Raises what the decision raises, or `StoreError`."""
         if self.state.seq == 0:
             await self._bootstrap_rulesets()
+        elif self._log.may_lack_records():
+            await self._skip_ids()
         return await self._execute(command, actor, via)
 
     async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
@@ -229,6 +236,14 @@ class Registry:
                 if versions := await asyncio.to_thread(rulesets.newest_versions):
                     await self._execute(cmd.AdoptRulesets(versions, first=True), "", "start")
                 self._bootstrapped = True
+
+    async def _skip_ids(self) -> None:
+        """Before the first write after a restoration: the original may have given out ids that nobody here knows."""
+        async with self._bootstrap_lock:
+            if not self._has_skipped_ids:
+                _logger.warning("restored", skipped_schema_ids=SKIPPED_SCHEMA_IDS, skipped_numbers=SKIPPED_NUMBERS)
+                await self._execute(cmd.SkipIds(SKIPPED_SCHEMA_IDS, SKIPPED_NUMBERS), "", "restore")
+                self._has_skipped_ids = True
 
     async def _run_writer(self) -> None:
         while True:
@@ -276,32 +291,48 @@ class Registry:
         """
         batch: list[_DecidedJob] = []
         undecided: list[_Job] = []
+        latest = self.state.latest_at
         self.state.begin_draft()
         try:
             for job in jobs:
+                stamp = job.stamp.not_before(latest)
+                latest = stamp.at
                 try:
-                    decision = decide(self.state, job.command, job.stamp, self._collect_verdicts(job))
+                    decision = decide(self.state, job.command, stamp, self._collect_verdicts(job))
                     self.limits.check_growth(self.state, decision.events)
                 except VerdictsRequired:
                     undecided.append(job)
                 except SteleError as error:
                     batch.append(_DecidedJob(job, error))
                 else:
-                    record = LogRecord(job.stamp, decision.events) if decision.events else None
+                    record = LogRecord(stamp, decision.events) if decision.events else None
                     batch.append(_DecidedJob(job, decision.outcome, record))
                     for event in decision.events:
-                        apply_event(self.state, event, job.stamp, self.state.seq + 1)
+                        apply_event(self.state, event, stamp, self.state.seq + 1)
         finally:
             self.state.roll_back()
         return batch, undecided
 
     async def _append_records(self, expected: int, records: Sequence[LogRecord]) -> bool:
         try:
-            return await self._log.append(expected, [encode_record(record) for record in records])
+            written = await self._log.append(expected, [encode_record(record) for record in records])
         except StoreError as error:
+            self._note_write_failure(error)
+            if isinstance(error, (DamagedLog, StoreReplaced)):
+                raise
             # Outcome unknown: only the log can tell. Our uid in it settles the matter.
             await self._require_written(expected, records[0].metadata.uid, error)
             return True
+        self._note_write_failure(None)
+        return written
+
+    def _note_write_failure(self, failure: StoreError | None) -> None:
+        """Remember whether the log takes records, and say it once."""
+        if failure is not None and str(failure) != str(self.write_failure or ""):
+            _logger.error("cannot write", error=str(failure))
+        elif failure is None and self.write_failure is not None:
+            _logger.warning("can write again")
+        self.write_failure = failure
 
     async def _require_written(self, expected: int, uid: bytes, error: StoreError) -> None:
         try:
@@ -370,9 +401,12 @@ class Registry:
                 await self._log.wait(self.state.seq, _POLL_SECONDS)
                 await self._catch_up()
                 await self._erase_purged_texts()
+                await self._log.require_writable()
             except StoreError as error:
-                _logger.warning("log unavailable", error=str(error))
+                self._note_write_failure(error)
                 await asyncio.sleep(_POLL_SECONDS)
+            else:
+                self._note_write_failure(None)
 
     async def _load_snapshot_and_tail(self) -> None:
         started = time.perf_counter()

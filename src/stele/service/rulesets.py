@@ -56,11 +56,9 @@ def get_ruleset(format_name: str, name: str, adopted: Mapping[tuple[str, str], i
 
 
 def newest_versions() -> tuple[tuple[str, str, int], ...]:
-    """(format, name, newest version) of every installed ruleset that has more than its first version."""
+    """(format, name, newest version) of every installed ruleset that has several versions to choose from."""
     return tuple(
-        (info.format, info.name, info.versions[-1].version)
-        for info in list_rulesets({})
-        if info.versions[-1].version > rulesets.FIRST
+        (info.format, info.name, info.versions[-1].version) for info in list_rulesets({}) if len(info.versions) > 1
     )
 
 

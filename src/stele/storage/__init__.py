@@ -4,8 +4,8 @@
     sqlite:///relative.db       one file, shared by all processes of a machine
     sqlite:////absolute.db
 
-A driver keeps order and bytes (`stele.core.ports.Log`) and knows no rule of a registry. Every driver passes
-`stele.testing.log_suite`.
+A driver keeps order and bytes (`stele.core.ports.Log`) and knows no rule of a registry. What `open_log` returns adds
+checksums to it (`stele.storage.chained_log`). Every driver passes `stele.testing.log_suite`, alone and so.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 
 from stele.core.ports import LogEntry
 from stele.errors import InvalidRequest, StoreError
+from stele.storage.chained_log import ChainedLog
 
 __all__ = ["MemoryLog", "MemoryStore", "open_url"]
 
@@ -85,6 +86,17 @@ class MemoryLog:
             raise StoreError(f"The log has no record {seq} to erase")
         records[seq - 1] = bytes(record)
 
+    async def require_writable(self) -> None:
+        """Raise `StoreError` when the handle is closed."""
+        self._require_open()
+
+    def may_lack_records(self) -> bool:
+        """Never: nothing in memory is restored."""
+        return False
+
+    def expect_lost_records(self) -> None:
+        """Nothing to do: nothing in memory is restored."""
+
     async def close(self) -> None:
         """Detach this handle; other handles of the store go on."""
         self._closed = True
@@ -95,8 +107,8 @@ class MemoryLog:
         return self._store
 
 
-async def open_url(url: str) -> MemoryLog:
+async def open_url(url: str) -> ChainedLog:
     """A new, empty log for `memory:`. Raises `InvalidRequest` when anything follows the scheme."""
     if url.partition(":")[2].strip("/"):
         raise InvalidRequest("A store in memory has no name or place: write 'memory:'")
-    return MemoryLog()
+    return await ChainedLog.open(MemoryLog(), "in memory")

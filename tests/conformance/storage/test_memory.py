@@ -1,7 +1,9 @@
-"""The log in memory keeps the contract of a log."""
+"""The log in memory keeps the contract of a log, bare and with checksums."""
 
 import pytest
 
+from stele.core.ports import Log
+from stele.storage.chained_log import ChainedLog
 from stele.storage.memory import MemoryLog, MemoryStore
 from stele.testing.log_suite import LogConformance, Opener
 
@@ -16,7 +18,23 @@ class TestMemoryLog(LogConformance):
         """Handles on one new store."""
         store = MemoryStore()
 
-        async def open_one() -> MemoryLog:
+        async def open_one() -> Log:
             return MemoryLog(store)
+
+        return open_one
+
+
+class TestChainedMemoryLog(LogConformance):
+    """The same, with checksums."""
+
+    durable = False
+
+    @pytest.fixture
+    def opener(self) -> Opener:
+        """Handles on one new store."""
+        store = MemoryStore()
+
+        async def open_one() -> Log:
+            return await ChainedLog.open(MemoryLog(store), "in memory")
 
         return open_one

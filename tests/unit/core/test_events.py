@@ -68,6 +68,7 @@ EVENTS: tuple[ev.Event, ...] = (
     ev.BindingRemoved(("c", "topic", "t", "value")),
     ev.RulesetAdopted("avro", "confluent", 2),
     ev.ItemsChanged("keys", ((("a", "ö"), b"{}"), (("b",), None))),
+    ev.IdsSkipped(10_000, 100),
 )
 
 
@@ -99,7 +100,7 @@ def test_a_record_comes_back_from_json(event: ev.Event) -> None:
 
 
 STORED = json.loads((Path(__file__).parent / "stored_records.json").read_text(encoding="utf-8"))
-"""The events above, one to a record, as release 0.1.0 wrote them: bytes in base64, and as a line of JSON."""
+"""The events above, one to a record, as the first release with them wrote them: bytes in base64, and a line of JSON."""
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from stele.errors import InvalidRequest
 from stele.storage import DRIVERS, open_log
+from stele.storage.chained_log import ChainedLog
 from stele.storage.memory import MemoryLog
 from stele.storage.sqlite import SqliteLog
 
@@ -15,7 +16,8 @@ from stele.storage.sqlite import SqliteLog
 async def test_memory(url: str) -> None:
     """Each memory: URL opens a new, empty log of its own."""
     one, two = await open_log(url), await open_log(url)
-    assert isinstance(one, MemoryLog)
+    assert isinstance(one, ChainedLog)
+    assert isinstance(one.driver, MemoryLog)
     assert await one.append(0, [b"a"])
     assert await two.head() == 0
 
@@ -25,12 +27,13 @@ async def test_relative_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     log = await open_log("sqlite:///data/deep/my.db")
     monkeypatch.chdir("/")
-    assert isinstance(log, SqliteLog)
+    assert isinstance(log, ChainedLog)
+    assert isinstance(log.driver, SqliteLog)
     assert await log.append(0, [b"a"])
     async with log.turn():
         assert (tmp_path / "data/deep/my.db").is_file()
     await log.close()
-    assert sorted(path.name for path in (tmp_path / "data/deep").iterdir()) == ["my.db", "my.db.lock"]
+    assert sorted(path.name for path in (tmp_path / "data/deep").iterdir()) == ["my.db", "my.db.lock", "my.db.mark"]
 
 
 async def test_absolute_sqlite(tmp_path: Path) -> None:

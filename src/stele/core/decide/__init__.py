@@ -7,7 +7,17 @@ from typing import Any
 
 from stele.core import commands as cmd
 from stele.core.compatibility_requests import Verdicts
-from stele.core.decide import bindings, collections, lifecycle, namespaces, register, rulesets, settings, subjects
+from stele.core.decide import (
+    bindings,
+    collections,
+    lifecycle,
+    namespaces,
+    register,
+    restoration,
+    rulesets,
+    settings,
+    subjects,
+)
 from stele.core.decide.decision import Decision
 from stele.core.events import EventMetadata
 from stele.core.state import State
@@ -33,6 +43,7 @@ _RULES: Mapping[type, Callable[[State, Any, EventMetadata], Decision]] = {
     cmd.ChangeBindings: bindings.change_bindings,
     cmd.ChangeItems: collections.change_items,
     cmd.AdoptRulesets: rulesets.adopt_rulesets,
+    cmd.SkipIds: restoration.skip_ids,
 }
 
 

@@ -320,7 +320,8 @@ def _register_new(
 
 def _next_schema_id(state: State, space_name: str) -> int:
     namespace = state.find_namespace(space_name)
-    schema_id = (namespace.highest_schema_id if namespace is not None else 0) + 1
+    highest = namespace.highest_schema_id if namespace is not None else 0
+    schema_id = max(highest, state.skipped_schema_ids) + 1
     if schema_id > MAX_INT32:
         raise TooLarge(f"namespace '{space_name}' has no schema id left")
     return schema_id

@@ -78,7 +78,7 @@ def assign_encoding(state: State, command: cmd.AssignEncoding, stamp: EventMetad
     if version.state is not VersionState.ACTIVE:
         raise VersionNotFound(command.version_number)
     require_writable(state, SettingsLevel(*command.key))
-    number = len(given) + 1
+    number = max(len(given), state.skipped_numbers) + 1
     event = ev.EncodingAssigned(command.key, number, uid_to_bytes(version.uid), command.codec)
     return Decision((event,), cmd.EncodingOutcome(number))
 

@@ -45,9 +45,22 @@ def _check_changes(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema
     try:
         changes = confluent.list_changes(reader, writer, allowed=allowed)
     except TooLarge as error:
-        why = f"The schemas are too large to be compared with each other: {error}."
-        return [Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Severity.UNKNOWN)]
+        return [_too_complex(error)]
     return confluent.build_findings(changes, allowed, reader, writer)
+
+
+def _check_karapace(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
+    from stele.formats.jsonschema import karapace
+
+    try:
+        return karapace.check(reader, writer)
+    except TooLarge as error:
+        return [_too_complex(error)]
+
+
+def _too_complex(error: TooLarge) -> Finding:
+    why = f"The schemas are too large to be compared with each other: {error}."
+    return Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Severity.UNKNOWN)
 
 
 def _check_containment(undecided: Severity, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
@@ -81,6 +94,7 @@ RULESETS = Rulesets(
     Ruleset(
         "apicurio@1", partial(_check_containment, Severity.UNKNOWN), "What Apicurio's checker aims at: containment."
     ),
+    Ruleset("karapace@2", _check_karapace, "Changes between the two texts, allowed or not as Karapace decides."),
 )
 """`confluent` is the default; `apicurio` is another name of `containment`."""
 

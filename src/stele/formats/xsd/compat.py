@@ -25,7 +25,7 @@ from stele.formats.xsd.findings import ElementPair, FindingCollector
 from stele.formats.xsd.instances import ElementContent, simple_content
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.simple_type import valid_samples
-from stele.formats.xsd.terms import Algebra, BudgetExceeded, MissingWord, find_missing_word
+from stele.formats.xsd.terms import Algebra, BudgetExceeded, MissingWord, find_missing_word, share_budget
 from stele.formats.xsd.xmlschema_adapter import accepts_text, local_name, type_name
 
 MAX_NODES: Final = 20_000
@@ -34,10 +34,13 @@ MAX_NODES: Final = 20_000
 MAX_STEPS: Final = 400_000
 """Budget for content models in one check."""
 
+MAX_SHARED_STEPS: Final = 1_500_000
+"""Budget for all of one check, content models, types and the patterns that samples are matched with: 3 to 5 seconds."""
+
 
 def check_containment(reader: ParsedXsd, writer: ParsedXsd) -> list[Finding]:
     """Return findings, in the order documents lead to them; none of level ERROR or UNKNOWN means contained."""
-    with writer.lock, reader.lock:
+    with writer.lock, reader.lock, share_budget(MAX_SHARED_STEPS):
         checker = _Checker(reader, writer)
         try:
             checker.compare_schemas()

@@ -73,7 +73,7 @@ class SchemaSide:
         return self.elements.get(name)
 
     def content_term(self, kind: Any) -> Term:
-        """Return the content model of a complex type. Raises `TooMuch`."""
+        """Return the content model of a complex type. Raises `BudgetExceeded`."""
         known = self._terms.get(id(kind))
         if known is None:
             known = self._terms[id(kind)] = self._content_term(kind)
@@ -212,7 +212,7 @@ class ShapeProver:
         self._known: dict[tuple[Term, Term], Meetings | None] = {}
 
     def prove_meetings(self, reader: Term, writer: Term) -> Meetings | None:
-        """Return the particles that meet when the shapes prove inclusion, else None. Raises `TooMuch`."""
+        """Return the particles that meet when the shapes prove inclusion, else None. Raises `BudgetExceeded`."""
         key = (reader, writer)
         if key not in self._known:
             self._algebra.budget.spend_steps(4)

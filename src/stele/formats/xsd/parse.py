@@ -27,6 +27,9 @@ MAX_PARTICLES: Final = 1_500
 MAX_DERIVATIONS: Final = 60
 """Longest chain of types derived from one another, and deepest nesting of groups through references."""
 
+MAX_PATTERN_STEPS: Final = 500_000
+"""Budget for reading the patterns of a schema and for matching defaults, fixed values and enumerations with them."""
+
 _RETRIED: Final = 2_000
 """A schema that is no XSD 1.0 is tried as 1.1 when it has no more elements than this."""
 
@@ -121,10 +124,15 @@ def _build_parsed(
     from xmlschema import XMLSchemaException
     from xmlschema.validators import XMLSchemaModelDepthError
 
+    from stele.formats.xsd.terms import BudgetExceeded, share_budget
     from stele.formats.xsd.xmlschema_adapter import build_schema
 
     try:
-        return ParsedXsd(build_schema(root, roots, places, name=name, version=version), root, roots, version)
+        with share_budget(MAX_PATTERN_STEPS):
+            model = build_schema(root, roots, places, name=name, version=version)
+        return ParsedXsd(model, root, roots, version)
+    except BudgetExceeded:
+        raise MalformedSchema("the patterns are too entangled to be checked against the values beside them") from None
     except XMLSchemaModelDepthError:
         raise MalformedSchema("groups are nested too deep") from None
     except XMLSchemaException as error:

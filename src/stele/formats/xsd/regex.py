@@ -14,7 +14,7 @@ from typing import Final
 from elementpath.regex.codepoints import RegexError
 from elementpath.regex.unicode_subsets import unicode_category, unicode_subset
 
-from stele.formats.xsd.terms import Algebra, BudgetExceeded, StepBudget, Term
+from stele.formats.xsd.terms import Algebra, BudgetExceeded, SharedBudgetExceeded, StepBudget, Term
 
 Ranges = tuple[tuple[int, int], ...]
 """Inclusive, ascending, not touching."""
@@ -167,7 +167,9 @@ _SINGLE: Final = {"n": "\n", "r": "\r", "t": "\t", **{char: char for char in "\\
 """Single-character escapes. From `$` on the standard has none, but validators take them and schemas use them."""
 
 _CACHED: Final = 20_000
-_MATCH_STEPS: Final = 1_000_000
+_MATCH_STEPS: Final = 300_000
+_MAX_REMEMBERED: Final = 50_000
+"""Steps of the terms of a compiled pattern, which lives as long as its schema: about 10 MiB."""
 
 
 class PatternError(ValueError):
@@ -177,6 +179,16 @@ class PatternError(ValueError):
 def intersect_charsets(one: CharSet, other: CharSet) -> CharSet | None:
     """Return characters of both sets, None when there are none."""
     return (one & other) or None
+
+
+def charset_steps(charset: CharSet) -> int:
+    """Return what taking a set of characters apart costs, in steps."""
+    return 1 + len(charset.ranges) // 4
+
+
+def make_algebra(steps: int = 1_000_000) -> Algebra:
+    """Return an algebra over sets of characters."""
+    return Algebra(intersect_charsets, steps=steps, label_steps=charset_steps)
 
 
 class _Parser:
@@ -279,6 +291,7 @@ class _Parser:
         return self._set_term(charset_of_text(char))
 
     def _set_term(self, found: CharSet) -> Term:
+        self._algebra.budget.spend_steps(charset_steps(found))
         found = found & XML_CHARS
         return self._algebra.make_leaf(found) if found else self._algebra.never
 
@@ -322,6 +335,7 @@ class _Parser:
                 self._depth -= 1
                 return (XML_CHARS - found if negated else found) - taken
             found = found | self._parse_class_member(char)
+            self._algebra.budget.spend_steps(charset_steps(found))
             first = False
         self._depth -= 1
         return XML_CHARS - found if negated else found
@@ -345,7 +359,10 @@ class _Parser:
 
 
 def parse_pattern(algebra: Algebra, text: str, *, version: str = "1.0") -> Term:
-    """Return the term of a pattern; its labels are `CharSet`s. Raises `PatternError`, and `TooMuch`: length counts."""
+    """Return the term of a pattern; its labels are `CharSet`s.
+
+    Raises `PatternError`, and `BudgetExceeded`: length counts.
+    """
     algebra.budget.spend_steps(_CHAR_STEPS * len(text))
     return _Parser(algebra, text, version=version).parse_all()
 
@@ -356,15 +373,20 @@ class Pattern:
     def __init__(self, text: str, *, version: str = "1.0") -> None:
         """Raises `PatternError`."""
         self.text = text
-        self._algebra = Algebra(intersect_charsets)
+        self._algebra = make_algebra()
         try:
             self._start = frozenset({parse_pattern(self._algebra, text, version=version)})
+        except SharedBudgetExceeded:
+            raise
         except (BudgetExceeded, RecursionError):
             raise PatternError("the pattern is too entangled") from None
         self._moves: dict[tuple[frozenset[Term], str], frozenset[Term]] = {}
 
     def match(self, text: str) -> bool | None:
-        """True when the whole text matches, else None."""
+        """True when the whole text matches, else None, also past the budget of one text.
+
+        Raises `SharedBudgetExceeded` inside work that has a budget of its own.
+        """
         budget = StepBudget(_MATCH_STEPS + 4 * len(text))
         state = self._start
         try:
@@ -375,10 +397,18 @@ class Pattern:
                 state = following
                 if not state:
                     return None
+        except SharedBudgetExceeded:
+            raise
         except (BudgetExceeded, RecursionError):
-            self._moves.clear()
             return None
+        finally:
+            self._limit_memory()
         return True if any(term.nullable for term in state) else None
+
+    def _limit_memory(self) -> None:
+        if len(self._moves) > _CACHED or self._algebra.remembered > _MAX_REMEMBERED:
+            self._moves.clear()
+            self._algebra.forget_terms()
 
     def _next_state(self, state: frozenset[Term], char: str, budget: StepBudget) -> frozenset[Term]:
         code = ord(char)
@@ -386,8 +416,7 @@ class Pattern:
         steps = [step for term in state for step in self._algebra.first_steps(term)]
         budget.spend_steps(len(steps))
         following = frozenset(rest for label, rest in steps if code in label)
-        if len(self._moves) >= _CACHED:
-            self._moves.clear()
+        budget.spend_steps(len(following))
         self._moves[state, char] = following
         return following
 

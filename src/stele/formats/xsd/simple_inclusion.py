@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from stele.formats.xsd.regex import intersect_charsets, parse_pattern, split_sets
+from stele.formats.xsd.regex import make_algebra, parse_pattern, split_sets
 from stele.formats.xsd.simple_type import (
     EXACT,
     INTEGERS,
@@ -68,7 +68,7 @@ class SimpleTypeBudget:
     def paid_algebra(self) -> Iterator[Algebra]:
         """Yield an algebra over characters whose steps are paid from the budget."""
         steps = max(0, min(MAX_STEPS, self.left * _STEPS_IN_UNIT))
-        made = Algebra(intersect_charsets, steps=steps)
+        made = make_algebra(steps)
         try:
             yield made
         finally:

@@ -284,7 +284,7 @@ def any_text(algebra: Algebra, least: int = 0, most: int | None = None) -> Term:
 
 
 def pattern_alternatives(algebra: Algebra, patterns: tuple[str, ...], version: str) -> Term:
-    """Return one step of patterns. Raises `TooMuch` for what was never a pattern."""
+    """Return one step of patterns. Raises `BudgetExceeded` for what was never a pattern."""
     try:
         return algebra.make_choice(parse_pattern(algebra, text, version=version) for text in patterns)
     except PatternError:
@@ -306,7 +306,7 @@ def normalize_space(text: str, white: str) -> str:
 
 
 def text_language(algebra: Algebra, shape: SimpleTypeShape) -> Term:
-    """Return all (normalized) texts of an atomic type, or more. Raises `TooMuch`."""
+    """Return all (normalized) texts of an atomic type, or more. Raises `BudgetExceeded`."""
     if shape.enumeration is not None and shape.is_textual:
         return algebra.make_choice(
             literal_text(algebra, normalize_space(text, shape.white)) for text in shape.enumeration
@@ -463,7 +463,7 @@ def _length_samples(shape: SimpleTypeShape) -> Iterator[str]:
 
 def _pattern_samples(shape: SimpleTypeShape) -> Iterator[str]:
     """Yield short words of the language of the facets."""
-    algebra = Algebra(meet=lambda one, other: (one & other) or None, steps=60_000)
+    algebra = regex.make_algebra(steps=60_000)
     try:
         yield from islice(list_words(algebra, text_language(algebra, shape)), 24)
     except BudgetExceeded:
@@ -471,7 +471,7 @@ def _pattern_samples(shape: SimpleTypeShape) -> Iterator[str]:
 
 
 def list_words(algebra: Algebra, start: Term, *, width: int = 400) -> Iterator[str]:
-    """Yield words of a term over characters, shortest first, not all of them. Raises `TooMuch`."""
+    """Yield words of a term over characters, shortest first, not all of them. Raises `BudgetExceeded`."""
     budget = StepBudget(3_000)
     layer: dict[Term, str] = {start: ""}
     while layer:

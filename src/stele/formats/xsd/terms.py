@@ -8,6 +8,8 @@ numbers, so `a{0,1000000}` is one small term. `included` compares two terms by w
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
 Steps = tuple[tuple[Any, "Term"], ...]
@@ -18,19 +20,44 @@ class BudgetExceeded(Exception):
     """A comparison needs more steps than its budget has."""
 
 
-class StepBudget:
-    """Steps left for one piece of work; `spend` raises `TooMuch` when there are none."""
+class SharedBudgetExceeded(BudgetExceeded):
+    """All comparisons of one piece of work together need more steps than they have."""
 
-    __slots__ = ("left",)
+
+class StepBudget:
+    """Steps left for one comparison, which count for the work around it too (see `share_budget`).
+
+    A step is about two microseconds: one transition of an automaton, or a few ranges of two sets of characters.
+    """
+
+    __slots__ = ("_shared", "left")
 
     def __init__(self, steps: int) -> None:
         self.left = steps
+        self._shared = _SHARED.get()
 
     def spend_steps(self, steps: int = 1) -> None:
-        """Take steps away. Raises `TooMuch`."""
+        """Take steps away. Raises `BudgetExceeded`, or `SharedBudgetExceeded`, which must not be held for an answer."""
         self.left -= steps
+        if self._shared is not None:
+            self._shared.left -= steps
+            if self._shared.left < 0:
+                raise SharedBudgetExceeded
         if self.left < 0:
             raise BudgetExceeded
+
+
+_SHARED: ContextVar[StepBudget | None] = ContextVar("shared", default=None)
+
+
+@contextmanager
+def share_budget(steps: int) -> Iterator[None]:
+    """Bound all that is compared or matched inside, whatever budgets its parts have."""
+    token = _SHARED.set(StepBudget(steps))
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
 
 
 class Term:
@@ -66,16 +93,36 @@ def _one_less(low: int, high: int | None) -> tuple[int, int | None]:
 
 
 class Algebra:
-    """Makes terms and takes them apart. meet gives the label that matches what two labels match, None when nothing."""
+    """Makes terms and takes them apart.
 
-    def __init__(self, meet: Callable[[Any, Any], Hashable | None] | None = None, *, steps: int = 4_000_000) -> None:
+    meet gives the label that matches what two labels match, None when nothing; label_steps what looking at a label
+    costs, in steps. remembered counts the steps of terms that are kept.
+    """
+
+    def __init__(
+        self,
+        meet: Callable[[Any, Any], Hashable | None] | None = None,
+        *,
+        steps: int = 1_000_000,
+        label_steps: Callable[[Any], int] = lambda _label: 1,
+    ) -> None:
         self._table: dict[Hashable, Term] = {}
         self._steps: dict[Term, Steps] = {}
         self._met: dict[Term, int] = {}
         self._meet = meet
+        self._meetings: dict[tuple[Any, Any], Hashable | None] = {}
+        self.remembered = 0
+        self.label_steps = label_steps
         self.budget = StepBudget(steps)
         self.never: Final = Term("never")
         self.empty: Final = Term("empty", nullable=True)
+
+    def forget_terms(self) -> None:
+        """Give up what is remembered; terms in use stay good, but are not the same as equal ones made later."""
+        self._table.clear()
+        self._steps.clear()
+        self._meetings.clear()
+        self.remembered = 0
 
     def _intern_term(self, key: Hashable, term: Term) -> Term:
         return self._table.setdefault(key, term)
@@ -101,6 +148,7 @@ class Algebra:
             heads.append(head.parts[0])
             head = head.parts[1]
         heads.append(head)
+        self.budget.spend_steps(len(heads))
         for item in reversed(heads):
             if tail is self.empty:
                 tail = item
@@ -116,6 +164,7 @@ class Algebra:
             for part in item.parts if item.kind == "choice" else (item,):
                 if part is not self.never:
                     flat[part] = None
+        self.budget.spend_steps(len(flat))
         if len(flat) <= 1:
             return next(iter(flat), self.never)
         parts = tuple(flat)
@@ -144,6 +193,7 @@ class Algebra:
         kept = [member for member in kept if member[0] is not self.empty]
         if any(part is self.never and low for part, low, _ in kept):
             return self.never
+        self.budget.spend_steps(len(kept))
         if len(kept) <= 1:
             return self.make_repeat(*kept[0]) if kept else self.empty
         # One order for one set of members, and the same one every time: members stand as they were first met.
@@ -173,12 +223,16 @@ class Algebra:
         )
 
     def first_steps(self, term: Term) -> Steps:
-        """Return the linear form. Raises `TooMuch`."""
+        """Return the linear form. Raises `BudgetExceeded`."""
         known = self._steps.get(term)
         if known is None:
-            found = dict.fromkeys(self._find_steps(term))
-            self.budget.spend_steps(len(found) + 1)
+            self.budget.spend_steps()
+            found: dict[tuple[Any, Term], None] = {}
+            for step in self._find_steps(term):
+                self.budget.spend_steps()
+                found[step] = None
             known = self._steps[term] = tuple(found)
+            self.remembered += len(known)
         return known
 
     def _find_steps(self, term: Term) -> Iterator[tuple[Any, Term]]:
@@ -224,13 +278,19 @@ class Algebra:
             self.budget.spend_steps(len(members))
 
     def _both_steps(self, one: Term, other: Term) -> Iterator[tuple[Any, Term]]:
-        assert self._meet is not None
         for label, rest in self.first_steps(one):
             for label2, rest2 in self.first_steps(other):
                 self.budget.spend_steps()
-                common = self._meet(label, label2)
+                common = self._meet_labels(label, label2)
                 if common is not None:
                     yield common, self.make_intersection(rest, rest2)
+
+    def _meet_labels(self, one: Any, other: Any) -> Hashable | None:
+        assert self._meet is not None
+        if (one, other) not in self._meetings:
+            self.budget.spend_steps(self.label_steps(one) + self.label_steps(other))
+            self._meetings[one, other] = self._meet(one, other)
+        return self._meetings[one, other]
 
 
 def sequence_items(term: Term) -> Iterator[Term]:
@@ -272,23 +332,28 @@ def find_missing_word(
     """Return a shortest word of writer that is none of reader; None when writer is contained in reader.
 
     met(writer's label, symbol, reader's label) hears which labels meet. covered(reader, writer) may end a branch when
-    it can prove inclusion without walking. Raises `TooMuch`.
+    it can prove inclusion without walking. Raises `BudgetExceeded`.
     """
     start = (writer, frozenset({reader}))
     seen = {start}
     layer: list[tuple[tuple[Term, frozenset[Term]], Any]] = [(start, None)]
+    pieces: dict[tuple[Any, tuple[Any, ...]], list[tuple[Any, Sequence[Any]]]] = {}
     while layer:
         following = []
         for (term, others), trail in layer:
-            algebra.budget.spend_steps()
+            algebra.budget.spend_steps(1 + len(others))
             if any(covered(other, term) for other in others):
                 continue
             options = [step for other in others for step in algebra.first_steps(other)]
+            algebra.budget.spend_steps(len(options))
             wanted = tuple(dict.fromkeys(label for label, _ in options))
             if term.nullable and not any(other.nullable for other in others):
                 return MissingWord(_word_of_trail(trail), algebra.empty, True, wanted)
             for label, rest in algebra.first_steps(term):
-                for symbol, matching in split(label, wanted):
+                if (label, wanted) not in pieces:
+                    algebra.budget.spend_steps(sum(map(algebra.label_steps, (label, *wanted))))
+                    pieces[label, wanted] = list(split(label, wanted))
+                for symbol, matching in pieces[label, wanted]:
                     algebra.budget.spend_steps(len(options))
                     step = (trail, label, symbol)
                     if not matching:

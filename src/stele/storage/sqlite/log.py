@@ -7,30 +7,38 @@ changed, short tails), `writer` and `reader` have a thread each for what may tak
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from hashlib import blake2b
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from stele.core.ports import LogEntry
 from stele.errors import StoreError
-from stele.storage.sqlite.file import lock_path, open_connection, prepare_file, resolve_path, store_error, transaction
+from stele.storage.sqlite.file import (
+    lock_path,
+    open_connection,
+    query_value,
+    resolve_path,
+    store_error,
+    transaction,
+)
+from stele.storage.sqlite.identity import FileIdentity
+from stele.storage.sqlite.prepare import prepare_file
 from stele.storage.sqlite.turn import FileTurn
 
 __all__ = ["SqliteLog"]
 
-_LOGGER = logging.getLogger(__name__)
-
-_HEAD = "SELECT coalesce(max(seq), 0) FROM log"
-_TAIL = "SELECT seq, record FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
+_HEAD = "SELECT coalesce(max(seq), 0) FROM record"
+_TAIL = "SELECT seq, stored FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 
 _INLINE = 64
 """Tails of at most this many records are read on the event loop: a hop to a thread costs more than reading them."""
+
+_LEAST_ROOM = 1 << 16
+"""Bytes that the disk must have free for the log to count as writable."""
 
 _POLL = (0.001, 0.05)
 """Seconds between two looks of `wait`: the first, and the longest."""
@@ -47,13 +55,19 @@ class SqliteLog:
     """
 
     def __init__(self, path: Path, busy_timeout: float, patience: float) -> None:
-        """Opens a file that `prepare_schema` has made sure of; callers use `open`."""
+        """Opens a file that `prepare_file` has made sure of; callers use `open`."""
         self._path = path
         self._hint = open_connection(path, busy_timeout)
         self._writer = _Worker(path, busy_timeout, "stele-log-writer")
         self._reader = _Worker(path, busy_timeout, "stele-log-reader")
+        query_value(
+            self._hint, "PRAGMA user_version"
+        )  # the first question makes the write-ahead log, whose identity is noted, too
+        self._identity = FileIdentity(path)
         self._turn = FileTurn(lock_path(path), patience)
         self._seen = -1
+        self._has_failed = False
+        """Whether the last append did, or is under way."""
         self._owner = os.getpid()
         self._closed = False
 
@@ -70,14 +84,20 @@ class SqliteLog:
             # Resolved: a later chdir must not move the log, and whoever comes by a symbolic link shares the lock file.
             place = resolve_path(path)
             prepare_file(place, busy_timeout)
-            return SqliteLog(place, busy_timeout, patience)
+            try:
+                return SqliteLog(place, busy_timeout, patience)
+            except (sqlite3.Error, OSError) as error:
+                raise store_error(place, error) from error
 
         return await asyncio.to_thread(start)
 
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head."""
         self._require_open()
-        return await self._writer.run_job(_append_records, expected, records)
+        self._has_failed = True
+        written = await self._writer.run_job(_append_records, self._identity, expected, records)
+        self._has_failed = False
+        return written
 
     async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         """At most limit entries with seq > after, in order, dense. Raises `StoreError` when records are missing."""
@@ -122,9 +142,9 @@ class SqliteLog:
         await self._writer.run_job(_save_snapshot, seq, data)
 
     async def load_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest snapshot as (seq, data); None when there is none or its checksum is wrong: the log has it all."""
+        """The newest snapshot as (seq, data), or None."""
         self._require_open()
-        return await self._reader.run_job(_load_snapshot, self._path)
+        return await self._reader.run_job(_load_snapshot)
 
     async def erase(self, seq: int, record: bytes) -> None:
         """Overwrite the record at seq and scrub its old bytes from the database and its write-ahead log.
@@ -134,6 +154,24 @@ class SqliteLog:
         """
         self._require_open()
         await self._writer.run_job(_erase_record, self._path, seq, record)
+
+    async def require_writable(self) -> None:
+        """Raise `StoreReplaced`, or the `StoreError` of a full disk; after a failed append also what a trial meets."""
+        self._require_open()
+        self._identity.require_same()
+        room = os.statvfs(self._path)
+        if room.f_frsize * (room.f_bavail if os.geteuid() else room.f_bfree) < _LEAST_ROOM:
+            raise StoreError(f"The log {self._path} has no room left on its disk")
+        if self._has_failed:
+            await self._writer.run_job(_try_writing)
+            self._has_failed = False
+
+    def may_lack_records(self) -> bool:
+        """Nothing here says so: see `ChainedLog`."""
+        return False
+
+    def expect_lost_records(self) -> None:
+        """Nothing here remembers it: see `ChainedLog`."""
 
     async def close(self) -> None:
         """Finish what is under way and release files and threads. Closing twice is fine."""
@@ -184,7 +222,10 @@ class _Worker:
         await asyncio.shield(asyncio.wrap_future(done))
 
 
-def _append_records(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
+def _append_records(
+    connection: sqlite3.Connection, identity: FileIdentity, expected: int, records: Sequence[bytes]
+) -> bool:
+    identity.require_same()
     # A first look without the write lock: a loser need not queue behind the winner's fsync.
     if _read_head(connection) != expected:
         return False
@@ -192,8 +233,16 @@ def _append_records(connection: sqlite3.Connection, expected: int, records: Sequ
         with transaction(connection):
             if _read_head(connection) != expected:
                 return False
-            connection.executemany("INSERT INTO log (seq, record) VALUES (?, ?)", enumerate(records, expected + 1))
+            connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", enumerate(records, expected + 1))
+        identity.require_same()  # what was committed into files that are gone is not written
     return True
+
+
+def _try_writing(connection: sqlite3.Connection) -> None:
+    """Write pages, and take them back in the same transaction."""
+    with transaction(connection):
+        connection.execute("INSERT INTO record (seq, stored) VALUES (-1, zeroblob(?))", (_LEAST_ROOM,))
+        connection.execute("DELETE FROM record WHERE seq = -1")
 
 
 def _read_head(connection: sqlite3.Connection) -> int:
@@ -209,32 +258,22 @@ def _read_tail(connection: sqlite3.Connection, path: Path, after: int, limit: in
     return entries
 
 
-def _snapshot_digest(seq: int, data: bytes) -> bytes:
-    return blake2b(data, digest_size=16, salt=seq.to_bytes(8, "big")).digest()
-
-
 def _save_snapshot(connection: sqlite3.Connection, seq: int, data: bytes) -> None:
     with transaction(connection):
-        if connection.execute("SELECT 1 FROM snapshot WHERE seq > ?", (seq,)).fetchall():
+        if connection.execute("SELECT 1 FROM state WHERE seq > ?", (seq,)).fetchall():
             return
-        connection.execute("DELETE FROM snapshot")
-        connection.execute(
-            "INSERT INTO snapshot (seq, digest, data) VALUES (?, ?, ?)", (seq, _snapshot_digest(seq, data), data)
-        )
+        connection.execute("DELETE FROM state")
+        connection.execute("INSERT INTO state (seq, sealed) VALUES (?, ?)", (seq, data))
 
 
-def _load_snapshot(connection: sqlite3.Connection, path: Path) -> tuple[int, bytes] | None:
-    rows = connection.execute("SELECT seq, digest, data FROM snapshot ORDER BY seq DESC LIMIT 1").fetchall()
-    for seq, digest, data in rows:
-        if digest == _snapshot_digest(seq, data):
-            return seq, data
-        _LOGGER.warning("the snapshot after record %d in %s is damaged; replaying the whole log instead", seq, path)
-    return None
+def _load_snapshot(connection: sqlite3.Connection) -> tuple[int, bytes] | None:
+    rows = connection.execute("SELECT seq, sealed FROM state ORDER BY seq DESC LIMIT 1").fetchall()
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
 def _erase_record(connection: sqlite3.Connection, path: Path, seq: int, record: bytes) -> None:
     with transaction(connection):
-        if connection.execute("UPDATE log SET record = ? WHERE seq = ?", (record, seq)).rowcount != 1:
+        if connection.execute("UPDATE record SET stored = ? WHERE seq = ?", (record, seq)).rowcount != 1:
             raise StoreError(f"The log {path} has no record {seq} to erase")
     busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
     if busy:

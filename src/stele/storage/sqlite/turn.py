@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -49,7 +50,7 @@ class FileTurn:
     async def _take_lock(self) -> FileIO | None:
         """The locked file, or None to go on without a turn."""
         try:
-            lock = FileIO(self._path, "a")
+            lock = FileIO(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "a")
         except OSError as error:
             raise StoreError(f"The lock file {self._path} cannot be opened ({error.strerror})") from error
         try:

@@ -65,6 +65,7 @@ EVENTS: list[ev.Event] = [
     ev.BindingRemoved(("c", "topic", "orders", "value")),
     ev.ItemsChanged("keys", ((("kek", "main"), SECRET.encode()), (("kek", "old"), None))),
     ev.RulesetAdopted("avro", "confluent", 2),
+    ev.IdsSkipped(10_000, 100),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from resource import RUSAGE_SELF, getrusage
 from time import process_time
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from stele.core.findings import Severity
 from stele.errors import MalformedSchema
 from stele.formats.xsd import XSD
+from stele.formats.xsd.regex import Pattern
 
 SECONDS = 20.0
 
@@ -88,3 +90,51 @@ def test_documentation_costs_nothing() -> None:
     """What stands in annotations is no component."""
     notes = "<xs:annotation><xs:documentation>" + "<p>x</p>" * 10_000 + "</xs:documentation></xs:annotation>"
     assert XSD.parse(schema_of(f'{notes}<xs:restriction base="xs:string"/>'), {}).type_name == "r"
+
+
+PATTERNS = {
+    "a wide class that may be repeated": (r"[\w-[aeiou]]{1,20000}", "x?"),
+    "sequences that may be skipped": ("(a|b|c|d|e)*" * 1_500, "x?"),
+    "many wide classes": (r"\w?\p{L}?[^\d\s]?" * 300, r"\w?"),
+    "counters in counters": ("((a?){0,50}b?){0,50}" * 100, "c?"),
+    "branches in branches": ("(" * 40 + "a" + "|b)*c?" * 40, "d?"),
+}
+
+
+@pytest.mark.parametrize(("pattern", "more"), PATTERNS.values(), ids=PATTERNS)
+def test_entangled_patterns_take_bounded_time_and_memory(pattern: str, more: str) -> None:
+    """Patterns against almost the same ones ran for minutes and took gigabytes: now all of one check has a budget."""
+    old, new = (XSD.parse(restricted_text("pattern", [text]), {}) for text in (pattern, pattern + more))
+    started, memory = process_time(), getrusage(RUSAGE_SELF).ru_maxrss
+    found = XSD.check(new, old)
+    assert process_time() - started < SECONDS
+    assert getrusage(RUSAGE_SELF).ru_maxrss - memory < 100 << 10, "in KiB"
+    assert all(finding.level is Severity.UNKNOWN for finding in found)
+
+
+def test_values_beside_entangled_patterns() -> None:
+    """Defaults are matched with the patterns when the schema is read, and all of them share a budget."""
+
+    def type_with_default(number: int) -> str:
+        kind = f'<xs:restriction base="xs:string"><xs:pattern value="{"(a|b|c|d|e)*" * 60}x{number}"/></xs:restriction>'
+        element = f'<xs:element name="e{number}" type="t{number}" default="{"abcde" * 20}x{number}"/>'
+        return f'{element}<xs:simpleType name="t{number}">{kind}</xs:simpleType>'
+
+    def parse_types(count: int) -> None:
+        types = "".join(map(type_with_default, range(count)))
+        XSD.parse(f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{types}</xs:schema>'.encode(), {})
+
+    parse_types(2)
+    started = process_time()
+    with pytest.raises(MalformedSchema, match="too entangled"):
+        parse_types(40)
+    assert process_time() - started < SECONDS
+
+
+def test_a_pattern_gives_its_memory_back() -> None:
+    """A pattern lives as long as its schema: what matching one text takes does not stay."""
+    pattern = Pattern("(a|b|c|d|e)*" * 300 + "x")
+    for text in ("abcde" * 10 + "x", "edcba" * 10 + "y"):
+        pattern.match(text)
+        assert pattern._algebra.remembered <= 50_000
+    assert Pattern("(a|b)*x").match("ab" * 100_000 + "x")

@@ -5,6 +5,8 @@ The names are those the Confluent registry reports, so that its users find what 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from stele.core.findings import Finding
@@ -176,10 +178,21 @@ _BY_ENDING = {
 
 
 def build_findings(
-    changes: list[SchemaChange], allowed: frozenset[str], reader: ParsedJsonSchema, writer: ParsedJsonSchema
+    changes: list[SchemaChange],
+    allowed: frozenset[str],
+    reader: ParsedJsonSchema,
+    writer: ParsedJsonSchema,
+    advice: Mapping[str, tuple[str, str]] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Return one finding for each change that is not allowed, once for each place."""
-    return [_build_finding(change, reader, writer) for change in dict.fromkeys(changes) if change.type not in allowed]
+    """Return one finding for each change that is not allowed, once for each place.
+
+    advice has why and what to do for types of change that `change_advice` has nothing to say about.
+    """
+    return [
+        _build_finding(change, reader, writer, advice.get(change.type) or change_advice(change.type))
+        for change in dict.fromkeys(changes)
+        if change.type not in allowed
+    ]
 
 
 def change_advice(change: str) -> tuple[str, str]:
@@ -192,8 +205,10 @@ def change_advice(change: str) -> tuple[str, str]:
     return found or _EXACT["TYPE_CHANGED"]
 
 
-def _build_finding(change: SchemaChange, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Finding:
-    why, fix = change_advice(change.type)
+def _build_finding(
+    change: SchemaChange, reader: ParsedJsonSchema, writer: ParsedJsonSchema, advice: tuple[str, str]
+) -> Finding:
+    why, fix = advice
     return Finding(
         rule=change.type,
         path=change.path,

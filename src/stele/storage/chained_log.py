@@ -1,0 +1,258 @@
+"""A log that notices damage, over any driver: every record carries a checksum chained to its predecessor's.
+
+Drivers keep bytes and order. What every one of them needs to be trusted is here once: records are sealed on their way
+in and verified on their way out, snapshots carry the link they stand on, and where the driver has a place for it a
+high-water mark says how far the log has come. A log that lost acknowledged records does not open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from hashlib import sha256
+from typing import Final, Self
+
+from stele.core.ports import Log, LogEntry
+from stele.errors import DamagedLog, StoreError
+from stele.storage.high_water_mark import HighWaterMark, Mark
+from stele.storage.record_chain import (
+    FIRST_LINK,
+    LINK_BYTES,
+    DamagedRecord,
+    chain_record,
+    read_link,
+    replace_record,
+    verify_record,
+)
+
+__all__ = ["ChainedLog", "seal_snapshot"]
+
+_LOGGER = logging.getLogger(__name__)
+_DIGEST_BYTES: Final = 32
+_HEADER_BYTES: Final = LINK_BYTES + _DIGEST_BYTES
+
+REPAIR_HINT: Final = (
+    "Ids might be given out again, so it does not start. Restore the newest backup, or let 'stele log verify' say what"
+    " is lost and 'stele log repair' go on without it"
+)
+
+
+class ChainedLog:
+    """A `Log` over a driver's log, made by `ChainedLog.open`; place names the store in messages."""
+
+    def __init__(self, driver: Log, place: str, mark: HighWaterMark | None = None) -> None:
+        self.driver = driver
+        self.place = place
+        self.mark = mark
+        self._newest = Mark(0, FIRST_LINK)
+        """The last record this handle has seen."""
+
+    @classmethod
+    async def open(cls, driver: Log, place: str, mark: HighWaterMark | None = None) -> Self:
+        """Take over a driver's log. Raises `DamagedLog` when it does not reach its high-water mark; closes it then."""
+        log = cls(driver, place, mark)
+        try:
+            await log._require_mark()
+        except BaseException:
+            await driver.close()
+            raise
+        return log
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        """Write records at expected+1 …; False, and nothing written, when the head is not expected."""
+        link = await self._find_link(expected)
+        if link is None:
+            await self._require_not_shrunk()
+            return False
+        stored = []
+        for seq, record in enumerate(records, expected + 1):
+            stored.append(chain_record(link, seq, record))
+            link = read_link(stored[-1])
+        if not await self.driver.append(expected, stored):
+            await self._require_not_shrunk()
+            return False
+        if records:
+            self._note_newest(Mark(expected + len(records), link))
+            self._put_mark()
+        return True
+
+    async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
+        """At most limit entries with seq > after, in order, dense. Raises `DamagedLog` naming the first bad record."""
+        after = max(after, 0)
+        if after == self._newest.seq:
+            link: bytes | None = self._newest.link
+        elif after == 0:
+            link = FIRST_LINK
+        elif limit > 0:
+            link = await self._find_link(after)
+        else:
+            link = None
+        if link is None:
+            return []
+        entries: list[LogEntry] = []
+        seq = after
+        for seq, stored in await self.driver.tail(after, limit):
+            link, record = self._verify(link, seq, stored)
+            entries.append(LogEntry(seq, record))
+        self._note_newest(Mark(seq, link))
+        return entries
+
+    async def head(self) -> int:
+        """Sequence number of the last record, 0 when empty."""
+        return await self.driver.head()
+
+    def has_changed(self) -> bool:
+        """Whether the log may have grown since the last call."""
+        return self.driver.has_changed()
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Fairness between writers."""
+        return self.driver.turn()
+
+    async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
+        """Return once the head is past `after`, or when timeout seconds have gone."""
+        await self.driver.wait(after, timeout)
+
+    async def save_snapshot(self, seq: int, data: bytes) -> None:
+        """Keep the snapshot, with the link of its record: it stands on no other history."""
+        link = await self._find_link(seq)
+        if link is None:
+            raise StoreError(f"The log {self.place} has no record {seq} for a snapshot to stand on")
+        await self.driver.save_snapshot(seq, await asyncio.to_thread(seal_snapshot, seq, link, data))
+
+    async def load_snapshot(self) -> tuple[int, bytes | memoryview] | None:
+        """The newest snapshot as (seq, data); None when there is none or it is damaged: the log has it all.
+
+        Raises `DamagedLog` when the log does not reach the snapshot's record, or has another one there.
+        """
+        stored = await self.driver.load_snapshot()
+        if stored is None:
+            return None
+        seq, sealed = stored
+        view = memoryview(sealed)
+        link, digest, data = bytes(view[:LINK_BYTES]), view[LINK_BYTES:_HEADER_BYTES], view[_HEADER_BYTES:]
+        if digest != await asyncio.to_thread(_snapshot_digest, seq, link, data):
+            _LOGGER.warning(
+                "the snapshot after record %d in %s is damaged; replaying the whole log instead", seq, self.place
+            )
+            return None
+        await self._require_reached(Mark(seq, link), "the snapshot")
+        self._note_newest(Mark(seq, link))
+        return seq, data
+
+    async def erase(self, seq: int, record: bytes) -> None:
+        """Overwrite the record at seq. Raises `StoreError` when there is none."""
+        before = await self._find_link(seq - 1)
+        found = [] if before is None else await self.driver.tail(seq - 1, 1)
+        if before is None or not found:
+            raise StoreError(f"The log {self.place} has no record {seq} to erase")
+        self._verify(before, seq, found[0].record)
+        await self.driver.erase(seq, replace_record(before, seq, found[0].record, record))
+
+    async def require_writable(self) -> None:
+        """Raise the `StoreError` that an append would meet now."""
+        await self.driver.require_writable()
+        await self._require_not_shrunk()
+
+    def may_lack_records(self) -> bool:
+        """Whether the store has records and no mark: it is a copy, and its original may have gone on."""
+        return self.mark is not None and self._newest.seq > 0 and not self.mark.exists()
+
+    def expect_lost_records(self) -> None:
+        """Forget how far the log has come: it was restored, and its original may have gone on."""
+        if self.mark is not None:
+            self.mark.remove()
+
+    async def close(self) -> None:
+        """Release the driver's log."""
+        if self.mark is not None:
+            self.mark.close()
+        await self.driver.close()
+
+    def _verify(self, before: bytes, seq: int, stored: bytes) -> tuple[bytes, bytes]:
+        try:
+            return verify_record(before, seq, stored)
+        except DamagedRecord:
+            raise DamagedLog(f"Record {seq} of the log {self.place} is damaged. {REPAIR_HINT}") from None
+
+    async def _find_link(self, seq: int) -> bytes | None:
+        """The link of a record, None where the log has none. One that was not seen before is not verified by itself."""
+        if seq == self._newest.seq:
+            return self._newest.link
+        if seq <= 0:
+            return FIRST_LINK if seq == 0 else None
+        found = await self.driver.tail(seq - 1, 1)
+        if not found:
+            return None
+        try:
+            return read_link(found[0].record)
+        except DamagedRecord:
+            raise DamagedLog(f"Record {seq} of the log {self.place} is damaged. {REPAIR_HINT}") from None
+
+    def _note_newest(self, mark: Mark) -> None:
+        if mark.seq > self._newest.seq:
+            self._newest = mark
+
+    def _put_mark(self) -> None:
+        if self.mark is None:
+            return
+        try:
+            self.mark.write(self._newest)
+        except OSError as error:
+            # The records are durable: what fails is the watch over them.
+            _LOGGER.warning("the high-water mark %s cannot be written: %s", self.mark.path, error.strerror)
+
+    async def _require_mark(self) -> None:
+        if self.mark is None:
+            return
+        try:
+            mark = self.mark.read()
+        except OSError as error:
+            raise StoreError(f"The high-water mark {self.mark.path} cannot be read: {error.strerror}") from error
+        if mark is not None:
+            await self._require_reached(mark, f"{self.mark.path}")
+            self._note_newest(mark)
+            return
+        head = await self.driver.head()
+        if head:
+            link = await self._find_link(head)
+            assert link is not None
+            self._note_newest(Mark(head, link))
+        if self.mark.exists():
+            _LOGGER.warning("the high-water mark %s is damaged; it is written anew", self.mark.path)
+            self.mark.remove()
+            self._put_mark()
+
+    async def _require_reached(self, mark: Mark, source: str) -> None:
+        """Raise `DamagedLog` when the log does not have the record of a mark."""
+        head = await self.driver.head()
+        if head < mark.seq:
+            raise DamagedLog(
+                f"The log {self.place} ends with record {head}, but {source} says that record {mark.seq} was"
+                f" acknowledged: {mark.seq - head} records are lost. {REPAIR_HINT}"
+            )
+        if mark.seq and await self._find_link(mark.seq) != mark.link:
+            raise DamagedLog(
+                f"Record {mark.seq} of the log {self.place} is not the one that {source} says was acknowledged: the log"
+                f" was replaced by another one, or is damaged. {REPAIR_HINT}"
+            )
+
+    async def _require_not_shrunk(self) -> None:
+        if self._newest.seq and await self.driver.head() < self._newest.seq:
+            raise DamagedLog(
+                f"The log {self.place} has lost records that were acknowledged: it went back before record"
+                f" {self._newest.seq}. {REPAIR_HINT}"
+            )
+
+
+def seal_snapshot(seq: int, link: bytes, data: bytes) -> bytes:
+    """The bytes to store for a snapshot taken after the record with that link."""
+    return b"".join((link, _snapshot_digest(seq, link, data), data))
+
+
+def _snapshot_digest(seq: int, link: bytes, data: bytes | memoryview) -> bytes:
+    digest = sha256(seq.to_bytes(8, "big") + link)
+    digest.update(data)
+    return digest.digest()

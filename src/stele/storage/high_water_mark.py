@@ -1,0 +1,89 @@
+"""The high-water mark: a small file beside a store that says how far its log has come.
+
+A damaged store can look whole and shorter: SQLite drops the end of a write-ahead log at the first byte that does not
+fit. The mark shows that records are missing which somebody was promised, so that their ids are not given out again.
+It is written after every append and not synced: a crash of the machine may leave an older mark, never one of records
+that are not durable.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, NamedTuple
+
+__all__ = ["HighWaterMark", "Mark"]
+
+_LINE: Final = "stele-mark 1 {:020d} {} "
+_PATTERN: Final = re.compile(rb"(stele-mark 1 ([0-9]{20}) ([0-9a-f]{32}) )([0-9a-f]{16})\n\Z")
+_BYTES: Final = 84
+
+
+class Mark(NamedTuple):
+    """The newest acknowledged record: its sequence number, and its link in the chain of checksums."""
+
+    seq: int
+    link: bytes
+
+
+class HighWaterMark:
+    """The mark of one store, shared by all processes that write there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def exists(self) -> bool:
+        """Whether there is a mark, readable or not."""
+        return self.path.exists()
+
+    def read(self) -> Mark | None:
+        """Return the mark; None when there is none, or none that can be read. Raises `OSError`."""
+        try:
+            found = _PATTERN.match(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        if found is None or _checksum(found[1]) != found[4]:
+            return None
+        return Mark(int(found[2]), bytes.fromhex(found[3].decode()))
+
+    def write(self, mark: Mark) -> None:
+        """Put the mark up, unless it stands higher. Raises `OSError`."""
+        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
+            self.close()
+        if self._descriptor is None:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        there = _PATTERN.match(os.pread(self._descriptor, _BYTES, 0))
+        if there is None or int(there[2]) < mark.seq or _checksum(there[1]) != there[4]:
+            self._put(self._descriptor, mark)
+
+    def replace(self, mark: Mark) -> None:
+        """Put the mark at this place, also a lower one, and make that durable. Raises `OSError`."""
+        self.remove()
+        self.write(mark)
+        assert self._descriptor is not None
+        os.fsync(self._descriptor)
+
+    def remove(self) -> None:
+        """Take the mark away."""
+        self.close()
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    @staticmethod
+    def _put(descriptor: int, mark: Mark) -> None:
+        line = _LINE.format(mark.seq, mark.link.hex()).encode()
+        os.pwrite(descriptor, line + _checksum(line) + b"\n", 0)
+
+
+def _checksum(line: bytes) -> bytes:
+    return sha256(line).hexdigest()[:16].encode()

@@ -1,0 +1,128 @@
+"""Makes the database file and lays it out, or recognises it; old layouts are brought to that of today."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from stele.errors import DamagedLog, StoreError
+from stele.storage.sqlite.file import (
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    ensure_wal,
+    lock_path,
+    mark_path,
+    open_connection,
+    query_value,
+    store_error,
+    transaction,
+)
+from stele.storage.sqlite.upgrade import UNCHECKED_LAYOUT, upgrade_layout
+
+__all__ = ["create_layout", "make_private_file", "prepare_file", "read_layout"]
+
+_LAYOUT = (
+    "CREATE TABLE record (seq INTEGER PRIMARY KEY, stored BLOB NOT NULL)",
+    "CREATE TABLE state (seq INTEGER PRIMARY KEY, sealed BLOB NOT NULL)",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+
+
+def prepare_file(path: Path, busy_timeout: float) -> None:
+    """Make the file if there is none; make sure that it is a log of ours, in the layout of today. Raises `StoreError`.
+
+    Safe against other processes doing the same: making and upgrading are done under the lock file.
+    """
+    try:
+        _make_folder(path.parent)
+        _refuse_traces(path)
+        make_private_file(path)
+        with closing(open_connection(path, busy_timeout)) as connection:
+            if read_layout(path, connection) != SCHEMA_VERSION:
+                with _hold_lock(lock_path(path)):
+                    layout = read_layout(path, connection)
+                    if layout is None:
+                        ensure_wal(path, connection, busy_timeout)
+                        create_layout(connection)
+                    elif layout != SCHEMA_VERSION:
+                        ensure_wal(path, connection, busy_timeout)
+                        upgrade_layout(path, connection, _LAYOUT)
+            ensure_wal(path, connection, busy_timeout)
+    except (sqlite3.Error, OSError) as error:
+        raise store_error(path, error) from error
+
+
+def _refuse_traces(path: Path) -> None:
+    """Refuse to make a log where an older one was: its ids would be given out again."""
+    mark, wal = mark_path(path), path.with_name(path.name + "-wal")
+    traces = [mark] if mark.exists() else []
+    traces += [wal] if wal.exists() and wal.stat().st_size > 0 else []
+    # Looked at afterwards: a mark that is there before the file is empty is not one of its own.
+    if traces and not (path.exists() and path.stat().st_size > 0):
+        names = " and ".join(map(str, traces))
+        raise DamagedLog(
+            f"The log {path} is missing or empty, but there was one: {names} is still there. Restore the newest"
+            f" backup; to begin a new registry, whose ids are those of the old one again, remove {names} first"
+        )
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file that only its owner may read: keys and secrets are in the log."""
+    with suppress(OSError):  # it is there; or SQLite says what is wrong
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def read_layout(path: Path, connection: sqlite3.Connection) -> int | None:
+    """The layout of a log of ours, None for an empty database; anything else raises `StoreError`."""
+    # One transaction, or another process could lay the file out between two of the questions.
+    connection.execute("BEGIN")
+    try:
+        application, version = (
+            query_value(connection, f"PRAGMA {name}") for name in ("application_id", "user_version")
+        )
+        tables = query_value(connection, "SELECT count(*) FROM sqlite_master")
+    finally:
+        connection.execute("ROLLBACK")
+    if application == APPLICATION_ID:
+        if version not in {UNCHECKED_LAYOUT, SCHEMA_VERSION}:
+            raise StoreError(
+                f"The log {path} has layout {version}, this program knows layout {SCHEMA_VERSION}: use a newer Stele"
+            )
+        return int(version)
+    if application or version or tables:
+        raise StoreError(f"{path} is a SQLite database of another program; name another file")
+    return None
+
+
+def create_layout(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty log and put our stamp on it."""
+    with transaction(connection):
+        for statement in _LAYOUT:
+            connection.execute(statement)
+
+
+@contextmanager
+def _hold_lock(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    """Create missing folders and write their names to disk: an fsync of the file does not cover those."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in missing:
+        descriptor = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,241 @@
+"""A node over a store that was damaged, replaced or filled up: what it says, and that no id is given twice."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from tests.unit.service.test_registry import put, record
+
+from stele.core import queries
+from stele.core.events import LogRecord, encode_record
+from stele.core.fold import apply_record
+from stele.core.model import SubjectKey
+from stele.core.snapshot import dump_state
+from stele.core.state import State
+from stele.errors import DamagedLog, StoreError, StoreReplaced
+from stele.service.registry import SKIPPED_SCHEMA_IDS, Registry
+from stele.storage import open_log
+from stele.storage.memory import MemoryLog, MemoryStore
+from stele.storage.sqlite.file import APPLICATION_ID
+
+Opener = Callable[[], Awaitable[Registry]]
+OTHER = SubjectKey("", "other")
+
+
+@pytest_asyncio.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Opener]:
+    """Open nodes on the one store of this test, which are closed after it."""
+    nodes: list[Registry] = []
+
+    async def open_node() -> Registry:
+        nodes.append(await Registry.open(await open_log(f"sqlite:///{tmp_path}/log.db")))
+        return nodes[-1]
+
+    yield open_node
+    for registry in nodes:
+        await registry.close()
+
+
+async def _until_failing(registry: Registry, *, failing: bool = True) -> None:
+    async with asyncio.timeout(20):
+        while (registry.write_failure is not None) is not failing:  # noqa: ASYNC110 - it looks once in a while
+            await asyncio.sleep(0.02)
+
+
+# --- a store that vanished ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced", "wal deleted"])
+async def test_a_store_that_vanished_takes_no_writes(node: Opener, tmp_path: Path, change: str) -> None:
+    """A write into files that are not there any more is refused, known schemas are still read, and the node says so."""
+    registry = await node()
+    first = await put(registry, record("a"))
+    file = tmp_path / "log.db"
+    if change == "replaced":
+        shutil.copy(file, tmp_path / "copy")
+        (tmp_path / "copy").replace(file)
+    else:
+        (file if change == "deleted" else tmp_path / "log.db-wal").unlink()
+    for _ in range(3):
+        with pytest.raises(StoreReplaced, match=r"cannot be written"):
+            await put(registry, record("a", "b"))
+    assert isinstance(registry.write_failure, StoreReplaced)
+    assert queries.get_schema_entry(registry.state, "", first.schema_id)
+
+
+async def test_a_vanished_store_is_noticed_without_a_write(node: Opener, tmp_path: Path) -> None:
+    """Whoever asks whether the node is ready need not have lost a write before."""
+    registry = await node()
+    assert registry.write_failure is None
+    (tmp_path / "log.db").unlink()
+    await _until_failing(registry)
+
+
+async def test_a_full_disk_is_said_until_there_is_room(
+    node: Opener, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """While the log takes no record the node knows why, says it once, and notices when it does again."""
+    registry = await node()
+    await put(registry, record("a"))
+    writer = registry._log.driver._writer._connection  # type: ignore[attr-defined]  # the real driver
+    pages = writer.execute("PRAGMA page_count").fetchone()[0]
+    writer.execute(f"PRAGMA max_page_count = {pages}")
+    for number in range(3):
+        with pytest.raises(StoreError, match="no room left"):
+            await put(registry, record(*(f"field_{number}_{i}" for i in range(2000))))
+    await asyncio.sleep(1.2)
+    assert registry.write_failure is not None
+    writer.execute("PRAGMA max_page_count = 1000000")
+    await _until_failing(registry, failing=False)
+    await put(registry, record("b"))
+    said = capsys.readouterr().out
+    assert said.count("cannot write") <= 2, said  # the append's reason, and that of the trial
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("left", ["no file", "empty file"])
+async def test_an_empty_file_beside_traces_is_no_new_registry(node: Opener, tmp_path: Path, left: str) -> None:
+    """Where acknowledged records were, a new log would give their ids out again."""
+    registry = await node()
+    await put(registry, record("a"))
+    await registry.close()
+    file = tmp_path / "log.db"
+    file.unlink()
+    if left == "empty file":
+        file.touch()
+    with pytest.raises(DamagedLog, match=r"there was one: .*log\.db\.mark is still there"):
+        await node()
+    (tmp_path / "log.db.mark").unlink()
+    await node()
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+
+
+async def test_files_are_their_owners_alone(node: Opener, tmp_path: Path) -> None:
+    """Keys and secrets are in the log: nobody else may read it."""
+    await put(await node(), record("a"))
+    names = ("log.db", "log.db-wal", "log.db-shm", "log.db.lock", "log.db.mark")
+    assert _modes(tmp_path) == dict.fromkeys(names, 0o600)
+
+
+# --- a log that went backwards --------------------------------------------------------------------------------------
+
+
+async def test_an_older_copy_beside_a_newer_mark_does_not_start(node: Opener, tmp_path: Path) -> None:
+    """The copy lacks records that somebody was promised; without the mark it starts, and skips their ids."""
+    registry = await node()
+    await put(registry, record("a"))
+    await registry.close()
+    shutil.copy(tmp_path / "log.db", tmp_path / "backup")
+    registry = await node()
+    given = {(await put(registry, record("a", f"b{number}"), OTHER)).schema_id for number in range(5)}
+    await registry.close()
+    shutil.copy(tmp_path / "backup", tmp_path / "log.db")
+    with pytest.raises(DamagedLog, match=r"[56] records are lost"):
+        await node()
+    (tmp_path / "log.db.mark").unlink()
+    registry = await node()
+    again = await put(registry, record("a", "c"))
+    assert again.schema_id > max(given) + SKIPPED_SCHEMA_IDS // 2
+    assert (await put(registry, record("a", "d"))).schema_id == again.schema_id + 1
+    await registry.close()
+    registry = await node()
+    assert (await put(registry, record("a", "e"))).schema_id == again.schema_id + 2
+
+
+# --- times ----------------------------------------------------------------------------------------------------------
+
+
+async def test_times_never_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that was put back leaves the order of the journal alone; what it said is kept beside."""
+    store = MemoryStore()
+    registry = await Registry.open(MemoryLog(store))
+    await put(registry, record("a"))
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now - 3_600 * 10**9)
+    await put(registry, record("a", "b"))
+    await registry.close()
+    registry = await Registry.open(MemoryLog(store))
+    version = await put(registry, record("a", "b", "c"))
+    stamps = [row.metadata for _, row in await registry.read_log(0, 100)]
+    assert [stamp.at for stamp in stamps] == sorted(stamp.at for stamp in stamps)
+    assert stamps[-1].clock == (now - 3_600 * 10**9) // 1_000_000
+    assert stamps[0].clock is None
+    found = queries.get_version(registry.state, version.key, version.version_number)
+    assert found.at == stamps[-1].at
+    await registry.close()
+
+
+# --- older layouts --------------------------------------------------------------------------------------------------
+
+
+async def _make_old_store(path: Path, *, snapshot: bool = True) -> State:
+    """A file as releases of before checksums wrote it, and the state it holds."""
+    store = MemoryStore()
+    registry = await Registry.open(MemoryLog(store))
+    for number in range(30):
+        await put(registry, record("amount_eur", *(f"f{i}" for i in range(number))), OTHER)
+    await registry.close()
+    state = State()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE log (seq INTEGER PRIMARY KEY, record BLOB NOT NULL)")
+        connection.execute("CREATE TABLE snapshot (seq INTEGER PRIMARY KEY, digest BLOB NOT NULL, data BLOB NOT NULL)")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("PRAGMA journal_mode = WAL")
+        for seq, row in await _read_records(store):
+            connection.execute("INSERT INTO log VALUES (?, ?)", (seq, encode_record(row)))
+            apply_record(state, seq, row)
+            if seq == 20 and snapshot:
+                data = dump_state(state)
+                digest = blake2b(data, digest_size=16, salt=seq.to_bytes(8, "big")).digest()
+                connection.execute("INSERT INTO snapshot VALUES (?, ?, ?)", (seq, digest, data))
+    return state
+
+
+async def _read_records(store: MemoryStore) -> list[tuple[int, LogRecord]]:
+    registry = await Registry.open(MemoryLog(store))
+    rows = await registry.read_log(0, 1000)
+    await registry.close()
+    return rows
+
+
+@pytest.mark.parametrize("snapshot", [True, False])
+async def test_a_log_without_checksums_gets_them(node: Opener, tmp_path: Path, snapshot: bool) -> None:
+    """An old file is brought to the layout of today when it is opened, with everything that is in it."""
+    state = await _make_old_store(tmp_path / "log.db", snapshot=snapshot)
+    registry = await node()
+    assert dump_state(registry.state) == dump_state(state)
+    stored = await registry._log.load_snapshot()
+    assert (stored is not None) is snapshot
+    highest = max(state.namespaces[""].schema_entries)
+    assert (await put(registry, record("new"))).schema_id == highest + 1
+    await registry.close()
+    again = await node()
+    assert again.state.seq == registry.state.seq
+    with closing(sqlite3.connect(tmp_path / "log.db")) as connection:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert tables == {"record", "state"}
+
+
+async def test_an_old_log_with_a_changed_text_is_refused(node: Opener, tmp_path: Path) -> None:
+    """A text that is not the one its SHA-256 is of was never served from a file without checksums before, either."""
+    await _make_old_store(tmp_path / "log.db")
+    with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as connection:
+        data = connection.execute("SELECT record FROM log WHERE seq = 15").fetchone()[0]
+        connection.execute("UPDATE log SET record = ? WHERE seq = 15", (data.replace(b"amount_eur", b"amount_uur"),))
+    before = (tmp_path / "log.db").read_bytes()
+    with pytest.raises(DamagedLog, match="Record 15 "):
+        await node()
+    assert (tmp_path / "log.db").read_bytes() == before

@@ -1,0 +1,206 @@
+"""Whatever happens to stored bytes, a log gives back what was appended, or says which record is damaged."""
+
+from __future__ import annotations
+
+import logging
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.errors import DamagedLog, StoreError
+from stele.storage.chained_log import ChainedLog
+from stele.storage.high_water_mark import HighWaterMark, Mark
+from stele.storage.memory import MemoryLog, MemoryStore
+from stele.storage.record_chain import (
+    FIRST_LINK,
+    DamagedRecord,
+    chain_record,
+    read_link,
+    replace_record,
+    verify_record,
+)
+
+RECORDS = [b"record %d" % number for number in range(1, 21)]
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60), st.data())
+def test_a_flipped_bit_is_found(record: bytes, instead: bytes, data: st.DataObject) -> None:
+    """Of a record as appended and of one that took its place, no bit can change, nor can the end be cut."""
+    before = bytes(range(16))
+    whole = chain_record(before, 7, record)
+    replaced = replace_record(before, 7, whole, instead)
+    assert verify_record(before, 7, whole) == (read_link(whole), record)
+    assert verify_record(before, 7, replaced) == (read_link(whole), instead)
+    for stored in (whole, replaced):
+        place = data.draw(st.integers(0, len(stored) * 8 - 1))
+        changed = bytearray(stored)
+        changed[place // 8] ^= 1 << place % 8
+        for damaged in (bytes(changed), stored[: place // 8]):
+            with pytest.raises(DamagedRecord):
+                verify_record(before, 7, damaged)
+        with pytest.raises(DamagedRecord):
+            verify_record(before, 8, stored)
+        with pytest.raises(DamagedRecord):
+            verify_record(FIRST_LINK, 7, stored)
+
+
+async def _open_filled() -> tuple[MemoryStore, ChainedLog]:
+    store = MemoryStore()
+    log = await ChainedLog.open(MemoryLog(store), "test")
+    assert await log.append(0, RECORDS[:10])
+    assert await log.append(10, RECORDS[10:])
+    return store, log
+
+
+async def _read_again(store: MemoryStore) -> list[bytes]:
+    log = await ChainedLog.open(MemoryLog(store), "test")
+    return [entry.record for entry in await log.tail(0, 100)]
+
+
+async def test_no_record_stands_in_for_another() -> None:
+    """A record over its neighbour, two that changed places, one that is missing: the first wrong place is named."""
+    store, log = await _open_filled()
+    assert await _read_again(store) == RECORDS
+    kept = list(store.records)
+    for change, place in (
+        ([*kept[:4], kept[5], *kept[5:]], 5),
+        ([*kept[:4], kept[3], *kept[5:]], 5),
+        ([*kept[:8], kept[9], kept[8], *kept[10:]], 9),
+        ([*kept[:2], *kept[3:]], 3),
+    ):
+        store.records[:] = change
+        with pytest.raises(DamagedLog, match=rf"Record {place} .*stele log repair"):
+            await _read_again(store)
+    await log.close()
+
+
+async def test_the_middle_is_verified_as_the_whole() -> None:
+    """Reading on from any record verifies what is read, against the record before it."""
+    store, log = await _open_filled()
+    chance = random.Random(5)
+    for _ in range(30):
+        after, limit = chance.randrange(22), chance.randrange(5)
+        assert [entry.record for entry in await log.tail(after, limit)] == RECORDS[after : after + limit]
+    store.records[11] = store.records[11][:-1]
+    assert len(await log.tail(0, 11)) == 11
+    assert len(await log.tail(12, 11)) == 8
+    for after in (0, 5, 11):
+        with pytest.raises(DamagedLog, match="Record 12 "):
+            await log.tail(after, 20)
+
+
+async def test_erased_records_stay_in_the_chain() -> None:
+    """What takes the place of an erased record is covered as well, and those after it stay valid."""
+    store, log = await _open_filled()
+    await log.erase(5, b"nothing")
+    await log.erase(5, b"less")
+    await log.erase(20, b"end")
+    assert await _read_again(store) == [*RECORDS[:4], b"less", *RECORDS[5:19], b"end"]
+    assert await log.append(20, [b"more"])
+    store.records[4] = store.records[4].replace(b"less", b"mess")
+    with pytest.raises(DamagedLog, match="Record 5 "):
+        await _read_again(store)
+    with pytest.raises(DamagedLog, match="Record 5 "):
+        await log.erase(5, b"again")
+
+
+async def test_a_damaged_snapshot_is_none(caplog: pytest.LogCaptureFixture) -> None:
+    """A snapshot that is not what was saved is as good as none, with a warning."""
+    store, log = await _open_filled()
+    await log.save_snapshot(20, b"state")
+    assert await log.load_snapshot() == (20, b"state")
+    assert store.snapshot is not None
+    for place in (0, 20, 50):
+        seq, sealed = store.snapshot
+        store.snapshot = (seq, sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :])
+        with caplog.at_level(logging.WARNING):
+            assert await log.load_snapshot() is None
+        assert "replaying the whole log" in caplog.text
+        store.snapshot = (seq, sealed)
+    store.snapshot = (19, store.snapshot[1])
+    assert await log.load_snapshot() is None
+
+
+async def test_a_snapshot_stands_on_its_own_history(tmp_path: Path) -> None:
+    """A log that ends before its snapshot, or has another record there, lost what was acknowledged."""
+    store, log = await _open_filled()
+    await log.save_snapshot(20, b"state")
+    kept = list(store.records)
+    del store.records[15:]
+    other = await ChainedLog.open(MemoryLog(store), "test")
+    with pytest.raises(DamagedLog, match="record 20 was acknowledged: 5 records are lost"):
+        await other.load_snapshot()
+    assert await other.append(15, [b"x"] * 9)
+    with pytest.raises(DamagedLog, match="not the one that the snapshot says"):
+        await other.load_snapshot()
+    store.records[:] = kept[:10]
+    with pytest.raises(DamagedLog, match="went back before record 20"):
+        await log.append(20, [b"more"])
+    await log.close()
+
+
+async def test_a_log_that_went_backwards_does_not_open(tmp_path: Path) -> None:
+    """The mark says how far the log was; a shorter one, and one with another history, are refused."""
+    mark = HighWaterMark(tmp_path / "mark")
+    store = MemoryStore()
+    log = await ChainedLog.open(MemoryLog(store), "test", mark)
+    assert not log.may_lack_records()
+    for number, record in enumerate(RECORDS):
+        assert await log.append(number, [record])
+    kept = list(store.records)
+    await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
+    del store.records[19:]
+    with pytest.raises(DamagedLog, match=r"ends with record 19, but .*mark says that record 20"):
+        await ChainedLog.open(MemoryLog(store), "test", mark)
+    store.records[:] = []
+    other = await ChainedLog.open(MemoryLog(store), "test")
+    assert await other.append(0, [b"x"] * 30)
+    with pytest.raises(DamagedLog, match="replaced by another one"):
+        await ChainedLog.open(MemoryLog(store), "test", mark)
+    store.records[:] = kept
+    await ChainedLog.open(MemoryLog(store), "test", mark)
+
+
+async def test_a_copy_without_a_mark_may_lack_records(tmp_path: Path) -> None:
+    """Until the first append: then the log has gone on by itself."""
+    store, _ = await _open_filled()
+    log = await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
+    assert log.may_lack_records()
+    assert await log.append(20, [b"more"])
+    assert not log.may_lack_records()
+    log.expect_lost_records()
+    assert log.may_lack_records()
+
+
+async def test_a_damaged_mark_is_written_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The log is whole without it; the damage is reported."""
+    store, _ = await _open_filled()
+    (tmp_path / "mark").write_bytes(b"stele-mark 1 what")
+    log = await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
+    assert "is damaged" in caplog.text
+    assert not log.may_lack_records()
+    assert HighWaterMark(tmp_path / "mark").read() == Mark(20, read_link(store.records[-1]))
+
+
+def test_marks_only_rise(tmp_path: Path) -> None:
+    """Of two processes the later record stands, whoever writes last; the file is its owner's alone."""
+    one, two = HighWaterMark(tmp_path / "mark"), HighWaterMark(tmp_path / "mark")
+    one.write(Mark(5, b"a" * 16))
+    two.write(Mark(9, b"b" * 16))
+    one.write(Mark(7, b"c" * 16))
+    assert one.read() == Mark(9, b"b" * 16)
+    assert (tmp_path / "mark").stat().st_mode & 0o777 == 0o600
+    two.replace(Mark(3, b"d" * 16))
+    one.write(Mark(4, b"e" * 16))
+    assert two.read() == Mark(4, b"e" * 16)
+
+
+async def test_there_is_nothing_to_erase_outside() -> None:
+    """As with any driver."""
+    _, log = await _open_filled()
+    for seq in (-1, 0, 21):
+        with pytest.raises(StoreError):
+            await log.erase(seq, b"x")
