@@ -207,7 +207,7 @@ def test_files_and_functions_stay_small() -> None:
 
 def test_broad_catches_say_why() -> None:
     """`except Exception` stands only where a process must outlive a defect, or where the error goes on."""
-    allowed = {"server/app.py", "service/registry.py"}
+    allowed = {"server/app.py", "service/registry.py", "service/threads.py"}  # a future hands the error on
     for path in MODULES:
         if str(path.relative_to(SOURCE)) in allowed or part_of(path) == "testing":
             continue

@@ -315,6 +315,14 @@ class Unavailable(SteleError):
     """Not the caller's fault; trying again may help."""
 
 
+class Overloaded(Unavailable):
+    """The server has as much to do as it takes on; after a while it has room again."""
+
+
+class TimeLimitReached(Overloaded):
+    """The request took longer than the settings allow, and was given up."""
+
+
 class StoreError(Unavailable):
     """The log could not be read or written."""
 

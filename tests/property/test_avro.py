@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 from typing import Any
 
 import fastavro
@@ -124,6 +125,35 @@ def test_texts_are_those_of_java(schema: Any) -> None:
     assert AVRO.canonical(ours, TextForm.PRINTED).decode() == printed
     assert AVRO.canonical(ours, TextForm.CANONICAL).decode() == java().canonical(text)
     assert AVRO.fingerprints(ours)["rabin"] == java().rabin(text)
+    normal = AVRO.canonical(ours, TextForm.NORMALIZED).decode()
+    assert java().printed(normal) == normal
+
+
+@FAST
+@given(schemas(), st.randoms(use_true_random=False))
+def test_identity_is_that_of_java(schema: Any, chance: random.Random) -> None:
+    """A schema with its attributes in another order is the same one, for us and for Java; one without them is not."""
+    shuffled, bare = (_rewrite(schema, chance, keep=keep) for keep in (True, False))
+    ours, mine, other = (AVRO.identity_text(parse_schema(each)) for each in (schema, shuffled, bare))
+    assert ours == mine
+    try:
+        theirs = [java().parse(json.dumps(each)) for each in (schema, shuffled, bare)]
+    except JavaError:
+        assume(False)
+    assert theirs[0].equals(theirs[1])
+    assert theirs[0].equals(theirs[2]) == (ours == other)
+
+
+def _rewrite(node: Any, chance: random.Random, *, keep: bool) -> Any:
+    """Return a schema with its members in any order, if keep is set, or without attributes unknown to Avro."""
+    if isinstance(node, list):
+        return [_rewrite(item, chance, keep=keep) for item in node]
+    if not isinstance(node, dict):
+        return node
+    names = [name for name in node if keep or name not in ("color", "weights", "extra")]
+    if keep:
+        chance.shuffle(names)
+    return {name: _rewrite(node[name], chance, keep=keep) for name in names}
 
 
 @FAST

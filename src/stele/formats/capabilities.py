@@ -52,6 +52,27 @@ class Lintable(Protocol[P_contra]):
         ...
 
 
+@runtime_checkable
+class HasIdentityText(Protocol[P_contra]):
+    """A format in which schemas can be the same although their PRINTED texts differ."""
+
+    def identity_text(self, parsed: P_contra) -> bytes:
+        """Return a text that is equal for two schemas if the language's own library calls them equal."""
+        ...
+
+
+@runtime_checkable
+class HasDigestText(Protocol[P_contra]):
+    """A format whose digest `normalized` is made of another text than NORMALIZED.
+
+    Logs hold that digest, so its text stays as it was when NORMALIZED changes.
+    """
+
+    def digest_text(self, parsed: P_contra) -> bytes:
+        """Return the text that the digest `normalized` is the SHA-256 of."""
+        ...
+
+
 ANNOTATIONS: Final = frozenset(
     {"$comment", "appinfo", "comment", "description", "doc", "documentation", "examples", "title"}
 )

@@ -10,11 +10,12 @@ import structlog
 
 from stele import __version__
 from stele.core.findings import WhenUndecided
+from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.dialects import build_dispatcher
-from stele.server.dispatch import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
+from stele.service.threads import WorkThreads
 from stele.storage import open_log
 
 _logger = structlog.get_logger("stele.server")
@@ -33,6 +34,8 @@ class Server:
         self._registry: Registry | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)
         self._ready = False
+        self._work = WorkThreads(settings.work_threads, settings.work_waiting, "parsing and comparing")
+        self._stateless = WorkThreads(settings.stateless_threads, settings.stateless_waiting, "checks")
         self._starting: asyncio.Task[Registry] | None = None
         self.has_failed_to_start = False
 
@@ -47,7 +50,7 @@ class Server:
                 case "/health/ready":
                     await self._answer_readiness(send)
                 case "/metrics" if self._registry is not None:
-                    body, content_type = self._metrics.render_metrics(self._registry)
+                    body, content_type = self._metrics.render_metrics(self._registry, self._count_work())
                     await _send_response(send, 200, body, content_type.encode("ascii"))
                 case _ if self._front is not None:
                     await self._front(scope, receive, send)
@@ -66,11 +69,13 @@ class Server:
 
     async def start(self) -> Registry:
         """Open the log and build the front. Raises `StoreError` when the log cannot be opened or read."""
+        asyncio.get_running_loop().set_default_executor(self._work)
         registry = self._registry = await Registry.open(
             await open_log(self.settings.store),
             self.settings.limits,
             undecided=WhenUndecided(self.settings.undecided),
         )
+        registry.stateless_threads = self._stateless
         self._front = build_dispatcher(registry, self.settings, self._metrics)
         if self.settings.testing:
             loop = asyncio.get_running_loop()
@@ -81,8 +86,18 @@ class Server:
     async def stop(self) -> None:
         """Finish writes, keep a snapshot, close the log."""
         self._ready = False
+        self._stateless.shutdown()
         if self._registry is not None:
             await self._registry.close()
+        self._work.shutdown()
+
+    def _count_work(self) -> dict[str, int]:
+        return {
+            "work_running": self._work.running,
+            "work_waiting": self._work.waiting,
+            "stateless_running": self._stateless.running,
+            "stateless_waiting": self._stateless.waiting,
+        }
 
     async def _reset_store(self) -> None:
         assert self._registry is not None

@@ -14,7 +14,10 @@ from litestar import Litestar
 
 from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
-from stele.server.dispatch import App, AsgiScope, Dispatcher, MountedDialect, Receive, Send
+from stele.server.answers import AnswerFinisher, AnswerOptions
+from stele.server.asgi import App, AsgiScope, Receive, Send
+from stele.server.cors import CrossOriginApp
+from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
@@ -32,6 +35,7 @@ class DialectEntry(NamedTuple):
     build     makes its application, from the registry and the options
     root      what its paths begin with, and clients of its own port leave out
     media     types that mean this dialect on paths of the first one
+    immutable templates of paths whose answers never change, until a permanent deletion
     """
 
     name: str
@@ -41,6 +45,7 @@ class DialectEntry(NamedTuple):
     build: Callable[[Registry, Any], Litestar]
     root: str = ""
     media: tuple[str, ...] = ()
+    immutable: tuple[str, ...] = ()
 
 
 def _confluent_options(settings: ServerSettings) -> confluent.ConfluentOptions:
@@ -78,7 +83,14 @@ def _build_native(registry: Registry, max_request_bytes: int) -> Litestar:
 
 
 DIALECTS = (
-    DialectEntry("confluent", "Confluent and Redpanda", confluent.SEGMENTS, _confluent_options, confluent.application),
+    DialectEntry(
+        "confluent",
+        "Confluent and Redpanda",
+        confluent.SEGMENTS,
+        _confluent_options,
+        confluent.application,
+        immutable=confluent.IMMUTABLE,
+    ),
     DialectEntry("native", "Stele's own", ("api",), lambda settings: settings.max_request_bytes, _build_native),
     DialectEntry(
         "pravega",
@@ -134,23 +146,32 @@ class DeferredApp:
 
 def build_dispatcher(registry: Registry, settings: ServerSettings, metrics: Metrics) -> App:
     """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect."""
+    answers = AnswerOptions(settings.cache_seconds, settings.compression_bytes)
     apps = {
         dialect.name: MountedDialect(
             dialect.name,
-            DeferredApp(partial(dialect.build, registry, dialect.options(settings))),
+            AnswerFinisher(
+                DeferredApp(partial(dialect.build, registry, dialect.options(settings))), answers, dialect.immutable
+            ),
             dialect.root,
         )
         for dialect in DIALECTS
     }
-    return Dispatcher(
+    hot = confluent.SchemaResponseCache(
+        registry, _confluent_options(settings), add_headers=partial(answers.caching_headers, immutable=True)
+    )
+    front = Dispatcher(
         {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
         apps[DIALECTS[0].name],
         metrics,
-        hot=confluent.SchemaResponseCache(registry, _confluent_options(settings)).get,
+        hot=hot.get,
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
+        options=answers,
+        request_seconds=settings.request_seconds,
     )
+    return CrossOriginApp(front, settings.cors_origins) if settings.cors_origins else front
 
 
 def parse_ports(listen: Iterable[str]) -> Mapping[int, str]:

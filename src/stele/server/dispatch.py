@@ -6,32 +6,33 @@ per dialect, who is asking, request ids, metrics and logs; and the one read so h
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import structlog
 
 from stele.apis.http.media_types import bare_media_type, is_preferred
-from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, decode_path
+from stele.apis.http.prebuilt import PrebuiltAnswer
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, REQUEST_SECONDS, decode_path
 from stele.errors import Unauthenticated
+from stele.server.answers import AnswerOptions, find_prebuilt_variant, matches_tag, not_modified
+from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.service.access import Authenticator, Headers, authenticate_anyone
-
-AsgiScope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 _logger = structlog.get_logger("stele.requests")
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _PREBUILT_TYPES = (b"*/*", b"application/vnd.schemaregistry.v1+json")
 """How the Accept header begins of clients that take prebuilt answers."""
+_RETRY_AFTER = (b"retry-after", b"1")
+_CLIENT_LEFT = 499
+"""Status under which requests are counted whose client left before the answer."""
 _MEDIA_HEADERS = frozenset({b"accept", b"content-type"})
 _DRAINED_BYTES = 64 * 1024 * 1024
 """What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
@@ -53,8 +54,8 @@ class _Target(NamedTuple):
     base: str = ""
 
 
-PrebuiltAnswers = Callable[[str], tuple[Message, Message] | None]
-"""Prebuilt answers by path: head and body, or None."""
+PrebuiltAnswers = Callable[[str], PrebuiltAnswer | None]
+"""Prebuilt answers by path, or None."""
 
 
 class Dispatcher:
@@ -77,6 +78,8 @@ class Dispatcher:
         ports: Mapping[int, MountedDialect] = MappingProxyType({}),
         media: Mapping[str, MountedDialect] = MappingProxyType({}),
         authenticate: Authenticator = authenticate_anyone,
+        options: AnswerOptions | None = None,
+        request_seconds: float | None = None,
     ) -> None:
         self.mounts = dict(mounts)
         self._fallback = fallback
@@ -86,6 +89,8 @@ class Dispatcher:
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
         self._authenticate = authenticate
+        self._options = options or AnswerOptions()
+        self._request_seconds = request_seconds
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -98,10 +103,10 @@ class Dispatcher:
             return
         own = self._ports.get(scope["server"][1]) if self._ports else None
         if self._hot is not None and own is None and scope["method"] == "GET" and not scope["query_string"]:
-            answer = self._hot(scope["path"])
-            head = None if answer is None else _prebuilt_head(answer[0], headers, self._media)
-            if answer is not None and head is not None:
-                await send(head)
+            prebuilt = self._hot(scope["path"])
+            answer = None if prebuilt is None else self._fit_prebuilt(prebuilt, headers)
+            if answer is not None:
+                await send(answer[0])
                 await send(answer[1])
                 self._metrics.count_prebuilt(time.perf_counter() - started)
                 return
@@ -109,8 +114,39 @@ class Dispatcher:
         target = (
             self._by_media_type(self._find_target(path), headers) if own is None else self._serve_at_root(own, path)
         )
-        inner = {**scope, "path": target.path, PRINCIPAL: principal, MOUNTED_PREFIX: target.base}
+        inner = {
+            **scope,
+            "path": target.path,
+            PRINCIPAL: principal,
+            MOUNTED_PREFIX: target.base,
+            REQUEST_SECONDS: self._request_seconds,
+        }
         await self._dispatch(scope, inner, receive, send, target.mount, started)
+
+    def _fit_prebuilt(self, answer: PrebuiltAnswer, headers: Headers) -> tuple[Message, Message] | None:
+        """A prebuilt answer as this client takes it; None when it wants another media type or dialect."""
+        accepted = asked = request_id = b""
+        for name, value in headers:
+            if name in _MEDIA_HEADERS:
+                if any(media_type in value.lower() for media_type in self._media):
+                    return None
+                if name == b"accept" and not value.startswith(_PREBUILT_TYPES):
+                    return None
+            elif name == b"accept-encoding":
+                accepted = value
+            elif name == b"if-none-match":
+                asked = value
+            elif name == b"x-request-id" and _REQUEST_ID.match(value):
+                request_id = value
+        head, body = answer.head, answer.body
+        if asked and matches_tag(asked, head["headers"]):
+            head, body = not_modified(head["headers"])
+        elif accepted:
+            encoding = self._options.choose_encoding(accepted, len(body["body"]))
+            head, body = find_prebuilt_variant(answer, encoding)
+        if request_id:
+            head = {**head, "headers": [*head["headers"], (b"x-request-id", request_id)]}
+        return head, body
 
     def _find_mount(self, segments: list[str]) -> MountedDialect | None:
         return self.mounts.get("/".join(segments[:2])) or self.mounts.get(segments[0])
@@ -151,6 +187,9 @@ class Dispatcher:
             inner["method"] = "GET"
         try:
             await mount.app(inner, answer.receive, answer)
+        except asyncio.CancelledError:
+            answer.status = _CLIENT_LEFT
+            raise
         finally:
             seconds = time.perf_counter() - started
             route = str(inner.get("path_template") or UNMATCHED)
@@ -184,6 +223,8 @@ class _AnswerTracker:
             if self.status == 413:
                 await self._drain_body()
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
+            if self.status == 503:
+                kept.append(_RETRY_AFTER)
             message = {**message, "headers": [*kept, (b"x-request-id", self.request_id)]}
         elif self.head and message["type"] == "http.response.body":
             message = {"type": "http.response.body", "body": b"", "more_body": message.get("more_body", False)}
@@ -206,19 +247,6 @@ def _names_media_type(given: Iterable[tuple[bytes, bytes]], media_type: str) -> 
     accept = ", ".join(value.decode("latin-1") for name, value in given if name == b"accept")
     sent = (bare_media_type(value.decode("latin-1")) for name, value in given if name == b"content-type")
     return media_type in sent or is_preferred(accept, media_type)
-
-
-def _prebuilt_head(head: Message, headers: Headers, others: Iterable[bytes]) -> Message | None:
-    """The head of a prebuilt answer for this client; None when it wants another media type, or names one of others."""
-    for name, value in headers:
-        if name in _MEDIA_HEADERS:
-            if any(media_type in value.lower() for media_type in others):
-                return None
-            if name == b"accept" and not value.startswith(_PREBUILT_TYPES):
-                return None
-        elif name == b"x-request-id" and _REQUEST_ID.match(value):
-            head = {**head, "headers": [*head["headers"], (name, value)]}
-    return head
 
 
 def _decode_path(scope: AsgiScope) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import httpx
 
 from stele.server.app import Server
-from stele.server.dispatch import App, AsgiScope, Message, Receive, Send
+from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -55,6 +56,14 @@ class Metrics:
                 ("records_appended", "Records this process appended."),
                 ("append_conflicts", "Appends lost to another node and decided again."),
             )
+        } | {
+            name: Gauge(f"stele_{name}", text, registry=self._registry, multiprocess_mode="livesum")
+            for name, text in (
+                ("work_running", "Threads that parse and compare schemas for the registry right now."),
+                ("work_waiting", "Calls that wait for such a thread."),
+                ("stateless_running", "Threads that work on checks, conversions and the like right now."),
+                ("stateless_waiting", "Calls that wait for a thread for checks and the like."),
+            )
         }
         self._hot = self._hot_passed = 0
         self._count_hot = self._requests.labels("confluent", HOT_ROUTE, "GET", 200).inc
@@ -101,8 +110,8 @@ class Metrics:
             for family in metric.describe()
         ]
 
-    def render_metrics(self, registry: Registry) -> tuple[bytes, str]:
-        """The exposition text and its content type."""
+    def render_metrics(self, registry: Registry, counts: Mapping[str, int] = MappingProxyType({})) -> tuple[bytes, str]:
+        """The exposition text and its content type; counts are values of gauges that the registry does not know."""
         self.flush_counts()
         state = registry.state
         values = {
@@ -112,6 +121,7 @@ class Metrics:
             "packed_bytes": state.packed_texts.packed_bytes,
             "records_appended": registry.appended,
             "append_conflicts": registry.conflicts,
+            **counts,
         }
         for name, value in values.items():
             self._gauges[name].set(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,11 +13,14 @@ import msgspec
 
 from stele.errors import InvalidRequest
 from stele.service.limits import Limits
+from stele.storage import find_driver
 
 
 def _description(text: str, **limits: Any) -> msgspec.Meta:
     return msgspec.Meta(description=text, **limits)
 
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.:_\[\]-]+")
 
 Port = Annotated[int, _description("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
 
@@ -38,11 +42,44 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _description("Address clients see, with any prefix, for links in answers; empty: the one each request names."),
     ] = ""
     workers: Annotated[int, _description("Processes serving the same log.", ge=1, le=64)] = 1
+    cors_origins: Annotated[
+        tuple[str, ...],
+        _description(
+            "Origins whose pages may read answers: `https://ui.example.org`, `*` for all; comma list; empty: none."
+        ),
+    ] = ()
+    cache_seconds: Annotated[
+        int,
+        _description(
+            "How long caches keep a schema got by id or GUID without asking, also a deleted one; 0: never.",
+            ge=0,
+            le=31_536_000,
+        ),
+    ] = 86_400
+    compression_bytes: Annotated[
+        int, _description("Length from which answers are compressed (gzip, zstd), bytes; 0: never.", ge=0)
+    ] = 1024
     testing: Annotated[bool, _description("SIGUSR1 empties the registry; memory stores only.")] = False
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _description("Least level that is logged.")] = (
         "info"
     )
     log_format: Annotated[Literal["console", "json"], _description("Shape of log lines.")] = "console"
+    request_seconds: Annotated[
+        int, _description("How long one request may take before it is given up (503).", ge=1, le=86_400)
+    ] = 60
+    work_threads: Annotated[
+        int, _description("Threads per process that parse and compare registered schemas.", ge=1, le=64)
+    ] = 4
+    work_waiting: Annotated[
+        int, _description("Calls that may wait for such a thread; more are refused (503).", ge=0, le=1_000_000)
+    ] = 1000
+    stateless_threads: Annotated[
+        int,
+        _description("Threads per process for checks, conversions and all else that registers nothing.", ge=1, le=64),
+    ] = 2
+    stateless_waiting: Annotated[
+        int, _description("Checks and the like that may wait for a thread; more are refused (503).", ge=0, le=1_000_000)
+    ] = 32
     shutdown_seconds: Annotated[int, _description("How long open requests may finish after SIGTERM.", ge=0)] = 10
     max_schema_bytes: Annotated[int, _description("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
     max_request_bytes: Annotated[int, _description("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
@@ -107,12 +144,17 @@ def load_settings(
         if variable in environ:
             values[name] = environ[variable]
     values.update({name: value for name, value in flags.items() if value is not None})
-    if isinstance(values.get("listen"), str):
-        values["listen"] = [part.strip() for part in values["listen"].split(",") if part.strip()]
+    for name in ("listen", "cors_origins"):
+        if isinstance(values.get(name), str):
+            values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
     try:
         settings = msgspec.convert(values, ServerSettings, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"settings: {error}") from None
+    find_driver(settings.store)
+    for origin in settings.cors_origins:
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise InvalidRequest(f"settings: cors_origins: {origin!r} is no origin such as https://ui.example.org")
     if settings.testing and not settings.store.startswith("memory:"):
         raise InvalidRequest("settings: --testing empties the registry on a signal and is refused on a durable store")
     if settings.workers > 1 and settings.store.startswith("memory:"):

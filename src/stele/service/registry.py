@@ -17,7 +17,9 @@ import sys
 import time
 from collections import ChainMap
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 import structlog
@@ -55,6 +57,7 @@ SKIPPED_SCHEMA_IDS: Final = 10_000
 SKIPPED_NUMBERS: Final = 100
 """Encoding ids and version numbers of every subject that it leaves out; a record id has room for 16,383 versions."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -91,6 +94,8 @@ class Registry:
         self.limits = limits or Limits()
         self.parser = SchemaParser(self.limits)
         self.compatibility = CompatibilityChecker(self.parser, undecided)
+        self.stateless_threads: Executor | None = None
+        """Where `run_stateless` runs; None: among the threads of everything else."""
         self.conflicts = 0
         self.appended = 0
         self.write_failure: StoreError | None = None
@@ -192,6 +197,14 @@ class Registry:
                 )
             except VerdictsRequired as undecided:
                 verdicts |= await self.compatibility.answer_requests(state, undecided.questions, document.texts)
+
+    async def run_stateless(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run work that registers nothing apart from all other work, so that it keeps no write waiting.
+
+        Raises what the call raises, and `Overloaded`. Cancelling interrupts it.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.stateless_threads, partial(call, *args, **kwargs))
 
     # --- writing ----------------------------------------------------------------------------------------------------
 

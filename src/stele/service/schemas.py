@@ -17,6 +17,7 @@ from stele.core.model import Reference, SchemaDocument, SubmittedText, Version
 from stele.core.ports import Format, Parsed, TextForm
 from stele.core.state import State
 from stele.errors import NotFound, UnresolvedReference
+from stele.formats.capabilities import HasDigestText, HasIdentityText
 from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
 
@@ -193,6 +194,12 @@ def collect_texts(state: State, source: SchemaSource, extra: Mapping[bytes, byte
 
 def compute_digests(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
     """Every digest of a schema that other registries look up by."""
-    digests = dict(fmt.fingerprints(parsed))
-    digests["normalized"] = hashlib.sha256(fmt.canonical(parsed, TextForm.NORMALIZED)).digest()
-    return digests
+    text = fmt.digest_text(parsed) if isinstance(fmt, HasDigestText) else fmt.canonical(parsed, TextForm.NORMALIZED)
+    return {**fmt.fingerprints(parsed), "normalized": hashlib.sha256(text).digest()}
+
+
+def comparison_text(fmt: Format[Any], parsed: Parsed, *, normalized: bool) -> bytes:
+    """The text that two schemas of a format share if they are the same to Confluent; with normalized, style aside."""
+    if normalized:
+        return fmt.canonical(parsed, TextForm.NORMALIZED)
+    return fmt.identity_text(parsed) if isinstance(fmt, HasIdentityText) else fmt.canonical(parsed, TextForm.PRINTED)

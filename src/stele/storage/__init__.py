@@ -17,7 +17,7 @@ from typing import cast
 from stele.core.ports import Log
 from stele.errors import InvalidRequest
 
-__all__ = ["DRIVERS", "open_log"]
+__all__ = ["DRIVERS", "find_driver", "open_log"]
 
 DRIVERS: Mapping[str, str] = {
     "memory": "stele.storage.memory:open_url",
@@ -32,11 +32,16 @@ async def open_log(url: str) -> Log:
     Raises `InvalidRequest` for an unknown scheme or a malformed URL, `StoreError` when the store cannot be opened and
     `NotInstalled` when its client library is missing. No message repeats the URL, which may hold a password.
     """
+    module, _, function = find_driver(url).partition(":")
+    opener = cast("Callable[[str], Awaitable[Log]]", getattr(import_module(module), function))
+    return await opener(url)
+
+
+def find_driver(url: str) -> str:
+    """The row of `DRIVERS` for a URL. Raises `InvalidRequest` for an unknown scheme, and repeats no more than that."""
     scheme, colon, _ = url.partition(":")
     driver = DRIVERS.get(scheme.lower())
     if not colon or driver is None:
         named = f"'{scheme}:' is no kind of store" if colon else "The store has no scheme"
         raise InvalidRequest(f"{named}; known are {', '.join(f'{known}:' for known in sorted(DRIVERS))}")
-    module, _, function = driver.partition(":")
-    opener = cast("Callable[[str], Awaitable[Log]]", getattr(import_module(module), function))
-    return await opener(url)
+    return driver

@@ -12,7 +12,7 @@ from threading import Lock
 import msgspec
 
 from stele.protocol.confluent import MEDIA_TYPE, ErrorMessage
-from stele.server.dispatch import App, AsgiScope, Receive, Send
+from stele.server.asgi import App, AsgiScope, Receive, Send
 
 _ALWAYS = -1
 

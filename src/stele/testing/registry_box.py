@@ -23,7 +23,7 @@ import uvicorn
 
 from stele.client import AsyncSchemaRegistryClient, RegisteredSchema, Retry, Schema, SchemaRegistryClient
 from stele.errors import InvalidRequest
-from stele.server.dispatch import App
+from stele.server.asgi import App
 from stele.server.http2_upgrade import Http1Protocol
 from stele.server.in_process import InProcessServer, InProcessTransport
 from stele.server.log_config import configure_logs

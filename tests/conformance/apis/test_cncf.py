@@ -17,7 +17,8 @@ from tests.conformance.apis.transcripts import Rule, play, read_rules, says
 from stele.apis.cncf import CncfOptions, application
 from stele.apis.cncf.options import GroupPermission
 from stele.errors import Unauthenticated
-from stele.server.dispatch import App, Dispatcher, MountedDialect
+from stele.server.asgi import App
+from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
 from stele.service.registry import Registry

@@ -12,8 +12,9 @@ from tests.conformance.apis.in_process import client_of
 from tests.conformance.apis.transcripts import Rule, play, read_rules, says
 
 from stele.apis.openschema import MEDIA_TYPE, OpenSchemaOptions, application
+from stele.server.asgi import App
 from stele.server.dialects import build_dispatcher
-from stele.server.dispatch import App, Dispatcher, MountedDialect
+from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry

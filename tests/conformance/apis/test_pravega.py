@@ -17,7 +17,8 @@ from tests.conformance.apis.transcripts import Rule, plain, play, read_rules
 from stele.apis.pravega import PravegaOptions, application
 from stele.apis.pravega.options import ResourcePermission
 from stele.errors import Unauthenticated
-from stele.server.dispatch import App, Dispatcher, MountedDialect
+from stele.server.asgi import App
+from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
 from stele.service.registry import Registry

@@ -19,7 +19,8 @@ from stele.core.decide.register import make_document
 from stele.core.model import Mode, SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES
 from stele.server.app import Server
-from stele.server.dispatch import App, Dispatcher, MountedDialect
+from stele.server.asgi import App
+from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry

@@ -11,8 +11,8 @@ import structlog
 from tests.property.dialect_model.exchange import Ask, Differs, Reply, Request
 
 from stele.core.ports import Log
+from stele.server.asgi import App
 from stele.server.dialects import build_dispatcher
-from stele.server.dispatch import App
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stele.apis.http.prebuilt import PrebuiltAnswer
 from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, SLASH
 from stele.errors import Unauthenticated
 from stele.server.dispatch import Dispatcher, MountedDialect
@@ -104,7 +105,9 @@ async def test_every_request_passes_the_authenticator() -> None:
 
     def prebuilt(path: str) -> Any:
         return (
-            None if path != "/hot" else ({"type": "http.response.start", "status": 200, "headers": []}, {"type": "b"})
+            None
+            if path != "/hot"
+            else PrebuiltAnswer({"type": "http.response.start", "status": 200, "headers": []}, {"type": "b"}, {})
         )
 
     client = Client(front(authenticate=by_token, hot=prebuilt))
@@ -119,7 +122,7 @@ async def test_every_request_passes_the_authenticator() -> None:
 async def test_prebuilt_answers_only_for_who_takes_them() -> None:
     """Another type, a query or another method goes to the dialect; a request id does not change the original."""
     head = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
-    client = Client(front(hot=lambda path: (head, {"type": "prebuilt"})))
+    client = Client(front(hot=lambda path: PrebuiltAnswer(head, {"type": "prebuilt"}, {})))
     for headers, query, method, hot in (
         ([], b"", "GET", True),
         ([(b"accept", b"*/*")], b"", "GET", True),
@@ -264,7 +267,9 @@ def answering(name: str) -> MountedDialect:
 
 
 OTHER = "application/vnd.other.v1+json"
-HOT = ({"type": "http.response.start", "status": 200, "headers": [(b"app", b"hot")]}, {"type": "http.response.body"})
+HOT = PrebuiltAnswer(
+    {"type": "http.response.start", "status": 200, "headers": [(b"app", b"hot")]}, {"type": "http.response.body"}, {}
+)
 
 
 @pytest.mark.parametrize(

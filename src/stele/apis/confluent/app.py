@@ -41,6 +41,15 @@ SEGMENTS = (
 )
 """Beginnings of the paths that are answered here."""
 
+IMMUTABLE = (
+    "/schemas/ids/{id}",
+    "/schemas/ids/{id}/schema",
+    "/contexts/{context}/schemas/ids/{id}",
+    "/contexts/{context}/schemas/ids/{id}/schema",
+    "/schemas/guids/{guid}",
+)
+"""Templates of paths whose answers never change, as long as there is no query: an id is given out once."""
+
 _OFFERED = {MEDIA_TYPE: 1.0, "application/vnd.schemaregistry+json": 0.9, "application/json": 0.5}
 """Media types answers can have, with the preference of the server."""
 

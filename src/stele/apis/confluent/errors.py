@@ -376,6 +376,7 @@ ERROR_TABLE: dict[type[Exception], tuple[int, int, Wording]] = {
     err.Unauthenticated: (401, 401, _plain_message),
     err.Unavailable: (500, 50001, _plain_message),
     err.StoreTimeout: (500, 50002, _plain_message),
+    err.Overloaded: (503, 503, _plain_message),
     err.NotInstalled: (501, 501, _plain_message),
     err.SteleError: (500, 500, _plain_message),
     KeyGenerationRefused: (403, 40370, _plain_message),

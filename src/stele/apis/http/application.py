@@ -16,11 +16,20 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
+from litestar.types import Middleware
 from litestar.types.internal_types import PathParameterDefinition
+
+from stele.apis.http.requests import limit_time
 
 
 class DialectApplication(Litestar):
-    """A dialect's application. It leaves out Litestar's plug-ins for Pydantic and attrs, which take long to load."""
+    """A dialect's application, every request of which ends in time.
+
+    It leaves out Litestar's plug-ins for Pydantic and attrs, which take long to load.
+    """
+
+    def __init__(self, *handlers: Any, middleware: Sequence[Middleware] = (), **options: Any) -> None:
+        super().__init__(*handlers, middleware=[limit_time, *middleware], **options)
 
     @staticmethod
     def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:

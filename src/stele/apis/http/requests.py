@@ -7,6 +7,7 @@ character itself, it is escaped, so that no name has two spellings.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from litestar import Request
 from litestar.exceptions import InternalServerException, NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from stele.errors import InvalidRequest
+from stele.errors import InvalidRequest, TimeLimitReached
 from stele.service.access import ANONYMOUS, Principal
 
 PRINCIPAL = "stele.principal"
@@ -26,6 +27,9 @@ PRINCIPAL = "stele.principal"
 
 MOUNTED_PREFIX = "stele.base"
 """Key of the ASGI scope under which the server leaves what it took off the front of the path; absent: nothing."""
+
+REQUEST_SECONDS = "stele.request_seconds"
+"""Key of the ASGI scope under which the server leaves how long a request may take; absent: as long as it likes."""
 
 
 def caller_name(request: Request[Any, Any, Any]) -> str:
@@ -47,6 +51,22 @@ def refuse_empty_segments(app: ASGIApp) -> ASGIApp:
         if b"//" in scope.get("raw_path", b"").partition(b"?")[0]:
             raise NotFoundException
         await app(scope, receive, send)
+
+    return handle
+
+
+def limit_time(app: ASGIApp) -> ASGIApp:
+    """Middleware: what takes longer than a request may is given up. Raises `TimeLimitReached`."""
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        seconds: float | None = cast("Mapping[str, Any]", scope).get(REQUEST_SECONDS)
+        try:
+            async with asyncio.timeout(seconds):
+                await app(scope, receive, send)
+        except TimeoutError:
+            raise TimeLimitReached(
+                f"the request took longer than {seconds:g} seconds, which is the limit (request_seconds)"
+            ) from None
 
     return handle
 

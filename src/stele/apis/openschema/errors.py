@@ -39,6 +39,7 @@ CODES: dict[type[Exception], int] = {
     err.SteleError: 50001,
     err.StoreTimeout: 50002,
     err.NotInstalled: 50101,
+    err.Overloaded: 50301,
 }
 """Codes by error class."""
 
@@ -53,6 +54,7 @@ ERROR_RESPONSES = {
         (409, "40901: incompatible, or others refer to it"),
         (422, "42201: the request or the schema is malformed; 42202: the version is"),
         (500, "50001: the store failed; 50002: it did not answer in time"),
+        (503, "50301: the server has too much to do; try again after the seconds of Retry-After"),
     )
 }
 

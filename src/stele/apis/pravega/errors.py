@@ -41,6 +41,7 @@ REPLIES: dict[type[Exception], tuple[int, Wording]] = {
     err.Refused: (403, str),
     err.Unauthenticated: (401, str),
     err.Unavailable: (500, str),
+    err.Overloaded: (503, str),
     err.NotInstalled: (501, str),
     err.SteleError: (500, str),
 }

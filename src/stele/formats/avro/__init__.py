@@ -69,6 +69,14 @@ class AvroFormat:
         """Return the text PRINTED as Java does, NORMALIZED, or in Parsing Canonical Form; see `canonical`."""
         return _canonical.print_canonical(parsed, form)
 
+    def identity_text(self, parsed: AvroSchema) -> bytes:
+        """Return a text that is equal for schemas that Java's `Schema.equals` and Confluent call equal."""
+        return _canonical.print_identity(parsed)
+
+    def digest_text(self, parsed: AvroSchema) -> bytes:
+        """Return the text under the digest `normalized`, which never changes."""
+        return _canonical.print_digest_text(parsed)
+
     def render(self, parsed: AvroSchema, style: str) -> str | None:
         """`resolved`: printed with the references inlined. None for any other style."""
         return _canonical.print_resolved(parsed).decode() if style == "resolved" else None

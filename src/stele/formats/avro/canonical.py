@@ -2,9 +2,12 @@
 
 PRINTED     what Java's `Schema.toString` gives: fixed attribute order, unknown attributes kept, a name written with
             its namespace only where that differs from the enclosing one; types of references by name.
-NORMALIZED  full names, attributes sorted, references by name; docs, defaults, aliases and logical types kept. Laid
-            out as Confluent's `normalize` does, except that a sort order is written only when it is not the default.
+NORMALIZED  what Confluent's `normalize` stores: PRINTED, with attributes, aliases and members of defaults sorted,
+            numbers spelled as their types spell them, and empty docs of types gone.
 CANONICAL   Parsing Canonical Form of the specification, references inlined, so that a fingerprint says it all.
+
+Two more texts are for comparing only: `print_identity`, which is equal for schemas that Java calls equal, and
+`print_digest_text`, which the digest `normalized` is made of.
 
 Source: docs/protocols/avro.md#canonical-forms.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from struct import pack
 from typing import Any, Final
 
 from stele.core.ports import TextForm
@@ -20,6 +24,7 @@ from stele.errors import MalformedSchema
 from stele.formats.avro.java_json import to_java_json
 from stele.formats.avro.model import (
     NO_DEFAULT,
+    TYPE_WORDS,
     AvroArray,
     AvroEnum,
     AvroField,
@@ -31,6 +36,7 @@ from stele.formats.avro.model import (
     AvroSchema,
     AvroType,
     AvroUnion,
+    LogicalType,
     Props,
     namespace_of,
 )
@@ -48,6 +54,19 @@ def print_canonical(schema: AvroSchema, form: TextForm) -> bytes:
             return _print_schema(_NormalizedForm(schema.referenced), schema)
         case TextForm.CANONICAL:
             return _print_schema(_ParsingCanonicalForm({}), schema)
+
+
+def print_identity(schema: AvroSchema) -> bytes:
+    """Return PRINTED with everything sorted that Java's `Schema.equals` compares as a set.
+
+    Docs count, as they do in Confluent's comparison; whether a record is an error does not.
+    """
+    return _print_schema(_IdentityForm(schema.referenced), schema)
+
+
+def print_digest_text(schema: AvroSchema) -> bytes:
+    """Return the text under the digest `normalized`. Logs hold that digest, so this text never changes."""
+    return _print_schema(_DigestForm(schema.referenced), schema)
 
 
 def print_resolved(schema: AvroSchema) -> bytes:
@@ -85,7 +104,7 @@ class _Printer:
     def _print_type(self, node: AvroType, space: str) -> Any:
         match node:
             case AvroPrimitive():
-                return self.add_props({"type": node.kind}, node.props) if node.props else node.kind
+                return self.add_props({"type": node.kind}, node.props, node.logical) if node.props else node.kind
             case AvroUnion():
                 return [self.print_type(branch, space) for branch in node.branches]
             case AvroArray():
@@ -106,8 +125,8 @@ class _Printer:
         """Return the definition of a named type."""
         raise NotImplementedError
 
-    def add_props(self, out: dict[str, Any], props: Props) -> Any:
-        """Return out with the attributes that the specification does not know."""
+    def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> Any:
+        """Return out with the attributes that the specification does not know; logical is the type they make."""
         raise NotImplementedError
 
 
@@ -115,10 +134,9 @@ class _PrintedForm(_Printer):
     """TextForm.PRINTED."""
 
     def print_reference(self, name: str, space: str) -> str:
-        own = namespace_of(name)
-        return name[len(own) + 1 :] if own and own == space else name
+        return _shorten_name(name, space)
 
-    def add_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
+    def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> dict[str, Any]:
         out.update(props)
         return out
 
@@ -141,7 +159,7 @@ class _PrintedForm(_Printer):
                 out["symbols"] = node.symbols
                 if node.default is not None:
                     out["default"] = node.default
-        out.update(node.props)
+        out = self.add_props(out, node.props, node.logical)
         if node.aliases:
             out["aliases"] = [_shorten_alias(alias, node.name) for alias in node.aliases]
         return out
@@ -156,14 +174,62 @@ class _PrintedForm(_Printer):
             out["order"] = field.order
         if field.aliases:
             out["aliases"] = field.aliases
-        out.update(field.props)
+        return self.add_props(out, field.props)
+
+
+class _IdentityForm(_PrintedForm):
+    """See `print_identity`."""
+
+    def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> dict[str, Any]:
+        for key in sorted(props):
+            out[key] = _sort_members(props[key])
         return out
 
+    def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
+        out = super().print_definition(node, space)
+        out["type"] = node.kind
+        if node.aliases:
+            aliases = sorted(node.aliases, key=lambda alias: _qualify_alias(alias, node.name))
+            out["aliases"] = [_shorten_alias(alias, node.name) for alias in aliases]
+        return out
 
-class _NormalizedForm(_Printer):
+    def _print_field(self, field: AvroField, space: str) -> dict[str, Any]:
+        out = super()._print_field(field, space)
+        if field.default is not NO_DEFAULT:
+            out["default"] = self.print_default(field)
+        if field.aliases:
+            out["aliases"] = sorted(field.aliases)
+        return out
+
+    def print_default(self, field: AvroField) -> Any:
+        """Return the JSON value of a default."""
+        return _sort_members(field.default)
+
+
+class _NormalizedForm(_IdentityForm):
     """TextForm.NORMALIZED."""
 
-    def add_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
+    def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> dict[str, Any]:
+        first: tuple[str, ...] = ()
+        if logical is not None:  # these stand before the sorted ones, a scale of zero among the sorted ones
+            first = ("logicalType", "precision", "scale") if logical.name == "decimal" else ("logicalType",)
+            first = first if logical.scale else first[:2]
+        return super().add_props({**out, **{key: props[key] for key in first if key in props}}, props)
+
+    def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
+        out = super().print_definition(node, space)
+        if not node.doc:
+            out.pop("doc", None)
+        return out
+
+    def print_default(self, field: AvroField) -> Any:
+        return _spell_default(field.type, field.default)
+
+
+class _DigestForm(_Printer):
+    """See `print_digest_text`: as NORMALIZED, with full names in an order of attributes of its own."""
+
+    def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> dict[str, Any]:
         for key in sorted(props):
             out[key] = _sort_members(props[key])
         return out
@@ -204,7 +270,7 @@ class _NormalizedForm(_Printer):
 class _ParsingCanonicalForm(_Printer):
     """TextForm.CANONICAL: the specification's transformation, done on the model instead of the text."""
 
-    def add_props(self, out: dict[str, Any], props: Props) -> Any:
+    def add_props(self, out: dict[str, Any], props: Props, logical: LogicalType | None = None) -> Any:
         return out if len(out) > 1 else out["type"]
 
     def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
@@ -219,10 +285,16 @@ class _ParsingCanonicalForm(_Printer):
         return out
 
 
+def _shorten_name(name: str, space: str) -> str:
+    """Return a full name without the namespace in force, unless the rest would read as a kind of type."""
+    own, _, simple = name.rpartition(".")
+    return simple if own and own == space and simple not in TYPE_WORDS else name
+
+
 def _shorten_alias(alias: str, name: str) -> str:
     """Return an alias without the namespace it shares with the type, as Java shortens it."""
-    own = namespace_of(name)
-    return alias[len(own) + 1 :] if own and namespace_of(alias) == own else _qualify_alias(alias, name)
+    short = _shorten_name(alias, namespace_of(name))
+    return short if short != alias else _qualify_alias(alias, name)
 
 
 def _qualify_alias(alias: str, name: str) -> str:
@@ -237,6 +309,35 @@ def _sort_members(value: Any) -> Any:
     if isinstance(value, list):
         return [_sort_members(item) for item in value]
     return value
+
+
+def _spell_default(node: AvroType, value: Any) -> Any:
+    """Return a default as a value of its type is spelled: a double as 1.0, a float with the digits it has."""
+    match node:
+        case AvroUnion():
+            return _spell_default(node.branches[0], value) if node.branches else value
+        case AvroArray() if isinstance(value, list):
+            return [_spell_default(node.items, item) for item in value]
+        case AvroMap() if isinstance(value, dict):
+            return {key: _spell_default(node.values, value[key]) for key in sorted(value)}
+        case AvroRecord() if isinstance(value, dict):
+            fields = node.by_name
+            return {
+                key: _spell_default(fields[key].type, value[key]) if key in fields else _sort_members(value[key])
+                for key in sorted(value)
+            }
+        case AvroPrimitive() if node.kind in ("double", "float") and type(value) in (int, float):
+            return float(value) if node.kind == "double" else _round_to_float(float(value))
+    return _sort_members(value)
+
+
+def _round_to_float(value: float) -> float:
+    """Return the double with the fewest digits that reads as the same 32-bit float; the value itself if it has none."""
+    try:
+        packed = pack("f", value)
+    except OverflowError:
+        return value
+    return next(short for digits in range(1, 18) if pack("f", short := float(f"{value:.{digits}g}")) == packed)
 
 
 # --- fingerprints -----------------------------------------------------------------------------------------------------

@@ -139,6 +139,9 @@ PRIMITIVES: Final[Mapping[str, AvroPrimitive]] = {
     word: AvroPrimitive(word) for word in ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 }
 
+TYPE_WORDS: Final = frozenset({*PRIMITIVES, "record", "enum", "array", "map", "union", "fixed"})
+"""Kinds of types. A named type may have one of these names; Java then writes references to it in full."""
+
 
 class AvroSchema(msgspec.Struct, frozen=True, eq=False):
     """What `AVRO.parse` returns: the top type, and the named types that came with its references."""

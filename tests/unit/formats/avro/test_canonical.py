@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from stele.core.ports import TextForm
@@ -26,10 +28,10 @@ PRINTED = (
     '"aliases":["Old","m.Older"]}'
 )
 NORMALIZED = (
-    '{"name":"n.R","type":"record","fields":[{"name":"a","type":{"type":"bytes","logicalType":"decimal",'
-    '"precision":9,"scale":2},"order":"descending"},{"name":"b","type":["null","n.R"],"aliases":["x","y"],'
-    '"default":null,"pii":{"a":[2.5,1.0E10],"z":1}}],"doc":"A record","aliases":["m.Older","n.Old"],'
-    '"owner":"team"}'
+    '{"type":"record","name":"R","namespace":"n","doc":"A record","fields":[{"name":"a","type":{"type":"bytes",'
+    '"logicalType":"decimal","precision":9,"scale":2},"order":"descending"},{"name":"b","type":["null","R"],'
+    '"default":null,"aliases":["x","y"],"pii":{"a":[2.5,1.0E10],"z":1}}],"owner":"team",'
+    '"aliases":["m.Older","Old"]}'
 )
 CANONICAL = '{"name":"n.R","type":"record","fields":[{"name":"a","type":"bytes"},{"name":"b","type":["null","n.R"]}]}'
 
@@ -41,6 +43,63 @@ CANONICAL = '{"name":"n.R","type":"record","fields":[{"name":"a","type":"bytes"}
 def test_three_forms(form: TextForm, expected: str) -> None:
     """What each form keeps, drops and sorts."""
     assert AVRO.canonical(AVRO.parse(TEXT, {}), form).decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "expected"),
+    [
+        ("double", "1", "1.0"),
+        ("float", "0.1", "0.1"),
+        ("float", "3.141592653589793", "3.1415927"),
+        ("float", "1e300", "1.0E300"),
+        ("float", "16777216", "1.6777216E7"),
+        (["double", "null"], "2", "2.0"),
+        ({"type": "map", "values": "float"}, '{"b": 1, "a": 2}', '{"a":2.0,"b":1.0}'),
+        ({"type": "array", "items": {"type": "map", "values": "int"}}, '[{"b": 1, "a": 2}]', '[{"a":2,"b":1}]'),
+    ],
+)
+def test_normalized_defaults(kind: object, default: str, expected: str) -> None:
+    """Numbers are spelled as values of their types, members stand in order."""
+    text = f'{{"type":"record","name":"R","fields":[{{"name":"a","type":{json.dumps(kind)},"default":{default}}}]}}'
+    normal = AVRO.canonical(AVRO.parse(text.encode(), {}), TextForm.NORMALIZED).decode()
+    assert f'"default":{expected}}}' in normal
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ('{"type":"record","name":"R","namespace":"n","b":{"y":1,"x":2},"a":1,"fields":[]}', True),
+        ('{"type":"error","name":"n.R","a":1,"b":{"x":2,"y":1},"fields":[]}', True),
+        ('{"type":"record","name":"n.R","doc":"","a":1,"b":{"x":2,"y":1},"fields":[]}', False),
+        ('{"type":"record","name":"n.R","a":1.0,"b":{"x":2,"y":1},"fields":[]}', False),
+        ('{"type":"record","name":"n.R","b":{"x":2,"y":1},"fields":[]}', False),
+    ],
+)
+def test_identity(other: str, same: bool) -> None:
+    """Two schemas are one if Java calls them equal and their docs agree; the order of attributes has no meaning."""
+    text = b'{"type":"record","name":"n.R","a":1,"b":{"x":2,"y":1},"fields":[]}'
+    mine, theirs = (AVRO.identity_text(AVRO.parse(each, {})) for each in (text, other.encode()))
+    assert (mine == theirs) is same
+
+
+def test_digest_text_never_changes() -> None:
+    """Logs hold the digest `normalized`: it is made of the same text as in the first release."""
+    assert AVRO.digest_text(AVRO.parse(TEXT, {})).decode() == (
+        '{"name":"n.R","type":"record","fields":[{"name":"a","type":{"type":"bytes","logicalType":"decimal",'
+        '"precision":9,"scale":2},"order":"descending"},{"name":"b","type":["null","n.R"],"aliases":["x","y"],'
+        '"default":null,"pii":{"a":[2.5,1.0E10],"z":1}}],"doc":"A record","aliases":["m.Older","n.Old"],'
+        '"owner":"team"}'
+    )
+
+
+@pytest.mark.parametrize("word", ["record", "enum", "array", "map", "fixed", "union", "string"])
+def test_references_to_types_with_names_of_kinds(word: str) -> None:
+    """A reference stays a full name where its last part alone would be a kind of type, as in Java."""
+    text = (
+        f'{{"type":"record","name":"R","namespace":"n","fields":[{{"name":"a","type":{{"type":"fixed","name":"{word}",'
+        f'"size":1}}}},{{"name":"b","type":"n.{word}"}}]}}'
+    )
+    assert AVRO.canonical(AVRO.parse(text.encode(), {}), TextForm.PRINTED).decode() == text
 
 
 def test_rabin_is_big_endian() -> None:

@@ -30,11 +30,12 @@ from stele.apis.confluent.translate import (
 from stele.apis.http.requests import read_body
 from stele.core import queries
 from stele.core.commands import Command, Outcome
-from stele.core.digests import digest_key, digest_keys
+from stele.core.digests import KINDS, digest_key, digest_keys
 from stele.core.findings import Finding
 from stele.core.model import (
     Attachments,
     Mode,
+    Reference,
     SchemaDocument,
     SchemaEntry,
     SettingsLevel,
@@ -55,7 +56,7 @@ from stele.errors import (
 from stele.service import collections
 from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
-from stele.service.schemas import PreparedSchema
+from stele.service.schemas import PreparedSchema, comparison_text
 from stele.service.usage import Usage
 
 T = TypeVar("T")
@@ -75,6 +76,8 @@ class Draft(msgspec.Struct, frozen=True):
 
     prepared: PreparedSchema
     attachments: Attachments
+    is_normalized: bool = False
+    """Whether differences of style are to be ignored: the text is the normalized one."""
 
     @property
     def document(self) -> SchemaDocument:
@@ -161,7 +164,7 @@ class Operations:
         lenient = settings.validate_new_schemas is False or importing
         references = references_in(request.references, key.namespace)
         if normalize:
-            references = tuple(sorted(references, key=msgspec.structs.astuple))
+            references = _normalize_references(references)
         if not (request.schema or "").strip():
             raise MalformedSchema("Empty schema")
         text = (request.schema or "").encode()
@@ -177,7 +180,8 @@ class Operations:
         except MalformedSchema as error:
             raise _refused_text(error, request) from None
         metadata = request.metadata.in_stored_order() if request.metadata is not None else None
-        return Draft(prepared, Attachments(prepared.references, metadata, rule_set_in(request.rule_set)))
+        attachments = Attachments(prepared.references, metadata, rule_set_in(request.rule_set))
+        return Draft(prepared, attachments, normalize)
 
     async def find_equivalent(self, state: State, key: SubjectKey, draft: Draft, *, deleted: bool) -> Version | None:
         """The newest version that is the draft but for attachments it leaves open, or with references resolved."""
@@ -191,7 +195,7 @@ class Operations:
         for row in _list_similar(state, key, draft, lives):
             theirs = row.schema.attachments
             alike = own.metadata is None or equals_except_version_hint(own.metadata, row)
-            if alike and own.rule_set in (None, theirs.rule_set) and await self._has_same_text(state, draft, row):
+            if alike and own.rule_set in (None, theirs.rule_set) and await self._is_same_schema(state, draft, row):
                 return row
         return None
 
@@ -205,14 +209,14 @@ class Operations:
         for row in _list_similar(state, key, draft, queries.ACTIVE_ONLY):
             alike = row.schema.attachments.rule_set == draft.attachments.rule_set
             alike = alike and equals_except_version_hint(draft.attachments.metadata, row)
-            if alike and (rows is None or row in rows) and await self._has_same_text(state, draft, row):
+            if alike and (rows is None or row in rows) and await self._is_same_schema(state, draft, row):
                 return row
         return None
 
-    async def _has_same_text(self, state: State, draft: Draft, row: Version) -> bool:
+    async def _is_same_schema(self, state: State, draft: Draft, row: Version) -> bool:
         theirs = row.schema.attachments.references
-        if theirs == draft.attachments.references:
-            return row.content.sha == draft.document.sha or await self._print_text(state, row) == draft.document.text
+        if _same_references(draft, row):
+            return row.content.sha == draft.document.sha or await self._compares_equal(state, draft, row)
         if draft.attachments.references or not theirs or row.kind.format != draft.document.format:
             return False
         try:
@@ -221,12 +225,17 @@ class Operations:
             return False
         return resolved is not None and await asyncio.to_thread(_has_same_meaning, draft.prepared, resolved)
 
-    async def _print_text(self, state: State, row: Version) -> bytes:
-        """The text of a version as registering it would print it: an import keeps the spelling of where it is from."""
+    async def _compares_equal(self, state: State, draft: Draft, row: Version) -> bool:
+        """Whether a version of the draft's format is the same schema, in whatever order it was written."""
         fmt, parsed = await self.registry.parser.parse_registered(
             state, row.content.format, row.content.sha, row.schema.attachments.references
         )
-        return await asyncio.to_thread(fmt.canonical, parsed, TextForm.PRINTED)
+        mine, theirs = await asyncio.to_thread(
+            lambda: [
+                comparison_text(fmt, each, normalized=draft.is_normalized) for each in (draft.prepared.parsed, parsed)
+            ]
+        )
+        return mine == theirs
 
     # --- checking ---------------------------------------------------------------------------------------------------
 
@@ -278,20 +287,29 @@ def _list_similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[
 
     Their text is the same but for its spelling, or it has references.
     """
-    sha, own = draft.document.sha, draft.attachments.references
+    sha = draft.document.sha
     ids = queries.schemas_with_text(state, sha, draft.document.format)
     found = [use for schema in ids for use in list_versions_of_entry(schema) if use.subject.key == key]
     rows = [use for use in found if use.state in lives and not use.subject.closed]
-    normalized = digest_key("normalized", draft.document.digests["normalized"])
+    digests = {digest_key(kind, digest) for kind, digest in draft.document.digests.items() if kind in KINDS}
     for row in queries.list_versions(state.find_subject(key), lives):
-        theirs = row.schema.attachments.references
-        if row.kind.format != draft.document.format:
+        if row.kind.format != draft.document.format or row.content.sha == sha:
             continue
-        if row.content.sha != sha and (
-            (theirs and not own) or (theirs == own and normalized in digest_keys(state.get_digests(row.content)))
-        ):
+        if _same_references(draft, row):
+            if not digests.isdisjoint(digest_keys(state.get_digests(row.content))):
+                rows.append(row)
+        elif row.schema.attachments.references and not draft.attachments.references:
             rows.append(row)
     return sorted(rows, key=lambda row: row.version_number, reverse=True)
+
+
+def _same_references(draft: Draft, row: Version) -> bool:
+    theirs = row.schema.attachments.references
+    return draft.attachments.references == (_normalize_references(theirs) if draft.is_normalized else theirs)
+
+
+def _normalize_references(references: tuple[Reference, ...]) -> tuple[Reference, ...]:
+    return tuple(sorted(dict.fromkeys(references), key=msgspec.structs.astuple))
 
 
 def _text_form(request: api.RegisterSchemaRequest, *, normalize: bool, importing: bool) -> TextForm | None:

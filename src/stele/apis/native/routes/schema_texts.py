@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -55,7 +54,7 @@ def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
             undecided=registry.compatibility.undecided,
             adopted=versions,
         )
-        answer = await asyncio.to_thread(decide)
+        answer = await registry.run_stateless(decide)
         headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
         return Response(answer, headers=headers)
 
@@ -68,14 +67,14 @@ def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
         compare = partial(
             diffs.diff_schemas, asked, registry.limits, undecided=registry.compatibility.undecided, adopted=versions
         )
-        return await asyncio.to_thread(compare)
+        return await registry.run_stateless(compare)
 
     @post("/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS)
     async def lint_schema(request: Request[Any, Any, Any]) -> LintAnswer:
         # POST /api/lint
         """Advice on a schema that is valid, without registering anything."""
         asked = await read_body(request, LintRequest)
-        return await asyncio.to_thread(lints.lint_schema, asked, registry.limits)
+        return await registry.run_stateless(lints.lint_schema, asked, registry.limits)
 
     return [check_schema, diff_schemas, lint_schema]
 
@@ -88,27 +87,27 @@ def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
         # POST /api/convert
         """A schema in another language, and what it does not say there."""
         asked = await read_body(request, ConvertRequest)
-        return await asyncio.to_thread(conversions.convert_schema, asked, registry.limits)
+        return await registry.run_stateless(conversions.convert_schema, asked, registry.limits)
 
     @post("/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS)
     async def infer_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
         # POST /api/infer
         """A schema made from samples of its data."""
         asked = await read_body(request, InferRequest)
-        return await asyncio.to_thread(conversions.infer_schema, asked)
+        return await registry.run_stateless(conversions.infer_schema, asked)
 
     @post("/api/example", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
     async def show_example(request: Request[Any, Any, Any]) -> ExampleAnswer:
         # POST /api/example
         """A small datum that fits a schema."""
         asked = await read_body(request, SchemaRequest)
-        return await asyncio.to_thread(conversions.make_example, asked, registry.limits)
+        return await registry.run_stateless(conversions.make_example, asked, registry.limits)
 
     @post("/api/fields", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
     async def list_fields(request: Request[Any, Any, Any]) -> FieldsAnswer:
         # POST /api/fields
         """All fields of a schema, at any depth."""
         asked = await read_body(request, SchemaRequest)
-        return await asyncio.to_thread(conversions.list_fields, asked, registry.limits)
+        return await registry.run_stateless(conversions.list_fields, asked, registry.limits)
 
     return [convert_schema, infer_schema, show_example, list_fields]

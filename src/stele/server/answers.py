@@ -1,0 +1,169 @@
+"""What every answer gets before it leaves: an entity tag, how long caches may keep it, and compression.
+
+A schema that is got by its id or GUID never changes, so caches may keep it without asking. Permanent deletion is the
+one exception: a cache may show the text for `cache_seconds` more, as every client that has read it does. All other
+answers to GET may be kept, but caches ask each time (`no-cache`), and 304 says that nothing has changed.
+
+Source: RFC 9110, sections 8.4, 8.8.3 and 13.1.2; RFC 9111, section 5.2; RFC 8246.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+import zstandard
+
+from stele.apis.http.prebuilt import PrebuiltAnswer
+from stele.server.asgi import App, AsgiScope, HeaderPairs, Message, Receive, Send
+
+_VARY: Final = (b"vary", b"accept, accept-encoding")
+_ENCODINGS: Final = ("zstd", "gzip")
+"""Content codings the server has, the preferred one first."""
+_COMPRESSED_IN_LOOP: Final = 32 * 1024
+"""Bytes that are compressed and digested in the event loop; more of them take a thread."""
+_KEPT_OF_304: Final = frozenset({b"etag", b"cache-control", b"vary", b"x-request-id"})
+
+
+class AnswerOptions(msgspec.Struct, frozen=True):
+    """How answers may be kept and sent.
+
+    cache_seconds       how long caches keep what never changes, without asking; 0: they always ask
+    compression_bytes   length from which bodies are compressed; 0: never
+    """
+
+    cache_seconds: int = 86_400
+    compression_bytes: int = 1024
+
+    def caching_headers(self, body: bytes, *, immutable: bool) -> list[tuple[bytes, bytes]]:
+        """The headers about caches of an answer with this body."""
+        lasting = immutable and self.cache_seconds > 0
+        control = b"max-age=%d, immutable" % self.cache_seconds if lasting else b"no-cache"
+        # Weak, since a compressed body has the tag of the plain one.
+        tag = b'W/"%s"' % blake2b(body, digest_size=16).hexdigest().encode("ascii")
+        return [(b"etag", tag), (b"cache-control", control), _VARY]
+
+    def choose_encoding(self, accepted: bytes, length: int) -> str:
+        """The coding for a body of this length and a client that sent this Accept-Encoding; '' for none."""
+        return _choose_encoding(accepted) if accepted and 0 < self.compression_bytes <= length else ""
+
+
+class AnswerFinisher:
+    """An ASGI application around a dialect's own.
+
+    Args:
+        app: The dialect.
+        options: How answers may be kept and sent.
+        immutable: Templates of paths whose answers never change, as long as the request has no query.
+    """
+
+    def __init__(self, app: App, options: AnswerOptions, immutable: Collection[str] = ()) -> None:
+        self._app = app
+        self._options = options
+        self._immutable = frozenset(immutable)
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Answer one request. An answer in several parts is sent on as it comes."""
+        head: Message | None = None
+
+        async def finish(message: Message) -> None:
+            nonlocal head
+            if message["type"] == "http.response.start":
+                head = message
+                return
+            if head is not None:
+                start, head = head, None
+                if message["type"] == "http.response.body" and not message.get("more_body", False):
+                    start, message = await self._finish_answer(scope, start, message)
+                await send(start)
+            await send(message)
+
+        await self._app(scope, receive, finish)
+
+    async def _finish_answer(self, scope: AsgiScope, head: Message, body: Message) -> tuple[Message, Message]:
+        content: bytes = body.get("body", b"")
+        if len(content) <= _COMPRESSED_IN_LOOP:
+            return self._finish_content(scope, head, content)
+        return await asyncio.to_thread(self._finish_content, scope, head, content)
+
+    def _finish_content(self, scope: AsgiScope, head: Message, content: bytes) -> tuple[Message, Message]:
+        headers = list(head.get("headers", ()))
+        if scope["method"] == "GET":
+            headers = self._add_caching(scope, head["status"], headers, content)
+            asked = _join_header(scope["headers"], b"if-none-match")
+            if head["status"] == 200 and asked and matches_tag(asked, headers):
+                return not_modified(headers)
+        names = {name.lower() for name, _ in headers}
+        encoding = self._options.choose_encoding(_join_header(scope["headers"], b"accept-encoding"), len(content))
+        if encoding and b"content-encoding" not in names:
+            return encode_answer({**head, "headers": headers}, content, encoding)
+        return {**head, "headers": headers}, {"type": "http.response.body", "body": content}
+
+    def _add_caching(
+        self, scope: AsgiScope, status: int, headers: list[tuple[bytes, bytes]], content: bytes
+    ) -> list[tuple[bytes, bytes]]:
+        """The headers with those about caches, as far as the dialect has not set them itself."""
+        names = {name.lower() for name, _ in headers}
+        if status != 200:
+            return headers if b"cache-control" in names else [*headers, (b"cache-control", b"no-cache")]
+        immutable = not scope["query_string"] and scope.get("path_template") in self._immutable
+        own = self._options.caching_headers(content, immutable=immutable)
+        return [*headers, *(pair for pair in own if pair[0] not in names)]
+
+
+def find_prebuilt_variant(answer: PrebuiltAnswer, encoding: str) -> tuple[Message, Message]:
+    """A prebuilt answer in a content coding ('' for none); compressed once, then kept beside the plain one."""
+    if not encoding:
+        return answer.head, answer.body
+    known = answer.encoded.get(encoding)
+    if known is None:
+        known = answer.encoded[encoding] = encode_answer(answer.head, answer.body["body"], encoding)
+    return known
+
+
+def encode_answer(head: Message, content: bytes, encoding: str) -> tuple[Message, Message]:
+    """The two messages of an answer with its body compressed; as they were where that saves nothing."""
+    packed = zstandard.compress(content) if encoding == "zstd" else gzip.compress(content, 6, mtime=0)
+    if len(packed) >= len(content):
+        return head, {"type": "http.response.body", "body": content}
+    kept = [pair for pair in head["headers"] if pair[0].lower() != b"content-length"]
+    added = [(b"content-encoding", encoding.encode("ascii")), (b"content-length", b"%d" % len(packed))]
+    return {**head, "headers": [*kept, *added]}, {"type": "http.response.body", "body": packed}
+
+
+def not_modified(headers: HeaderPairs) -> tuple[Message, Message]:
+    """The 304 in the place of an answer with these headers."""
+    kept = [pair for pair in headers if pair[0].lower() in _KEPT_OF_304]
+    return (
+        {"type": "http.response.start", "status": 304, "headers": kept},
+        {"type": "http.response.body", "body": b""},
+    )
+
+
+def matches_tag(asked: bytes, headers: HeaderPairs) -> bool:
+    """Whether an If-None-Match names the entity tag that is among the headers of an answer."""
+    own = next((value.removeprefix(b"W/") for name, value in headers if name.lower() == b"etag"), None)
+    tags = [tag.strip() for tag in asked.split(b",")]
+    return own is not None and (b"*" in tags or any(tag.removeprefix(b"W/") == own for tag in tags))
+
+
+def _join_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
+    return b",".join(value for key, value in headers if key == name)
+
+
+@lru_cache(256)
+def _choose_encoding(accepted: bytes) -> str:
+    """The best coding for an Accept-Encoding, '' for none; a weight that is no number counts as 0."""
+    weights: dict[str, float] = {}
+    for part in accepted.decode("latin-1").lower().split(","):
+        coding, _, weight = part.partition(";")
+        value = weight.strip().removeprefix("q=") or "1"
+        weights[coding.strip()] = float(value) if value.replace(".", "", 1).isdecimal() else 0.0
+    weight_of = {coding: weights.get(coding, weights.get("*", 0.0)) for coding in _ENCODINGS}
+    best = max(weight_of, key=weight_of.__getitem__)
+    return best if weight_of[best] > 0 else ""

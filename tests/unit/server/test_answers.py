@@ -1,0 +1,156 @@
+"""Entity tags, life in caches, compression and other origins: what answers get before they leave."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from stele.errors import InvalidRequest
+from stele.server.answers import AnswerOptions
+from stele.server.in_process import InProcessServer
+from stele.server.settings import ServerSettings, load_settings
+
+SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
+FIELDS = [{"name": f"field_{number}", "type": "int"} for number in range(100)]
+LONG = {"schema": json.dumps({"type": "record", "name": "Long", "fields": FIELDS})}
+
+
+@pytest.fixture
+def server() -> Any:
+    """A server with two schemas, one of them long."""
+    running = InProcessServer(ServerSettings(store="memory:", cors_origins=("https://ui.example.org",)))
+    with httpx.Client(transport=InProcessClient(running), base_url="http://stele") as client:
+        assert client.post("/subjects/s/versions", json=SCHEMA).status_code == 200
+        assert client.post("/subjects/long/versions", json=LONG).status_code == 200
+        yield client
+    running.stop()
+
+
+class InProcessClient(httpx.BaseTransport):
+    """Answers from a server in this process; bodies stay as they were sent."""
+
+    def __init__(self, server: InProcessServer) -> None:
+        self._server = server
+        self._asgi = httpx.ASGITransport(server)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request."""
+        return self._server.run(self._answer(request))
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        again = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
+        answer = await self._asgi.handle_async_request(again)
+        parts = [part async for part in answer.stream]  # type: ignore[union-attr]  # an async stream
+        return httpx.Response(answer.status_code, headers=answer.headers, stream=httpx.ByteStream(b"".join(parts)))
+
+
+@pytest.mark.parametrize(
+    ("path", "lasting"),
+    [
+        ("/schemas/ids/1", True),
+        ("/contexts/.other/schemas/ids/1", True),
+        ("/schemas/ids/1/schema", True),
+        ("/schemas/ids/1?fetchMaxId=true", False),
+        ("/schemas/ids/1/versions", False),
+        ("/subjects/s/versions/1", False),
+        ("/subjects", False),
+        ("/config", False),
+        ("/schemagroups", False),
+        ("/api/journal", False),
+        ("/v1/groups", False),
+    ],
+)
+def test_what_never_changes_is_kept_without_asking(server: httpx.Client, path: str, lasting: bool) -> None:
+    """A schema by its id is immutable for caches; all else is asked for again and answered by 304 until it changes."""
+    server.post("/subjects/:.other:s/versions", json=SCHEMA)
+    first = server.get(path)
+    assert first.status_code == 200
+    assert first.headers["cache-control"] == ("max-age=86400, immutable" if lasting else "no-cache")
+    again = server.get(path, headers={"if-none-match": f'"other", {first.headers["etag"]}'})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    assert "content-type" not in again.headers
+    assert server.get(path, headers={"if-none-match": '"other"'}).status_code == 200
+    head = server.head(path)
+    assert (head.status_code, head.headers["etag"]) == (200, first.headers["etag"])
+
+
+def test_guid_is_immutable(server: httpx.Client) -> None:
+    """A schema got by its GUID never changes either."""
+    guid = server.get("/schemas/ids/1").json()["guid"]
+    assert "immutable" in server.get(f"/schemas/guids/{guid}").headers["cache-control"]
+    assert "immutable" not in server.get(f"/schemas/guids/{guid}/ids").headers["cache-control"]
+
+
+def test_a_change_gets_another_tag(server: httpx.Client) -> None:
+    """The tag of a list is another one when the list is; errors are never kept."""
+    before = server.get("/subjects").headers["etag"]
+    server.post("/subjects/new/versions", json=SCHEMA)
+    assert server.get("/subjects", headers={"if-none-match": before}).status_code == 200
+    missing = server.get("/schemas/ids/77", headers={"if-none-match": "*"})
+    assert (missing.status_code, missing.headers["cache-control"]) == (404, "no-cache")
+    assert "etag" not in server.post("/subjects/s", json=SCHEMA).headers
+
+
+@pytest.mark.parametrize("path", ["/schemas/ids/2", "/subjects/long/versions/1", "/schemas/ids/2?fetchMaxId=true"])
+def test_long_answers_are_compressed(server: httpx.Client, path: str) -> None:
+    """From 1 KiB on a body comes in the coding the client likes best; short ones and unknown codings stay plain."""
+    plain = server.get(path, headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    for asked, coding in {
+        "gzip": "gzip",
+        "gzip, deflate, br, zstd": "zstd",
+        "zstd;q=0.5, gzip": "gzip",
+        "*": "zstd",
+        "gzip;q=0, zstd;q=0": None,
+        "br": None,
+        "gzip;q=none": None,
+    }.items():
+        for _ in range(2):
+            answer = server.get(path, headers={"accept-encoding": asked})
+            assert answer.headers.get("content-encoding") == coding
+            assert answer.headers["etag"] == plain.headers["etag"]
+            assert "accept-encoding" in answer.headers["vary"]
+        assert answer.content == plain.content
+        assert (int(answer.headers["content-length"]) < len(plain.content)) is (coding is not None)
+    assert "content-encoding" not in server.get("/schemas/ids/1", headers={"accept-encoding": "gzip"}).headers
+
+
+def test_other_origins_read_where_they_are_named(server: httpx.Client) -> None:
+    """Pages of a named origin get marks on every answer, errors too, and on preflights; others get none."""
+    named = {"origin": "https://ui.example.org"}
+    for path in ("/schemas/ids/1", "/subjects", "/schemas/ids/77"):
+        answer = server.get(path, headers=named)
+        assert answer.headers["access-control-allow-origin"] == named["origin"]
+        assert "origin" in answer.headers["vary"].replace(" ", "").split(",")
+        other = server.get(path, headers={"origin": "https://evil.example.org"})
+        assert "access-control-allow-origin" not in other.headers
+        assert "access-control-allow-origin" not in server.get(path).headers
+    asking = {"access-control-request-method": "PUT", "access-control-request-headers": "content-type"}
+    preflight = server.options("/config", headers={**named, **asking})
+    assert preflight.status_code == 204
+    assert "PUT" in preflight.headers["access-control-allow-methods"]
+    refused = server.options("/config", headers={"origin": "https://ui.example.org.evil", **asking})
+    assert not any(name.startswith("access-control-allow") for name in refused.headers)
+
+
+def test_no_origin_is_named_by_default() -> None:
+    """Without the setting no answer has marks."""
+    running = InProcessServer(ServerSettings(store="memory:"))
+    with httpx.Client(transport=InProcessClient(running), base_url="http://stele") as client:
+        answer = client.get("/subjects", headers={"origin": "https://ui.example.org"})
+    running.stop()
+    assert not any(name.startswith("access-control") for name in answer.headers)
+
+
+def test_the_settings_decide() -> None:
+    """0 seconds makes caches ask, 0 bytes compresses nothing, and what is no origin is refused."""
+    always = AnswerOptions(cache_seconds=0, compression_bytes=0)
+    assert (b"cache-control", b"no-cache") in always.caching_headers(b"x", immutable=True)
+    assert always.choose_encoding(b"gzip", 1_000_000) == ""
+    assert load_settings({}, environ={"STELE_CORS_ORIGINS": "*, http://[::1]:3000"}).cors_origins
+    with pytest.raises(InvalidRequest, match="cors_origins"):
+        load_settings({"cors_origins": "https://ui.example.org/path"}, environ={})

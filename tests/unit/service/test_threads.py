@@ -1,0 +1,101 @@
+"""Threads with bounds: who is refused, and how work ends that nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from stele.errors import Overloaded
+from stele.service.threads import WorkInterrupted, WorkThreads
+
+
+def spin(started: threading.Event, ended: list[str]) -> None:
+    """Work without end."""
+    started.set()
+    try:
+        while True:
+            sum(range(100))
+    except WorkInterrupted:
+        ended.append("interrupted")
+        raise
+
+
+def spin_twice(started: threading.Event, ended: list[str]) -> None:
+    """Work that swallows the first interruption."""
+    try:
+        spin(started, ended)
+    except BaseException:
+        spin(started, ended)
+
+
+async def test_results_and_errors_arrive() -> None:
+    """A call's value and its error are what awaiting it gives, in order and from several threads."""
+    threads = WorkThreads(2, 100, "tests")
+    loop = asyncio.get_running_loop()
+    assert await asyncio.gather(*(loop.run_in_executor(threads, pow, 2, n) for n in range(50))) == [
+        2**n for n in range(50)
+    ]
+    with pytest.raises(ZeroDivisionError):
+        await loop.run_in_executor(threads, divmod, 1, 0)
+    until = time.monotonic() + 10
+    while (threads.running, threads.waiting) != (0, 0):
+        assert time.monotonic() < until
+        await asyncio.sleep(0)
+    threads.shutdown()
+    with pytest.raises(RuntimeError):
+        threads.submit(pow, 2, 2)
+
+
+@pytest.mark.parametrize("work", [spin, spin_twice])
+async def test_what_nobody_waits_for_is_interrupted(work: object) -> None:
+    """A task that is cancelled takes its running work with it, and the thread goes on with the next call."""
+    threads = WorkThreads(1, 10, "tests")
+    loop = asyncio.get_running_loop()
+    started = threading.Event()
+    ended: list[str] = []
+    running = asyncio.ensure_future(loop.run_in_executor(threads, work, started, ended))
+    await asyncio.to_thread(started.wait, 10)
+    waiting = loop.run_in_executor(threads, ended.append, "never")
+    waiting.cancel()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await asyncio.wait_for(loop.run_in_executor(threads, pow, 2, 3), 10) == 8
+    assert ended == ["interrupted"] * (1 if work is spin else 2)
+    threads.shutdown()
+
+
+async def test_too_many_are_refused() -> None:
+    """Beyond the bound a call is refused at once; a call that was cancelled while it waited makes room."""
+    threads = WorkThreads(1, 2, "tests")
+    loop = asyncio.get_running_loop()
+    started = threading.Event()
+    busy = loop.run_in_executor(threads, spin, started, [])
+    await asyncio.to_thread(started.wait, 10)
+    first, second = (loop.run_in_executor(threads, pow, 2, n) for n in (1, 2))
+    with pytest.raises(Overloaded, match="tests"):
+        threads.submit(pow, 2, 2)
+    first.cancel()
+    await asyncio.sleep(0)
+    third = loop.run_in_executor(threads, pow, 2, 3)
+    busy.cancel()
+    assert await asyncio.wait_for(asyncio.gather(second, third), 10) == [4, 8]
+    threads.shutdown()
+
+
+async def test_shutting_down_ends_all_work() -> None:
+    """What runs is interrupted, what waits is cancelled, and shutting down waits for neither."""
+    threads = WorkThreads(1, 10, "tests")
+    started = threading.Event()
+    running = threads.submit(spin, started, [])
+    waiting = threads.submit(pow, 2, 2)
+    started.wait(10)
+    before = time.monotonic()
+    threads.shutdown()
+    assert time.monotonic() - before < 1
+    assert waiting.cancelled()
+    with pytest.raises(WorkInterrupted):
+        running.result(10)
