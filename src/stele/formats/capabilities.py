@@ -6,7 +6,7 @@ of `stele.core.ports.Format` lets a plug-in begin with parsing and verdicts alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
@@ -49,6 +49,15 @@ class Lintable(Protocol[P_contra]):
 
     def lint(self, parsed: P_contra, before: P_contra | None = None) -> list[Finding]:
         """Return what the rules object to, as warnings; before is the previous version, for rules about changes."""
+        ...
+
+
+@runtime_checkable
+class HasLaxImports(Protocol[P_contra]):
+    """A format that strict=False lets find types in all references, imported or not, and take undeclared options."""
+
+    def list_unresolved(self, parsed: P_contra) -> Sequence[str]:
+        """Return the types that the schema names and no document declares."""
         ...
 
 

@@ -16,8 +16,8 @@ from stele.core.compatibility_requests import SchemaSource
 from stele.core.model import Reference, SchemaDocument, SubmittedText, Version
 from stele.core.ports import Format, Parsed, TextForm
 from stele.core.state import State
-from stele.errors import NotFound, UnresolvedReference
-from stele.formats.capabilities import HasDigestText, HasIdentityText
+from stele.errors import MalformedSchema, NotFound, UnresolvedReference
+from stele.formats.capabilities import HasDigestText, HasIdentityText, HasLaxImports
 from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
 
@@ -82,11 +82,22 @@ class SchemaParser:
         *,
         form: TextForm | None = None,
         strict: bool = True,
+        lax_imports: bool = False,
     ) -> PreparedSchema:
         """Parse a text as a new schema.
 
-        form None registers the author's bytes, a Form the schema printed so. Raises `UnknownFormat`, `MalformedSchema`,
-        `UnresolvedReference`, `TooLarge`.
+        Args:
+            state: State that references resolve in.
+            format_name: Format of the text.
+            text: The text as sent.
+            references: What the text refers to.
+            form: How the schema is printed to be registered; None keeps the author's bytes.
+            strict: Whether the rules of the format hold; see `Format.parse`.
+            lax_imports: Whether imports may be missing and options undeclared, as long as every type is declared
+                somewhere. Formats without `HasLaxImports` have no such rule.
+
+        Raises:
+            SteleError: `UnknownFormat`, `MalformedSchema`, `UnresolvedReference`, `TooLarge`.
         """
         self.limits.check_text(text)
         fmt = get_format(format_name)
@@ -96,7 +107,9 @@ class SchemaParser:
         )
         self.limits.check_references(len(closure))
         texts = {name: state.get_text(state.contents[sha]) for name, sha in closure}
-        return await asyncio.to_thread(self._parse_and_digest, fmt, text, resolved, closure, texts, form, strict)
+        return await asyncio.to_thread(
+            self._parse_and_digest, fmt, text, resolved, closure, texts, form, strict, lax_imports
+        )
 
     async def prepare_inheriting_references(
         self, state: State, format_name: str, text: bytes, newest: Version | None, *, strict: bool = True
@@ -131,9 +144,14 @@ class SchemaParser:
         texts: Mapping[str, bytes],
         form: TextForm | None,
         strict: bool,
+        lax_imports: bool,
     ) -> PreparedSchema:
         sent = SubmittedText(text, hashlib.sha256(text).digest())
-        parsed = self.parse_source(fmt, SchemaSource(sent.sha, closure), SchemaTexts(text, texts), strict=strict)
+        source, sources = SchemaSource(sent.sha, closure), SchemaTexts(text, texts)
+        if lax_imports and strict:
+            parsed = self._parse_with_lax_imports(fmt, source, sources)
+        else:
+            parsed = self.parse_source(fmt, source, sources, strict=strict)
         if form is not None:
             text = fmt.canonical(parsed, form)
         sha = hashlib.sha256(text).digest()
@@ -154,6 +172,17 @@ class SchemaParser:
             with self._lock, suppress(ValueError):  # larger than the cache
                 self._parsed[key] = cached
         return cached.parsed
+
+    def _parse_with_lax_imports(self, fmt: Format[Any], source: SchemaSource, texts: SchemaTexts) -> Parsed:
+        try:
+            return self.parse_source(fmt, source, texts, strict=True)
+        except MalformedSchema:
+            if not isinstance(fmt, HasLaxImports):
+                raise
+            parsed = self.parse_source(fmt, source, texts, strict=False)
+            if fmt.list_unresolved(parsed):
+                raise
+            return parsed
 
     def list_format_names(self) -> tuple[str, ...]:
         """Names of all formats there are."""

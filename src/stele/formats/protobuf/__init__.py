@@ -113,18 +113,38 @@ class ProtobufFormat:
         """Compile source text or a serialized descriptor; references are by import path. See `parse.parse`."""
         from stele.formats.protobuf.parse import parse
 
-        return parse(text, references, name=name)
+        return parse(text, references, name=name, strict=strict)
+
+    def list_unresolved(self, parsed: ProtobufSchema) -> Sequence[str]:
+        """Return the types that a schema names and no file declares; none unless it was parsed with strict=False."""
+        return parsed.unresolved
 
     def canonical(self, parsed: ProtobufSchema, form: TextForm) -> bytes:
         """Return the schema as `.proto` text without comments.
 
-        PRINTED keeps the order of declarations and the author's spelling of type names. NORMALIZED sorts what has no
-        order (see `normalize.normalize_file`) and writes full names. CANONICAL is the same text: nothing more can be
-        left out without changing what some reader of data sees (JSON names, features, custom options).
+        PRINTED is the text that Confluent's registry stores, with the author's spelling of names. NORMALIZED writes
+        full names and sorts what has no order. CANONICAL says the same as NORMALIZED, in a layout that fingerprints
+        have been made of since the first release: nothing more can be left out without changing what some reader of
+        data sees (JSON names, features, custom options).
         """
-        from stele.formats.protobuf.printer import print_schema
+        from stele.formats.protobuf import printing
 
-        return print_schema(parsed, normal=form is not TextForm.PRINTED).encode()
+        printers = {
+            TextForm.PRINTED: printing.print_schema,
+            TextForm.NORMALIZED: printing.normalize_schema,
+            TextForm.CANONICAL: printing.canonicalize_schema,
+        }
+        return printers[form](parsed).encode()
+
+    def identity_text(self, parsed: ProtobufSchema) -> bytes:
+        """Return the text that a schema shares with its own descriptor: PRINTED, with full names and maps as maps."""
+        from stele.formats.protobuf.printing import resolve_schema
+
+        return resolve_schema(parsed).encode()
+
+    def digest_text(self, parsed: ProtobufSchema) -> bytes:
+        """Return the text of the digest `normalized`: it has always been the CANONICAL one."""
+        return self.canonical(parsed, TextForm.CANONICAL)
 
     def render(self, parsed: ProtobufSchema, style: str) -> str | None:
         """Return another representation of the schema, None for an unknown style.
@@ -136,7 +156,7 @@ class ProtobufFormat:
         from google.protobuf import json_format
 
         from stele.formats.protobuf.model import file_descriptor_set
-        from stele.formats.protobuf.printer import print_schema
+        from stele.formats.protobuf.printing import print_schema
 
         if style == "serialized":
             return base64.b64encode(parsed.proto.SerializeToString(deterministic=True)).decode()
@@ -157,10 +177,11 @@ class ProtobufFormat:
         from stele.formats.protobuf.normalize import descriptor_bytes
 
         text = self.canonical(parsed, TextForm.CANONICAL)
+        beside = text if parsed.is_partial else b""
         return {
             "sha256": hashlib.sha256(text).digest(),
             "md5": hashlib.md5(text, usedforsecurity=False).digest(),
-            "descriptor": hashlib.sha256(descriptor_bytes(parsed)).digest(),
+            "descriptor": hashlib.sha256(descriptor_bytes(parsed) + beside).digest(),
         }
 
     def check(self, reader: ProtobufSchema, writer: ProtobufSchema, ruleset: str = "") -> list[Finding]:

@@ -49,8 +49,8 @@ from stele.formats.conversion.model import (
     TypeReference,
     Union,
 )
+from stele.formats.protobuf.model import default_json_name
 from stele.formats.protobuf.parse import MAX_BYTES
-from stele.formats.protobuf.printer import default_json_name
 from stele.formats.protobuf.proto_file import (
     MAX_MEMBERS,
     ProtoField,

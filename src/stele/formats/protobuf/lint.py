@@ -22,7 +22,7 @@ from stele.core.findings import Finding
 from stele.formats import lint as common
 from stele.formats.graph import strongly_connected
 from stele.formats.lint import LintReport
-from stele.formats.protobuf.layout import MAX_LOCATIONS, Path, SourceLayout
+from stele.formats.protobuf.comments import MAX_LOCATIONS, Path, SourceComments
 from stele.formats.protobuf.model import ProtobufSchema
 from stele.formats.protobuf.number_ranges import Ranges, format_ranges
 
@@ -172,7 +172,7 @@ class _Linter:
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
         self.notes = LintReport()
-        self.layout = SourceLayout(schema)
+        self.comments = SourceComments(schema)
         self.documented = 0 < len(schema.source.location) <= MAX_LOCATIONS
         self.messages: dict[str, tuple[_LintedType, DescriptorProto]] = {}
 
@@ -308,11 +308,11 @@ class _Linter:
     # --- comments ---------------------------------------------------------------------------------------------------
 
     def _silenced_rules(self, path: Path) -> frozenset[str]:
-        comment = self.layout.comment_at(path)
+        comment = self.comments.comment_at(path)
         return common.ignored_rules_in_comment(comment) if comment else frozenset()
 
     def _check_documented(self, name: str, path: Path, what: str, ignored: frozenset[str]) -> None:
-        if self.documented and not common.has_explanation(self.layout.comment_at(path)):
+        if self.documented and not common.has_explanation(self.comments.comment_at(path)):
             common.report_missing_doc(self.notes, name, what, "Put a comment in front of it.", ignored)
 
     # --- recursion --------------------------------------------------------------------------------------------------

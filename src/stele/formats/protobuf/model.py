@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from google.protobuf.descriptor import FieldDescriptor as F
-from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet, SourceCodeInfo
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+    SourceCodeInfo,
+)
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.reflection import GeneratedProtocolMessageType
@@ -24,12 +30,25 @@ class ProtobufSchema:
     """One file with all it imports, in a descriptor pool of its own. Immutable; safe to share between threads.
 
     files holds the file descriptors, imports before importers and the schema itself last, without source positions;
-    text is the source the schema was compiled from, empty when it came as a descriptor.
+    text is the source text, empty when the schema came as a descriptor, which is `sent` then. Where `is_partial`, the
+    text says more than the descriptors: options that nobody declares, imports that are missing, or the types in
+    `unresolved`, whose fields are read as `bytes`.
     Raises TypeError when the run-time library refuses the descriptors.
     """
 
-    def __init__(self, files: Sequence[FileDescriptorProto], text: bytes) -> None:
+    def __init__(
+        self,
+        files: Sequence[FileDescriptorProto],
+        text: bytes,
+        *,
+        sent: FileDescriptorProto | None = None,
+        is_partial: bool = False,
+        unresolved: Sequence[str] = (),
+    ) -> None:
         self.text = text
+        self.sent = sent
+        self.is_partial = is_partial
+        self.unresolved = tuple(unresolved)
         self.source = SourceCodeInfo()
         self.source.CopyFrom(files[-1].source_code_info)
         for file in files:
@@ -46,8 +65,8 @@ class ProtobufSchema:
             self.pool.AddSerializedFile(data)
         self.size = sum(map(len, serialized)) + self.source.ByteSize()
         self.file: FileDescriptor = self.pool.FindFileByName(self.proto.name)
-        self.normal_text: str | None = None
-        """The normalized text once it was printed: every digest of a schema is made of it."""
+        self.canonical_text: str | None = None
+        """The canonical text once it was printed: every digest of a schema is made of it."""
         self._lock = threading.Lock()
         self._classes: dict[str, type[Message]] = {}
 
@@ -106,14 +125,25 @@ class ProtobufSchema:
 
     @cached_property
     def message_positions(self) -> Mapping[str, tuple[int, ...]]:
-        """The file's messages at any depth, map entries included: full names to paths of positions."""
+        """The file's messages at any depth, map entries included: full names to paths of positions in descriptors."""
+        return self._number_messages(_by_descriptor)
+
+    @cached_property
+    def frame_positions(self) -> Mapping[str, tuple[int, ...]]:
+        """The same messages with the positions that frames carry: see `message_by_indexes`."""
+        explicit = self.sent is not None or b"map_entry" in self.text
+        return self.message_positions if explicit else self._number_messages(_by_declaration)
+
+    def _number_messages(
+        self, order: Callable[[DescriptorProto], Sequence[DescriptorProto]]
+    ) -> Mapping[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {}
         todo: list[tuple[str, tuple[int, ...], DescriptorProto]]
         todo = [(self.full_name(message.name), (i,), message) for i, message in enumerate(self.proto.message_type)]
         while todo:
             name, path, message = todo.pop()
             found[name] = path
-            todo += [(f"{name}.{nested.name}", (*path, i), nested) for i, nested in enumerate(message.nested_type)]
+            todo += [(f"{name}.{nested.name}", (*path, i), nested) for i, nested in enumerate(order(message))]
         return MappingProxyType(found)
 
     def message_class(self, full_name: str = "") -> type[Message]:
@@ -152,31 +182,39 @@ def message_class(schema: ProtobufSchema, full_name: str = "") -> type[Message]:
 def message_by_indexes(schema: ProtobufSchema, indexes: Sequence[int]) -> str:
     """Return full name of the message at a path of positions, as Confluent frames carry it.
 
-    `[1, 0]` is the first message inside the second one; empty means `[0]`. Positions count the descriptor's nested
-    types, which include map entries and groups. Raises `InvalidRequest`.
+    `[1, 0]` is the first message inside the second one; empty means `[0]`. Nested messages are counted before what
+    fields declare by themselves, map entries and groups, as Confluent's clients count the messages of a text. A path
+    that leads to no message in this way, or to a map entry, which no record is, is one as the compiler counts. Raises
+    `InvalidRequest`.
     """
-    first, *rest = indexes or [0]
-    message = _message_at(schema.proto.message_type, first, indexes)
-    names = [message.name]
-    for index in rest:
-        message = _message_at(message.nested_type, index, indexes)
-        names.append(message.name)
-    return schema.full_name(".".join(names))
+    path = tuple(indexes) or (0,)
+    names = {found: name for name, found in schema.frame_positions.items()}
+    name = names.get(path)
+    if name is None or is_map_entry(schema.get_message(name)):
+        name = next((other for other, found in schema.message_positions.items() if found == path), name)
+    if name is None:
+        raise InvalidRequest(f"the schema has no message at the indexes {list(indexes)}")
+    return name
 
 
 def indexes_of(schema: ProtobufSchema, full_name: str) -> list[int]:
     """Return the path of positions that `message_by_indexes` resolves to full_name. Raises `InvalidRequest`."""
     descriptor = schema.get_message(full_name)
-    path = schema.message_positions.get(descriptor.full_name)
+    path = schema.frame_positions.get(descriptor.full_name)
     if path is None:
         raise InvalidRequest(f"{full_name!r} is declared in the import {descriptor.file.name!r}, not in the schema")
     return list(path)
 
 
-def _message_at(messages: Sequence[DescriptorProto], index: int, indexes: Sequence[int]) -> DescriptorProto:
-    if 0 <= index < len(messages):
-        return messages[index]
-    raise InvalidRequest(f"the schema has no message at the indexes {list(indexes)}")
+def _by_descriptor(message: DescriptorProto) -> Sequence[DescriptorProto]:
+    return message.nested_type
+
+
+def _by_declaration(message: DescriptorProto) -> Sequence[DescriptorProto]:
+    """Return the nested messages, those that fields declare by themselves last."""
+    fields = [*message.field, *message.extension]
+    groups = {field.type_name.rpartition(".")[2] for field in fields if field.type == FieldDescriptorProto.TYPE_GROUP}
+    return sorted(message.nested_type, key=lambda nested: nested.options.map_entry or nested.name in groups)
 
 
 # --- types and fields by descriptor ---------------------------------------------------------------------------------
@@ -240,6 +278,18 @@ def map_parts(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]
     """Key and value of a map field."""
     parts = message_of(field).fields_by_name
     return parts["key"], parts["value"]
+
+
+def default_json_name(name: str) -> str:
+    """Return the JSON name of a field that declares none: underscores removed, the letters after them in upper case."""
+    made, upper = [], False
+    for char in name:
+        if char == "_":
+            upper = True
+        else:
+            made.append(char.upper() if upper and char.isascii() else char)
+            upper = False
+    return "".join(made)
 
 
 def type_text(field: FieldDescriptor) -> str:

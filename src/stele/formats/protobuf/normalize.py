@@ -23,9 +23,9 @@ def normalize_file(file: FileDescriptorProto) -> FileDescriptorProto:
 
     Sorted are imports, enums and services by name, methods by name, fields by number (the members of a oneof stay
     together, at the place of the lowest), extensions by what they extend and number, reserved and extension ranges.
-    Messages keep their order, since frames refer to them by position. Enum values are sorted by number, except that the
-    first keeps its place (it is the default of closed enums), and aliases keep their order (the first is the name JSON
-    shows). Options are sorted when they are printed.
+    Messages keep their order, since frames refer to them by position; bodies of extensions that are groups come last.
+    Enum values are sorted by number, except that the first keeps its place (it is the default of closed enums), and
+    aliases keep their order (the first is the name JSON shows). Options are sorted when they are printed.
     """
     copy = FileDescriptorProto()
     copy.CopyFrom(file)
@@ -33,6 +33,8 @@ def normalize_file(file: FileDescriptorProto) -> FileDescriptorProto:
     _sort_imports(copy)
     for message in copy.message_type:
         _sort_message(message)
+    groups = {_local_name(field) for field in copy.extension if field.type == FieldDescriptorProto.TYPE_GROUP}
+    copy.message_type.sort(key=lambda message: message.name in groups)
     _sort_enums(copy.enum_type)
     copy.enum_type.sort(key=_name_key)
     copy.extension.sort(key=_extendee_key)
@@ -119,9 +121,10 @@ def _replace_oneofs(message: DescriptorProto, oneofs: Sequence[object]) -> None:
 
 def _sort_nested(message: DescriptorProto) -> None:
     """Map entries and groups in the order of their fields first, then real messages in their own order."""
+    fields = [*message.field, *sorted(message.extension, key=_extendee_key)]
     inline = {nested.name for nested in message.nested_type if nested.options.map_entry}
-    inline |= {_local_name(field) for field in message.field if field.type == FieldDescriptorProto.TYPE_GROUP}
-    wanted = [name for name in map(_local_name, message.field) if name in inline]
+    inline |= {_local_name(field) for field in fields if field.type == FieldDescriptorProto.TYPE_GROUP}
+    wanted = [name for name in map(_local_name, fields) if name in inline]
     rank = {name: index for index, name in enumerate(wanted)}
     # Sorting is stable, so that real messages keep their order.
     message.nested_type.sort(key=lambda nested: rank.get(nested.name, len(rank)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.protobuf import message_factory
@@ -51,11 +50,12 @@ def scalar_literal(field: FieldDescriptor, value: Any) -> str:
     if field.type == F.TYPE_BOOL:
         return "true" if value else "false"
     if field.type in {F.TYPE_FLOAT, F.TYPE_DOUBLE}:
-        return _number_literal(value, single=field.type == F.TYPE_FLOAT)
+        return number_literal(value, single=field.type == F.TYPE_FLOAT)
     return str(value)
 
 
-def _number_literal(value: float, *, single: bool) -> str:
+def number_literal(value: float, *, single: bool) -> str:
+    """Return a number of type `double`, or of type `float` when single, as short text that reads as the same number."""
     if math.isnan(value) or math.isinf(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if single:
@@ -119,30 +119,23 @@ class OptionText(NamedTuple):
         return "(" in self.name
 
 
-def list_options(
-    options: Message, schema: ProtobufSchema, *, by_name: bool, place: Callable[[int], tuple[int, ...]]
-) -> list[OptionText]:
-    """Return all options that are set, each element of a repeated one by itself.
-
-    They come by name, or in the order of place (the position in the source of the option with that field number).
-    """
+def list_options(options: Message, schema: ProtobufSchema) -> list[OptionText]:
+    """Return all options that are set, by name, built-in ones first; each element of a repeated one by itself."""
     if not options.ByteSize():
         return []
     found = [option for field in _options_by_field(options, schema) for option in field]
-    if by_name:
-        return sorted(found, key=lambda option: (option.is_custom, option.name))
-    return sorted(found, key=lambda option: place(option.number))
+    return sorted(found, key=lambda option: (option.is_custom, option.name))
 
 
 def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[OptionText]]:
-    """Return the options by field; read with the schema's own declarations, which alone know its extensions."""
-    options = _reparse_options(options, schema)
+    """Return the options by field."""
+    options = read_options(options, schema)
     found = []
     for field, value in set_fields(options):
         if field.name == "uninterpreted_option" and not field.is_extension:
             found.append([_uninterpreted_option(option) for option in value])
         elif field.name == "features" and not field.is_extension:
-            found.append(_feature_options(value, "features.", field.number))
+            found.append([OptionText(name, text, field.number) for name, text in list_feature_options(value)])
         else:
             name = f"({field.full_name})" if field.is_extension else field.name
             show = (
@@ -154,7 +147,10 @@ def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[Opt
     return found
 
 
-def _reparse_options(options: Message, schema: ProtobufSchema) -> Message:
+def read_options(options: Message, schema: ProtobufSchema | None) -> Message:
+    """Return options read with the schema's own declarations, which alone know its extensions."""
+    if schema is None:
+        return options
     try:
         kind = schema.pool.FindMessageTypeByName(options.DESCRIPTOR.full_name)
         return schema.class_of(kind).FromString(options.SerializePartialToString())
@@ -162,14 +158,14 @@ def _reparse_options(options: Message, schema: ProtobufSchema) -> Message:
         return options
 
 
-def _feature_options(features: Message, prefix: str, number: int) -> list[OptionText]:
-    """Editions features, one option each: `features.field_presence`, `features.(pb.cpp).string_type`."""
-    found = []
+def list_feature_options(features: Message, prefix: str = "features.") -> list[tuple[str, str]]:
+    """Return features as options with their values: `features.enum_type`, `features.(pb.cpp).string_type`."""
+    found: list[tuple[str, str]] = []
     for field, value in set_fields(features):
         if field.is_extension and field.message_type is not None:
-            found += _feature_options(value, f"{prefix}({field.full_name}).", number)
+            found += list_feature_options(value, f"{prefix}({field.full_name}).")
         else:
-            found.append(OptionText(prefix + field.name, scalar_literal(field, value), number))
+            found.append((prefix + field.name, scalar_literal(field, value)))
     return found
 
 

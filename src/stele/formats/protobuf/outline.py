@@ -24,10 +24,10 @@ from google.protobuf.descriptor_pb2 import (
 from stele.core.ports import Field
 from stele.formats.capabilities import OutlineNode
 from stele.formats.outline_builder import OutlineBuilder
-from stele.formats.protobuf.layout import NO_POSITION, Path, SourceLayout
-from stele.formats.protobuf.model import WELL_KNOWN, enum_of, is_map, map_parts, type_text
+from stele.formats.protobuf.canonical_text import format_range, visibility_word
+from stele.formats.protobuf.comments import Path, SourceComments
+from stele.formats.protobuf.model import WELL_KNOWN, default_json_name, enum_of, is_map, map_parts, type_text
 from stele.formats.protobuf.options import list_options
-from stele.formats.protobuf.printer import default_json_name, format_range, visibility_word
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -54,7 +54,7 @@ class _Outliner:
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
-        self.layout = SourceLayout(schema)
+        self.comments = SourceComments(schema)
         self.outline = OutlineBuilder()
 
     def build_outline(self) -> list[OutlineNode]:
@@ -249,7 +249,7 @@ class _Outliner:
     def _option_attributes(self, options: Message) -> dict[str, str]:
         """Return options by `option name`; the elements of a repeated one side by side."""
         found: dict[str, str] = {}
-        for option in list_options(options, self.schema, by_name=True, place=lambda _: NO_POSITION):
+        for option in list_options(options, self.schema):
             word = f"option {option.name}"
             if option.name != "map_entry":
                 found[word] = f"{found[word]}, {option.value}" if word in found else option.value
@@ -269,7 +269,7 @@ class _Outliner:
         return full_name.removeprefix(f".{self.schema.proto.package}.").removeprefix(".")
 
     def _comment_at(self, place: Path) -> str:
-        return self.layout.comment_at(place)
+        return self.comments.comment_at(place)
 
 
 def _format_ranges(spans: Iterable[tuple[int, int]], *, field: bool) -> str:
@@ -303,7 +303,7 @@ class _Lister:
     """Walks messages; `seen` holds the full names of those it has entered."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
-        self._layout = SourceLayout(schema)
+        self._comments = SourceComments(schema)
         self._schema = schema
         self.seen: set[str] = set()
 
@@ -313,7 +313,7 @@ class _Lister:
         place = self._message_path(message)
         for field in message.fields:
             path = prefix + field.name
-            comment = self._layout.comment_at((*place, 2, field.index)) if place else ""
+            comment = self._comments.comment_at((*place, 2, field.index)) if place else ""
             yield Field(path, type_text(field), _default_text(field), comment)
             value = map_parts(field)[1] if is_map(field) else field
             inner = value.message_type

@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from stele.errors import MalformedSchema
 from stele.formats.protobuf.compiler import CompilerPool, error_from_messages
 from stele.formats.protobuf.compiler_worker import PROCESSOR_LIMIT
+from stele.formats.protobuf.lenient import link_sources
 from stele.formats.protobuf.model import ProtobufSchema
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]{8,}")
@@ -89,7 +90,8 @@ _BYTES_PER_BYTE = 24
 
 _SAFE_NAME = re.compile(r"(?!.*(^|/)\.{0,2}(/|$))[^\x00-\x1f\x7f\\:]{1,512}")
 
-_Key = tuple[bytes, str, tuple[tuple[str, bytes], ...]]
+_Key = tuple[bytes, str, tuple[tuple[str, bytes], ...], bool]
+"""Text, name, references, and whether they compile as they are."""
 
 
 class _CachedSchema(NamedTuple):
@@ -124,43 +126,77 @@ _CACHE = SchemaCache(CACHE_BYTES)
 _COMPILER = CompilerPool()
 
 
-def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> ProtobufSchema:
+def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ProtobufSchema:
     """Compile one document.
 
     It is `.proto` source text (proto2, proto3, editions), or a FileDescriptorProto or FileDescriptorSet, serialized,
     with or without base64; so are the references, which map import paths to documents. name is the document's own
     import path; one that no import could name is replaced by `DEFAULT_NAME`. Equal arguments give the same object.
+    strict=False takes what Confluent's registry takes, and types that are declared nowhere: see `lenient`.
     Raises `MalformedSchema` with line and column, `UnresolvedReference` for an import that is neither built in nor
     among the references.
     """
-    key = (text, name, tuple(references.items()))
-    schema = _CACHE.find_schema(key)
+    sources = text, name, tuple(references.items())
+    schema = _CACHE.find_schema((*sources, True))
+    if schema is None and not strict:
+        schema = _CACHE.find_schema((*sources, False))
     if schema is None:
-        schema = _parse_document(text, references, name)
-        _CACHE.store_schema(key, schema)
+        document = _Document(text, references, name)
+        compiles = True
+        try:
+            schema = document.compile()
+        except MalformedSchema:
+            schema = None if strict else document.compile_leniently()
+            if schema is None:
+                raise
+            compiles = False
+        _CACHE.store_schema((*sources, compiles), schema)
     return schema
 
 
-def _parse_document(text: bytes, references: Mapping[str, bytes], name: str) -> ProtobufSchema:
-    if len(text) + sum(map(len, references.values())) > MAX_BYTES:
-        raise MalformedSchema(f"the schema and its references are larger than {MAX_BYTES} bytes")
-    descriptors = read_descriptors(text)
-    main = _own_name(name, descriptors)
-    texts, known = _split_references(references)
-    texts.pop(main, None)
-    if descriptors:
-        own = FileDescriptorProto()
-        own.CopyFrom(descriptors[-1])
-        own.name = main
-        known = [own, *known, *descriptors[:-1]]
-    else:
-        texts[main] = text
-    files = _compile_files(main, texts, known)
-    _check_limits(files)
-    try:
-        return ProtobufSchema(files, b"" if descriptors else text)
-    except TypeError as error:  # the run-time library refuses what the compiler took
-        raise MalformedSchema(f"the descriptor cannot be used: {error}") from error
+class _Document:
+    """One document with its references, ready for the compiler. Raises `MalformedSchema` when they are too large."""
+
+    def __init__(self, text: bytes, references: Mapping[str, bytes], name: str) -> None:
+        if len(text) + sum(map(len, references.values())) > MAX_BYTES:
+            raise MalformedSchema(f"the schema and its references are larger than {MAX_BYTES} bytes")
+        descriptors = read_descriptors(text)
+        self._main = _own_name(name, descriptors)
+        self._texts, self._known = _split_references(references)
+        self._texts.pop(self._main, None)
+        self._source = b"" if descriptors else text
+        self._sent = descriptors[-1] if descriptors else None
+        if descriptors:
+            own = FileDescriptorProto()
+            own.CopyFrom(descriptors[-1])
+            own.name = self._main
+            self._known = [own, *self._known, *descriptors[:-1]]
+        else:
+            self._texts[self._main] = text
+
+    def compile(self) -> ProtobufSchema:
+        """Return the schema, by the rules of the compiler. Raises `MalformedSchema`."""
+        return self._build_schema(_compile_files(self._main, self._texts, self._known))
+
+    def compile_leniently(self) -> ProtobufSchema | None:
+        """Return the schema as far as its names resolve; None when it is wrong in other ways."""
+        for keep_custom in (True, False):
+            linked = link_sources(self._main, self._texts, self._known, keep_custom=keep_custom)
+            if linked is None:
+                return None
+            with suppress(MalformedSchema):
+                files = _compile_files(self._main, linked.texts, ())
+                return self._build_schema(files, is_partial=linked.is_partial, unresolved=linked.unresolved)
+        return None
+
+    def _build_schema(
+        self, files: Sequence[FileDescriptorProto], *, is_partial: bool = False, unresolved: Sequence[str] = ()
+    ) -> ProtobufSchema:
+        _check_limits(files)
+        try:
+            return ProtobufSchema(files, self._source, sent=self._sent, is_partial=is_partial, unresolved=unresolved)
+        except TypeError as error:  # the run-time library refuses what the compiler took
+            raise MalformedSchema(f"the descriptor cannot be used: {error}") from error
 
 
 def _check_limits(files: Sequence[FileDescriptorProto]) -> None:

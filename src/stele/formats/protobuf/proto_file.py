@@ -26,8 +26,8 @@ from stele.formats.conversion.model import (
     TypeReference,
     Union,
 )
+from stele.formats.protobuf.model import default_json_name
 from stele.formats.protobuf.options import quote_text
-from stele.formats.protobuf.printer import default_json_name
 
 LONGEST_NAME: Final = 200
 """A longer name is cut: the compiler has a limit for full names."""

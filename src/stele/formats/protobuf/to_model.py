@@ -52,19 +52,19 @@ from stele.formats.conversion.model import (
     Type,
     TypeReference,
 )
-from stele.formats.protobuf.layout import Path, SourceLayout
+from stele.formats.protobuf.comments import Path, SourceComments
 from stele.formats.protobuf.model import (
     DURATION,
     JSON_VALUES,
     TIMESTAMP,
     WRAPPERS,
+    default_json_name,
     enum_of,
     is_map,
     map_parts,
     type_text,
 )
 from stele.formats.protobuf.options import list_options, scalar_literal
-from stele.formats.protobuf.printer import default_json_name
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -147,7 +147,7 @@ class LossCollector:
                 self.add_loss("", "TYPE", f"{self._schema.full_name(name)} is not used by the chosen message.")
 
     def _add_option_losses(self, options: Message, path: str, owner: str, but: frozenset[str] = frozenset()) -> None:
-        found = list_options(options, self._schema, by_name=True, place=lambda _: ())
+        found = list_options(options, self._schema)
         names = dict.fromkeys(
             option.name for option in found if option.name not in _MODELLED_OPTIONS and option.name not in but
         )
@@ -233,7 +233,7 @@ class _ModelBuilder:
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema
-        self._layout = SourceLayout(schema)
+        self._comments = SourceComments(schema)
         self._losses = LossCollector(schema)
         self._records: dict[str, NamedType] = {}
         self._enums: dict[str, NamedType] = {}
@@ -268,13 +268,13 @@ class _ModelBuilder:
             if oneof:
                 groups[oneof] = (*groups.get(oneof, ()), field.name)
             doc, params = self._losses.add_field_losses(proto.field[field.index], field, path + field.name)
-            written = self._layout.comment_at((*place, 2, field.index)) if place else ""
+            written = self._comments.comment_at((*place, 2, field.index)) if place else ""
             made = self._build_field(field, path + field.name, params, in_oneof=bool(oneof))
             fields.append(made(written or doc))
         return RecordType(message.full_name, tuple(fields), self._comment_at(place), at_most_one=groups)
 
     def _comment_at(self, place: Path) -> str:
-        return self._layout.comment_at(place) if place else ""
+        return self._comments.comment_at(place) if place else ""
 
     def _message_path(self, message: Descriptor) -> Path:
         """Return where the message is in the file; () for a message of another file."""

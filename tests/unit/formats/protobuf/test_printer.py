@@ -11,10 +11,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 
 from stele.core.ports import TextForm
 from stele.errors import InvalidRequest
-from stele.formats.protobuf import PROTOBUF, ProtobufSchema, file_descriptor_set
+from stele.formats.protobuf import PROTOBUF, ProtobufFormat, ProtobufSchema, file_descriptor_set
+from stele.formats.protobuf.canonical_text import print_canonical
 from stele.formats.protobuf.compiler import builtin_sources
+from stele.formats.protobuf.model import default_json_name
 from stele.formats.protobuf.normalize import descriptor_bytes, normalize_file
-from stele.formats.protobuf.printer import default_json_name, print_schema
 
 HERE = Path(__file__).parent
 P3 = 'syntax = "proto3";\n'
@@ -38,8 +39,8 @@ def print_form(schema: ProtobufSchema, form: TextForm = TextForm.PRINTED) -> str
 
 
 def stable_bytes(schema: ProtobufSchema) -> bytes:
-    """The file in a stable form, options read by its own extensions, which makes spellings of one option equal."""
-    data = FileDescriptorSet(file=[schema.proto])
+    """The file sorted, options read by its own extensions, which makes spellings of one option equal."""
+    data = FileDescriptorSet(file=[normalize_file(schema.proto)])
     try:
         kind = schema.get_message("google.protobuf.FileDescriptorSet")
     except InvalidRequest:  # no descriptor.proto, no custom options
@@ -48,18 +49,28 @@ def stable_bytes(schema: ProtobufSchema) -> bytes:
 
 
 def assert_lossless(source: bytes, references: dict[str, bytes], name: str = "") -> None:
-    """Both forms compile to the same descriptor, are stable, and do not need the source text."""
+    """All forms compile to the same descriptor but for order, are stable, and do not need the source text."""
     schema = PROTOBUF.parse(source, references, name=name)
     printed, normal = print_form(schema), print_form(schema, TextForm.NORMALIZED)
+    canonical = PROTOBUF.parse(print_form(schema, TextForm.CANONICAL).encode(), references, name=name)
+    assert print_form(canonical, TextForm.CANONICAL) == print_form(schema, TextForm.CANONICAL)
     again = PROTOBUF.parse(printed.encode(), references, name=name)
     assert stable_bytes(again) == stable_bytes(schema)
     assert print_form(again) == printed
+    assert ProtobufFormat().identity_text(again) == ProtobufFormat().identity_text(schema)
     sorted_again = PROTOBUF.parse(normal.encode(), references, name=name)
     assert descriptor_bytes(sorted_again) == descriptor_bytes(schema)
     assert print_form(sorted_again, TextForm.NORMALIZED) == print_form(again, TextForm.NORMALIZED) == normal
     bare = PROTOBUF.parse(file_descriptor_set(schema).SerializeToString(), references, name=name)
     assert print_form(bare, TextForm.NORMALIZED) == normal
-    assert stable_bytes(PROTOBUF.parse(print_form(bare).encode(), references, name=name)) == stable_bytes(schema)
+    expanded = PROTOBUF.parse(print_form(bare).encode(), references, name=name, strict=False)  # entries of maps
+    assert stable_bytes(expanded) == stable_bytes(schema)
+    assert print_form(expanded) == print_form(bare)
+    assert (
+        ProtobufFormat().identity_text(expanded)
+        == ProtobufFormat().identity_text(bare)
+        == ProtobufFormat().identity_text(schema)
+    )
     assert PROTOBUF.fingerprints(bare) == PROTOBUF.fingerprints(again) == PROTOBUF.fingerprints(schema)
 
 
@@ -103,7 +114,7 @@ def test_a_printed_text_stays_as_it_is() -> None:
 
 
 def test_normalizing_forgets_style_only() -> None:
-    """Order of fields, imports, options, enums and spelling do not change the normalized text; meaning does."""
+    """Order of fields, imports, options and spelling do not change the normalized text, nor enums digests."""
     one = P3 + (
         'package p; import "google/protobuf/any.proto"; import "google/protobuf/empty.proto";'
         "option java_package = 'x'; option go_package = 'y';"
@@ -112,26 +123,29 @@ def test_normalizing_forgets_style_only() -> None:
     )
     two = P3 + (
         'package p; option go_package = "y"; import "google/protobuf/empty.proto"; option java_package = "x";'
-        'import "google/protobuf/any.proto"; enum D { U = 0; }'
+        'import "google/protobuf/any.proto";'
         "message A { message B {} optional int32 e = 4; oneof o { int32 d = 5; int32 c = 3; } .p.A.B b = 2; "
         "int32 a = 1; }"
-        "enum E { X = 0; Y = 1; }"
+        "enum E { X = 0; Y = 1; } enum D { U = 0; }"
     )
     left, right = (PROTOBUF.parse(source.encode(), {}) for source in (one, two))
     assert print_form(left) != print_form(right)
     assert print_form(left, TextForm.NORMALIZED) == print_form(right, TextForm.NORMALIZED)
-    assert print_form(left, TextForm.CANONICAL) == print_form(left, TextForm.NORMALIZED)
+    assert print_form(left, TextForm.CANONICAL) == print_form(right, TextForm.CANONICAL)
     assert PROTOBUF.fingerprints(left) == PROTOBUF.fingerprints(right)
+    moved = PROTOBUF.parse(
+        one.replace(" enum D { U = 0; }", "").replace("enum E", "enum D { U = 0; } enum E").encode(), {}
+    )
+    assert PROTOBUF.fingerprints(moved) == PROTOBUF.fingerprints(left)
     for changed in (one.replace("a = 1", "a = 7"), one.replace("int32 a", "int64 a"), one.replace("'x'", "'z'")):
         other = PROTOBUF.parse(changed.encode(), {})
         assert PROTOBUF.fingerprints(other)["sha256"] != PROTOBUF.fingerprints(left)["sha256"]
 
 
 def test_a_schema_is_normalized_once() -> None:
-    """Digests, look-ups and answers share one normalized text: making it is most of what a giant schema costs."""
+    """All digests share one canonical text: making it is most of what a giant schema costs."""
     schema = PROTOBUF.parse((P3 + "message A { int32 a = 1; }").encode(), {})
-    assert print_schema(schema, normal=True) is print_schema(schema, normal=True)
-    assert print_schema(schema, normal=True) == print_schema(schema, normal=True, extensions=False)
+    assert print_canonical(schema) is print_canonical(schema)
 
 
 def test_normalizing_keeps_the_order_of_messages() -> None:

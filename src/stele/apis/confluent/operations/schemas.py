@@ -176,6 +176,7 @@ class Operations:
                 references,
                 form=_text_form(request, normalize=normalize, importing=importing),
                 strict=not lenient,
+                lax_imports=True,
             )
         except MalformedSchema as error:
             raise _refused_text(error, request) from None

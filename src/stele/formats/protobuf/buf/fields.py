@@ -12,7 +12,7 @@ from google.protobuf.text_encoding import CUnescape
 
 from stele.formats.protobuf.buf.module import CPP_CORD, CPP_VIEW, JAVA_VERIFY, Cardinality, FieldDeclaration
 from stele.formats.protobuf.buf.rules import Rules, Violation
-from stele.formats.protobuf.printer import default_json_name
+from stele.formats.protobuf.model import default_json_name
 
 
 def cpp_string_type(field: FieldDeclaration) -> str:

@@ -1,7 +1,6 @@
-"""Prints a descriptor as `.proto` text that compiles to the same descriptor.
+"""Prints a normalized descriptor as the text that fingerprints are made of; it compiles to the same descriptor.
 
-The layout is the one Confluent's registry stores: two spaces, one blank line between kinds of members, fields before
-nested types. Comments are not printed.
+The layout stays as it is for ever: two spaces, one blank line between kinds of members, fields before nested types.
 
 A descriptor keeps fields, nested messages, enums and extensions in separate lists, yet a map field or a group appends
 its own message to the list of messages where it stands. Fields come before nested types as long as that keeps the list
@@ -10,7 +9,7 @@ of messages as it is; a message that must precede the entry of a map field is mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,13 +21,14 @@ from google.protobuf.descriptor_pb2 import (
     FieldDescriptorProto,
     FileDescriptorProto,
     MethodDescriptorProto,
+    OneofDescriptorProto,
     ServiceDescriptorProto,
     SymbolVisibility,
 )
 
-from stele.formats.protobuf.layout import NO_POSITION, Path, SourceLayout
+from stele.formats.protobuf.model import default_json_name
 from stele.formats.protobuf.normalize import normalize_file
-from stele.formats.protobuf.options import OptionText, list_options, quote_text
+from stele.formats.protobuf.options import list_options, quote_text
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -49,119 +49,89 @@ _LABELS = {_F.LABEL_OPTIONAL: "optional ", _F.LABEL_REQUIRED: "required ", _F.LA
 _Lines = list[str]
 
 
-def print_schema(schema: ProtobufSchema, *, normal: bool = False, extensions: bool = True) -> str:
-    """Return the schema as text.
-
-    normal sorts all that may be sorted and writes full type names; otherwise order and type names are the author's.
-    extensions=False leaves out custom options and `extend` blocks.
-    """
-    if normal and extensions:
-        if schema.normal_text is None:
-            schema.normal_text = _Printer(schema, None, extensions=True).print_file(normalize_file(schema.proto))
-        return schema.normal_text
-    if normal:
-        return _Printer(schema, None, extensions=False).print_file(normalize_file(schema.proto))
-    return _Printer(schema, SourceLayout(schema), extensions=extensions).print_file(schema.proto)
+def print_canonical(schema: ProtobufSchema) -> str:
+    """Return the normalized schema as text; every digest is made of it, and it stays the same for ever."""
+    if schema.canonical_text is None:
+        schema.canonical_text = _Printer(schema).print_file(normalize_file(schema.proto))
+    return schema.canonical_text
 
 
 class _Printer:
     """Prints the parts of one file; each method returns lines without the indentation of what surrounds them."""
 
-    def __init__(self, schema: ProtobufSchema, layout: SourceLayout | None, *, extensions: bool) -> None:
+    def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema
-        self._layout = layout
-        self._extensions = extensions
         self._syntax = schema.proto.syntax or "proto2"
 
     # --- file and message -------------------------------------------------------------------------------------------
 
     def print_file(self, file: FileDescriptorProto) -> str:
         head = [_print_syntax(file), *([f"package {file.package};"] if file.package else [])]
-        lines = _join_sections([head, _print_imports(file), self._option_statements(file.options, (8,))])
-        scope = DeclarationScope((), (), file.message_type, file.enum_type, file.extension, (4, 5, 7))
-        for member in order_declarations(scope, self._start_position):
-            for block in self._print_declaration(member, scope):
-                lines += ["", *block]
-        for index, service in enumerate(file.service):
-            lines += ["", *self._print_service(service, (6, index))]
+        lines = _join_sections([head, _print_imports(file), self._option_statements(file.options)])
+        scope = DeclarationScope((), file.message_type, file.enum_type, file.extension)
+        for member in order_declarations(scope):
+            lines += ["", *self._print_declaration(member, scope)]
+        for service in file.service:
+            lines += ["", *self._print_service(service)]
         return "\n".join(lines) + "\n"
 
-    def _print_message(self, message: DescriptorProto, path: Path, head: str) -> _Lines:
+    def _print_message(self, message: DescriptorProto, head: str) -> _Lines:
         """Return a message or, with another head, the body of a group. Messages nest at most 32 deep."""
-        scope = DeclarationScope(
-            path, message.field, message.nested_type, message.enum_type, message.extension, (3, 4, 6)
-        )
+        scope = DeclarationScope(message.field, message.nested_type, message.enum_type, message.extension)
         sections: list[tuple[str, _Lines]] = [
             ("reserved", _print_reserved(message, self._syntax, _MAX_FIELD, exclusive=True)),
-            ("option", self._option_statements(message.options, (*path, 7), but=("map_entry",))),
+            ("option", self._option_statements(message.options, but=("map_entry",))),
         ]
-        extensible = self._print_extension_ranges(message, path)
-        for member in order_declarations(scope, self._start_position):
+        extensible = self._print_extension_ranges(message)
+        for member in order_declarations(scope):
             if member.kind not in {"field", "oneof"}:
                 sections.append(("range", extensible))
                 extensible = []
-            oneof = message.oneof_decl[message.field[member.indexes[0]].oneof_index] if member.kind == "oneof" else None
-            blocks = (
-                self._print_oneof(member, scope, oneof.name, oneof.options)
-                if oneof
-                else self._print_declaration(member, scope)
-            )
             kind = "type" if member.kind in {"message", "enum"} else member.kind
-            sections += [(kind, block) for block in blocks]
+            oneof = message.oneof_decl[message.field[member.indexes[0]].oneof_index] if member.kind == "oneof" else None
+            block = self._print_oneof(member, scope, oneof) if oneof else self._print_declaration(member, scope)
+            sections.append((kind, block))
         sections.append(("range", extensible))
         return _print_block(f"{visibility_word(message)} {head}".lstrip(), _join_blocks(sections))
 
-    def _print_declaration(self, member: Declaration, scope: DeclarationScope) -> list[_Lines]:
-        """Return one declaration of a scope, as no or one block."""
+    def _print_declaration(self, member: Declaration, scope: DeclarationScope) -> _Lines:
+        first = member.indexes[0]
         if member.kind == "field":
-            return [self._print_field(scope.fields[member.indexes[0]], scope, (*scope.path, 2, member.indexes[0]))]
+            return self._print_field(scope.fields[first], scope)
         if member.kind == "extend":
-            return [self._print_extend(member, scope)] if self._extensions else []
-        path = scope.member_path(member)
+            body = [line for index in member.indexes for line in self._print_field(scope.extensions[index], scope)]
+            return _print_block(f"extend {scope.extensions[first].extendee}", body)
         if member.kind == "enum":
-            return [self._print_enum(scope.enums[member.indexes[0]], path)]
-        message = scope.messages[member.indexes[0]]
-        return [self._print_message(message, path, f"message {message.name}")]
+            return self._print_enum(scope.enums[first])
+        return self._print_message(scope.messages[first], f"message {scope.messages[first].name}")
 
-    def _print_oneof(self, member: Declaration, scope: DeclarationScope, name: str, options: Message) -> list[_Lines]:
-        position = scope.fields[member.indexes[0]].oneof_index
-        body = self._option_statements(options, (*scope.path, 8, position, 2))
+    def _print_oneof(self, member: Declaration, scope: DeclarationScope, oneof: OneofDescriptorProto) -> _Lines:
+        body = self._option_statements(oneof.options)
         for index in member.indexes:
-            body += self._print_field(scope.fields[index], scope, (*scope.path, 2, index))
-        return [_print_block(f"oneof {name}", body)]
+            body += self._print_field(scope.fields[index], scope)
+        return _print_block(f"oneof {oneof.name}", body)
 
-    def _print_extend(self, member: Declaration, scope: DeclarationScope) -> _Lines:
-        body: _Lines = []
-        first = (*scope.path, scope.tags[2], member.indexes[0])
-        for index in member.indexes:
-            body += self._print_field(scope.extensions[index], scope, (*scope.path, scope.tags[2], index))
-        return _print_block(
-            f"extend {self._type_name(scope.extensions[member.indexes[0]].extendee, (*first, 2))}", body
-        )
-
-    def _print_extension_ranges(self, message: DescriptorProto, path: Path) -> _Lines:
+    def _print_extension_ranges(self, message: DescriptorProto) -> _Lines:
         lines: _Lines = []
-        for index, item in enumerate(message.extension_range):
-            options = self._list_options(item.options, (*path, 5, index, 3))
-            lines += _with_options(
-                f"extensions {format_range(item.start, item.end - 1, _MAX_FIELD)}", _option_pairs(options), ";"
-            )
+        for item in message.extension_range:
+            head = f"extensions {format_range(item.start, item.end - 1, _MAX_FIELD)}"
+            lines += _with_options(head, self._option_pairs(item.options), ";")
         return lines
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
-    def _print_field(self, field: FieldDescriptorProto, scope: DeclarationScope, path: Path) -> _Lines:
-        pairs = _own_pairs(field) + _option_pairs(self._list_options(field.options, (*path, 8)))
+    def _print_field(self, field: FieldDescriptorProto, scope: DeclarationScope) -> _Lines:
+        pairs = _own_pairs(field) + self._option_pairs(field.options)
         index = scope.own_message(field)
         if index is None:
-            head = self._label_text(field) + self._type_text(field, path)
+            head = self._label_text(field) + _type_text(field)
         elif field.type == _F.TYPE_GROUP:
             body = scope.messages[index]
             head = f"{self._label_text(field)}group {body.name} = {field.number}{_inline_options(pairs)}"
-            return self._print_message(body, (*scope.path, scope.tags[0], index), head)
+            return self._print_message(body, head)
         else:
             key, value = scope.messages[index].field
-            head = f"map<{self._type_text(key, ())}, {self._map_value_text(value, path)}>"
+            head = f"map<{_type_text(key)}, {_type_text(value)}>"
         return _with_options(f"{head} {field.name} = {field.number}", pairs, ";")
 
     def _label_text(self, field: FieldDescriptorProto) -> str:
@@ -172,59 +142,40 @@ class _Printer:
             return ""
         return _LABELS[field.label]
 
-    def _type_text(self, field: FieldDescriptorProto, path: Path) -> str:
-        return self._type_name(field.type_name, (*path, 6)) if field.type_name else _SCALARS[field.type]
-
-    def _map_value_text(self, value: FieldDescriptorProto, path: Path) -> str:
-        spelled = self._layout.map_value_spelling(path) if self._layout and value.type_name else ""
-        return spelled or self._type_text(value, ())
-
-    def _type_name(self, full_name: str, path: Path) -> str:
-        """Return a type name as the author spelled it, else in full with its leading dot."""
-        return (self._layout.type_spelling(path) if self._layout else "") or full_name
-
     # --- enums and services -----------------------------------------------------------------------------------------
 
-    def _print_enum(self, enum: EnumDescriptorProto, path: Path) -> _Lines:
-        body = self._option_statements(enum.options, (*path, 3))
-        for index, value in enumerate(enum.value):
-            pairs = _option_pairs(self._list_options(value.options, (*path, 2, index, 3)))
-            body += _with_options(f"{value.name} = {value.number}", pairs, ";")
+    def _print_enum(self, enum: EnumDescriptorProto) -> _Lines:
+        body = self._option_statements(enum.options)
+        for value in enum.value:
+            body += _with_options(f"{value.name} = {value.number}", self._option_pairs(value.options), ";")
         reserved = _print_reserved(enum, self._syntax, _MAX_ENUM, exclusive=False)
         return _print_block(f"{visibility_word(enum)} enum {enum.name}".lstrip(), _join_sections([reserved, body]))
 
-    def _print_service(self, service: ServiceDescriptorProto, path: Path) -> _Lines:
-        methods: _Lines = []
-        for index, method in enumerate(service.method):
-            methods += self._print_method(method, (*path, 2, index))
+    def _print_service(self, service: ServiceDescriptorProto) -> _Lines:
+        methods = [line for method in service.method for line in self._print_method(method)]
         return _print_block(
-            f"service {service.name}", _join_sections([self._option_statements(service.options, (*path, 3)), methods])
+            f"service {service.name}", _join_sections([self._option_statements(service.options), methods])
         )
 
-    def _print_method(self, method: MethodDescriptorProto, path: Path) -> _Lines:
-        asked = ("stream " if method.client_streaming else "") + self._type_name(method.input_type, (*path, 2))
-        given = ("stream " if method.server_streaming else "") + self._type_name(method.output_type, (*path, 3))
+    def _print_method(self, method: MethodDescriptorProto) -> _Lines:
+        asked = ("stream " if method.client_streaming else "") + method.input_type
+        given = ("stream " if method.server_streaming else "") + method.output_type
         head = f"rpc {method.name} ({asked}) returns ({given})"
-        body = self._option_statements(method.options, (*path, 4))
+        body = self._option_statements(method.options)
         return _print_block(head, body) if body else [head + ";"]
 
     # --- options ----------------------------------------------------------------------------------------------------
 
-    def _list_options(self, options: Message, path: Path) -> list[OptionText]:
-        found = list_options(
-            options,
-            self._schema,
-            by_name=self._layout is None,
-            place=lambda number: self._start_position((*path, number)),
-        )
-        return [option for option in found if self._extensions or not option.is_custom]
+    def _option_pairs(self, options: Message) -> list[str]:
+        return [f"{option.name} = {option.value}" for option in list_options(options, self._schema)]
 
-    def _option_statements(self, options: Message, path: Path, but: Sequence[str] = ()) -> _Lines:
-        found = self._list_options(options, path)
+    def _option_statements(self, options: Message, but: Sequence[str] = ()) -> _Lines:
+        found = list_options(options, self._schema)
         return [f"option {option.name} = {option.value};" for option in found if option.name not in but]
 
-    def _start_position(self, path: Path) -> tuple[int, ...]:
-        return self._layout.start_position(path) if self._layout else NO_POSITION
+
+def _type_text(field: FieldDescriptorProto) -> str:
+    return field.type_name or _SCALARS[field.type]
 
 
 def _print_syntax(file: FileDescriptorProto) -> str:
@@ -264,18 +215,6 @@ def _own_pairs(field: FieldDescriptorProto) -> list[str]:
     return pairs
 
 
-def default_json_name(name: str) -> str:
-    """Return the JSON name of a field that declares none: underscores removed, the letters after them in upper case."""
-    made, upper = [], False
-    for char in name:
-        if char == "_":
-            upper = True
-        else:
-            made.append(char.upper() if upper and char.isascii() else char)
-            upper = False
-    return "".join(made)
-
-
 def _print_reserved(
     item: DescriptorProto | EnumDescriptorProto, syntax: str, highest: int, *, exclusive: bool
 ) -> _Lines:
@@ -293,10 +232,6 @@ def format_range(start: int, end: int, highest: int) -> str:
 
 
 # --- lines ----------------------------------------------------------------------------------------------------------
-
-
-def _option_pairs(options: Iterable[OptionText]) -> list[str]:
-    return [f"{option.name} = {option.value}" for option in options]
 
 
 def _inline_options(pairs: Sequence[str]) -> str:
@@ -350,14 +285,12 @@ class Declaration:
 
 @dataclass(frozen=True)
 class DeclarationScope:
-    """The lists of one scope, its path, and the field numbers of its messages, enums and extensions."""
+    """The lists of one scope."""
 
-    path: Path
     fields: Sequence[FieldDescriptorProto]
     messages: Sequence[DescriptorProto]
     enums: Sequence[EnumDescriptorProto]
     extensions: Sequence[FieldDescriptorProto]
-    tags: tuple[int, int, int]
 
     @cached_property
     def _index_by_name(self) -> dict[str, int]:
@@ -372,19 +305,14 @@ class DeclarationScope:
             return index
         return index if self.messages[index].options.map_entry else None
 
-    def member_path(self, member: Declaration) -> Path:
-        """Return where a nested message or enum is."""
-        return (*self.path, self.tags[0 if member.kind == "message" else 1], member.indexes[0])
 
-
-def order_declarations(scope: DeclarationScope, place: Callable[[Path], tuple[int, ...]]) -> list[Declaration]:
-    """Return all declarations of the scope; place tells where the author put a nested type."""
+def order_declarations(scope: DeclarationScope) -> list[Declaration]:
+    """Return all declarations of the scope: fields, messages, enums, extensions."""
     fields = _field_declarations(scope)
     extends = _extension_declarations(scope)
     owned = {index for member in (*fields, *extends) for index in member.messages}
     types = [Declaration("message", [index], [index]) for index in range(len(scope.messages)) if index not in owned]
     types += [Declaration("enum", [index]) for index in range(len(scope.enums))]
-    types.sort(key=lambda member: (*place(scope.member_path(member)), member.kind == "enum", *member.indexes))
     return list(_merge_declarations([fields, types, extends]))
 
 

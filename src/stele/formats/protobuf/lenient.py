@@ -1,0 +1,375 @@
+"""Makes texts compile that Confluent's registry takes and protoc refuses; the texts that are stored stay as they are.
+
+That registry ignores imports that it cannot find, keeps options that nobody declares, finds types in all references
+and built-in files whether they are imported or not, and takes maps that are spelled out as repeated entries.
+`link_sources` leaves out, adds and rewrites just that. A type that is declared nowhere becomes `bytes`, which is how
+the wire carries a message; an rpc or an `extend` block of such a type is left out.
+
+Source: docs/protocols/protobuf.md#what-confluent-takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from stele.formats.protobuf.compiler import builtin_sources
+from stele.formats.protobuf.confluent_text import print_tree
+from stele.formats.protobuf.descriptor_tree import build_tree
+from stele.formats.protobuf.source_tree import (
+    NOWHERE,
+    EnumNode,
+    ExtendNode,
+    FieldNode,
+    FileNode,
+    MessageNode,
+    OptionNode,
+    SourceError,
+    Span,
+    TypeUse,
+    Value,
+    parse_source,
+)
+
+_SCALARS: Final = frozenset(
+    {
+        *("double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64"),
+        *("sfixed32", "sfixed64", "bool", "string", "bytes", "group"),
+    }
+)
+_OPTION_NAMES: Final = {
+    kind: frozenset(getattr(descriptor_pb2, f"{kind}Options").DESCRIPTOR.fields_by_name)
+    for kind in ("File", "Message", "Field", "Oneof", "ExtensionRange", "Enum", "EnumValue", "Service", "Method")
+}
+
+
+class LenientSources(NamedTuple):
+    """Texts that compile, by import path.
+
+    unresolved are the types that are declared nowhere, as written; is_partial says whether the main file's own text
+    lost or gained something.
+    """
+
+    texts: dict[str, bytes]
+    unresolved: tuple[str, ...]
+    is_partial: bool
+
+
+class _Declarations(NamedTuple):
+    """What a file declares, in full names without a leading dot, and the files that it imports publicly."""
+
+    types: frozenset[str]
+    extensions: frozenset[str]
+    public_imports: tuple[str, ...]
+
+
+def link_sources(
+    main: str, texts: Mapping[str, bytes], known: Sequence[FileDescriptorProto], *, keep_custom: bool = True
+) -> LenientSources | None:
+    """Return texts that compile for the file called main and all that it needs; None when that cannot be tried.
+
+    Args:
+        main: Import path of the file.
+        texts: Source texts by import path.
+        known: Files that came as descriptors; they become texts too.
+        keep_custom: Whether custom options that are declared stay. Their values may be wrong.
+    """
+    sources = dict(texts)
+    for file in reversed(known):
+        sources[file.name] = print_tree(build_tree(file)).encode("utf-8", "surrogateescape")
+    trees: dict[str, FileNode] = {}
+    decoded = {
+        path: text.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape") for path, text in sources.items()
+    }
+    for path, text in decoded.items():
+        try:
+            trees[path] = parse_source(text)
+        except SourceError:
+            if path == main:
+                return None
+    linker = _Linker({**_builtin_declarations(), **{path: _declarations_in(tree) for path, tree in trees.items()}})
+    unresolved: list[str] = []
+    is_partial = False
+    waiting, done = [main], set[str]()
+    while waiting:
+        path = waiting.pop()
+        if path in done or path not in trees:
+            continue
+        done.add(path)
+        edits = linker.edit_file(path, trees[path], decoded[path], keep_custom=keep_custom)
+        sources[path] = edits.apply().encode("utf-8", "surrogateescape")
+        unresolved += edits.unresolved
+        is_partial |= path == main and edits.is_lossy
+        waiting += edits.imports
+    return LenientSources(sources, tuple(dict.fromkeys(unresolved)), is_partial)
+
+
+def resolve_names(tree: FileNode, files: Iterable[FileDescriptorProto]) -> None:
+    """Write the types of a tree in full, with a leading dot, where the files declare them."""
+    linker = _Linker({file.name: _declarations_in(build_tree(file)) for file in files})
+    for use, scope in _list_type_uses(tree):
+        full_name = linker.find_type(use.name, scope)
+        if full_name:
+            use.name = f".{full_name}"
+
+
+@cache
+def _builtin_declarations() -> Mapping[str, _Declarations]:
+    return {path: _declarations_in(parse_source(text.decode())) for path, text in builtin_sources().items()}
+
+
+def _declarations_in(file: FileNode) -> _Declarations:
+    types: set[str] = set()
+    extensions: set[str] = set()
+    for scope, item in _walk_scopes(file):
+        if isinstance(item, ExtendNode):
+            extensions.update(_join(scope, member.name) for member in item.fields)
+        else:
+            types.add(_join(scope, item.name))
+    public = tuple(item.path for item in file.imports if item.kind == "public")
+    return _Declarations(frozenset(types), frozenset(extensions), public)
+
+
+def _join(scope: str, name: str) -> str:
+    return f"{scope}.{name}" if scope else name
+
+
+def _walk_scopes(file: FileNode) -> Iterator[tuple[str, MessageNode | EnumNode | ExtendNode]]:
+    """Yield messages (bodies of groups included), enums and `extend` blocks with the scope that they stand in."""
+    waiting: list[tuple[str, MessageNode | EnumNode | ExtendNode]]
+    waiting = [(file.package, item) for item in (*file.types, *file.extends)]
+    while waiting:
+        scope, item = waiting.pop()
+        yield scope, item
+        if isinstance(item, MessageNode):
+            inner = _join(scope, item.name)
+            waiting += [(inner, each) for each in (*item.types, *item.extends)]
+            waiting += [(inner, member.body) for member in _members_of(item) if member.body is not None]
+        elif isinstance(item, ExtendNode):
+            waiting += [(scope, member.body) for member in item.fields if member.body is not None]
+
+
+def _members_of(message: MessageNode) -> list[FieldNode]:
+    return [*message.fields, *(member for oneof in message.oneofs for member in oneof.fields)]
+
+
+def _list_type_uses(file: FileNode) -> Iterator[tuple[TypeUse, str]]:
+    """Yield every type that is named, with the scope in which its name is looked up."""
+    for scope, item in _walk_scopes(file):
+        if isinstance(item, MessageNode):
+            yield from ((member.type, _join(scope, item.name)) for member in _members_of(item))
+        elif isinstance(item, ExtendNode):
+            yield item.extendee, scope
+            yield from ((member.type, scope) for member in item.fields)
+    for service in file.services:
+        for method in service.methods:
+            yield method.request, _join(file.package, service.name)
+            yield method.response, _join(file.package, service.name)
+
+
+class _Edits:
+    """Changes of one text: what replaces its spans, imports to add, and the files it needs in the end."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.replaced: dict[Span, str] = {}
+        self.is_lossy = False
+        self.imports: list[str] = []
+        self.added: list[str] = []
+        self.unresolved: list[str] = []
+
+    def drop_options(self, dropped: Sequence[OptionNode], kept: Sequence[OptionNode], brackets: Span) -> None:
+        """Leave some options out; kept are the others of the same brackets."""
+        self.is_lossy |= bool(dropped)
+        if brackets == NOWHERE:
+            self.replaced |= {option.span: "" for option in dropped}
+        elif dropped:
+            texts = [self._text[option.span.start : option.span.end] for option in kept]
+            self.replaced[brackets] = f"[{', '.join(texts)}]" if texts else ""
+
+    def apply(self) -> str:
+        """Return the changed text. Later lines stay where they are; spans inside a changed span are left alone."""
+        text = self._text
+        parts: list[str] = []
+        at = 0
+        for span, new in sorted(self.replaced.items(), key=lambda pair: (pair[0].start, -pair[0].end)):
+            if span.start >= at:
+                lines = text.count("\n", span.start, span.end) - new.count("\n")
+                parts += [text[at : span.start], new, "\n" * lines]
+                at = span.end
+        return "".join([*parts, text[at:], *(f'\nimport "{path}";' for path in self.added)])
+
+
+class _Linker:
+    """Looks names up in all files, and finds out what has to change in one of them."""
+
+    def __init__(self, files: Mapping[str, _Declarations]) -> None:
+        self._files = files
+        self._home_of_type = {name: path for path, file in files.items() for name in file.types}
+        self._home_of_extension = {name: path for path, file in files.items() for name in file.extensions}
+
+    def find_type(self, name: str, scope: str) -> str:
+        """Return the full name of a type as seen from a scope, '' for one that no file declares."""
+        return _find_name(name, scope, self._home_of_type)
+
+    def edit_file(self, path: str, file: FileNode, text: str, *, keep_custom: bool) -> _Edits:
+        """Return the changes that make a file compile."""
+        edits = _Edits(text)
+        visible = self._visible_files(path, file)
+        for item in file.imports:
+            if item.path in self._files:
+                edits.imports.append(item.path)
+            else:
+                edits.replaced[item.span] = ""
+                edits.is_lossy = True
+        own = self._files[path]
+
+        def need(home: str) -> None:
+            if home != path and home not in visible:
+                visible.add(home)
+                edits.imports.append(home)
+                edits.added.append(home)
+                edits.is_lossy = True
+
+        for scope, message in list(_walk_scopes(file)):
+            if isinstance(message, MessageNode):
+                self._rewrite_map_entries(_join(scope, message.name), message, edits)
+        unknown = set[int]()
+        for use, scope in _list_type_uses(file):
+            if use.name in _SCALARS:
+                continue
+            full_name = self.find_type(use.name, scope)
+            if not full_name:
+                unknown.add(id(use))
+                edits.unresolved.append(use.name)
+                edits.is_lossy = True
+            elif full_name not in own.types:
+                need(self._home_of_type[full_name])
+        self._replace_unresolved(file, unknown, edits)
+        for kind, scope, brackets, options, special in _list_options(file):
+            dropped: list[OptionNode] = []
+            for option in options:
+                homes = self._homes_of_option(kind, scope, option, own) if keep_custom or not option.is_custom else None
+                if homes is None:
+                    dropped.append(option)
+                else:
+                    for home in homes:
+                        need(home)
+            kept = [option for option in (*options, *special) if option not in dropped]
+            edits.drop_options(dropped, kept, brackets)
+        return edits
+
+    def _visible_files(self, path: str, file: FileNode) -> set[str]:
+        visible: set[str] = {path}
+        waiting = [item.path for item in file.imports]
+        while waiting:
+            other = waiting.pop()
+            if other in self._files and other not in visible:
+                visible.add(other)
+                waiting += self._files[other].public_imports
+        return visible
+
+    def _homes_of_option(self, kind: str, scope: str, option: OptionNode, own: _Declarations) -> list[str] | None:
+        """Return the files that an option needs; None for one that is not declared."""
+        if not option.is_custom:
+            return [] if option.name.split(".")[0] in _OPTION_NAMES[kind] else None
+        homes = []
+        for name in [option.name, *_extension_names(option.value)]:
+            full_name = _find_name(name, scope, self._home_of_extension)
+            if not full_name:
+                return None
+            if full_name not in own.extensions:
+                homes.append(self._home_of_extension[full_name])
+        return homes
+
+    def _rewrite_map_entries(self, scope: str, message: MessageNode, edits: _Edits) -> None:
+        """Write `repeated FieldEntry field` with a message `FieldEntry` for entries as the map that it stands for."""
+        entries = {item.name: item for item in message.types if isinstance(item, MessageNode) and item.is_map_entry}
+        for item in message.fields:
+            name = item.type.name.rpartition(".")[2]
+            entry = entries.get(name)
+            if entry is None or len(entry.fields) < 2 or item.label != "repeated":
+                continue
+            key, value = sorted(entry.fields, key=lambda part: part.number)[:2]
+            edits.replaced[Span(item.span.start, item.type.span.end)] = f"map<{key.type.name}, {value.type.name}>"
+            edits.replaced[entry.span] = ""
+            home = f"{scope}.{name}"
+            full_name = self.find_type(value.type.name, home)
+            if full_name and not value.type.name.startswith("."):
+                edits.replaced[Span(item.span.start, item.type.span.end)] = f"map<{key.type.name}, .{full_name}>"
+
+    @staticmethod
+    def _replace_unresolved(file: FileNode, unknown: set[int], edits: _Edits) -> None:
+        for _, item in _walk_scopes(file):
+            if isinstance(item, ExtendNode) and id(item.extendee) in unknown:
+                edits.replaced[item.span] = ""
+            fields = (
+                _members_of(item)
+                if isinstance(item, MessageNode)
+                else item.fields
+                if isinstance(item, ExtendNode)
+                else []
+            )
+            for member in fields:
+                if id(member.type) in unknown:
+                    edits.replaced[member.type.span] = "bytes"
+                    if member.brackets != NOWHERE:
+                        edits.replaced[member.brackets] = ""
+        for service in file.services:
+            for method in service.methods:
+                if id(method.request) in unknown or id(method.response) in unknown:
+                    edits.replaced[method.span] = ""
+
+
+def _find_name(name: str, scope: str, names: Mapping[str, object]) -> str:
+    """Return the full name that a name means inside a scope: the innermost one that there is, or ''."""
+    if name.startswith("."):
+        return name[1:] if name[1:] in names else ""
+    while True:
+        full_name = _join(scope, name)
+        if full_name in names:
+            return full_name
+        if not scope:
+            return ""
+        scope = scope.rpartition(".")[0]
+
+
+def _extension_names(value: Value) -> Iterator[str]:
+    """Yield the extensions that a value sets, at any depth."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name.startswith("[") and "/" not in name:
+                yield name[1:-1]
+            yield from _extension_names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _extension_names(inner)
+
+
+_Options = tuple[str, str, Span, Sequence[OptionNode], Sequence[OptionNode]]
+"""Kind of what has the options, scope, their brackets if they have any, the options, and what else is in brackets."""
+
+
+def _list_options(file: FileNode) -> Iterator[_Options]:
+    yield "File", file.package, NOWHERE, file.options, ()
+    for scope, item in _walk_scopes(file):
+        if isinstance(item, EnumNode):
+            yield "Enum", scope, NOWHERE, item.options, ()
+            yield from (("EnumValue", scope, value.brackets, value.options, ()) for value in item.values)
+        elif isinstance(item, ExtendNode):
+            yield from (("Field", scope, member.brackets, member.options, member.special) for member in item.fields)
+        else:
+            inner = _join(scope, item.name)
+            yield "Message", inner, NOWHERE, item.options, ()
+            yield from (
+                ("Field", inner, member.brackets, member.options, member.special) for member in _members_of(item)
+            )
+            yield from (("Oneof", inner, NOWHERE, oneof.options, ()) for oneof in item.oneofs)
+            yield from (("ExtensionRange", inner, span.brackets, span.options, ()) for span in item.extensions)
+    for service in file.services:
+        yield "Service", file.package, NOWHERE, service.options, ()
+        yield from (("Method", file.package, NOWHERE, method.options, ()) for method in service.methods)
