@@ -1,9 +1,9 @@
 """JSON text into the model.
 
-Strict parsing accepts what both the Java library and the two Python ones accept, and refuses what any reader of the
-data would trip over: names outside the specification, duplicate fields and branches, defaults of a wrong type, decimals
-that contradict themselves. Lenient parsing takes whatever still has one meaning. What a default value may be is the
-table of field default values of Avro 1.12.
+Strict parsing accepts what the Java library accepts, types named like kinds of types (`record`, `error`) and the empty
+union among it. It refuses what readers of the data trip over: names outside the specification, duplicate fields and
+branches, defaults of a wrong type, decimals that contradict themselves. Lenient parsing takes whatever still has one
+meaning. What a default value may be is the table of field default values of Avro 1.12.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ MAX_NESTING: Final = 200
 _NAME_RULE: Final = "letters, digits and _, not starting with a digit"
 _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _NAMED_KINDS: Final = frozenset({"record", "error", "enum", "fixed"})
-_RESERVED_NAMES: Final = frozenset({*PRIMITIVES, *_NAMED_KINDS, "array", "map", "union", "request", "error_union"})
 _TYPE_KEYS: Final = frozenset(
     {"type", "name", "namespace", "doc", "fields", "items", "values", "size", "symbols", "aliases"}
 )
@@ -192,8 +191,6 @@ class _Parser:
             raise fault.prefix_path(key) from None
 
     def _parse_union(self, node: list[Any], space: str) -> AvroUnion:
-        if not node and self.strict:
-            raise _ParseFault("the union is empty", "at least one type")
         branches: list[AvroType] = []
         seen: set[str] = set()
         for index, item in enumerate(node):
@@ -242,8 +239,8 @@ class _Parser:
         full = _qualify_name(name, space if own is None else own)
         if not full or (self.strict and not _DOTTED.fullmatch(full)):
             raise _ParseFault(f"{full!r} is not a valid name", _NAME_RULE, at="name")
-        if full in (_RESERVED_NAMES if self.strict else PRIMITIVES):
-            raise _ParseFault(f"{full!r} is the name of a built-in type", "another name", at="name")
+        if full in PRIMITIVES:
+            raise _ParseFault(f"{full!r} is the name of a primitive type", "another name, or a namespace", at="name")
         return full
 
     def _parse_type_aliases(self, node: dict[str, Any], space: str) -> tuple[str, ...]:
