@@ -314,7 +314,7 @@ FORMATS_RANKS = (
 LANGUAGE_VIEWS = {
     **{name: name for name in ("arrow", "canonical", "codec", "compat", "fields", "from_model", "lint", "outline")},
     **{
-        name: name for name in ("apicurio", "audit", "buf", "confluent", "containment", "wire", "xregistry")
+        name: name for name in ("apicurio", "audit", "buf", "confluent", "containment", "karapace", "wire", "xregistry")
     },  # rulesets
     "binary_protocol": "codec",
     "decode": "codec",
@@ -346,6 +346,7 @@ VIEWS_IN_VIEWS = {
         "jsonschema.confluent",
         "A pattern matches the same texts under every ruleset.",
     ),
+    "jsonschema.karapace": ("jsonschema.confluent", "Karapace's rules are told as differences from Confluent's."),
     "thrift.outline": ("thrift.canonical", "A comparison of versions must not report what normalizing takes away."),
     "xsd.arrow": ("xsd.fields", "A column and a field that may be there several times are one decision."),
     "xsd.findings": ("xsd.codec", "A witness counts only if the codec finds it valid."),
