@@ -54,10 +54,11 @@ _FIELD_KEYS: Final = frozenset({"name", "type", "doc", "default", "order", "alia
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
 
 
-def parse(text: bytes, references: Mapping[str, bytes], *, strict: bool) -> AvroSchema:
+def parse(text: bytes, references: Mapping[str, bytes], *, strict: bool, checks_defaults: bool = True) -> AvroSchema:
     """Parse a document after the documents it refers to (given in dependency order).
 
-    References were checked when they were registered, so they are read leniently. Raises `MalformedSchema` with line
+    References were checked when they were registered, so they are read leniently. checks_defaults says whether a strict
+    parser refuses defaults that do not fit their type. Raises `MalformedSchema` with line
     and column or JSON Pointer, and `UnresolvedReference`.
     """
     names: dict[str, AvroNamedType] = {}
@@ -70,15 +71,21 @@ def parse(text: bytes, references: Mapping[str, bytes], *, strict: bool) -> Avro
             raise kind(f"in the reference {name!r}: {error}") from error
         origins.update(dict.fromkeys(islice(names, len(origins), None), name))
     referenced = dict(names)
-    return AvroSchema(_parse_document(text, names, origins, strict=strict), referenced)
+    parsed = _parse_document(text, names, origins, strict=strict, checks_defaults=checks_defaults)
+    return AvroSchema(parsed, referenced)
 
 
 def _parse_document(
-    text: bytes, names: dict[str, AvroNamedType], origins: Mapping[str, str], *, strict: bool
+    text: bytes,
+    names: dict[str, AvroNamedType],
+    origins: Mapping[str, str],
+    *,
+    strict: bool,
+    checks_defaults: bool = True,
 ) -> AvroType:
     node = decode_json(text)
     try:
-        return _Parser(names, origins, strict=strict).parse_type(node, "")
+        return _Parser(names, origins, strict=strict, checks_defaults=checks_defaults).parse_type(node, "")
     except _ParseFault as fault:
         raise fault.to_malformed_schema() from None
 
@@ -111,10 +118,13 @@ class _Parser:
     origins says which reference defined a name.
     """
 
-    def __init__(self, names: dict[str, AvroNamedType], origins: Mapping[str, str], *, strict: bool) -> None:
+    def __init__(
+        self, names: dict[str, AvroNamedType], origins: Mapping[str, str], *, strict: bool, checks_defaults: bool
+    ) -> None:
         self.names = names
         self.origins = origins
         self.strict = strict
+        self.checks_defaults = strict and checks_defaults
         self.depth = 0
 
     def parse_type(self, node: Any, space: str) -> AvroType:
@@ -275,7 +285,7 @@ class _Parser:
                     raise _ParseFault(f"{symbol!r} is not a valid symbol", _NAME_RULE, at=str(index)).prefix_path(
                         "symbols"
                     )
-            if "default" in node and default not in symbols:
+            if self.checks_defaults and "default" in node and default not in symbols:
                 raise _ParseFault(
                     f"the default {_abbreviate(default)} is none of the symbols", "one of them", at="default"
                 )
@@ -324,7 +334,7 @@ class _Parser:
         if len(node) == 2:
             return AvroField(name, kind)
         default = node.get("default", NO_DEFAULT)
-        if default is not NO_DEFAULT and self.strict:
+        if default is not NO_DEFAULT and self.checks_defaults:
             fault = find_default_fault(kind, default, parent)
             if fault:
                 raise _ParseFault(f"the default of {name!r} does not fit its type: {fault}", at="default")

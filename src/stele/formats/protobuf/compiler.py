@@ -14,6 +14,7 @@ import os
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -32,6 +33,11 @@ DEADLINE = 10.0
 """Seconds one schema may take on the wall clock; `compiler_worker.PROCESSOR_LIMIT` ends busy ones before."""
 PROCESSES = min(4, os.cpu_count() or 1)
 """At most so many compilers run at a time in one Python process; they are started when needed."""
+_ATTEMPTS = 2
+_END_SECONDS = 1.0
+"""How long a process may take to end that has closed its pipes."""
+_CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+"""Signals by which the compiler ends itself."""
 RETIRE_ABOVE = 1 << 20
 """A process that compiled more bytes than this at once is replaced, to give its memory back."""
 
@@ -56,13 +62,14 @@ class _CompilerProcess:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # an interrupt typed at a terminal is for the server alone
         )
+        self._was_stopped = False
         self._folder = ""
         files = [part for name, text in builtin_sources().items() for part in (os.fsencode(name), text)]
         self._folder = os.fsdecode(self.send_and_receive(files)[0])
 
     def send_and_receive(self, parts: Sequence[bytes]) -> list[bytes]:
         """Send a message and wait for its answer. Raises EOFError or OSError when the process dies or is killed."""
-        alarm = threading.Timer(DEADLINE, self._process.kill)
+        alarm = threading.Timer(DEADLINE, self._stop)
         alarm.daemon = True
         alarm.start()
         try:
@@ -70,6 +77,23 @@ class _CompilerProcess:
             return compiler_worker.read_message(self._require_stream(self._process.stdout))
         finally:
             alarm.cancel()
+
+    def _stop(self) -> None:
+        self._was_stopped = True
+        self._process.kill()
+
+    def has_exceeded_limits(self) -> bool:
+        """Whether the process, which is dead, was busy for longer than a job may take."""
+        return self._was_stopped or self._find_signal() == signal.SIGPROF
+
+    def has_crashed(self) -> bool:
+        """Whether the process, which is dead, ended itself, and nobody else did."""
+        return self._find_signal() in _CRASHES
+
+    def _find_signal(self) -> int:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return -self._process.wait(_END_SECONDS)
+        return 0
 
     @staticmethod
     def _require_stream(stream: object) -> BinaryIO:
@@ -107,27 +131,39 @@ class CompilerPool:
         return slots
 
     def compile_file(self, main: str, texts: Sequence[tuple[str, bytes]], known: bytes = b"") -> CompilerResult | None:
-        """Compile the file called main; None when the process died or took longer than `DEADLINE`.
+        """Compile the file called main; None when the texts crash the compiler or keep it busy for too long.
 
-        texts are (import path, text) pairs; known is a serialized FileDescriptorSet of files that have no text.
-        Raises `Unavailable` when no process can be started.
+        A process that died for another reason is replaced once. texts are (import path, text) pairs; known is a
+        serialized FileDescriptorSet of files that have no text. Raises `Unavailable` when no process can be started,
+        or the second one was killed, too.
         """
         parts = [main.encode(), known, *(part for name, text in texts for part in (name.encode(), text))]
         slots = self._slots
         slot: _CompilerProcess | None = slots.get()
         try:
-            slot = slot or self._start_process()
-            code, messages, descriptors = slot.send_and_receive(parts)
-        except (EOFError, OSError):
+            for attempt in range(_ATTEMPTS):
+                slot = slot or self._start_process()
+                try:
+                    code, messages, descriptors = slot.send_and_receive(parts)
+                except (EOFError, OSError):
+                    dead, slot = slot, None
+                    is_last = attempt == _ATTEMPTS - 1
+                    is_to_blame = dead.has_exceeded_limits() or (is_last and dead.has_crashed())
+                    dead.close()
+                    if is_to_blame:
+                        return None
+                else:
+                    if sum(map(len, parts)) > RETIRE_ABOVE:
+                        slot.close()
+                        slot = None
+                    return CompilerResult(code == b"0", messages.decode("utf-8", "replace"), descriptors)
+            raise Unavailable("the Protobuf compiler was killed twice, not by the schema; try again")
+        except BaseException:
+            # Whoever is interrupted leaves an answer in the pipe, which the next job must not get.
             if slot is not None:
                 slot.close()
-            slot = None
-            return None
-        else:
-            if sum(map(len, parts)) > RETIRE_ABOVE:
-                slot.close()
                 slot = None
-            return CompilerResult(code == b"0", messages.decode("utf-8", "replace"), descriptors)
+            raise
         finally:
             slots.put(slot)
 
@@ -205,6 +241,7 @@ _IMPORT = re.compile(r'Import "(?P<file>.*)" was not found or had errors\.')
 _NOISE = re.compile(r"WARNING: All log messages before|[IW]\d{4} [\d:.]+ +\d+ |.*: warning: ")
 
 
+_UNDEFINED = re.compile(r'"(?P<type>[\w.]+)" (?:is not defined|seems to be defined in)')
 _EXPECTED = (
     (re.compile(r"\" is not defined"), "the name of a type of this file, its package or its imports"),
     (re.compile(r"\" is already defined"), "another name"),
@@ -241,8 +278,9 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
     lines = [line for line in messages.splitlines() if line and not _NOISE.match(line)]
     found = [_parse_line(line) for line in lines]
     missing = [match["file"] for line in lines if (match := _MISSING.fullmatch(line)) and match["file"] != main]
+    undefined = next((match["type"] for each in found if (match := _UNDEFINED.match(each.text))), None)
     if missing:
-        return _unresolved_import(missing[0], found, main)
+        return _unresolved_import(missing[0], found, main, undefined)
     if not found:
         return MalformedSchema("the Protobuf compiler refused the text without saying why")
     # An error inside an imported file makes the import fail as well: the first is the one to read.
@@ -253,7 +291,7 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
         why = f"in the imported file {first.file!r}: {why}"
     why = why.removeprefix(f"{main}: ")
     line, column = (first.line, first.column) if first.line is not None else _guess_position(why, text)
-    return MalformedSchema(why, line=line, column=column, expected=_expected_hint(first.text))
+    return MalformedSchema(why, line=line, column=column, expected=_expected_hint(first.text), undefined=undefined)
 
 
 def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
@@ -266,7 +304,7 @@ def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None
     return (None, None) if about is None else line_and_column(text, about.start("it"))
 
 
-def _unresolved_import(path: str, found: list[_Diagnostic], main: str) -> UnresolvedReference:
+def _unresolved_import(path: str, found: list[_Diagnostic], main: str, undefined: str | None) -> UnresolvedReference:
     place = next((message for message in found if (m := _IMPORT.fullmatch(message.text)) and m["file"] == path), None)
     where = "" if place is None or place.file == main else f", needed by {place.file!r},"
     return UnresolvedReference(
@@ -274,6 +312,7 @@ def _unresolved_import(path: str, found: list[_Diagnostic], main: str) -> Unreso
         line=place.line if place else None,
         column=place.column if place else None,
         expected=f"a reference named {path!r}",
+        undefined=undefined,
     )
 
 
