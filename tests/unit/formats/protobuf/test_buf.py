@@ -349,7 +349,8 @@ def test_references_that_nobody_imports_are_compared() -> None:
     main = b'syntax = "proto3"; package p.v1beta1; message M { int32 a = 1; }'
     old = {
         "e.proto": b'syntax = "proto3"; package p.v1beta1; enum E { E_A = 0; E_B = 1; }',
-        "x.proto": b'syntax = "proto2"; package p.v1beta1; message X { optional int64 n = 1 [jstype = JS_STRING]; optional bool b = 2; }',
+        "x.proto": b'syntax = "proto2"; package p.v1beta1;'
+        b" message X { optional int64 n = 1 [jstype = JS_STRING]; optional bool b = 2; }",
         "gone.proto": b'syntax = "proto3"; package p.v1beta1; message G {}',
     }
     new = {
