@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -154,3 +155,21 @@ def test_trees_read_every_kind_of_literal() -> None:
     for text in ("message", "message M { int32 = 1; }", "option a = ;", "'open", "message M " + "{ message M " * 200):
         with pytest.raises(SourceError):
             parse_source(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/*" * 100_000,
+        f"option (a) = {{{' x: 1' * 200_000} }};",
+        f"package {'.'.join(['p'] * 2000)}; message M {{ {''.join(f'T{i} f{i} = {i};' for i in range(1, 500))} }}",
+        "message M {" * 5000,
+    ],
+    ids=["open comments", "repeated fields", "long package", "deep messages"],
+)
+def test_hostile_texts_are_refused_soon(text: str) -> None:
+    """What protoc refuses takes little longer to refuse when its text is read too."""
+    start = time.process_time()
+    with pytest.raises(MalformedSchema):
+        PROTOBUF.parse((P3 + text).encode(), {}, strict=False)
+    assert time.process_time() - start < 5
