@@ -109,7 +109,9 @@ DIALECT_EXTRAS = {
     "confluent": {
         "guid": "names of schemas that depend on their content alone",
         "lists": "what the lists of this API hold, in their order",
+        "karapace": "what only Karapace says: findings about bodies, sentences about refused schemas",
         "names": "contexts, qualified subjects, versions and flags in paths and queries",
+        "profiles": "what the releases and makers that speak this dialect do differently, as data",
         "metadata": "reserved properties and tags, which are part of a schema's metadata",
         "response_cache": "prebuilt answers to the most frequent read",
     },
@@ -314,7 +316,7 @@ FORMATS_RANKS = (
 LANGUAGE_VIEWS = {
     **{name: name for name in ("arrow", "canonical", "codec", "compat", "fields", "from_model", "lint", "outline")},
     **{
-        name: name for name in ("apicurio", "audit", "buf", "confluent", "containment", "wire", "xregistry")
+        name: name for name in ("apicurio", "audit", "buf", "confluent", "containment", "karapace", "wire", "xregistry")
     },  # rulesets
     "binary_protocol": "codec",
     "decode": "codec",
@@ -340,11 +342,10 @@ VIEWS_IN_VIEWS = {
         "avro.to_model",
         "Writing undoes reading: attributes that carry what Avro lacks have one name.",
     ),
-    "jsonschema.codec": ("jsonschema.confluent", "A pattern matches data as it matches in verdicts."),
     "jsonschema.containment": ("jsonschema.codec", "A witness is spelled as the codec spells data."),
-    "jsonschema.containment.document": (
+    "jsonschema.karapace": (
         "jsonschema.confluent",
-        "A pattern matches the same texts under every ruleset.",
+        "Two rulesets that compare keyword by keyword report changes by the same names.",
     ),
     "thrift.outline": ("thrift.canonical", "A comparison of versions must not report what normalizing takes away."),
     "xsd.arrow": ("xsd.fields", "A column and a field that may be there several times are one decision."),

@@ -187,7 +187,7 @@ class MalformedSchema(Invalid):
     """The text is not a schema of its format.
 
     `line` and `column` count from 1; `path` is a JSON Pointer (JSON formats) or a dotted name. Each is None where it
-    has no meaning; `expected` says what would have been right.
+    has no meaning; `expected` says what would have been right, and `undefined` which type nothing defines.
     """
 
     def __init__(
@@ -198,6 +198,7 @@ class MalformedSchema(Invalid):
         column: int | None = None,
         path: str | None = None,
         expected: str | None = None,
+        undefined: str | None = None,
     ) -> None:
         why = _shorten(why)
         place = f"line {line}, column {column}: " if line is not None else f"{_shorten(path)}: " if path else ""
@@ -208,6 +209,7 @@ class MalformedSchema(Invalid):
         self.column = column
         self.path = path
         self.expected = expected
+        self.undefined = undefined
 
 
 class UnresolvedReference(MalformedSchema):

@@ -87,6 +87,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     only.
     latest is a condition: the newest active version number the caller knows of (0: none).
     policy becomes the subject's own when the registration succeeds, and is the one that judges it.
+    ruleset judges where the settings name none; '' leaves that to the format.
     origin_uri names the version among all active ones: one that brings it is the same as the version that has it, which
     must be of that subject, text and type (`AlreadyExists`), and as no other.
     about describes the subject from then on, also when the version was there before.
@@ -106,6 +107,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     schema_id: int | None = None
     expected_latest: int | None = None
     policy: Policy | None = None
+    ruleset: str = ""
     defaults: SubjectDefaults = CONTINUE_NUMBERING
     description: str = ""
     labels: dict[str, str] | None = None

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from stele.core.findings import Finding
+from stele.core.ports import Parsed
 from stele.formats.conversion.model import Loss, Model
 
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -35,6 +36,15 @@ class FromModel(Protocol):
 
         Raises `CannotConvert` when no schema of this language stands for the model.
         """
+        ...
+
+
+@runtime_checkable
+class TakesAnyDefault(Protocol):
+    """A format whose schemas can be parsed strictly but for their defaults."""
+
+    def parse_with_any_default(self, text: bytes, references: Mapping[str, bytes]) -> Parsed:
+        """As the format's strict `parse`, but take defaults that do not fit their type."""
         ...
 
 

@@ -100,7 +100,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     confluent_profile: Annotated[
-        Literal["7.9", "8.0", "8.1", "8.2"], _description("Release whose visible shapes the Confluent dialect has.")
+        Literal["7.9", "8.0", "8.1", "8.2", "redpanda", "karapace"],
+        _description("Confluent's release, or other maker, whose visible shapes the Confluent dialect has."),
     ] = "8.1"
 
     schema_repo_ids: Annotated[

@@ -176,10 +176,12 @@ class Registry:
         *,
         policy: Policy | None = None,
         version_number: int | None = None,
+        ruleset: str = "",
     ) -> tuple[list[Finding], int | None]:
         """Why the policy in force (or the given one) would refuse a document, and which version does; ([], None): none.
 
-        version number narrows the comparison to one version. Raises `VersionNotFound`.
+        version number narrows the comparison to one version; ruleset judges where the settings name none. Raises
+        `VersionNotFound`.
         """
         verdicts: dict[Any, tuple[Finding, ...]] = {}
         while True:
@@ -194,6 +196,7 @@ class Registry:
                     policy or queries.policy_for(state, key),
                     ChainMap(verdicts, self.compatibility.verdicts),  # type: ignore[arg-type]  # ChainMap only reads the second
                     only=only,
+                    ruleset=ruleset,
                 )
             except VerdictsRequired as undecided:
                 verdicts |= await self.compatibility.answer_requests(state, undecided.questions, document.texts)

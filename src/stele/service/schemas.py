@@ -17,7 +17,7 @@ from stele.core.model import Reference, SchemaDocument, SubmittedText, Version
 from stele.core.ports import Format, Parsed, TextForm
 from stele.core.state import State
 from stele.errors import MalformedSchema, NotFound, UnresolvedReference
-from stele.formats.capabilities import HasDigestText, HasIdentityText, HasLaxImports
+from stele.formats.capabilities import HasDigestText, HasIdentityText, HasLaxImports, TakesAnyDefault
 from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
 
@@ -83,6 +83,7 @@ class SchemaParser:
         form: TextForm | None = None,
         strict: bool = True,
         lax_imports: bool = False,
+        checks_defaults: bool = True,
     ) -> PreparedSchema:
         """Parse a text as a new schema.
 
@@ -95,6 +96,7 @@ class SchemaParser:
             strict: Whether the rules of the format hold; see `Format.parse`.
             lax_imports: Whether imports may be missing and options undeclared, as long as every type is declared
                 somewhere. Formats without `HasLaxImports` have no such rule.
+            checks_defaults: Whether defaults that do not fit are refused, in formats with `TakesAnyDefault`.
 
         Raises:
             SteleError: `UnknownFormat`, `MalformedSchema`, `UnresolvedReference`, `TooLarge`.
@@ -108,7 +110,7 @@ class SchemaParser:
         self.limits.check_references(len(closure))
         texts = {name: state.get_text(state.contents[sha]) for name, sha in closure}
         return await asyncio.to_thread(
-            self._parse_and_digest, fmt, text, resolved, closure, texts, form, strict, lax_imports
+            self._parse_and_digest, fmt, text, resolved, closure, texts, form, strict, lax_imports, checks_defaults
         )
 
     async def prepare_inheriting_references(
@@ -145,10 +147,13 @@ class SchemaParser:
         form: TextForm | None,
         strict: bool,
         lax_imports: bool,
+        checks_defaults: bool,
     ) -> PreparedSchema:
         sent = SubmittedText(text, hashlib.sha256(text).digest())
         source, sources = SchemaSource(sent.sha, closure), SchemaTexts(text, texts)
-        if lax_imports and strict:
+        if strict and not checks_defaults and isinstance(fmt, TakesAnyDefault):
+            parsed: Parsed = fmt.parse_with_any_default(text, texts)
+        elif lax_imports and strict:
             parsed = self._parse_with_lax_imports(fmt, source, sources)
         else:
             parsed = self.parse_source(fmt, source, sources, strict=strict)

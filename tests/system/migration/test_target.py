@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from uuid import UUID
 
 import httpx
 import pytest
@@ -46,6 +48,44 @@ def test_a_plan_changes_nothing(there: Box) -> None:
     assert comparison.counts == {"register": 2}
     assert there.client.subjects(deleted=True) == []
     assert there.client.mode() == "READWRITE"
+
+
+FOREIGN_AVRO = {
+    "attributes in another order": (
+        '{"type":"record","name":"R","fields":[{"name":"a","type":"int","z":1,"b":2}],"team":"us","owner":"me"}',
+        '{"owner":"me","team":"us","type":"record","name":"R","fields":[{"b":2,"z":1,"name":"a","type":"int"}]}',
+    ),
+    "full names": (
+        '{"name":"n.R","type":"record","fields":[{"name":"a","type":"int"}]}',
+        '{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":"int"}]}',
+    ),
+    "normalized": (
+        '{"type":"bytes","logicalType":"decimal","precision":9,"scale":2,"a":1,"z":2}',
+        '{"type":"bytes","z":2,"a":1,"scale":2,"precision":9,"logicalType":"decimal"}',
+    ),
+    "a type named error": (
+        '{"type":"record","name":"error","fields":[]}',
+        '{"name":"error", "type":"record", "fields":[]}',
+    ),
+    "an empty union": ("[]", "[ ]"),
+    "no document of today": ('{"type": "record", "name": "a-b", "fields": [ ]}', ""),
+}
+"""By what is special: the text that another registry stored, and one that its author may look up ('' for none)."""
+
+
+def test_foreign_avro_texts_stay(there: Box) -> None:
+    """Avro schemas move with their ids, GUIDs and texts, whatever printed these, and are found in other spellings."""
+    rows = [row(f"s{n}", n, 10 + n, text) for n, (text, _) in enumerate(FOREIGN_AVRO.values(), 1)]
+    assert registry_writer.apply_import(dump(*rows), there.client) == []
+    assert registry_writer.plan_import(dump(*rows), there.client).differences == ()
+    for number, (text, other) in enumerate(FOREIGN_AVRO.values(), 1):
+        stored = there.http.get(f"/subjects/s{number}/versions/{number}").json()
+        guid = str(UUID(bytes=hashlib.md5(text.encode(), usedforsecurity=False).digest()))
+        assert (stored["id"], stored["schema"], stored["guid"]) == (10 + number, text, guid)
+        for normalize in ("false", "true") if other else ():
+            target = f"/subjects/s{number}?normalize={normalize}"
+            found = there.http.post(target, json={"schema": other}).json()
+            assert (found["id"], found["version"], found["guid"]) == (10 + number, number, guid)
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,15 @@ def test_a_branch_without_a_place_is_an_error_of_its_records_only(engine: Engine
     assert describe_errors(decoded)[1].as_py() == "the reader cannot read this branch of the writer's union"
 
 
+@pytest.mark.parametrize("reader", [record(("v", "int")), record(("w", "int", 3))])
+def test_no_record_has_a_value_of_an_empty_union(engine: Engine, reader: Any) -> None:
+    """A writer's empty union has no branch to read or to skip: its records are bad, and nothing crashes."""
+    frames: list[bytes | None] = [struct.pack(">bI", 0, 1) + body for body in (b"", b"\0", b"\2\0")]
+    decoded = decode(engine, reader, frames, {1: record(("v", []))})
+    assert decoded.values.to_pylist() == [None, None, None]
+    assert decoded.codes.to_pylist() == [ErrorCode.TRUNCATED, ErrorCode.BAD_BRANCH, ErrorCode.BAD_BRANCH]
+
+
 def test_units_of_time_convert(engine: Engine) -> None:
     """Milliseconds of the writer become microseconds of the reader; what overflows is that record's error."""
     millis, micros = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
@@ -320,10 +329,12 @@ def test_an_unreadable_writer_spoils_only_its_own_records(engine: Engine) -> Non
             [record(*((f"f{i}", f"T{n - 1}" if n else "int") for i in range(4)), name=f"T{n}") for n in range(9)],
             id="exponential",
         ),
+        pytest.param([], id="empty union"),
+        pytest.param(record(("f", {"type": "array", "items": []})), id="empty union inside"),
     ],
 )
 def test_schemas_without_a_table_shape_are_refused_at_once(engine: Engine, reader: Any) -> None:
-    """Recursive types, decimals beyond 76 digits and exponential growth are an error before any data, in no time."""
+    """Recursive types, 77 digits, exponential growth and empty unions are an error before any data, in no time."""
     with pytest.raises(Invalid):
         engine.decoder(schema(reader), lambda number: None)
 

@@ -1,6 +1,6 @@
-"""The Confluent and Redpanda dialect as an application.
+"""The Confluent dialect, which Redpanda and Karapace speak too, as an application.
 
-Source: docs/protocols/confluent.md, docs/protocols/redpanda.md.
+Source: docs/protocols/confluent.md, docs/protocols/redpanda.md, docs/protocols/karapace.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from litestar.di import Provide
 from stele.apis.confluent.errors import MEDIA_TYPE, create_error_handler
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.operations.schemas import AppState, Operations
-from stele.apis.confluent.options import OLD, ConfluentOptions
+from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.routes import associations, exporters, keys, schemas, server, settings, subjects
 from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
@@ -70,7 +70,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **l
     def operations(request: Request[Any, Any, Any]) -> Operations:
         return Operations(office, caller_name(request))
 
-    unknown = {id(handler) for handler in _SINCE_8} if options.profile == OLD else set()
+    unknown = set() if options.differences.has_guids else {id(handler) for handler in _SINCE_8}
     return DialectApplication(
         route_handlers=[handler for module in _MODULES for handler in module.ROUTES if id(handler) not in unknown],
         dependencies={"operations": Provide(operations, sync_to_thread=False)},

@@ -6,7 +6,7 @@ their tests compare them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -15,7 +15,8 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from stele import errors as err
-from stele.apis.confluent.models import ErrorMessage
+from stele.apis.confluent import karapace
+from stele.apis.confluent.models import ErrorMessage, RefusedBodyMessage
 from stele.apis.confluent.names import (
     InvalidContext,
     NoSuchResource,
@@ -25,6 +26,7 @@ from stele.apis.confluent.names import (
     qualify_subject,
 )
 from stele.apis.confluent.options import ConfluentOptions
+from stele.apis.confluent.profiles import PROFILES, ProfileName
 from stele.apis.http.errors import allow_header, find_by_class
 from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
@@ -42,18 +44,30 @@ class RefusedText(err.MalformedSchema):
     """`MalformedSchema`, with what was sent: the sentence repeats it."""
 
     def __init__(self, error: err.MalformedSchema, text: str, references: Sequence[str], schema_type: str) -> None:
-        super().__init__(error.why, line=error.line, column=error.column, path=error.path, expected=error.expected)
+        super().__init__(
+            error.why,
+            line=error.line,
+            column=error.column,
+            path=error.path,
+            expected=error.expected,
+            undefined=error.undefined,
+        )
         self.text = text
         self.references = tuple(references)
         self.schema_type = schema_type
 
 
-class RefusedChange(err.Incompatible):
-    """`Incompatible`, with the messages that explain it."""
+class FailedLookup(err.MalformedSchema):
+    """The schema that is looked up is none."""
 
-    def __init__(self, subject: str, findings: Sequence[Finding], messages: Sequence[str]) -> None:
+
+class RefusedChange(err.Incompatible):
+    """`Incompatible`, with the messages that explain it and the level of compatibility in force."""
+
+    def __init__(self, subject: str, findings: Sequence[Finding], messages: Sequence[str], level: str = "") -> None:
         super().__init__(subject, findings)
         self.messages = tuple(messages)
+        self.level = level
 
 
 # --- keys of the DEK registry -----------------------------------------------------------------------------------------
@@ -261,6 +275,8 @@ class ErrorAnswer(NamedTuple):
 
 
 Wording = Callable[[Any, ErrorContext], str]
+ErrorTable = Mapping[type[Exception], tuple[int, int, Wording]]
+"""Status, code and wording by class."""
 
 
 def malformed_schema_message(error: err.MalformedSchema) -> str:
@@ -273,9 +289,13 @@ def _plain_message(error: Exception, asking: ErrorContext) -> str:
 
 
 def _malformed_message(error: RefusedText) -> str:
-    text = error.text if len(error.text) <= _LONGEST else f"{error.text[:_LONGEST]}..."
     references = ", ".join(error.references)
+    text = _shorten_text(error.text)
     return f"Invalid schema {text} with refs [{references}] of type {error.schema_type}, details: {error}"
+
+
+def _shorten_text(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _incompatible_message(error: err.Incompatible, asking: ErrorContext) -> str:
@@ -317,7 +337,7 @@ def _version_not_found_message(error: err.VersionNotFound, asking: ErrorContext)
 
 _LEVELS = "none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
 
-ERROR_TABLE: dict[type[Exception], tuple[int, int, Wording]] = {
+ERROR_TABLE: ErrorTable = {
     err.SubjectNotFound: (404, 40401, lambda e, a: f"Subject '{a.subject or e.subject}' not found."),
     err.NamespaceNotFound: (404, 40401, _plain_message),
     err.VersionNotFound: (404, 40402, _version_not_found_message),
@@ -394,7 +414,31 @@ ERROR_TABLE: dict[type[Exception], tuple[int, int, Wording]] = {
     ExporterNotPaused: (409, 40963, _plain_message),
     TooManyExporters: (409, 40964, _plain_message),
 }
-"""Status, code and wording by class."""
+"""The answers of Confluent's releases."""
+
+
+def _failed_lookup_message(error: FailedLookup, asking: ErrorContext) -> str:
+    return f"Error while looking up schema under subject {asking.subject}"
+
+
+_DIFFERENCES: Mapping[ProfileName, ErrorTable] = {
+    "redpanda": {
+        FailedLookup: (500, 500, _failed_lookup_message),
+        err.UnknownMode: (422, 42204, lambda e, a: "Invalid mode. Valid values are READWRITE, READONLY"),
+        err.ReadOnly: (422, 42205, lambda e, a: f"Subject {e.subject or 'null'} is {e.how}"),
+    },
+    "karapace": {
+        FailedLookup: (422, 42201, _failed_lookup_message),
+        RefusedText: (
+            422,
+            42201,
+            lambda e, a: karapace.explain_refused_text(e, _shorten_text(e.text), e.references, e.schema_type),
+        ),
+        RefusedChange: (409, 409, lambda e, a: karapace.explain_refusal(e.level, e.messages)),
+    },
+}
+"""What other makers answer instead."""
+_TABLES = {name: {**ERROR_TABLE, **_DIFFERENCES.get(name, {})} for name in PROFILES}
 
 ERROR_CODES = tuple(sorted({code for _, code, _ in ERROR_TABLE.values()} | {40406, 40407, 40409}))
 """Every error code this API answers with, besides the HTTP statuses the framework raises."""
@@ -402,7 +446,7 @@ ERROR_CODES = tuple(sorted({code for _, code, _ in ERROR_TABLE.values()} | {4040
 
 def find_error_answer(error: Exception, asking: ErrorContext) -> ErrorAnswer:
     """The answer to an error: that of its class, or of its nearest ancestor in the table."""
-    row = find_by_class(ERROR_TABLE, error)
+    row = find_by_class(_TABLES[asking.options.profile], error)
     if row is not None:
         status, code, wording = row
         return ErrorAnswer(status, _refine_code(error, code, asking), wording(error, asking))
@@ -433,15 +477,16 @@ def _http_error_answer(error: HTTPException) -> ErrorAnswer:
 
 def create_error_handler(
     options: ConfluentOptions,
-) -> Callable[[Request[Any, Any, Any], Exception], Response[ErrorMessage]]:
+) -> Callable[[Request[Any, Any, Any], Exception], Response[ErrorMessage | RefusedBodyMessage]]:
     """The exception handler of the application."""
 
-    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorMessage]:
+    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorMessage | RefusedBodyMessage]:
         fault = find_error_answer(error, _error_context(request, options))
-        if fault.status >= 500:
+        body = ErrorMessage(fault.code, fault.message)
+        if fault.status >= 500 and not isinstance(error, err.Invalid):
             _logger.error("failed", path=request.scope["path"], exc_info=error)
         return Response(
-            ErrorMessage(fault.code, fault.message),
+            RefusedBodyMessage(fault.code, error.findings) if isinstance(error, karapace.RefusedBody) else body,
             status_code=fault.status,
             media_type=MEDIA_TYPE,
             headers=allow_header(error),

@@ -22,20 +22,22 @@ def _matching_namespaces(state: State, prefix: PrefixFilter) -> list[Namespace]:
     return [] if space is None else [space]
 
 
-def _matching_subjects(state: State, prefix: PrefixFilter) -> list[tuple[str, Subject]]:
-    """Subjects a prefix takes, by the name they are shown by, sorted."""
+def _matching_subjects(state: State, prefix: PrefixFilter, *, by_age: bool = False) -> list[tuple[str, Subject]]:
+    """Subjects a prefix takes, by the name they are shown by, sorted; by_age keeps the order they were made in."""
     found = [
         (qualify_subject(subject.key), subject)
         for space in _matching_namespaces(state, prefix)
         for subject in space.subjects.values()
         if prefix.matches_subject(subject.key)
     ]
-    return sorted(found, key=lambda pair: pair[0])
+    return found if by_age else sorted(found, key=lambda pair: pair[0])
 
 
-def list_subject_names(state: State, prefix: PrefixFilter, *, deleted: bool, deleted_only: bool) -> Iterator[str]:
+def list_subject_names(
+    state: State, prefix: PrefixFilter, *, deleted: bool, deleted_only: bool, by_age: bool = False
+) -> Iterator[str]:
     """Names of subjects with a live version; deleted adds those that have none left, deleted_only picks these."""
-    for name, subject in _matching_subjects(state, prefix):
+    for name, subject in _matching_subjects(state, prefix, by_age=by_age):
         lives = {version.state for version in subject.versions}
         live, retired = VersionState.ACTIVE in lives, VersionState.SOFT_DELETED in lives
         if (retired and not live) if deleted_only else (live or (deleted and retired)):
@@ -78,6 +80,16 @@ def list_versions_of_schema(schema: SchemaEntry, *, deleted: bool) -> list[Versi
         raise ContentNotFound
     found = [row for row in rows if row.state in lives]
     return sorted(found, key=lambda row: (qualify_subject(row.subject.key), row.version_number))
+
+
+def list_users_of_schema(state: State, schema: SchemaEntry) -> list[str]:
+    """Names of the subjects with an active version that has the schema, in the order they were made in."""
+    users = {row.subject.key for row in list_versions_of_entry(schema) if row.state is VersionState.ACTIVE}
+    return [
+        qualify_subject(key)
+        for key in (SubjectKey(schema.namespace, name) for name in state.namespaces[schema.namespace].subjects)
+        if key in users
+    ]
 
 
 def find_version_with_properties(rows: list[Version], wanted: list[tuple[str, str]]) -> Version:

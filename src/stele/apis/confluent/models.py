@@ -5,11 +5,13 @@ Unknown members are ignored and null means absent, in every request.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from stele.apis.confluent.karapace import BodyFinding
 from stele.core.metadata import Metadata
 from stele.protocol.confluent import (
     Association,
@@ -70,6 +72,7 @@ __all__ = [
     "Kek",
     "Mode",
     "ModeUpdateRequest",
+    "RefusedBodyMessage",
     "RegisterSchemaRequest",
     "RegisterSchemaResponse",
     "Rule",
@@ -134,11 +137,19 @@ class Schema(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     aliases: list[str] = []
 
 
+class RefusedBodyMessage(msgspec.Struct, frozen=True):
+    """Answer to a body that is none, in the profile `karapace`: the message lists what was found."""
+
+    error_code: int
+    message: Sequence[BodyFinding]
+
+
 class SchemaString(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A schema by its id.
 
     Subject, version, ts and deleted belong to a version, so they are there only when the request names a subject:
-    without one the answer never changes, and may be kept for ever.
+    without one the answer never changes, and may be kept for ever. subjects are those that have the schema, where the
+    request asks for them in the profile `karapace`.
     """
 
     schema: str
@@ -149,6 +160,7 @@ class SchemaString(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
     rule_set: RuleSet | None = None
     schema_tags: list[SchemaTags] = []
     max_id: int | None = None
+    subjects: list[str] | None = None
     subject: str = ""
     version: int | None = None
     ts: int | None = None

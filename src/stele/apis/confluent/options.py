@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
-
 import msgspec
 
+from stele.apis.confluent.profiles import PROFILES, Profile, ProfileName
 from stele.core.model import MAX_INT32
-
-Profile = Literal["7.9", "8.0", "8.1", "8.2"]
-"""The release whose answers are given, where releases differ.
-
-From 8.0 on there are `guid`, `ts`, `deleted` and always `schemaType`, and registering answers the whole version. 7.9
-has none of the first three, leaves `schemaType` out for Avro, and registering answers the id alone; it knows neither
-schemas by guid nor associations, and deletes no context. From 8.2 on an incompatible schema has the error code 40901,
-before that 409.
-"""
-
-OLD: Final = "7.9"
-
-_LAST_RELEASE: Final[dict[Profile, str]] = {"7.9": "7.9.0", "8.0": "8.0.0", "8.1": "8.1.1", "8.2": "8.2.0"}
 
 
 class ConfluentOptions(msgspec.Struct, frozen=True):
     """Settings of the Confluent dialect.
 
-    profile            see `Profile`
+    profile            whose answers are given, where registries differ: a name in `PROFILES`
     incompatible_code  `error_code` of a refused schema; None: that of the profile
     mode_mutable       whether modes may be changed through this API
     version, commit    answer of `GET /v1/metadata/version`; no version: one of the profile
@@ -36,7 +22,7 @@ class ConfluentOptions(msgspec.Struct, frozen=True):
     max_request_bytes  length of a request body, at most
     """
 
-    profile: Profile = "8.1"
+    profile: ProfileName = "8.1"
     incompatible_code: int | None = None
     mode_mutable: bool = True
     version: str = ""
@@ -49,11 +35,16 @@ class ConfluentOptions(msgspec.Struct, frozen=True):
     max_request_bytes: int = 16 * 1024 * 1024
 
     @property
+    def differences(self) -> Profile:
+        """What the registry of the profile does differently."""
+        return PROFILES[self.profile]
+
+    @property
     def release(self) -> str:
         """The release this dialect says it is."""
-        return self.version or _LAST_RELEASE[self.profile]
+        return self.version or self.differences.release
 
     @property
     def refusal_code(self) -> int:
         """`error_code` of a refused schema."""
-        return self.incompatible_code or (40901 if self.profile == "8.2" else 409)
+        return self.incompatible_code or self.differences.refusal_code

@@ -58,6 +58,12 @@ Lifecycles = Annotated[
     QueryParameter(name="lifecycle", description="`STRONG`, `WEAK`; `NONE` for subjects without associations"),
 ]
 FetchMaxId = Annotated[str, QueryParameter(name="fetchMaxId", schema_extra=_FLAG, description="add the highest id")]
+IncludeSubjects = Annotated[
+    str,
+    QueryParameter(
+        name="includeSubjects", schema_extra=_FLAG, description="in the profile `karapace`: add who has the schema"
+    ),
+]
 DefaultToGlobal = Annotated[
     str, QueryParameter(name="defaultToGlobal", schema_extra=_FLAG, description="what is in force, from any level")
 ]

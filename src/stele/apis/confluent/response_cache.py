@@ -41,7 +41,7 @@ class SchemaResponseCache:
         add_headers: Callable[[bytes], list[tuple[bytes, bytes]]] = lambda body: [],
     ) -> None:
         self._registry = registry
-        self._style = RenderingOptions(options.profile)
+        self._style = RenderingOptions(options.differences.has_guids)
         self._max_bytes = max_bytes
         self._add_headers = add_headers
         self._answers: OrderedDict[str, PrebuiltAnswer] = OrderedDict()

@@ -11,7 +11,6 @@ from msgspec import UNSET
 from stele.apis.confluent import models as api
 from stele.apis.confluent.guid import compute_guid, reference_subject
 from stele.apis.confluent.names import parse_subject_key, qualify_subject
-from stele.apis.confluent.options import OLD, Profile
 from stele.apis.http.requests import WrongShape
 from stele.core import queries
 from stele.core.findings import Finding
@@ -33,9 +32,9 @@ SCHEMA_TYPES = ("JSON", "PROTOBUF", "AVRO")
 
 
 class RenderingOptions(NamedTuple):
-    """How versions are shown: the release's fields, references qualified or not, and which tags to list."""
+    """How versions are shown: with the fields since 8.0 or not, references qualified or not, and which tags to list."""
 
-    profile: Profile
+    is_full: bool
     qualify: bool = False
     find_tags: tuple[str, ...] = ()
 
@@ -50,10 +49,18 @@ def parse_schema_type(schema_type: str | None) -> str:
     return (schema_type or AVRO).lower()
 
 
-def schema_type_out(format_name: str, profile: Profile) -> str:
-    """The schema type of a format as answers have it."""
+def schema_type_out(format_name: str, *, is_full: bool) -> str:
+    """The schema type of a format as answers have it: before 8.0 Avro went without saying."""
     schema_type = format_name.upper()
-    return "" if schema_type == AVRO and profile == OLD else schema_type
+    return "" if schema_type == AVRO and not is_full else schema_type
+
+
+_SPACE = re.compile(rb'("(?:[^"\\]|\\.)*+")|[ \t\r\n]+', re.DOTALL)
+
+
+def minify_json(text: bytes) -> bytes:
+    """A JSON text without the white space between its parts; what is no JSON stays none."""
+    return _SPACE.sub(rb"\1", text)
 
 
 # --- into the core --------------------------------------------------------------------------------------------------
@@ -171,13 +178,13 @@ def tags_out(metadata: Metadata | None, wanted: Sequence[str]) -> list[api.Schem
 def version_out(state: State, version: Version, style: RenderingOptions, text: str | None = None) -> api.Schema:
     """One version; text is another rendering of it than the stored one."""
     schema = version.schema
-    full = style.profile != OLD
+    full = style.is_full
     return api.Schema(
         subject=qualify_subject(version.subject.key),
         version=version.version_number,
         id=schema.schema_id,
         guid=str(compute_guid(state, schema)) if full else "",
-        schema_type=schema_type_out(version.kind.format, style.profile),
+        schema_type=schema_type_out(version.kind.format, is_full=full),
         references=references_out(schema, style),
         metadata=schema.attachments.metadata,
         rule_set=rule_set_out(schema.attachments.rule_set),
@@ -197,11 +204,11 @@ def schema_out(
     version: Version | None = None,
 ) -> api.SchemaString:
     """A schema by id; version is the one the request asked about, if any."""
-    full = style.profile != OLD
+    full = style.is_full
     shown = version if full else None
     return api.SchemaString(
         schema=text_out(state, schema) if text is None else text,
-        schema_type=schema_type_out(schema.content.format, style.profile),
+        schema_type=schema_type_out(schema.content.format, is_full=full),
         guid=str(compute_guid(state, schema)) if full else "",
         references=references_out(schema, style),
         metadata=schema.attachments.metadata,

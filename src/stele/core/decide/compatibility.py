@@ -41,7 +41,9 @@ def require_compatible(
     verdicts: Verdicts,
 ) -> None:
     """Raise `Incompatible` with what the first version that refuses says, newest first; `Undecided` when unknown."""
-    findings, against = find_incompatibilities(state, command.key, document, attachments, policy, verdicts)
+    findings, against = find_incompatibilities(
+        state, command.key, document, attachments, policy, verdicts, ruleset=command.ruleset
+    )
     if findings:
         raise Incompatible(command.key.name, findings, against=against)
 
@@ -55,10 +57,12 @@ def find_incompatibilities(
     verdicts: Verdicts,
     *,
     only: Version | None = None,
+    ruleset: str = "",
 ) -> tuple[list[Finding], int | None]:
     """The breaking findings of the first version that refuses the document and its number; ([], None) when none does.
 
-    only narrows the comparison to one version, which then counts as the latest. Raises `Undecided`.
+    only narrows the comparison to one version, which then counts as the latest. ruleset judges where the settings name
+    none. Raises `Undecided`.
     """
     objections = _ask_validators(state, key, document, attachments, policy, verdicts)
     if objections:
@@ -74,7 +78,7 @@ def find_incompatibilities(
         newest = only if only is not None else queries.latest_version(state.find_subject(key))
         return ([_DENIED], newest.version_number) if newest is not None else ([], None)
     source = SchemaSource(document.sha, queries.resolve_references(state, attachments.references))
-    ruleset = queries.settings_for(state, SettingsLevel(*key)).ruleset or ""
+    ruleset = queries.settings_for(state, SettingsLevel(*key)).ruleset or ruleset
     adopted = queries.adopted_rulesets(state, document.format)
     missing: list[CompatibilityRequest] = []
     for version, backward, forward in policy.list_comparisons(compared):

@@ -65,6 +65,10 @@ class AvroFormat:
         """
         return _parse.parse(text, references, strict=strict)
 
+    def parse_with_any_default(self, text: bytes, references: Mapping[str, bytes]) -> AvroSchema:
+        """As `parse`, but take defaults that do not fit their type."""
+        return _parse.parse(text, references, strict=True, checks_defaults=False)
+
     def canonical(self, parsed: AvroSchema, form: TextForm) -> bytes:
         """Return the text PRINTED as Java does, NORMALIZED, or in Parsing Canonical Form; see `canonical`."""
         return _canonical.print_canonical(parsed, form)

@@ -142,6 +142,8 @@ class _Mapper:
     def _map_union(self, node: AvroUnion, path: str) -> tuple[pa.DataType, bool]:
         others = [branch for branch in node.branches if branch.kind != "null"]
         nullable = len(others) < len(node.branches)
+        if not node.branches:
+            raise Invalid(f"{path}: the type is an empty union: no value fits it, so it has no column")
         if not others:
             return pa.null(), True
         if len(others) == 1:

@@ -1,9 +1,9 @@
 """JSON text into the model.
 
-Strict parsing accepts what both the Java library and the two Python ones accept, and refuses what any reader of the
-data would trip over: names outside the specification, duplicate fields and branches, defaults of a wrong type, decimals
-that contradict themselves. Lenient parsing takes whatever still has one meaning. What a default value may be is the
-table of field default values of Avro 1.12.
+Strict parsing accepts what the Java library accepts, types named like kinds of types (`record`, `error`) and the empty
+union among it. It refuses what readers of the data trip over: names outside the specification, duplicate fields and
+branches, defaults of a wrong type, decimals that contradict themselves. Lenient parsing takes whatever still has one
+meaning. What a default value may be is the table of field default values of Avro 1.12.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ MAX_NESTING: Final = 200
 _NAME_RULE: Final = "letters, digits and _, not starting with a digit"
 _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _NAMED_KINDS: Final = frozenset({"record", "error", "enum", "fixed"})
-_RESERVED_NAMES: Final = frozenset({*PRIMITIVES, *_NAMED_KINDS, "array", "map", "union", "request", "error_union"})
 _TYPE_KEYS: Final = frozenset(
     {"type", "name", "namespace", "doc", "fields", "items", "values", "size", "symbols", "aliases"}
 )
@@ -55,10 +54,11 @@ _FIELD_KEYS: Final = frozenset({"name", "type", "doc", "default", "order", "alia
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
 
 
-def parse(text: bytes, references: Mapping[str, bytes], *, strict: bool) -> AvroSchema:
+def parse(text: bytes, references: Mapping[str, bytes], *, strict: bool, checks_defaults: bool = True) -> AvroSchema:
     """Parse a document after the documents it refers to (given in dependency order).
 
-    References were checked when they were registered, so they are read leniently. Raises `MalformedSchema` with line
+    References were checked when they were registered, so they are read leniently. checks_defaults says whether a strict
+    parser refuses defaults that do not fit their type. Raises `MalformedSchema` with line
     and column or JSON Pointer, and `UnresolvedReference`.
     """
     names: dict[str, AvroNamedType] = {}
@@ -71,15 +71,21 @@ def parse(text: bytes, references: Mapping[str, bytes], *, strict: bool) -> Avro
             raise kind(f"in the reference {name!r}: {error}") from error
         origins.update(dict.fromkeys(islice(names, len(origins), None), name))
     referenced = dict(names)
-    return AvroSchema(_parse_document(text, names, origins, strict=strict), referenced)
+    parsed = _parse_document(text, names, origins, strict=strict, checks_defaults=checks_defaults)
+    return AvroSchema(parsed, referenced)
 
 
 def _parse_document(
-    text: bytes, names: dict[str, AvroNamedType], origins: Mapping[str, str], *, strict: bool
+    text: bytes,
+    names: dict[str, AvroNamedType],
+    origins: Mapping[str, str],
+    *,
+    strict: bool,
+    checks_defaults: bool = True,
 ) -> AvroType:
     node = decode_json(text)
     try:
-        return _Parser(names, origins, strict=strict).parse_type(node, "")
+        return _Parser(names, origins, strict=strict, checks_defaults=checks_defaults).parse_type(node, "")
     except _ParseFault as fault:
         raise fault.to_malformed_schema() from None
 
@@ -112,10 +118,13 @@ class _Parser:
     origins says which reference defined a name.
     """
 
-    def __init__(self, names: dict[str, AvroNamedType], origins: Mapping[str, str], *, strict: bool) -> None:
+    def __init__(
+        self, names: dict[str, AvroNamedType], origins: Mapping[str, str], *, strict: bool, checks_defaults: bool
+    ) -> None:
         self.names = names
         self.origins = origins
         self.strict = strict
+        self.checks_defaults = strict and checks_defaults
         self.depth = 0
 
     def parse_type(self, node: Any, space: str) -> AvroType:
@@ -192,8 +201,6 @@ class _Parser:
             raise fault.prefix_path(key) from None
 
     def _parse_union(self, node: list[Any], space: str) -> AvroUnion:
-        if not node and self.strict:
-            raise _ParseFault("the union is empty", "at least one type")
         branches: list[AvroType] = []
         seen: set[str] = set()
         for index, item in enumerate(node):
@@ -242,8 +249,8 @@ class _Parser:
         full = _qualify_name(name, space if own is None else own)
         if not full or (self.strict and not _DOTTED.fullmatch(full)):
             raise _ParseFault(f"{full!r} is not a valid name", _NAME_RULE, at="name")
-        if full in (_RESERVED_NAMES if self.strict else PRIMITIVES):
-            raise _ParseFault(f"{full!r} is the name of a built-in type", "another name", at="name")
+        if full in PRIMITIVES:
+            raise _ParseFault(f"{full!r} is the name of a primitive type", "another name, or a namespace", at="name")
         return full
 
     def _parse_type_aliases(self, node: dict[str, Any], space: str) -> tuple[str, ...]:
@@ -278,7 +285,7 @@ class _Parser:
                     raise _ParseFault(f"{symbol!r} is not a valid symbol", _NAME_RULE, at=str(index)).prefix_path(
                         "symbols"
                     )
-            if "default" in node and default not in symbols:
+            if self.checks_defaults and "default" in node and default not in symbols:
                 raise _ParseFault(
                     f"the default {_abbreviate(default)} is none of the symbols", "one of them", at="default"
                 )
@@ -327,7 +334,7 @@ class _Parser:
         if len(node) == 2:
             return AvroField(name, kind)
         default = node.get("default", NO_DEFAULT)
-        if default is not NO_DEFAULT and self.strict:
+        if default is not NO_DEFAULT and self.checks_defaults:
             fault = find_default_fault(kind, default, parent)
             if fault:
                 raise _ParseFault(f"the default of {name!r} does not fit its type: {fault}", at="default")

@@ -142,7 +142,9 @@ class _SchemaReader:
         """null_last is whether null will stand last when the union is written anew: beside a default only."""
         others = [branch for branch in node.branches if branch.kind != "null"]
         nullable = len(others) < len(node.branches)
-        if len(node.branches) < 2:
+        if not node.branches:
+            self.add_loss(path, "UNION", "An empty union, which no value fits, becomes null.")
+        elif len(node.branches) < 2:
             self.add_loss(path, "UNION", "A union of one type becomes that type.")
         elif nullable and node.branches[-1 if null_last else 0].kind != "null":
             self.add_loss(
@@ -253,6 +255,7 @@ def _add_defaults(
             continue
         if (
             isinstance(field.type, avro.AvroUnion)
+            and field.type.branches
             and find_default_fault(field.type.branches[0], field.default) is not None
         ):
             reader.add_loss(path, "UNION_ORDER", "The branch of the default becomes the first of the union.")

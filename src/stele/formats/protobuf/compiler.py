@@ -205,6 +205,7 @@ _IMPORT = re.compile(r'Import "(?P<file>.*)" was not found or had errors\.')
 _NOISE = re.compile(r"WARNING: All log messages before|[IW]\d{4} [\d:.]+ +\d+ |.*: warning: ")
 
 
+_UNDEFINED = re.compile(r'"(?P<type>[\w.]+)" (?:is not defined|seems to be defined in)')
 _EXPECTED = (
     (re.compile(r"\" is not defined"), "the name of a type of this file, its package or its imports"),
     (re.compile(r"\" is already defined"), "another name"),
@@ -241,8 +242,9 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
     lines = [line for line in messages.splitlines() if line and not _NOISE.match(line)]
     found = [_parse_line(line) for line in lines]
     missing = [match["file"] for line in lines if (match := _MISSING.fullmatch(line)) and match["file"] != main]
+    undefined = next((match["type"] for each in found if (match := _UNDEFINED.match(each.text))), None)
     if missing:
-        return _unresolved_import(missing[0], found, main)
+        return _unresolved_import(missing[0], found, main, undefined)
     if not found:
         return MalformedSchema("the Protobuf compiler refused the text without saying why")
     # An error inside an imported file makes the import fail as well: the first is the one to read.
@@ -253,7 +255,7 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
         why = f"in the imported file {first.file!r}: {why}"
     why = why.removeprefix(f"{main}: ")
     line, column = (first.line, first.column) if first.line is not None else _guess_position(why, text)
-    return MalformedSchema(why, line=line, column=column, expected=_expected_hint(first.text))
+    return MalformedSchema(why, line=line, column=column, expected=_expected_hint(first.text), undefined=undefined)
 
 
 def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
@@ -266,7 +268,7 @@ def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None
     return (None, None) if about is None else line_and_column(text, about.start("it"))
 
 
-def _unresolved_import(path: str, found: list[_Diagnostic], main: str) -> UnresolvedReference:
+def _unresolved_import(path: str, found: list[_Diagnostic], main: str, undefined: str | None) -> UnresolvedReference:
     place = next((message for message in found if (m := _IMPORT.fullmatch(message.text)) and m["file"] == path), None)
     where = "" if place is None or place.file == main else f", needed by {place.file!r},"
     return UnresolvedReference(
@@ -274,6 +276,7 @@ def _unresolved_import(path: str, found: list[_Diagnostic], main: str) -> Unreso
         line=place.line if place else None,
         column=place.column if place else None,
         expected=f"a reference named {path!r}",
+        undefined=undefined,
     )
 
 

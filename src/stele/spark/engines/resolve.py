@@ -263,7 +263,7 @@ class _Match:
             except DataError:
                 # an error only for the records that take this branch
                 steps.append(RefuseValue(slot))
-        if all(isinstance(step, RefuseValue) and step.code is ErrorCode.UNREADABLE_BRANCH for step in steps):
+        if steps and all(isinstance(step, RefuseValue) and step.code is ErrorCode.UNREADABLE_BRANCH for step in steps):
             raise _mismatch_error(writer, reader)
         return ReadUnion(slot, tuple(steps))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stele.core.ports import TextForm
-from stele.errors import MalformedSchema, UnresolvedReference
+from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema, UnresolvedReference
 from stele.formats.avro import AVRO
 from stele.formats.avro.model import AvroFixed, AvroPrimitive, AvroRecord, AvroUnion
 
@@ -32,7 +32,6 @@ REFUSED: list[tuple[bytes, str, str]] = [
     (b'["null",["int"]]', "/1", "directly contain"),
     (b'["int",{"type":"int","logicalType":"date"}]', "/1", "'int' twice"),
     (b'["null",{"type":"map"}]', "/1/values", "no 'values'"),
-    (b"[]", "/", "union is empty"),
     (b'{"type":"fixed","name":"F","size":-1}', "/size", "no valid size"),
     (b'{"type":"fixed","name":"F","size":1.0}', "/size", "no valid size"),
     (b'{"type":"fixed","name":"F","size":true}', "/size", "no valid size"),
@@ -41,7 +40,7 @@ REFUSED: list[tuple[bytes, str, str]] = [
     (b'{"type":"enum","name":"E","symbols":["A-"]}', "/symbols/0", "not a valid symbol"),
     (b'{"type":"enum","name":"E","symbols":["A",3]}', "/symbols/1", "not a string"),
     (b'{"type":"enum","name":"E","symbols":["A"],"default":"B"}', "/default", "none of the symbols"),
-    (b'{"type":"record","name":"int","fields":[]}', "/name", "built-in"),
+    (b'{"type":"record","name":"int","fields":[]}', "/name", "primitive type"),
     (b'{"type":"record","name":"a-b.c","fields":[]}', "/name", "not a valid name"),
     (b'{"type":"record","name":"c","namespace":"a..b","fields":[]}', "/name", "not a valid name"),
     (b'{"type":"record","name":"c","namespace":3,"fields":[]}', "/namespace", "no string"),
@@ -124,6 +123,57 @@ def test_broken_json_has_line_and_column(text: bytes, line: int, column: int) ->
     assert abs((caught.value.column or 0) - column) <= 1
 
 
+@pytest.mark.parametrize(
+    "word", ["error", "request", "record", "enum", "array", "map", "fixed", "union", "error_union"]
+)
+def test_types_named_like_kinds(word: str) -> None:
+    """A type may have the name of a kind of type, as in Java: alone, referred to, and in a namespace."""
+    for space in ({}, {"namespace": "n"}):
+        reference = f"n.{word}" if space else word
+        field = {"name": "next", "type": ["null", reference]}
+        text = json.dumps({"type": "record", "name": word, **space, "fields": [field]})
+        schema = AVRO.parse(text.encode(), {})
+        assert schema.type_name == reference
+        printed = AVRO.canonical(schema, TextForm.PRINTED)
+        assert AVRO.canonical(AVRO.parse(printed, {}), TextForm.PRINTED) == printed
+        codec = AVRO.codec(schema)
+        assert codec.decode(codec.encode({"next": {"next": None}})) == {"next": {"next": None}}
+
+
+@pytest.mark.parametrize("word", ["record", "error", "enum", "fixed", "array", "map"])
+def test_kinds_come_before_names(word: str) -> None:
+    """An object whose type is a kind defines a type, even where a type of that name exists."""
+    with pytest.raises(MalformedSchema):
+        AVRO.parse(make_record(make_field({"type": word}), name=word), {})
+
+
+def test_empty_union() -> None:
+    """An empty union is a schema, as in Java: it prints and compares, but no value fits it and no column holds it."""
+    empty, number, wide = (AVRO.parse(text, {}) for text in (b"[]", b'"int"', b'["int"]'))
+    for form in TextForm:
+        assert AVRO.canonical(empty, form) == b"[]"
+    assert AVRO.check(empty, empty) == AVRO.check(number, empty) == AVRO.check(wide, empty) == []
+    assert [(found.rule, found.path) for found in AVRO.check(empty, number)] == [("MISSING_UNION_BRANCH", "/")]
+    assert [(found.rule, found.path) for found in AVRO.check(empty, wide)] == [("MISSING_UNION_BRANCH", "/0")]
+    assert AVRO.fields(empty) == []
+    assert AVRO.outline(empty)[0].path == "/"
+    AVRO.lint(empty)
+    codec = AVRO.codec(empty)
+    with pytest.raises(EncodeError, match="empty union"):
+        codec.encode(None)
+    with pytest.raises(Invalid, match="empty union"):
+        codec.example()
+    with pytest.raises(DecodeError, match="no branch 0"):
+        codec.decode(b"\x00")
+    record = AVRO.parse(make_record(make_field([])), {})
+    with pytest.raises(Invalid, match="f: the type is an empty union"):
+        AVRO.arrow_schema(record)
+    _, losses = AVRO.to_model(record)
+    assert [loss.what for loss in losses] == ["UNION"]
+    with pytest.raises(MalformedSchema, match="no branch"):
+        AVRO.parse(make_record(make_field([], default=None)), {})
+
+
 @pytest.mark.parametrize("text", [b"", b" \n"])
 def test_empty_text(text: bytes) -> None:
     """Nothing at all is not a schema, and the message says so."""
@@ -134,7 +184,6 @@ def test_empty_text(text: bytes) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        b"[]",
         b'{"type":"enum","name":"E","symbols":[]}',
         b'{"type":"record","name":"a-b","fields":[{"name":"x y","type":"int","default":"no","order":"up"}]}',
         b'{"type":"bytes","logicalType":"decimal","precision":2,"scale":5}',

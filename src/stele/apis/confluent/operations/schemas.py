@@ -6,28 +6,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from litestar import Request
 
+from stele.apis.confluent import karapace
 from stele.apis.confluent import models as api
-from stele.apis.confluent.errors import RefusedText
+from stele.apis.confluent.errors import FailedLookup, RefusedChange, RefusedText
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.metadata import equals_except_version_hint, find_reserved_name_violations
 from stele.apis.confluent.names import SubjectRef, parse_subject, parse_subject_key, parse_version, qualify_subject
 from stele.apis.confluent.options import ConfluentOptions
+from stele.apis.confluent.profiles import TextStyle
 from stele.apis.confluent.translate import (
     RenderingOptions,
     format_messages,
     is_compiled,
     is_descriptor,
+    minify_json,
     parse_schema_type,
     references_in,
     rule_set_in,
 )
-from stele.apis.http.requests import read_body
+from stele.apis.http.requests import read_body, read_bytes
 from stele.core import queries
 from stele.core.commands import Command, Outcome
 from stele.core.digests import KINDS, digest_key, digest_keys
@@ -43,6 +46,7 @@ from stele.core.model import (
     Version,
     VersionState,
 )
+from stele.core.policy import ALL_VERSIONS
 from stele.core.ports import TextForm
 from stele.core.state import State
 from stele.core.traversal import list_versions_of_entry
@@ -91,13 +95,14 @@ class Operations:
     def __init__(self, office: AppState, actor: str) -> None:
         self.registry = office.registry
         self.options = office.options
+        self.profile = office.options.differences
         self.guids = office.guids
         self.usage = office.usage
         self._actor = actor
 
     def rendering_options(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> RenderingOptions:
         """How this request wants schemas shown."""
-        return RenderingOptions(self.options.profile, reference_format == "qualified", tuple(find_tags or ()))
+        return RenderingOptions(self.profile.has_guids, reference_format == "qualified", tuple(find_tags or ()))
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
@@ -167,15 +172,20 @@ class Operations:
             references = _normalize_references(references)
         if not (request.schema or "").strip():
             raise MalformedSchema("Empty schema")
+        format_name = parse_schema_type(request.schema_type)
+        kept = None if normalize or is_descriptor(request) else self.profile.texts.get(format_name)
         text = (request.schema or "").encode()
+        if kept is TextStyle.MINIFIED:
+            text = minify_json(text)
         try:
             prepared = await self.registry.parser.prepare_schema(
                 state,
-                parse_schema_type(request.schema_type),
+                format_name,
                 text,
                 references,
-                form=_text_form(request, normalize=normalize, importing=importing),
+                form=None if kept is not None else _text_form(request, normalize=normalize, importing=importing),
                 strict=not lenient,
+                checks_defaults=self.profile.checks_defaults,
                 lax_imports=True,
             )
         except MalformedSchema as error:
@@ -183,6 +193,27 @@ class Operations:
         metadata = request.metadata.in_stored_order() if request.metadata is not None else None
         attachments = Attachments(prepared.references, metadata, rule_set_in(request.rule_set))
         return Draft(prepared, attachments, normalize)
+
+    async def look_up(
+        self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool, deleted: bool
+    ) -> Version:
+        """The version of a subject that has the schema of a request.
+
+        Raises `SubjectNotFound`, `ContentNotFound` and what `parse_draft` raises, `FailedLookup` in its place where the
+        subject is looked for first.
+        """
+        lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
+        if self.profile.subject_first:
+            require_visible(state, key, lives)
+        try:
+            draft = await self.parse_draft(state, key, request, normalize=normalize)
+        except MalformedSchema as error:
+            raise FailedLookup(str(error)) if self.profile.subject_first else error from None
+        require_visible(state, key, lives)
+        found = await self.find_equivalent(state, key, draft, deleted=deleted)
+        if found is None:
+            raise ContentNotFound
+        return found
 
     async def find_equivalent(self, state: State, key: SubjectKey, draft: Draft, *, deleted: bool) -> Version | None:
         """The newest version that is the draft but for attachments it leaves open, or with references resolved."""
@@ -247,14 +278,49 @@ class Operations:
         state = await self.registry.fresh_state()
         draft = await self.parse_draft(state, key, request, normalize=normalize)
         attachments = queries.inherit_attachments(state, key, draft.attachments)
+        findings: list[Finding] = []
+        against: int | None = None
         try:
-            findings, against = await self.registry.find_incompatibilities(
-                key, draft.document, attachments, version_number=ordinal
-            )
+            for number in self._list_checked_versions(state, key, ordinal):
+                findings, against = await self.registry.find_incompatibilities(
+                    key,
+                    draft.document,
+                    attachments,
+                    version_number=number,
+                    ruleset=self.profile.rulesets.get(draft.document.format, ""),
+                )
+                if findings:
+                    break
         except SubjectNotFound:
             raise VersionNotFound(ordinal or "latest") from None
         findings = findings or await self.find_reserved_name_violations(state, key, draft)
-        return format_messages(self.registry.state, key, findings, against) if findings else []
+        return self.explain_findings(self.registry.state, key, findings, against) if findings else []
+
+    def _list_checked_versions(self, state: State, key: SubjectKey, ordinal: int | None) -> list[int | None]:
+        """The versions a check goes over one by one, up to the first that refuses; None: what registering looks at."""
+        if ordinal is None or not self.profile.all_when_transitive:
+            return [ordinal]
+        queries.get_version(state, key, ordinal)
+        policy = queries.policy_for(state, key)
+        if ALL_VERSIONS not in (policy.backward, policy.forward):
+            return [ordinal]
+        rows = queries.list_versions(state.find_subject(key))
+        return [row.version_number for row in rows] if self.profile.oldest_first else [None]
+
+    def explain_findings(
+        self, state: State, key: SubjectKey, findings: Sequence[Finding], against: int | None
+    ) -> list[str]:
+        """The messages about findings against a version, in the words of the profile."""
+        if self.profile.is_karapace:
+            return karapace.explain_findings(findings)
+        return format_messages(state, key, findings, against)
+
+    def refuse_change(
+        self, state: State, key: SubjectKey, findings: Sequence[Finding], against: int | None
+    ) -> RefusedChange:
+        """The error of a registration that findings speak against."""
+        messages = self.explain_findings(state, key, findings, against)
+        return RefusedChange(qualify_subject(key), findings, messages, queries.policy_for(state, key).nearest_name)
 
     async def find_reserved_name_violations(self, state: State, key: SubjectKey, draft: Draft) -> list[Finding]:
         """What the level's `validateFields` holds against a draft that is not registered yet."""
@@ -393,7 +459,14 @@ def _refused_text(error: MalformedSchema, request: api.RegisterSchemaRequest) ->
     return RefusedText(error, request.schema or "", references, request.schema_type or "AVRO")
 
 
-# --- bodies that are stored -------------------------------------------------------------------------------------------
+# --- bodies -----------------------------------------------------------------------------------------------------------
+
+
+async def read_schema_body(operations: Operations, request: Request[Any, Any, Any]) -> api.RegisterSchemaRequest:
+    """The body of a request about a schema. Raises `NotJson`, `WrongShape`, `RefusedBody`."""
+    if operations.profile.is_karapace:
+        karapace.require_schema_body(await read_bytes(request))
+    return await read_body(request, api.RegisterSchemaRequest)
 
 
 async def read_stored_body(operations: Operations, request: Request[Any, Any, Any], shape: type[T]) -> T:

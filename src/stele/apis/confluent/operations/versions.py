@@ -17,12 +17,12 @@ import msgspec
 from msgspec.structs import replace
 
 from stele.apis.confluent import models as api
-from stele.apis.confluent.errors import NoActiveVersion, OwnedReference, RefusedChange, SubjectOwned, SubjectTaken
+from stele.apis.confluent.errors import NoActiveVersion, OwnedReference, SubjectOwned, SubjectTaken
 from stele.apis.confluent.metadata import apply_tag_changes, set_version_hint, version_hint
 from stele.apis.confluent.models import STRONG
 from stele.apis.confluent.names import qualify_subject, require_valid_key
 from stele.apis.confluent.operations.schemas import Draft, Operations
-from stele.apis.confluent.translate import format_messages, references_in, rule_set_in
+from stele.apis.confluent.translate import references_in, rule_set_in
 from stele.core import queries
 from stele.core.commands import (
     Command,
@@ -66,13 +66,14 @@ async def register_schema(
         if same is not None:
             return state, same
         if not force and (findings := await operations.find_reserved_name_violations(state, key, draft)):
-            raise RefusedChange(qualify_subject(key), findings, format_messages(state, key, findings, None))
+            raise operations.refuse_change(state, key, findings, None)
 
     def command(state: State) -> RegisterSchema:
         asked = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
         bare = RegisterSchema(
             key=key,
             document=draft.document if draft is not None else None,
+            ruleset=operations.profile.rulesets.get(draft.document.format, "") if draft is not None else "",
             references=draft.attachments.references if draft is not None else (),
             metadata=asked.metadata,
             rule_set=rule_set_in(asked.rule_set),
@@ -173,8 +174,7 @@ async def _execute_registration(operations: Operations, command: RegisterSchema)
         outcome = await operations.execute(command)
     except Incompatible as error:
         state = operations.registry.state
-        words = format_messages(state, command.key, error.findings, error.against)
-        raise RefusedChange(qualify_subject(command.key), error.findings, words) from error
+        raise operations.refuse_change(state, command.key, error.findings, error.against) from error
     assert isinstance(outcome, Registration)
     state = operations.registry.state
     return state, queries.get_version(state, outcome.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)

@@ -31,6 +31,7 @@ from stele.apis.confluent.params import (
     FindTags,
     Flag,
     Guid,
+    IncludeSubjects,
     InjectedOperations,
     LatestOnly,
     Lifecycles,
@@ -109,6 +110,7 @@ async def get_schema(
     reference_format: References = "",
     find_tags: FindTags = None,
     fetch_max_id: FetchMaxId = "",
+    include_subjects: IncludeSubjects = "",
 ) -> api.SchemaString:
     # GET /schemas/ids/{id}
     """A schema by its id."""
@@ -116,9 +118,11 @@ async def get_schema(
     text = await operations.render_schema(state, schema, format)
     style = operations.rendering_options(reference_format=reference_format, find_tags=find_tags)
     shown = schema_out(state, schema, style, text=text, version=version)
-    return (
-        replace(shown, max_id=state.namespaces[schema.namespace].highest_schema_id) if is_true(fetch_max_id) else shown
-    )
+    if is_true(fetch_max_id):
+        shown = replace(shown, max_id=state.namespaces[schema.namespace].highest_schema_id)
+    if is_true(include_subjects) and operations.profile.lists_subjects_of_id:
+        shown = replace(shown, subjects=lists.list_users_of_schema(state, schema))
+    return shown
 
 
 @get(with_context_prefix("/schemas/ids/{id:str}/schema"), **READ)
@@ -228,11 +232,12 @@ async def _list_versions_of_schema(
     operations: Operations, gid: str, subject: str, context: str, deleted: str
 ) -> list[Version]:
     state = await operations.registry.fresh_state()
+    number = _parse_schema_id(gid)
     try:
-        schema, _ = find_schema_by_id(state, _parse_schema_id(gid), _parse_scope(subject, context))
+        schema, _ = find_schema_by_id(state, number, _parse_scope(subject, context))
+        return lists.list_versions_of_schema(schema, deleted=is_true(deleted))
     except ContentNotFound:
-        raise ContentNotFound from None
-    return lists.list_versions_of_schema(schema, deleted=is_true(deleted))
+        raise (ContentNotFound(number) if operations.profile.names_missing_id else ContentNotFound) from None
 
 
 BY_GUID = [get_schema_by_guid, list_ids_of_guid]

@@ -7,6 +7,7 @@ from typing import Any
 
 from litestar import Request, delete, get, put
 
+from stele.apis.confluent import karapace
 from stele.apis.confluent import models as api
 from stele.apis.confluent import translate as words
 from stele.apis.confluent.names import is_true, level_name, parse_level, require_valid_level
@@ -22,12 +23,13 @@ from stele.apis.confluent.params import (
     with_context_prefix,
 )
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import read_body
+from stele.apis.http.requests import read_body, read_bytes
 from stele.core import queries
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
-from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel
+from stele.core.decide.decision import require_writable
+from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import Policy
-from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge
+from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge, UnknownMode
 from stele.service.validators import require_known
 
 _CONFIG = [*with_context_prefix("/config"), *with_context_prefix("/config/{subject:str}")]
@@ -64,6 +66,8 @@ async def change_config(
 
     A level of compatibility replaces the whole policy, also what only `steleCompatibility` showed of it.
     """
+    if operations.profile.is_karapace:
+        karapace.require_config_body(await read_bytes(request))
     body = await read_body(request, api.ConfigUpdateRequest)
     if (size := len(await request.body())) > operations.registry.limits.schema_bytes:
         raise TooLarge(f"the settings have {size} bytes, more than a schema may have")
@@ -77,12 +81,21 @@ async def change_config(
 
 
 @delete(_CONFIG, **WRITE)
-async def delete_config(operations: InjectedOperations, subject: Subject = "", context: Context = "") -> api.Config:
+async def delete_config(
+    operations: InjectedOperations, subject: Subject = "", context: Context = ""
+) -> api.Config | api.ConfigUpdateRequest:
     # DELETE /config/{subject}
-    """Remove the settings of a level; answers what they were."""
+    """Remove the settings of a level; answers what they were, in the profile `karapace` what is in force then."""
     level = parse_level(subject, context)
     state = await operations.registry.fresh_state()
     policy = words.find_effective_policy(state, level)
+    if operations.profile.mode_first:
+        require_writable(state, level)
+    if operations.profile.level_after_delete:
+        if state.settings_at(level) is not None:
+            await operations.execute(ClearSettings(level))
+        policy = words.find_effective_policy(operations.registry.state, level)
+        return api.ConfigUpdateRequest(compatibility=policy.nearest_name)
     if state.settings_at(level) is None and level != _TOP:
         raise SubjectNotFound(level_name(level))
     outcome = await operations.execute(ClearSettings(level))
@@ -102,7 +115,13 @@ async def get_mode(
     level = parse_level(subject, context)
     state = await operations.registry.fresh_state()
     own, effective = state.mode_at(level), queries.mode_for(state, level)
-    if is_true(default_to_global) or effective is Mode.READONLY_OVERRIDE:
+    if operations.profile.mode_falls_back and level.subject is not None:
+        if state.find_subject(SubjectKey(level.namespace or "", level.subject)) is None and (
+            own is None and state.settings_at(level) is None
+        ):
+            raise SubjectNotFound(level_name(level))
+        own = effective
+    elif is_true(default_to_global) or effective is Mode.READONLY_OVERRIDE:
         own = effective
     elif own is None and level != _TOP:
         raise SettingNotFound(level_name(level), "mode")
@@ -121,6 +140,8 @@ async def change_mode(
     """Set the mode of a level, or remove it."""
     body = await read_body(request, api.ModeUpdateRequest)
     mode = words.mode_in(body)
+    if mode is not None and mode not in operations.profile.modes:
+        raise UnknownMode(f"{mode.value} is no mode of this registry")
     level = require_valid_level(parse_level(subject, context))
     _require_mutable(operations)
     await operations.execute(SetMode(level, mode, force=is_true(force)))

@@ -11,11 +11,22 @@ from msgspec.structs import replace
 from stele.apis.confluent import lists, metadata
 from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import malformed_schema_message
-from stele.apis.confluent.names import WILDCARD, is_true, parse_prefix, parse_version, slice_page
+from stele.apis.confluent.names import (
+    WILDCARD,
+    is_true,
+    parse_prefix,
+    parse_version,
+    qualify_subject,
+    slice_page,
+)
 from stele.apis.confluent.operations import versions
 from stele.apis.confluent.operations.bulk_import import apply_import
-from stele.apis.confluent.operations.schemas import Operations, require_visible, resolve_across_contexts
-from stele.apis.confluent.options import OLD
+from stele.apis.confluent.operations.schemas import (
+    Operations,
+    read_schema_body,
+    require_visible,
+    resolve_across_contexts,
+)
 from stele.apis.confluent.params import (
     READ,
     WRITE,
@@ -35,6 +46,7 @@ from stele.apis.confluent.params import (
     text_response,
     with_context_prefix,
 )
+from stele.apis.confluent.profiles import EmptySubject, Registered
 from stele.apis.confluent.translate import (
     SERIALIZED,
     is_as_sent,
@@ -50,7 +62,7 @@ from stele.core.commands import DeleteMode, RegisterSchema
 from stele.core.decide.register import make_document
 from stele.core.model import SubjectKey
 from stele.core.state import State
-from stele.errors import ContentNotFound, MalformedSchema
+from stele.errors import MalformedSchema, SubjectNotFound, VersionNotFound
 from stele.protocol.confluent import ImportRequest, ImportResponse
 
 _SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
@@ -70,7 +82,11 @@ async def list_subjects(
     """Names of subjects, those outside the default context qualified."""
     state = await operations.registry.fresh_state()
     names = lists.list_subject_names(
-        state, parse_prefix(subject_prefix, context), deleted=is_true(deleted), deleted_only=is_true(deleted_only)
+        state,
+        parse_prefix(subject_prefix, context),
+        deleted=is_true(deleted),
+        deleted_only=is_true(deleted_only),
+        by_age=operations.profile.by_age,
     )
     return slice_page(names, offset, limit, operations.options.max_items)
 
@@ -87,15 +103,11 @@ async def look_up_schema(
 ) -> api.Schema:
     # POST /subjects/{subject}
     """The version of a subject that has the schema in the body."""
-    body = await read_body(request, api.RegisterSchemaRequest)
+    body = await read_schema_body(operations, request)
     state, asked = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     key = resolve_across_contexts(state, asked, lives)
-    draft = await operations.parse_draft(state, key, body, normalize=is_true(normalize))
-    require_visible(state, key, lives)
-    found = await operations.find_equivalent(state, key, draft, deleted=is_true(deleted))
-    if found is None:
-        raise ContentNotFound
+    found = await operations.look_up(state, key, body, normalize=is_true(normalize), deleted=is_true(deleted))
     return version_out(
         state, found, operations.rendering_options(), await operations.render_version(state, found, format)
     )
@@ -146,12 +158,13 @@ async def register_schema(
 ) -> api.RegisterSchemaResponse:
     # POST /subjects/{subject}/versions
     """Register the schema in the body; the same schema again answers what is there."""
-    body = await read_body(request, api.RegisterSchemaRequest)
+    body = await read_schema_body(operations, request)
     _, asked = await operations.resolve_subject(subject, context)
     state, version = await versions.register_schema(
         operations, asked.key, body, normalize=is_true(normalize), force=is_true(force)
     )
-    if operations.options.profile == OLD and is_as_sent(body, version):
+    answer = operations.profile.registered
+    if answer is Registered.ID or (answer is Registered.ID_UNLESS_CHANGED and is_as_sent(body, version)):
         return api.RegisterSchemaResponse(version.schema.schema_id)
     shown = registration_out(state, version, operations.rendering_options())
     # Who sends a descriptor gets one back: clients keep this answer, and cannot read source where they wrote none.
@@ -293,7 +306,7 @@ async def check_against_all(
 ) -> api.CompatibilityCheckResponse:
     # POST /compatibility/subjects/{subject}/versions
     """Whether the schema in the body could be registered now."""
-    body = await read_body(request, api.RegisterSchemaRequest)
+    body = await read_schema_body(operations, request)
     _, asked = await operations.resolve_subject(subject, context)
     return await _check_schema(operations, asked.key, body, None, normalize, verbose)
 
@@ -310,10 +323,15 @@ async def check_against_version(
 ) -> api.CompatibilityCheckResponse:
     # POST /compatibility/subjects/{subject}/versions/{version}
     """Whether the schema in the body is compatible with one version; a subject without versions takes anything."""
-    body = await read_body(request, api.RegisterSchemaRequest)
+    body = await read_schema_body(operations, request)
     ordinal = parse_version(version)
     state, asked = await operations.resolve_subject(subject, context)
-    ordinal = ordinal if ordinal is not None else _latest_number(state, asked.key)
+    if ordinal is None:
+        ordinal = _latest_number(state, asked.key)
+        if ordinal is None and operations.profile.empty_subject is EmptySubject.NO_SUBJECT:
+            raise SubjectNotFound(qualify_subject(asked.key))
+        if ordinal is None and operations.profile.empty_subject is EmptySubject.NO_VERSION:
+            raise VersionNotFound("latest")
     return await _check_schema(operations, asked.key, body, ordinal, normalize, verbose)
 
 
@@ -333,10 +351,11 @@ async def _check_schema(
     try:
         found = await operations.check_compatibility(key, body, ordinal, normalize=is_true(normalize))
     except MalformedSchema as error:
-        if not is_true(verbose):
+        if not is_true(verbose) or operations.profile.is_karapace:
             raise
         found = [malformed_schema_message(error)]
-    return api.CompatibilityCheckResponse(not found, found if is_true(verbose) else None)
+    shown = is_true(verbose) or (operations.profile.is_karapace and found)
+    return api.CompatibilityCheckResponse(not found, found if shown else None)
 
 
 @post("/subjects:import", operation_class=openapi_body(ImportRequest), **WRITE)

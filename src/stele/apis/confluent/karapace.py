@@ -1,0 +1,180 @@
+"""What only Karapace says: its findings about request bodies, and its sentences about refused schemas. Pure.
+
+Bodies are checked as its web framework checks them: every finding has a type, the place it was found at, a sentence and
+what stood there. The sentences of its Python libraries are not copied.
+
+Source: docs/protocols/karapace.md#answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from stele.apis.http.requests import WrongShape
+from stele.core.findings import Finding
+from stele.errors import MalformedSchema
+
+_SCHEMA_MEMBERS: Final = ("schema", "schemaType", "references", "metadata", "ruleSet")
+_SCHEMA_TYPES: Final = {"AVRO": "AVRO", "JSON": "JSONSCHEMA", "PROTOBUF": "PROTOBUF"}
+"""Its names of the schema types in sentences."""
+_EXPECTED_TYPES: Final = "'AVRO', 'JSON' or 'PROTOBUF'"
+_LONGEST: Final = 300
+"""Characters of the incompatibilities that a refusal lists."""
+
+
+class BodyFinding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that is wrong with a body.
+
+    type   kind of finding
+    loc    where: `body`, then names of members and positions
+    msg    what is wrong
+    input  what stands there
+    ctx    what the sentence is made of
+    """
+
+    type: str
+    loc: tuple[str | int, ...]
+    msg: str
+    input: Any
+    ctx: dict[str, str] | None = None
+
+
+class RefusedBody(WrongShape):
+    """The body is not what the endpoint takes; says all that is wrong with it."""
+
+    def __init__(self, findings: Sequence[BodyFinding]) -> None:
+        super().__init__("; ".join(f"{'.'.join(map(str, each.loc))}: {each.msg}" for each in findings))
+        self.findings = tuple(findings)
+
+
+# --- bodies ---------------------------------------------------------------------------------------------------------
+
+
+def require_schema_body(body: bytes) -> None:
+    """Refuse a body that is no request about a schema: members nobody knows too.
+
+    Raises `RefusedBody`, and `MalformedSchema` for an empty schema.
+    """
+    if _require(body, _check_schema_request)["schema"] == "":
+        raise MalformedSchema("Empty schema")
+
+
+def require_config_body(body: bytes) -> None:
+    """Refuse a body that names no level of compatibility. Raises `RefusedBody`."""
+    _require(body, lambda value: _check_member(value, ("body",), "compatibility", str))
+
+
+def _require(body: bytes, check: Callable[[dict[str, Any]], Iterator[BodyFinding]]) -> dict[str, Any]:
+    """The members of a body in which a check finds nothing. Raises `RefusedBody`."""
+    if not body.strip():
+        raise RefusedBody([BodyFinding("missing", ("body",), "Field required", None)])
+    try:
+        value = msgspec.json.decode(body.decode("utf-8"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        context = {"error": str(error)}
+        raise RefusedBody([BodyFinding("json_invalid", ("body", 0), "JSON decode error", {}, context)]) from None
+    if not isinstance(value, dict):
+        raise RefusedBody([_no_object(("body",), value)])
+    if findings := list(check(value)):
+        raise RefusedBody(findings)
+    return value
+
+
+def _no_object(place: tuple[str | int, ...], value: Any) -> BodyFinding:
+    sentence = "Input should be a valid dictionary or object to extract fields from"
+    return BodyFinding("model_attributes_type", place, sentence, value)
+
+
+def _check_schema_request(value: dict[str, Any]) -> Iterator[BodyFinding]:
+    yield from _check_member(value, ("body",), "schema", str)
+    schema_type = value.get("schemaType", "AVRO")
+    if not isinstance(schema_type, str) or schema_type not in _SCHEMA_TYPES:
+        sentence = f"Input should be {_EXPECTED_TYPES}"
+        yield BodyFinding("enum", ("body", "schemaType"), sentence, schema_type, {"expected": _EXPECTED_TYPES})
+    references = value.get("references")
+    if isinstance(references, list):
+        for index, reference in enumerate(references):
+            yield from _check_reference(reference, ("body", "references", index))
+    elif references is not None:
+        yield BodyFinding("list_type", ("body", "references"), "Input should be a valid list", references)
+    for name, found in value.items():
+        if name not in _SCHEMA_MEMBERS:
+            yield BodyFinding("extra_forbidden", ("body", name), "Extra inputs are not permitted", found)
+
+
+def _check_reference(reference: Any, place: tuple[str | int, ...]) -> Iterator[BodyFinding]:
+    if not isinstance(reference, dict):
+        yield _no_object(place, reference)
+        return
+    yield from _check_member(reference, place, "name", str)
+    yield from _check_member(reference, place, "subject", str)
+    yield from _check_member(reference, place, "version", int)
+
+
+def _check_member(
+    value: Mapping[str, Any], place: tuple[str | int, ...], name: str, kind: type[str | int]
+) -> Iterator[BodyFinding]:
+    """What is wrong with a member that must be there."""
+    if name not in value:
+        yield BodyFinding("missing", (*place, name), "Field required", value)
+        return
+    found = value[name]
+    if kind is str and not isinstance(found, str):
+        yield BodyFinding("string_type", (*place, name), "Input should be a valid string", found)
+    elif kind is int and not _is_integer(found):
+        yield BodyFinding("int_type", (*place, name), "Input should be a valid integer", found)
+
+
+def _is_integer(value: Any) -> bool:
+    """Whether a value is an integer, or a text that is one."""
+    if isinstance(value, str):
+        return value.strip().removeprefix("-").isdecimal()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# --- sentences ------------------------------------------------------------------------------------------------------
+
+
+def explain_findings(findings: Sequence[Finding]) -> list[str]:
+    """The messages of a check: one for each finding, the same only once."""
+    return list(dict.fromkeys(map(_explain_finding, findings)))
+
+
+def _explain_finding(finding: Finding) -> str:
+    reader, writer = finding.reader, finding.writer
+    match finding.rule:
+        case "TYPE_MISMATCH":
+            return f"reader type: {reader.lower()} not compatible with writer type: {writer.lower()}"
+        case "MISSING_UNION_BRANCH":
+            return f"reader union lacking writer type: {writer.upper()}"
+        case "NAME_MISMATCH":
+            return f"expected: {writer}"
+        case "FIXED_SIZE_MISMATCH":
+            return f"expected: {writer}, found: {reader}"
+        case "READER_FIELD_MISSING_DEFAULT_VALUE":
+            return reader
+        case "MISSING_ENUM_SYMBOLS":
+            return writer
+        case "FORMAT_CHANGED":
+            return f"Comparing different schema types: {writer.upper()} with {reader.upper()}"
+        case _:
+            return finding.why
+
+
+def explain_refusal(level: str, messages: Sequence[str]) -> str:
+    """The sentence of a refused registration."""
+    return f"Incompatible schema, compatibility_mode={level}. Incompatibilities: {', '.join(messages)[:_LONGEST]}"
+
+
+def explain_refused_text(error: MalformedSchema, text: str, references: Sequence[str], schema_type: str) -> str:
+    """The sentence of a text that is no schema: of Protobuf the type that is missing, else the whole text."""
+    detail = str(error)
+    if error.undefined is not None:
+        detail = f'type "{error.undefined}" is not defined'
+    elif schema_type == "PROTOBUF":
+        shown = f"[{', '.join(references)}]" if references else "None"
+        detail = f"Invalid schema {text} with refs {shown} of type SchemaType.{_SCHEMA_TYPES[schema_type]}"
+    return f"Invalid {schema_type} schema. Error: {detail}"

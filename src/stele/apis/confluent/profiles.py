@@ -1,0 +1,129 @@
+"""What the registries that speak this dialect do differently, as data: one `Profile` for each release and maker.
+
+Source: docs/protocols/confluent.md, docs/protocols/redpanda.md#answers, docs/protocols/karapace.md#answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from stele.core.model import Mode
+
+ProfileName = Literal["7.9", "8.0", "8.1", "8.2", "redpanda", "karapace"]
+"""A release of Confluent's registry, or another maker's registry."""
+
+
+class Registered(Enum):
+    """What registering answers."""
+
+    VERSION = "the whole version"
+    ID_UNLESS_CHANGED = "the id, and the version where the registry completed the request"
+    ID = "the id"
+
+
+class TextStyle(Enum):
+    """How the text of a schema is kept, where it is not printed anew."""
+
+    AS_SENT = "byte by byte"
+    MINIFIED = "JSON as sent, without white space between its parts"
+
+
+class EmptySubject(Enum):
+    """What a check against the latest version of a subject without versions answers."""
+
+    COMPATIBLE = "compatible"
+    NO_SUBJECT = "40401"
+    NO_VERSION = "40402"
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """What a registry answers where others answer otherwise; the defaults are those of Confluent 8.1.
+
+    release               the release it says it is
+    refusal_code          `error_code` of an incompatible schema
+    has_guids             answers have `guid`, `ts`, `deleted` and always `schemaType`; there are look-ups by GUID and
+                          associations, and contexts can be deleted
+    registered            what registering answers
+    names_missing_id      whether 40403 says which id, also for the versions and subjects of a schema
+    subject_first         whether a look-up says 40401 before it parses the schema, and an unusable schema is an error
+                          of the look-up
+    all_when_transitive   whether a check against one version is one against all of them where the level is transitive
+    oldest_first          whether such a check begins with the oldest version, and so names the first that refuses
+    empty_subject         see `EmptySubject`
+    modes                 the modes that can be set
+    mode_first            whether deleting settings asks for the mode before it looks for them
+    texts                 see `TextStyle`, by format; formats that are not named are printed
+    rulesets              the ruleset by format, where settings name none
+    checks_defaults       whether a default of a wrong type is refused
+    is_karapace           bodies are checked, and incompatibilities and refused texts worded, in Karapace's way
+    lists_subjects_of_id  whether `includeSubjects` adds the subjects to a schema by id
+    by_age                whether subjects are listed in the order they were made in, not by name
+    level_after_delete    whether deleting settings answers the level in force then, and takes a level without any
+    mode_falls_back       whether the mode of a known subject is the one in force, 40401 for an unknown one
+    """
+
+    release: str
+    refusal_code: int = 409
+    has_guids: bool = True
+    registered: Registered = Registered.VERSION
+    names_missing_id: bool = False
+    subject_first: bool = False
+    all_when_transitive: bool = False
+    oldest_first: bool = False
+    empty_subject: EmptySubject = EmptySubject.COMPATIBLE
+    modes: frozenset[Mode] = frozenset(Mode)
+    mode_first: bool = False
+    texts: Mapping[str, TextStyle] = MappingProxyType({})
+    rulesets: Mapping[str, str] = MappingProxyType({})
+    checks_defaults: bool = True
+    is_karapace: bool = False
+    lists_subjects_of_id: bool = False
+    by_age: bool = False
+    level_after_delete: bool = False
+    mode_falls_back: bool = False
+
+
+_OLD: Final = Profile(release="7.9.0", has_guids=False, registered=Registered.ID_UNLESS_CHANGED)
+
+PROFILES: Final[Mapping[ProfileName, Profile]] = MappingProxyType(
+    {
+        "7.9": _OLD,
+        "8.0": Profile(release="8.0.0"),
+        "8.1": Profile(release="8.1.1"),
+        "8.2": Profile(release="8.2.0", refusal_code=40901),
+        "redpanda": replace(
+            _OLD,
+            registered=Registered.ID,
+            names_missing_id=True,
+            subject_first=True,
+            all_when_transitive=True,
+            empty_subject=EmptySubject.NO_SUBJECT,
+            modes=frozenset({Mode.READWRITE, Mode.READONLY}),
+            mode_first=True,
+            texts=MappingProxyType({"protobuf": TextStyle.AS_SENT}),
+        ),
+        "karapace": replace(
+            _OLD,
+            registered=Registered.ID,
+            subject_first=True,
+            all_when_transitive=True,
+            oldest_first=True,
+            empty_subject=EmptySubject.NO_VERSION,
+            texts=MappingProxyType({"avro": TextStyle.MINIFIED}),
+            rulesets=MappingProxyType({"json": "karapace@2"}),
+            checks_defaults=False,
+            is_karapace=True,
+            lists_subjects_of_id=True,
+            by_age=True,
+            level_after_delete=True,
+            mode_falls_back=True,
+        ),
+    }
+)
+"""The profiles by name."""
