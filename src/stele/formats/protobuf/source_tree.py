@@ -618,9 +618,9 @@ def _add_value(found: dict[str, Value], name: str, value: Value) -> None:
         found[name] = value
         return
     first = found[name]
-    values = first if isinstance(first, list) else [first]
-    values += value if isinstance(value, list) else [value]
-    found[name] = values
+    if not isinstance(first, list):
+        first = found[name] = [first]
+    first.extend(value if isinstance(value, list) else [value])
 
 
 def _separate_special_options(item: FieldNode) -> None:
