@@ -34,6 +34,8 @@ COMMANDS: Final = {
     "pipeline": "stele.cli.pipeline:app",
     "import": "stele.cli.migrate:imports",
     "export": "stele.cli.migrate:exports",
+    "backup": "stele.cli.log:back_up",
+    "log": "stele.cli.log:app",
 }
 """Module and attribute of every command: a function, or a `typer.Typer` with commands of its own."""
 

@@ -20,6 +20,7 @@ from stele.migrate import archive, registry_reader, registry_writer
 from stele.migrate.archive import Archive, ArchiveContents, OwnHistory, Restoration
 from stele.migrate.files import STANDARD
 from stele.migrate.registry_writer import Refusal
+from stele.server.store_maintenance import require_store
 from stele.server.store_session import open_log_session
 
 
@@ -108,6 +109,7 @@ def _members(done: Restoration) -> dict[str, int]:
 
 
 async def _write_store(store: str, file: Path) -> ArchiveContents:
+    require_store(store)
     async with open_log_session(store) as log:
         return await archive.write_archive(log, file, ProgressPrinter("archive"))
 

@@ -46,6 +46,7 @@ RULES: Final[Mapping[str, str]] = {
     "LINT_INCOMPLETE": "The schema is small enough to be looked at as a whole.",
     "LOGICAL_TYPE": "A logical type exists, stands on the type it belongs to, and has valid attributes.",
     "LOGICAL_TYPE_CHANGED": "A field keeps its logical type from one version to the next.",
+    "MEMBER_REPEATED": "No object has two members of one name: all but the last one are lost.",
     "NAMESPACE_REQUIRED": "The schema declares a namespace (package, target namespace).",
     "NAMING": "Names follow the style guide of the language.",
     "NULLABLE_DEFAULT": "A field that may be null has a default.",

@@ -36,7 +36,7 @@ from stele.core.fold import apply_record
 from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state
 from stele.core.state import OWN, State
-from stele.errors import Conflict, InvalidRequest, StoreError
+from stele.errors import Conflict, DamagedLog, InvalidRequest, StoreError
 from stele.migrate import files
 from stele.migrate.dump_file import number_lines
 from stele.migrate.progress import Progress, report_nothing
@@ -141,7 +141,10 @@ async def _archive_lines(log: Log, progress: Progress) -> AsyncIterator[bytes]:
     while seq < last:
         for entry in await log.tail(seq, min(_PAGE, last - seq)):
             seq = entry.seq
-            yield print_record(_stored_records(entry.record, seq)) + b"\n"
+            record = _stored_records(entry.record, seq)
+            if not has_intact_texts(record):
+                raise DamagedLog(f"record {seq} of the log has a text that is not the one of its SHA-256")
+            yield print_record(record) + b"\n"
         progress("records", seq, last)
 
 

@@ -34,8 +34,8 @@ _DIGEST_BYTES: Final = 32
 _HEADER_BYTES: Final = LINK_BYTES + _DIGEST_BYTES
 
 REPAIR_HINT: Final = (
-    "Ids might be given out again, so it does not start. Restore the newest backup, or let 'stele log verify' say what"
-    " is lost and 'stele log repair' go on without it"
+    "Going on could give ids out twice: restore the newest backup, or let 'stele log verify' say what is lost and"
+    " 'stele log repair' go on without it"
 )
 
 
@@ -68,8 +68,8 @@ class ChainedLog:
             return False
         stored = []
         for seq, record in enumerate(records, expected + 1):
-            stored.append(chain_record(link, seq, record))
-            link = read_link(stored[-1])
+            link, sealed = chain_record(link, seq, record)
+            stored.append(sealed)
         if not await self.driver.append(expected, stored):
             await self._require_not_shrunk()
             return False

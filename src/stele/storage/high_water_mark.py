@@ -17,9 +17,10 @@ from typing import Final, NamedTuple
 
 __all__ = ["HighWaterMark", "Mark"]
 
-_LINE: Final = "stele-mark 1 {:020d} {} "
+_LINE: Final = b"stele-mark 1 %020d %s "
 _PATTERN: Final = re.compile(rb"(stele-mark 1 ([0-9]{20}) ([0-9a-f]{32}) )([0-9a-f]{16})\n\Z")
 _BYTES: Final = 84
+_SEQ: Final = slice(13, 33)
 
 
 class Mark(NamedTuple):
@@ -56,9 +57,10 @@ class HighWaterMark:
             self.close()
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        there = _PATTERN.match(os.pread(self._descriptor, _BYTES, 0))
-        if there is None or int(there[2]) < mark.seq or _checksum(there[1]) != there[4]:
-            self._put(self._descriptor, mark)
+        there = os.pread(self._descriptor, _BYTES, 0)[_SEQ]
+        if not there.isdigit() or int(there) < mark.seq:
+            line = _LINE % (mark.seq, mark.link.hex().encode())
+            os.pwrite(self._descriptor, line + _checksum(line) + b"\n", 0)
 
     def replace(self, mark: Mark) -> None:
         """Put the mark at this place, also a lower one, and make that durable. Raises `OSError`."""
@@ -78,11 +80,6 @@ class HighWaterMark:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-    @staticmethod
-    def _put(descriptor: int, mark: Mark) -> None:
-        line = _LINE.format(mark.seq, mark.link.hex()).encode()
-        os.pwrite(descriptor, line + _checksum(line) + b"\n", 0)
 
 
 def _checksum(line: bytes) -> bytes:

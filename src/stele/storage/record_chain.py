@@ -19,6 +19,7 @@ __all__ = [
     "DamagedRecord",
     "chain_record",
     "read_link",
+    "read_record",
     "replace_record",
     "verify_record",
 ]
@@ -48,9 +49,10 @@ class ChainedRecord(NamedTuple):
     record: bytes
 
 
-def chain_record(before: bytes, seq: int, record: bytes) -> bytes:
-    """Return the bytes to store for a record at seq, whose predecessor's link is `before`."""
-    return b"".join((_WHOLE, _make_link(before, seq, record), record))
+def chain_record(before: bytes, seq: int, record: bytes) -> tuple[bytes, bytes]:
+    """Return the link of a record at seq, whose predecessor's link is `before`, and the bytes to store for it."""
+    link = _make_link(before, seq, record)
+    return link, b"".join((_WHOLE, link, record))
 
 
 def replace_record(before: bytes, seq: int, stored: bytes, record: bytes) -> bytes:
@@ -64,6 +66,11 @@ def read_link(stored: bytes) -> bytes:
     if len(stored) < _BODY or not stored.startswith((_WHOLE, _REPLACED)):
         raise DamagedRecord
     return stored[_START:_BODY]
+
+
+def read_record(stored: bytes) -> bytes:
+    """Return the record in stored bytes, unverified."""
+    return stored[_REPLACED_BODY if stored.startswith(_REPLACED) else _BODY :]
 
 
 def verify_record(before: bytes, seq: int, stored: bytes) -> ChainedRecord:

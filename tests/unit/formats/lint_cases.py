@@ -399,6 +399,7 @@ JSON = [
         {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
         "#",
     ),
+    LintCase("json", "MEMBER_REPEATED", b'{"type":"string","type":"null"}', b'{"type":"null"}', None, "#"),
     _json_case("TYPE_DECLARED", {"minLength": 3}, {"type": "string", "minLength": 3}, "#"),
     _json_case(
         "TYPE_DECLARED", make_object_schema(a={"description": "d"}), make_object_schema(a=True), "#/properties/a"

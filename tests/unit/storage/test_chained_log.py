@@ -30,7 +30,8 @@ RECORDS = [b"record %d" % number for number in range(1, 21)]
 def test_a_flipped_bit_is_found(record: bytes, instead: bytes, data: st.DataObject) -> None:
     """Of a record as appended and of one that took its place, no bit can change, nor can the end be cut."""
     before = bytes(range(16))
-    whole = chain_record(before, 7, record)
+    link, whole = chain_record(before, 7, record)
+    assert read_link(whole) == link
     replaced = replace_record(before, 7, whole, instead)
     assert verify_record(before, 7, whole) == (read_link(whole), record)
     assert verify_record(before, 7, replaced) == (read_link(whole), instead)

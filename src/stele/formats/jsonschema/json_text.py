@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NoReturn, Self, TypeAlias
@@ -18,6 +19,9 @@ from stele.errors import MalformedSchema
 
 Json: TypeAlias = Any
 """A JSON value: dict, list, str, bool, None, int (at most 19 characters) or `Spelled`."""
+
+RepeatedMembers: TypeAlias = dict[int, tuple[Json, list[str]]]
+"""Objects with the names of members that they have several times, by identity."""
 
 MAX_DEPTH = 200
 """Deepest nesting of braces and brackets in one document; the validator's own limit is 255."""
@@ -49,12 +53,20 @@ class SpelledNumber(Decimal):
         return SpelledNumber, (self.text,)
 
 
-def parse_json(text: bytes, *, strict: bool = True) -> Json:
-    """Return one JSON document from UTF-8 bytes.
+def parse_json(text: bytes, *, strict: bool = True, repeated: RepeatedMembers | None = None) -> Json:
+    """Return one JSON document from UTF-8 bytes; of members of one name the last one counts, as in Jackson.
 
-    strict refuses what older registries let pass: a byte order mark and repeated member names (the last one wins).
-    Raises `MalformedSchema` with line and column.
+    strict refuses what older registries let pass: a byte order mark. repeated is filled with the names that an object
+    has several times, by the identity of the object. Raises `MalformedSchema` with line and column.
     """
+
+    def join_members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+        members = dict(pairs)
+        if len(members) < len(pairs) and repeated is not None:
+            counts = Counter(name for name, _ in pairs)
+            repeated[id(members)] = members, [name for name, count in counts.items() if count > 1]
+        return members
+
     source = _decode_utf8(text, strict=strict)
     _check_depth(source)
     try:
@@ -63,7 +75,7 @@ def parse_json(text: bytes, *, strict: bool = True) -> Json:
             parse_int=_parse_integer,
             parse_float=SpelledNumber,
             parse_constant=lambda name: _refuse_constant(source, name),
-            object_pairs_hook=_unique_members if strict else None,
+            object_pairs_hook=join_members,
         )
     except json.JSONDecodeError as error:
         why, expected = _SYNTAX.get(error.msg, (error.msg, "JSON"))
@@ -188,17 +200,6 @@ def _refuse_constant(source: str, name: str) -> NoReturn:
     offset = next((token.start() for token in _TOKEN.finditer(source) if token.group() == name), 0)
     line, column = _line_and_column(source, offset)
     raise MalformedSchema(f"{name} is not JSON", line=line, column=column, expected="a number")
-
-
-def _unique_members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise MalformedSchema(f"the member {_quote_short(name)} is there twice in one object")
-            seen.add(name)
-    return members
 
 
 def shorten_message(message: str, limit: int = 300) -> str:

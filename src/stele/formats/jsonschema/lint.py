@@ -27,7 +27,7 @@ from stele.formats.jsonschema.drafts import (
     is_known_keyword,
     list_subschemas,
 )
-from stele.formats.jsonschema.json_text import Json, escape_token, is_equal, write_json
+from stele.formats.jsonschema.json_text import Json, escape_token, is_equal, json_pointer, write_json
 from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.lint import LintReport
 
@@ -121,7 +121,15 @@ IGNORE: Final = "x-stele-lint-ignore"
 
 RULES: Final[Mapping[str, str]] = common.select_rules(
     *("CASE_CLASH", "CONTENT_DECLARED", "DEFAULT_FITS", "DOC_REQUIRED", "DRAFT_DECLARED", "FIELD_DEFAULT"),
-    *("FORMAT_KNOWN", "LINT_INCOMPLETE", "NAMING", "PATTERN_ANCHORED", "RECURSIVE_TYPE", "REF_SIBLINGS"),
+    *(
+        "FORMAT_KNOWN",
+        "LINT_INCOMPLETE",
+        "MEMBER_REPEATED",
+        "NAMING",
+        "PATTERN_ANCHORED",
+        "RECURSIVE_TYPE",
+        "REF_SIBLINGS",
+    ),
     *("REQUIRED_UNDEFINED", "TYPE_DECLARED", "UNBOUNDED_RECURSION", "UNKNOWN_KEYWORD", "UNUSED_DEFINITION"),
 )
 
@@ -175,6 +183,7 @@ def lint(parsed: ParsedJsonSchema, before: ParsedJsonSchema | None) -> list[Find
                 break
             places[id(place.schema)] = place
             _check_schema(notes, place, parsed)
+        _check_repeated(notes, parsed, silenced=places[id(parsed.root)].ignored)
         _check_draft(notes, parsed, silenced=places[id(parsed.root)].ignored)
         _check_recursion(notes, parsed, places)
         _check_unused_definitions(notes, parsed, places)
@@ -248,6 +257,20 @@ def _check_draft(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: froze
         return
     fix = f'Add "$schema": "https://{Draft.DRAFT2020.value}", or the draft that is meant.'
     notes.add_finding("DRAFT_DECLARED", "#", why, fix, shown="" if uri is None else str(uri), ignored=silenced)
+
+
+def _check_repeated(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: frozenset[str]) -> None:
+    waiting: list[tuple[Json, tuple[str | int, ...]]] = [(parsed.root, ())] if parsed.repeated else []
+    while waiting:
+        value, path = waiting.pop()
+        if isinstance(value, dict):
+            for name in parsed.repeated.get(id(value), (value, ()))[1]:
+                why = f"The member {common.shorten_text(name, 60)!r} is there several times; only the last one counts."
+                place = json_pointer(path)
+                notes.add_finding("MEMBER_REPEATED", place, why, "Keep one of them.", shown=name, ignored=silenced)
+            waiting += [(inner, (*path, name)) for name, inner in reversed(value.items())]
+        elif isinstance(value, list):
+            waiting += [(inner, (*path, index)) for index, inner in reversed(list(enumerate(value)))]
 
 
 def _check_keywords(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:

@@ -8,7 +8,16 @@ import jsonschema_rs
 
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.jsonschema.drafts import Draft, detect_draft
-from stele.formats.jsonschema.json_text import Json, json_pointer, parse_json, shorten_message, to_builtin, write_json
+from stele.formats.jsonschema.json_text import (
+    Json,
+    RepeatedMembers,
+    json_pointer,
+    parse_json,
+    shorten_message,
+    to_builtin,
+    write_json,
+)
+from stele.formats.jsonschema.metaschemas import find_metaschema, rename_host, restore_host
 from stele.formats.jsonschema.patterns import PATTERN_LIMITS, OversizedPattern, measure_patterns
 from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join_uri, refuse_branch_explosion
 
@@ -47,9 +56,21 @@ class ParsedJsonSchema:
     references  the reference texts handed in, parsed, by name
     printed     the PRINTED form
     pattern_size  about how many bytes its compiled patterns take
+    repeated    members of the document that are there several times
     """
 
-    __slots__ = ("_asserting", "_base", "_validator", "draft", "links", "pattern_size", "printed", "references", "root")
+    __slots__ = (
+        "_asserting",
+        "_base",
+        "_validator",
+        "draft",
+        "links",
+        "pattern_size",
+        "printed",
+        "references",
+        "repeated",
+        "root",
+    )
 
     def __init__(
         self,
@@ -67,6 +88,7 @@ class ParsedJsonSchema:
         self.references = references
         self.printed = write_json(root)
         self.pattern_size = pattern_size
+        self.repeated: RepeatedMembers = {}
         self._validator = validator
         self._asserting: jsonschema_rs.Validator | None = None
         self._base = base
@@ -107,19 +129,22 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
     is a meta-schema of the author's own: its draft counts, and its vocabularies.
     Raises `MalformedSchema` (line and column for syntax, JSON Pointer for the rest) and `UnresolvedReference`.
     """
-    root = _read_schema(text, strict=strict)
+    repeated: RepeatedMembers = {}
+    root = _read_schema(text, strict=strict, repeated=repeated)
     known = {label: _read_reference(label, body, strict=strict) for label, body in references.items()}
     draft = _choose_draft(root, known)
     try:
-        return _assemble_schema(root, known, draft, name=name, strict=strict)
+        parsed = _assemble_schema(root, known, draft, name=name, strict=strict)
     except MalformedSchema as error:
         same_in_all_drafts = isinstance(error, UnresolvedReference | OversizedPattern)
         if same_in_all_drafts or draft is not Draft.DRAFT7 or "$schema" in root:
             raise
         try:
-            return _assemble_schema(root, known, Draft.DRAFT4, name=name, strict=strict)
+            parsed = _assemble_schema(root, known, Draft.DRAFT4, name=name, strict=strict)
         except MalformedSchema:
             raise error from None
+    parsed.repeated = repeated
+    return parsed
 
 
 def _choose_draft(root: Json, known: Mapping[str, Json]) -> Draft:
@@ -148,10 +173,10 @@ def _assemble_schema(root: Json, known: dict[str, Json], draft: Draft, *, name: 
     return ParsedJsonSchema(root, draft, links, known, validator, base, size)
 
 
-def _read_schema(text: bytes, *, strict: bool) -> Json:
+def _read_schema(text: bytes, *, strict: bool, repeated: RepeatedMembers | None = None) -> Json:
     if not text.strip():
         raise MalformedSchema("the text is empty", line=1, column=1, expected="a JSON Schema")
-    root = parse_json(text, strict=strict)
+    root = parse_json(text, strict=strict, repeated=repeated)
     if not isinstance(root, dict | bool):
         raise MalformedSchema("the document is no schema", path="#", expected="an object, true or false")
     return root
@@ -179,7 +204,7 @@ def compile_schema(
     Raises `MalformedSchema`.
     """
     refuse_branch_explosion(root, links)
-    document = to_builtin(root)
+    document = _validator_document(root, links)
     for _ in range(_MAX_FORGIVEN):
         try:
             return draft.validator(
@@ -221,15 +246,25 @@ def _forgive_fault(document: Json, error: jsonschema_rs.ValidationError, draft: 
 
 def _build_retriever(links: Links, draft: Draft) -> Callable[[str], Json]:
     def retrieve_document(uri: str) -> Json:
-        document = links.documents.get(uri.partition("#")[0], True)
+        document = links.documents.get(restore_host(uri.partition("#")[0]))
+        if document is None:
+            document = find_metaschema(restore_host(uri.partition("#")[0])) if links.has_metaschemas else None
+        if document is None:
+            document = True
         if isinstance(document, dict) and "$schema" not in document:
             document = {
                 "$schema": f"http://{draft.value}#" if draft.ref_hides_siblings else f"https://{draft.value}",
                 **document,
             }
-        return to_builtin(document)
+        return _validator_document(document, links)
 
     return retrieve_document
+
+
+def _validator_document(document: Json, links: Links) -> Json:
+    """Return a document of the closure as the validator takes it."""
+    plain = to_builtin(document)
+    return rename_host(plain) if links.has_metaschemas else plain
 
 
 def _deepest_error(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.jsonschema.drafts import Draft, list_subschemas
+from stele.formats.jsonschema.drafts import Draft, detect_draft, list_subschemas
 from stele.formats.jsonschema.json_text import Json, json_pointer
+from stele.formats.jsonschema.metaschemas import find_metaschema
 
 ROOT_BASE = "stele:///"
 """Base URI of documents without an absolute `$id`: reserved, never dereferenced."""
 
 REF_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
-_META_SCHEMAS = frozenset(draft.value for draft in Draft)
 
 
 class _Site(NamedTuple):
@@ -49,6 +49,7 @@ class Links:
     documents absolute URI as the validator asks for it → document
     missing   the references that lead nowhere (only when not strict)
     used      labels of the reference texts the schema reaches, in the order met
+    has_metaschemas  whether it reaches published meta-schemas, which need no reference text
     """
 
     def __init__(self, root: Json, references: Mapping[str, Json], *, name: str, draft: Draft, strict: bool) -> None:
@@ -56,6 +57,7 @@ class Links:
         self.documents: dict[str, Json] = {}
         self.missing: list[str] = []
         self.used: list[str] = []
+        self.has_metaschemas = False
         self._resources: dict[str, tuple[_Document, Json]] = {}
         self._anchors: dict[tuple[str, str], Json] = {}
         self._by_label: dict[str, _Document] = {}
@@ -83,6 +85,14 @@ class Links:
         self._resources.setdefault(base, (document, root))
         self._walk_document(document, root, base, ())
         return document
+
+    def _index_metaschema(self, uri: str) -> _Document | None:
+        """Return the published meta-schema or vocabulary of that URI, by http or https; None when it is none."""
+        root = find_metaschema(uri)
+        if root is None:
+            return None
+        self.has_metaschemas = True
+        return self._index_document(uri, root, uri, detect_draft(root))
 
     def _walk_document(self, document: _Document, root: Json, base: str, path: tuple[str | int, ...]) -> None:
         """Index ids, anchors and references below root, each schema once."""
@@ -130,20 +140,19 @@ class Links:
                     continue
                 owner, target = found
                 self.targets.setdefault(id(site.schema), target)
-                if owner is not None and owner.label not in seen:
+                if owner.label not in seen:
                     seen.add(owner.label)
-                    self.used.append(owner.label)
                     documents.append(owner)
+                    if owner.label in self._by_label:
+                        self.used.append(owner.label)
 
-    def _find_target(self, site: _Site, document: _Document) -> tuple[_Document | None, Json] | None:
+    def _find_target(self, site: _Site, document: _Document) -> tuple[_Document, Json] | None:
         ref = str(site.schema[site.keyword])
         written, _, fragment = ref.partition("#")
         uri = join_uri(site.base, written).partition("#")[0]
-        if uri.split("://", 1)[-1] in _META_SCHEMAS:
-            return None if fragment else (None, True)
         owner, resource = self._resources.get(uri, (None, None))
         if owner is None:
-            owner = self._by_label.get(ref) or self._by_label.get(written)
+            owner = self._by_label.get(ref) or self._by_label.get(written) or self._index_metaschema(uri)
             if owner is None:
                 return None
             resource = owner.root

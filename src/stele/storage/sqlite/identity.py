@@ -20,25 +20,20 @@ class FileIdentity:
         """Note what is there. Raises `OSError` when the database is not."""
         self._path = path
         names = (str(path), f"{path}-wal")
-        self._known = {name: _identify(os.stat(name)) for name in names if os.path.exists(name)}
-        self._bytes = 0
+        self._known: dict[str, tuple[int, int]] = {}
+        for name in names:
+            if os.path.exists(name):
+                found = os.stat(name)
+                self._known[name] = found.st_dev, found.st_ino
 
     def require_same(self) -> None:
-        """Raise `StoreReplaced` when a file is gone, is another one or was cut."""
+        """Raise `StoreReplaced` when a file is gone or is another one."""
         for name, known in self._known.items():
             try:
                 found = os.stat(name)
             except OSError as error:
                 raise StoreReplaced(f"The log {self._path} cannot be written: {name}: {error.strerror}") from error
-            if _identify(found) != known:
+            if (found.st_dev, found.st_ino) != known:
                 raise StoreReplaced(
                     f"The log {self._path} cannot be written: another file has taken the place of {name}; start again"
                 )
-        size = os.stat(self._path).st_size
-        if size < self._bytes:
-            raise StoreReplaced(f"The log {self._path} cannot be written: the file was cut to {size} bytes")
-        self._bytes = size
-
-
-def _identify(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino

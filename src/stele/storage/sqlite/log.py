@@ -234,7 +234,7 @@ def _append_records(
             if _read_head(connection) != expected:
                 return False
             connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", enumerate(records, expected + 1))
-        identity.require_same()  # what was committed into files that are gone is not written
+        identity.require_same()  # again: what was committed into files that are gone is not written
     return True
 
 

@@ -63,8 +63,8 @@ def _chain_records(path: Path, connection: sqlite3.Connection) -> Iterator[tuple
     for seq, record in connection.execute("SELECT seq, record FROM log ORDER BY seq"):
         if seq != expected or not _is_intact(record):
             raise DamagedLog(f"Record {expected} of the log {path} is damaged. {REPAIR_HINT}")
-        stored = chain_record(link, seq, record)
-        link, expected = read_link(stored), seq + 1
+        link, stored = chain_record(link, seq, record)
+        expected = seq + 1
         yield seq, stored
 
 

@@ -84,12 +84,48 @@ def test_wrong_schemas_are_refused_with_pointer_and_expectation(schema: Any, pat
     assert expected in str(caught.value.expected)
 
 
-def test_repeated_members_are_refused_unless_stored_already() -> None:
-    """Two members of one name are an error now; in old texts the last one wins."""
-    text = b'{"type": "string", "type": "integer"}'
-    with pytest.raises(MalformedSchema, match="'type' is there twice"):
-        parse(text)
-    assert parse(text, strict=False).root == {"type": "integer"}
+def test_of_repeated_members_the_last_one_counts() -> None:
+    """As in Jackson: the last value, at the place of the first; lint tells."""
+    text = b'{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","title":"T",'
+    text += (
+        b'"properties":{"a":{"type":"string","type":"integer"},"a":{"type":"null"},"b":{"const":1}},"type":"string"}'
+    )
+    parsed = parse(text)
+    printed = JSON_SCHEMA.canonical(parsed, TextForm.PRINTED)
+    assert printed.endswith(b'"type":"string","title":"T","properties":{"a":{"type":"null"},"b":{"const":1}}}')
+    found = [finding for finding in JSON_SCHEMA.lint(parsed) if finding.rule == "MEMBER_REPEATED"]
+    assert [(finding.path, finding.reader) for finding in found] == [("#", "type"), ("#/properties", "a")]
+    assert {finding.rule for finding in JSON_SCHEMA.lint(parse(printed))}.isdisjoint({"MEMBER_REPEATED"})
+
+
+@pytest.mark.parametrize(
+    ("uri", "good", "bad"),
+    [
+        ("http://json-schema.org/draft-04/schema#", {"id": "a"}, {"id": 1}),
+        ("http://json-schema.org/draft-06/schema", {"const": 1}, {"required": "a"}),
+        ("http://json-schema.org/draft-07/schema#/definitions/nonNegativeInteger", 1, -1),
+        ("https://json-schema.org/draft-07/schema#", {"if": True}, {"if": 1}),
+        ("https://json-schema.org/draft/2019-09/schema", {"type": "null"}, {"type": "nil"}),
+        ("https://json-schema.org/draft/2019-09/meta/validation#/$defs/stringArray", ["a"], [1]),
+        ("https://json-schema.org/draft/2020-12/schema", {"type": "null"}, {"type": "nil"}),
+        ("https://json-schema.org/draft/2020-12/meta/core#/$defs/anchorString", "a", "a b"),
+        ("https://json-schema.org/draft/2020-12/meta/applicator", {"prefixItems": [True]}, {"prefixItems": []}),
+    ],
+)
+@pytest.mark.parametrize("draft", list(Draft))
+def test_references_to_published_meta_schemas_resolve(uri: str, good: Any, bad: Any, draft: Draft) -> None:
+    """Every draft's meta-schema, its parts and its vocabularies are there without network and without references."""
+    schema = {"$schema": f"https://{draft.value}", "properties": {"a": {"$ref": uri}}}
+    if draft.ref_hides_siblings:
+        schema["$schema"] = f"http://{draft.value}#"
+    parsed = parse(schema)
+    assert parsed.validator.is_valid({"a": good})
+    assert not parsed.validator.is_valid({"a": bad})
+    assert parsed.links.used == []
+    assert list_changes(parsed, parsed) == []
+    assert JSON_SCHEMA.fields(parsed)
+    assert JSON_SCHEMA.check(parsed, parsed, "containment") == []
+    assert JSON_SCHEMA.render(parsed, "resolved") == parsed.printed.decode()
 
 
 def test_old_texts_keep_their_place() -> None:
@@ -313,6 +349,7 @@ def test_unknown_rulesets_are_refused() -> None:
         "containment",
         "containment-lenient",
         "apicurio",
+        "karapace@2",
     )
     with pytest.raises(UnknownRuleset, match="confluent-lenient"):
         JSON_SCHEMA.check(parse({}), parse({}), "nonsense")

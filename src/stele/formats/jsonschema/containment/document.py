@@ -150,7 +150,7 @@ class _Translation:
     def _translate_reference(self, schema: dict[str, Json]) -> dict[str, Json]:
         written = [keyword for keyword in REF_KEYWORDS if isinstance(schema.get(keyword), str)]
         ambiguous = len(written) > 1 or not _REFERENCES[self._parsed.draft].issuperset(written)
-        if ambiguous or any(draft.value in schema[keyword] for keyword in written for draft in Draft):
+        if ambiguous or any("json-schema.org/draft" in schema[keyword] for keyword in written):
             self._exact = False
         self._dynamic = self._dynamic or written != ["$ref"]
         target = self._parsed.links.targets[id(schema)]

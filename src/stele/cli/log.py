@@ -1,0 +1,136 @@
+"""`stele log` and `stele backup`: whether a store is whole, what is lost if not, going on without it, and copies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from stele.cli.output import Output, OutputOption, console, exit_on_error, print_json, print_rows
+from stele.server.store_maintenance import (
+    Damage,
+    Examination,
+    LostVersion,
+    back_up_store,
+    repair_store,
+    verify_store,
+)
+
+app = typer.Typer(help="Look after the log of a store: what is damaged, and going on.", no_args_is_help=True)
+
+_ROWS = 20
+"""Damages and lost versions that people are shown; programs get all."""
+
+StoreOption = Annotated[str, typer.Option("--store", envvar="STELE_STORE", help="The store: sqlite:///file.db")]
+
+
+class _Report(msgspec.Struct, rename="camel"):
+    """What programs are told of a store."""
+
+    records: int
+    acknowledged: int
+    intact: int
+    damages: list[dict[str, object]]
+    lost: list[dict[str, object]]
+
+
+class _RepairReport(msgspec.Struct, rename="camel"):
+    """What programs are told of a repair."""
+
+    kept: int
+    skipped_schema_ids: int
+    moved_to: str
+    lost: list[dict[str, object]]
+
+
+@app.command("verify")
+def verify(store: StoreOption, output: OutputOption = Output.TEXT) -> None:
+    """Read every record of a store and verify its checksum, its texts and its place; exit 1 when anything is wrong.
+
+    Nothing is changed. A server may be running on the store.
+    """
+    with exit_on_error():
+        found = verify_store(store)
+    if output is Output.JSON:
+        lost = [row._asdict() for row in found.lost]
+        damages = [row._asdict() for row in found.damages]
+        print_json(_Report(found.records, found.acknowledged, found.intact, damages, lost))
+    else:
+        _print_examination(found)
+    if not found.is_whole:
+        raise typer.Exit(1)
+
+
+@app.command("repair")
+def repair(
+    store: StoreOption,
+    last_id: Annotated[
+        int, typer.Option("--last-id", min=0, help="The highest schema id that was seen anywhere, in data or clients.")
+    ] = 0,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Go on with the records before the first damage; the ids that the lost ones may have given are never given again.
+
+    Restore a newer backup instead where there is one. Stop the servers first. The damaged files are kept beside the
+    new ones.
+    """
+    with exit_on_error():
+        found = verify_store(store)
+        if found.is_whole:
+            console.print(f"{found.records} records are whole: there is nothing to repair", highlight=False)
+            return
+        done = repair_store(store, last_id)
+    if output is Output.JSON:
+        print_json(_RepairReport(done.kept, done.skipped, done.moved_to, [row._asdict() for row in found.lost]))
+        return
+    _print_examination(found)
+    console.print(
+        f"{done.kept} records are kept; the next {done.skipped} schema ids of every namespace are skipped. The damaged"
+        f" files are {done.moved_to}*",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def back_up(
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not be there yet.")],
+    store: StoreOption,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Copy a store into one file while servers use it, and verify the copy.
+
+    A copy of the database file alone lacks what is still in the write-ahead log.
+    """
+    with exit_on_error():
+        found = back_up_store(store, file)
+    if output is Output.JSON:
+        print_json({"written": str(file), "records": found.records, "whole": found.is_whole})
+    elif found.is_whole:
+        console.print(f"{found.records} records copied to {file}", highlight=False, markup=False, soft_wrap=True)
+    else:
+        _print_examination(found)
+    if not found.is_whole:
+        raise typer.Exit(1)
+
+
+def _print_examination(found: Examination) -> None:
+    if found.is_whole:
+        console.print(f"{found.records} records are whole", highlight=False)
+        return
+    _print_some(Damage._fields, found.damages)
+    if found.lost:
+        console.print("Versions that a repair would lose, as far as they can be read:", highlight=False)
+        _print_some(LostVersion._fields, found.lost)
+    console.print(
+        f"{found.intact} of {max(found.records, found.acknowledged)} records stand before the first damage",
+        highlight=False,
+    )
+
+
+def _print_some(columns: tuple[str, ...], rows: list[Damage] | list[LostVersion]) -> None:
+    print_rows(Output.TEXT, columns, [row._asdict() for row in rows[:_ROWS]])
+    if len(rows) > _ROWS:
+        console.print(f"… and {len(rows) - _ROWS} more", highlight=False)

@@ -1,0 +1,44 @@
+"""Whether a store is whole, going on where it is not, and copies of it: for commands that need no registry over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+from stele.service.registry import SKIPPED_NUMBERS, SKIPPED_SCHEMA_IDS
+from stele.storage import maintenance
+from stele.storage.maintenance import Damage, Examination, LostVersion, Repair
+
+__all__ = [
+    "Damage",
+    "Examination",
+    "LostVersion",
+    "Repair",
+    "back_up_store",
+    "repair_store",
+    "require_store",
+    "verify_store",
+]
+
+
+def require_store(store: str) -> None:
+    """Raise `InvalidRequest` when there is no such store: opening its log would make one."""
+    maintenance.open_files(store)
+
+
+def verify_store(store: str) -> Examination:
+    """Read every record of a store. Raises `InvalidRequest` when there is none, `StoreError`."""
+    return maintenance.examine_store(maintenance.open_files(store))
+
+
+def repair_store(store: str, last_id: int) -> Repair:
+    """Go on with the records before the first damage, and skip ids. Raises `InvalidRequest`, `StoreError`."""
+    return maintenance.repair_store(
+        maintenance.open_files(store), schema_ids=SKIPPED_SCHEMA_IDS, numbers=SKIPPED_NUMBERS, last_id=last_id
+    )
+
+
+def back_up_store(store: str, file: Path) -> Examination:
+    """Copy a store that may be in use, and read the copy. Raises `InvalidRequest`, `StoreError`."""
+    maintenance.open_files(store).write_copy(file)
+    return maintenance.examine_store(maintenance.open_files(f"sqlite:///{quote(str(file.resolve()))}"))

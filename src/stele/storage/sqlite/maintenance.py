@@ -1,0 +1,124 @@
+"""The files of a SQLite store when no registry has them open, and copies of one that is in use."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from stele.errors import InvalidRequest
+from stele.storage.high_water_mark import HighWaterMark
+from stele.storage.maintenance import StoredRecord, mark_of
+from stele.storage.sqlite.file import (
+    SCHEMA_VERSION,
+    ensure_wal,
+    mark_path,
+    open_connection,
+    resolve_path,
+    store_error,
+    transaction,
+)
+from stele.storage.sqlite.prepare import create_layout, make_private_file, read_layout
+from stele.storage.sqlite.url import parse_url
+
+__all__ = ["SqliteFiles"]
+
+_BUSY_SECONDS = 10.0
+_PAGE = 500
+"""Records read at once."""
+
+
+class SqliteFiles:
+    """`StoreFiles` of a database. Raises `InvalidRequest` when there is none, `StoreError` when it is not ours."""
+
+    def __init__(self, url: str) -> None:
+        self._path = resolve_path(parse_url(url))
+        if not self._path.is_file():
+            raise InvalidRequest(f"there is no store {self._path}")
+        self.place = str(self._path)
+        self.mark = HighWaterMark(mark_path(self._path))
+        with closing(self._connect()) as connection:
+            try:
+                self.is_chained = read_layout(self._path, connection) in {None, SCHEMA_VERSION}
+            except sqlite3.Error as error:
+                raise store_error(self._path, error) from error
+
+    def read_stored(self, until: int) -> Iterator[StoredRecord]:
+        """Every place from 1 to the last record, at least to `until`."""
+        table, column = ("record", "stored") if self.is_chained else ("log", "record")
+        with closing(self._connect()) as connection:
+            connection.text_factory = bytes
+            head = f"SELECT coalesce(max(seq), 0) FROM {table}"  # noqa: S608 - our own names
+            try:
+                last = max(until, connection.execute(head).fetchone()[0])
+            except sqlite3.Error:
+                last = until + 1  # how far it goes cannot be read: there is damage behind what is known
+            for first in range(1, last + 1, _PAGE):
+                yield from _read_page(
+                    connection,
+                    f"SELECT seq, {column} FROM {table} WHERE seq BETWEEN ? AND ? ORDER BY seq",  # noqa: S608 - as above
+                    first,
+                    min(first + _PAGE - 1, last),
+                )
+
+    def write_anew(self, records: Iterable[bytes]) -> Path:
+        """Write a new database beside the old one, and let them change places."""
+        new = self._path.with_name(self._path.name + ".repaired")
+        new.unlink(missing_ok=True)
+        make_private_file(new)
+        seq, stored = 0, b""
+        try:
+            with closing(open_connection(new, _BUSY_SECONDS)) as connection:
+                create_layout(connection)
+                with transaction(connection):
+                    for seq, stored in enumerate(records, 1):
+                        connection.execute("INSERT INTO record (seq, stored) VALUES (?, ?)", (seq, stored))
+                ensure_wal(new, connection, _BUSY_SECONDS)
+            aside = self._path.with_name(f"{self._path.name}.damaged-{time.strftime('%Y%m%dT%H%M%S')}")
+            for ending in ("", "-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    os.replace(f"{self._path}{ending}", f"{aside}{ending}")
+            os.replace(new, self._path)
+            self.mark.replace(mark_of(seq, stored))
+        except (sqlite3.Error, OSError) as error:
+            raise store_error(self._path, error) from error
+        return aside
+
+    def write_copy(self, file: Path) -> None:
+        """Copy the database by SQLite's own means, which take in the write-ahead log; the copy is one file."""
+        if file.exists():
+            raise InvalidRequest(f"{file} is there already; name a new file")
+        beside = file.with_name(f".{file.name}.{os.getpid()}")
+        beside.unlink(missing_ok=True)
+        try:
+            make_private_file(beside)
+            with closing(self._connect()) as connection, closing(sqlite3.connect(beside)) as copy:
+                connection.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+            with beside.open("rb") as written:
+                os.fsync(written.fileno())
+            beside.replace(file)
+        except (sqlite3.Error, OSError) as error:
+            raise store_error(self._path, error) from error
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def _connect(self) -> sqlite3.Connection:
+        return open_connection(self._path, _BUSY_SECONDS)
+
+
+def _read_page(connection: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[StoredRecord]:
+    """The records of a page; where its pages are damaged, those of them that can be had one by one."""
+    try:
+        found = dict(connection.execute(query, (first, last)).fetchall())
+    except sqlite3.Error:
+        found = {}
+        for seq in range(first, last + 1):
+            with suppress(sqlite3.Error):
+                found |= connection.execute(query, (seq, seq)).fetchall()
+    for seq in range(first, last + 1):
+        stored = found.get(seq)
+        yield StoredRecord(seq, stored if isinstance(stored, bytes) else None)

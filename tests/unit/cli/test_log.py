@@ -1,0 +1,179 @@
+"""`stele log` and `stele backup`: what they say of whole and damaged stores, and what they leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.service.test_registry import put, record
+from typer.testing import CliRunner, Result
+
+from stele.cli.app import app
+from stele.core.model import SubjectKey
+from stele.errors import DamagedLog
+from stele.service.registry import SKIPPED_SCHEMA_IDS, Registry
+from stele.storage import open_log
+
+KEY = SubjectKey("", "orders")
+
+
+def run(*words: str) -> Result:
+    """The command with these words."""
+    return CliRunner().invoke(app, list(words))
+
+
+def shown(*words: str) -> Any:
+    """What the command prints for programs, and its exit code."""
+    done = run(*words, "-o", "json")
+    return json.loads(done.stdout), done.exit_code
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """A store of ten versions."""
+    url = f"sqlite:///{tmp_path}/log.db"
+    asyncio.run(register(url, *(record("amount_eur", f"f{number}") for number in range(10))))
+    return url
+
+
+async def register(url: str, *texts: bytes) -> list[int]:
+    """Register texts; their schema ids."""
+    registry = await Registry.open(await open_log(url))
+    try:
+        return [(await put(registry, text, KEY)).schema_id for text in texts]
+    finally:
+        await registry.close()
+
+
+def change(tmp_path: Path, statement: str, *values: object) -> None:
+    """Do to the database what a bad disk, or a bad hand, would."""
+    with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as connection:
+        connection.execute(statement, values)
+
+
+def flip_text(tmp_path: Path, seq: int) -> None:
+    """Change one letter of a text."""
+    with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as connection:
+        stored = connection.execute("SELECT stored FROM record WHERE seq = ?", (seq,)).fetchone()[0]
+        assert b"amount_eur" in stored
+        connection.execute(
+            "UPDATE record SET stored = ? WHERE seq = ?", (stored.replace(b"amount_eur", b"amount_uur"), seq)
+        )
+
+
+def test_a_whole_store(store: str) -> None:
+    """Nothing is wrong, and there is nothing to repair."""
+    found, code = shown("log", "verify", "--store", store)
+    assert code == 0
+    assert found["records"] >= 10
+    assert found == {
+        **dict.fromkeys(("records", "acknowledged", "intact"), found["records"]),
+        "damages": [],
+        "lost": [],
+    }
+    assert "nothing to repair" in run("log", "repair", "--store", store).stdout
+
+
+def test_a_changed_text_is_told_and_repaired(store: str, tmp_path: Path) -> None:
+    """The damaged record and what stands behind it is named; a repair keeps the rest and skips the lost ids."""
+    flip_text(tmp_path, 7)
+    with pytest.raises(DamagedLog, match="Record 7 "):
+        asyncio.run(register(store, record("x")))
+    found, code = shown("log", "verify", "--store", store)
+    assert (code, found["intact"]) == (1, 6)
+    assert found["damages"] == [{"seq": 7, "problem": "has a wrong checksum"}]
+    assert [row["seq"] for row in found["lost"]] == list(range(7, found["records"] + 1))
+    last = {"seq": found["records"], "namespace": "", "subject": "orders", "version": 10, "schema_id": 10}
+    assert found["lost"][-1] == last
+    assert run("export", str(tmp_path / "a.gz"), "--store", store).exit_code == 2
+    assert not (tmp_path / "a.gz").exists()
+    done, code = shown("log", "repair", "--store", store)
+    assert (code, done["kept"]) == (0, 6)
+    assert Path(done["movedTo"]).exists()
+    assert run("log", "verify", "--store", store).exit_code == 0
+    first, second = asyncio.run(register(store, record("x"), record("y")))
+    assert first > 10 + SKIPPED_SCHEMA_IDS // 2
+    assert second == first + 1
+    assert run("export", str(tmp_path / "a.gz"), "--store", store).exit_code == 0
+
+
+def test_lost_records_are_told_and_skipped(store: str, tmp_path: Path) -> None:
+    """A log that ends too early: the ids of what is lost, and the last one that was seen, are never given again."""
+    change(tmp_path, "DELETE FROM record WHERE seq > 8")
+    with pytest.raises(DamagedLog, match=r"[23] records are lost"):
+        asyncio.run(register(store, record("x")))
+    said = run("log", "verify", "--store", store)
+    assert said.exit_code == 1
+    assert "records stand before the first damage" in said.stdout
+    done, _ = shown("log", "repair", "--store", store, "--last-id", "50000")
+    assert done["kept"] == 8
+    assert asyncio.run(register(store, record("x"))) > [50_000]
+
+
+def test_a_record_in_its_neighbours_place(store: str, tmp_path: Path) -> None:
+    """It has a checksum that fits nowhere else."""
+    change(tmp_path, "UPDATE record SET stored = (SELECT stored FROM record WHERE seq = 5) WHERE seq = 4")
+    found, code = shown("log", "verify", "--store", store)
+    assert (code, found["damages"][0]["seq"], found["intact"]) == (1, 4, 3)
+
+
+async def test_a_backup_of_a_store_in_use(tmp_path: Path) -> None:
+    """The copy has what is in the write-ahead log still, is its owner's alone, and is a restored registry."""
+    url = f"sqlite:///{tmp_path}/log.db"
+    registry = await Registry.open(await open_log(url))
+    last = [await put(registry, record("a", f"b{number}"), KEY) for number in range(5)][-1]
+    backup = tmp_path / "backup.db"
+    done = await asyncio.to_thread(run, "backup", str(backup), "--store", url)
+    assert done.exit_code == 0, done.output
+    await registry.close()
+    assert backup.stat().st_mode & 0o777 == 0o600
+    assert not backup.with_name("backup.db-wal").exists()
+    assert run("backup", str(backup), "--store", url).exit_code == 2
+    restored = await Registry.open(await open_log(f"sqlite:///{backup}"))
+    assert restored.state.seq == registry.state.seq
+    assert (await put(restored, record("new"), KEY)).schema_id > last.schema_id + SKIPPED_SCHEMA_IDS // 2
+    await restored.close()
+
+
+def test_an_imported_registry_is_a_restored_one(store: str, tmp_path: Path) -> None:
+    """An archive may be older than its registry: importing it is exact, and the first write skips ids."""
+    archive = str(tmp_path / "a.zst")
+    assert run("export", archive, "--store", store).exit_code == 0
+    (given,) = asyncio.run(register(store, record("later")))
+    other = f"sqlite:///{tmp_path}/other.db"
+    for _ in range(2):
+        assert run("import", archive, "--store", other).exit_code == 0
+    assert run("import", archive, "--store", other, "--verify").exit_code == 0
+    assert asyncio.run(register(other, record("new"))) > [given + SKIPPED_SCHEMA_IDS // 2]
+
+
+def test_no_store_is_made(tmp_path: Path) -> None:
+    """A name with a slip of the finger is an error, not an empty store."""
+    for words in (["log", "verify"], ["log", "repair"], ["backup", f"{tmp_path}/b"], ["export", f"{tmp_path}/a.gz"]):
+        done = run(*words, "--store", f"sqlite:///{tmp_path}/no.db")
+        assert done.exit_code == 2
+        assert "there is no store" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pages_that_cannot_be_read(store: str, tmp_path: Path) -> None:
+    """What SQLite itself cannot read is told record by record, and a repair keeps what stands before it."""
+    file = tmp_path / "log.db"
+    data = bytearray(file.read_bytes())
+    page = data.rindex(b"amount_eur") // 4096
+    first = data.index(b"amount_eur") // 4096
+    assert page > first
+    data[page * 4096 : (page + 1) * 4096] = b"\xa5" * 4096
+    file.write_bytes(data)
+    found, code = shown("log", "verify", "--store", store)
+    assert code == 1
+    assert {row["problem"] for row in found["damages"]} == {"is missing or cannot be read"}
+    done, code = shown("log", "repair", "--store", store)
+    assert (code, done["kept"]) == (0, found["intact"])
+    assert run("log", "verify", "--store", store).exit_code == 0
+    assert asyncio.run(register(store, record("x"))) > [10 + SKIPPED_SCHEMA_IDS // 2]
