@@ -337,6 +337,25 @@ def resolve_references(
     return tuple(found)
 
 
+def measure_reference_depth(state: State, references: Iterable[Reference]) -> int:
+    """How many references follow one another at most: 0 for none, 1 for references to what has none itself."""
+    depths: dict[tuple[SubjectKey, int], int] = {}
+    pending = [(reference, False) for reference in references]
+    direct = [(reference.key, reference.version_number) for reference, _ in pending]
+    seen: set[tuple[SubjectKey, int]] = set()
+    while pending:
+        reference, is_expanded = pending.pop()
+        place = (reference.key, reference.version_number)
+        inner = _referenced_version(state, reference, ACTIVE_OR_SOFT_DELETED).schema.attachments.references
+        if is_expanded:
+            depths[place] = 1 + max((depths.get((row.key, row.version_number), 0) for row in inner), default=0)
+        elif place not in seen:
+            seen.add(place)
+            pending.append((reference, True))
+            pending.extend((row, False) for row in inner)
+    return max((depths[place] for place in direct), default=0)
+
+
 def _referenced_version(state: State, reference: Reference, states: frozenset[VersionState]) -> Version:
     subject = state.find_subject(reference.key)
     target = None if subject is None else find_version(subject, reference.version_number)

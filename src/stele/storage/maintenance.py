@@ -255,7 +255,7 @@ def repair_store(files: StoreFiles, *, schema_ids: int, numbers: int, last_id: i
 
     def records() -> Iterator[bytes]:
         link = FIRST_LINK
-        for seq, stored in files.read_stored(0):
+        for seq, stored in files.read_stored(kept):
             if seq > kept:
                 break
             assert stored is not None
