@@ -27,7 +27,7 @@ from stele.apis.confluent.names import (
 )
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.profiles import PROFILES, ProfileName
-from stele.apis.http.errors import allow_header, find_by_class
+from stele.apis.http.errors import allow_header, find_by_class, log_failure
 from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
@@ -496,7 +496,7 @@ def create_error_handler(
         fault = find_error_answer(error, _error_context(request, options))
         body = ErrorMessage(fault.code, fault.message)
         if fault.status >= 500 and not isinstance(error, err.Invalid):
-            _logger.error("failed", path=request.scope["path"], exc_info=error)
+            log_failure(_logger, request.scope["path"], error)
         return Response(
             RefusedBodyMessage(fault.code, error.findings) if isinstance(error, karapace.RefusedBody) else body,
             status_code=fault.status,

@@ -146,7 +146,7 @@ def decode_body(body: bytes, shape: type[T]) -> T:
     return value
 
 
-MAX_COMMAS: Final = 500_000
+MAX_COMMAS: Final = 1_000_000
 """Commas of a body, those inside strings too: a quick upper bound of how many values the decoder makes of it.
 
 The decoder lets nobody else run meanwhile. A body of the longest kind would keep it busy for seconds with small values.
