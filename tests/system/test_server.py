@@ -290,3 +290,20 @@ def test_a_server_that_loads_says_so(tmp_path: Path, fails: bool) -> None:
     finally:
         process.terminate()
         process.communicate(timeout=60)
+
+
+def test_a_store_that_vanished(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Without its file the server refuses writes, answers reads, is not ready, and says so once."""
+    with serving("--store", "sqlite:///log.db", folder=tmp_path) as server:
+        assert call(f"{server.url}/subjects/s/versions", "POST", plain("a")).status == 200
+        (tmp_path / "log.db").unlink()
+        for number in range(5):
+            assert call(f"{server.url}/subjects/t{number}/versions", "POST", plain("b")).status >= 500
+        ready = call(f"{server.url}/health/ready")
+        assert (ready.status, ready.body["status"]) == (503, "cannot write")
+        assert "log.db" in ready.body["reason"]
+        assert call(f"{server.url}/schemas/ids/1").status == 200
+        assert call(f"{server.url}/health/live").status == 200
+    said = "".join(capfd.readouterr())
+    assert said.count("cannot write ") == 1, said
+    assert "Traceback" not in said

@@ -11,11 +11,11 @@ KINDS = {"rabin": 1, "normalized": 2, "print": 3, "descriptor": 4}
 """Kinds kept in memory. rabin: 8 bytes big-endian, CRC-64-AVRO of the parsing canonical form; others: SHA-256 heads."""
 
 _KEPT = 16
-"""Bytes kept of a digest: 128 bits make an accidental collision hopeless; equality is confirmed on the text."""
+"""Bytes kept of a digest. With 128 bits nobody meets two texts with one digest by accident."""
 
 
 def pack_digests(digests: Mapping[str, bytes]) -> bytes:
-    """(code, length, bytes)… in the order of codes."""
+    """Return the digests as one byte string: code, length and bytes of each, in the order of codes."""
     packed = bytearray()
     for name, code in KINDS.items():
         if name in digests:
@@ -26,7 +26,7 @@ def pack_digests(digests: Mapping[str, bytes]) -> bytes:
 
 
 def digest_keys(packed: bytes) -> list[bytes]:
-    """The index keys of packed digests, one per kind."""
+    """Return the index keys of packed digests, one per kind."""
     keys, position = [], 0
     while position < len(packed):
         end = position + 2 + packed[position + 1]
@@ -36,5 +36,5 @@ def digest_keys(packed: bytes) -> list[bytes]:
 
 
 def digest_key(kind: str, digest: bytes) -> bytes:
-    """The index key of a digest. Raises KeyError for a kind that is not kept."""
+    """Return the index key of a digest. Raises KeyError for a kind that is not kept."""
     return bytes((KINDS[kind], len(digest[:_KEPT]))) + digest[:_KEPT]

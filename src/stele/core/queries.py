@@ -10,6 +10,7 @@ from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
 from stele.core.metadata import merge_metadata, merge_rule_sets
 from stele.core.model import (
+    DEFAULT_NAMESPACE,
     RECORD_ID_VERSION_BITS,
     REGISTRY_LEVEL,
     SKIPPED_ENCODING,
@@ -84,11 +85,11 @@ def policy_for(state: State, key: SubjectKey) -> Policy:
 
 
 def mode_for(state: State, level: SettingsLevel) -> Mode:
-    """The mode in force at a level. READONLY_OVERRIDE on the registry or a namespace wins over everything below."""
-    chain = [mode for place in _levels_upwards(level) if (mode := state.mode_at(place)) is not None]
-    if Mode.READONLY_OVERRIDE in chain:
+    """The mode in force at a level: the nearest one. READONLY_OVERRIDE of the default namespace wins everywhere."""
+    if state.mode_at(SettingsLevel(DEFAULT_NAMESPACE)) is Mode.READONLY_OVERRIDE:
         return Mode.READONLY_OVERRIDE
-    return chain[0] if chain else Mode.READWRITE
+    modes = (state.mode_at(place) for place in _levels_upwards(level))
+    return next((mode for mode in modes if mode is not None), Mode.READWRITE)
 
 
 def ruleset_version(state: State, format_name: str, name: str) -> int:
@@ -335,6 +336,25 @@ def resolve_references(
         pending.append((reference, True))
         pending.extend((inner, False) for inner in reversed(target.schema.attachments.references))
     return tuple(found)
+
+
+def measure_reference_depth(state: State, references: Iterable[Reference]) -> int:
+    """How many references follow one another at most: 0 for none, 1 for references to what has none itself."""
+    depths: dict[tuple[SubjectKey, int], int] = {}
+    pending = [(reference, False) for reference in references]
+    direct = [(reference.key, reference.version_number) for reference, _ in pending]
+    seen: set[tuple[SubjectKey, int]] = set()
+    while pending:
+        reference, is_expanded = pending.pop()
+        place = (reference.key, reference.version_number)
+        inner = _referenced_version(state, reference, ACTIVE_OR_SOFT_DELETED).schema.attachments.references
+        if is_expanded:
+            depths[place] = 1 + max((depths.get((row.key, row.version_number), 0) for row in inner), default=0)
+        elif place not in seen:
+            seen.add(place)
+            pending.append((reference, True))
+            pending.extend((row, False) for row in inner)
+    return max((depths[place] for place in direct), default=0)
 
 
 def _referenced_version(state: State, reference: Reference, states: frozenset[VersionState]) -> Version:

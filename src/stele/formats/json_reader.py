@@ -37,7 +37,7 @@ def decode_json(text: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX
     text, a byte order mark, bad UTF-8, comments, NaN, numbers beyond double, nesting deeper than max_depth.
     """
     if len(text) > max_bytes:
-        raise MalformedSchema(f"the document has {len(text)} bytes; {max_bytes} are the most that is parsed")
+        raise MalformedSchema(f"the document has {len(text)} bytes; at most {max_bytes} are parsed")
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -11,6 +11,7 @@ import structlog
 from stele import __version__
 from stele.core.findings import WhenUndecided
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
+from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
@@ -36,12 +37,14 @@ class Server:
         self._ready = False
         self._work = WorkThreads(settings.work_threads, settings.work_waiting, "parsing and comparing")
         self._stateless = WorkThreads(settings.stateless_threads, settings.stateless_waiting, "checks")
+        self._connections = ConnectionTable(settings.connection_limits, self._metrics.count_closed_connection)
         self._starting: asyncio.Task[Registry] | None = None
         self.has_failed_to_start = False
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Lifespan, operations pages, and everything else through the front."""
         if scope["type"] == "lifespan":
+            scope["state"][CONNECTIONS] = self._connections
             await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
             match scope["path"]:
@@ -93,6 +96,7 @@ class Server:
 
     def _count_work(self) -> dict[str, int]:
         return {
+            "connections": self._connections.open,
             "work_running": self._work.running,
             "work_waiting": self._work.waiting,
             "stateless_running": self._stateless.running,
@@ -121,6 +125,7 @@ class Server:
 
     async def _begin_start(self) -> None:
         """Start, or go on starting behind a server that answers already. Raises what fails within the first second."""
+        _keep_reference(asyncio.create_task(self._connections.close_overdue()))
         self._starting = asyncio.create_task(self.start())
         done, _ = await asyncio.wait({self._starting}, timeout=_START_GRACE_SECONDS)
         if done:

@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx
 
@@ -108,7 +108,11 @@ class InProcessTransport(httpx.BaseTransport):
     async def _answer_request(self, request: httpx.Request) -> httpx.Response:
         again = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
         response = await self._asgi.handle_async_request(again)
-        return httpx.Response(response.status_code, headers=response.headers, content=await response.aread())
+        # The bytes as they were sent: compressed, where the headers say so.
+        parts = [part async for part in cast("httpx.AsyncByteStream", response.stream)]
+        return httpx.Response(
+            response.status_code, headers=response.headers, stream=httpx.ByteStream(b"".join(parts)), request=request
+        )
 
 
 async def _coroutine(awaitable: Any) -> Any:

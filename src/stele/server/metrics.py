@@ -46,6 +46,12 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
+        self._closed = Counter(
+            "stele_connections_closed",
+            "Connections the server closed, by reason.",
+            ("reason",),
+            registry=self._registry,
+        )
         self._gauges = {
             name: Gauge(f"stele_{name}", text, registry=self._registry, multiprocess_mode="mostrecent")
             for name, text in (
@@ -59,6 +65,7 @@ class Metrics:
         } | {
             name: Gauge(f"stele_{name}", text, registry=self._registry, multiprocess_mode="livesum")
             for name, text in (
+                ("connections", "Open connections."),
                 ("work_running", "Threads that parse and compare schemas for the registry right now."),
                 ("work_waiting", "Calls that wait for such a thread."),
                 ("stateless_running", "Threads that work on checks, conversions and the like right now."),
@@ -83,6 +90,10 @@ class Metrics:
         bound.increment()
         bound.observe(seconds)
 
+    def count_closed_connection(self, reason: str) -> None:
+        """Count a connection that the server closed."""
+        self._closed.labels(reason).inc()
+
     def count_prebuilt(self, seconds: float) -> None:
         """Count one prebuilt answer: exactly, while of the durations every sixteenth is taken."""
         self._hot += 1
@@ -102,6 +113,7 @@ class Metrics:
         of_requests = [
             (self._requests, ("dialect", "route", "method", "status")),
             (self._seconds, ("dialect", "route")),
+            (self._closed, ("reason",)),
         ]
         rows = [*of_requests, *((gauge, ()) for gauge in self._gauges.values())]
         return [

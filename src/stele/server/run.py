@@ -70,11 +70,12 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             factory=True,
             workers=settings.workers,
             loop="uvloop",
-            http="stele.server.http2_upgrade:Http1Protocol",
+            http="stele.server.connections:BoundedProtocol",
             lifespan="on",
             access_log=False,
             log_level="warning",
             server_header=False,
+            timeout_keep_alive=settings.idle_seconds,
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
         sockets = [_bind_socket(settings.host, port) for port in ports]

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from stele.errors import InvalidRequest
+from stele.server.connection_limits import ConnectionLimits
 from stele.service.limits import Limits
 from stele.storage import find_driver
 
@@ -64,6 +65,25 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "info"
     )
     log_format: Annotated[Literal["console", "json"], _description("Shape of log lines.")] = "console"
+    max_connections: Annotated[
+        int, _description("Open connections per process; where there are more, the longest idle one is closed.", ge=1)
+    ] = 2048
+    max_address_connections: Annotated[
+        int, _description("Open connections per process and client address, as that of a proxy.", ge=1)
+    ] = 1024
+    max_header_bytes: Annotated[
+        int, _description("Longest head of a request, bytes (431).", ge=1024, le=16_777_216)
+    ] = 65_536
+    max_headers: Annotated[int, _description("Most header fields of a request (431).", ge=10, le=10_000)] = 100
+    header_seconds: Annotated[
+        int, _description("How long the head of a request may take to arrive (408).", ge=1, le=86_400)
+    ] = 10
+    body_seconds: Annotated[
+        int, _description("How long the body of a request may take to arrive (408).", ge=1, le=86_400)
+    ] = 60
+    idle_seconds: Annotated[int, _description("How long a connection may stay without a request.", ge=1, le=86_400)] = (
+        60
+    )
     request_seconds: Annotated[
         int, _description("How long one request may take before it is given up (503).", ge=1, le=86_400)
     ] = 60
@@ -83,7 +103,9 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shutdown_seconds: Annotated[int, _description("How long open requests may finish after SIGTERM.", ge=0)] = 10
     max_schema_bytes: Annotated[int, _description("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
     max_request_bytes: Annotated[int, _description("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
-    max_references: Annotated[int, _description("Direct and indirect references of one schema.", ge=0)] = 1000
+    max_references: Annotated[
+        int, _description("Direct and indirect references of one schema; chains of them have 200 at most.", ge=0)
+    ] = 1000
     max_versions: Annotated[int, _description("Versions of one subject, soft-deleted ones included.", ge=1)] = 100_000
     max_schemas: Annotated[int, _description("Different schema texts in the registry.", ge=1)] = 10_000_000
     max_associations: Annotated[int, _description("Associations of subjects with topics.", ge=0)] = 100_000
@@ -100,7 +122,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     confluent_profile: Annotated[
-        Literal["7.9", "8.0", "8.1", "8.2", "redpanda", "karapace"],
+        Literal["7.9", "8.0", "8.1", "8.2", "8.3", "8.4", "redpanda", "karapace"],
         _description("Confluent's release, or other maker, whose visible shapes the Confluent dialect has."),
     ] = "8.1"
 
@@ -115,6 +137,19 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str, _description("Compatibility models and validators of your own: `db_policy=full,lint; noop=none`.")
     ] = ""
     schema_repo_read_only: Annotated[bool, _description("Refuse writes through AVRO-1124 and schema-repo.")] = False
+
+    @property
+    def connection_limits(self) -> ConnectionLimits:
+        """The bounds of connections."""
+        return ConnectionLimits(
+            connections=self.max_connections,
+            address_connections=self.max_address_connections,
+            header_bytes=self.max_header_bytes,
+            headers=self.max_headers,
+            header_seconds=self.header_seconds,
+            body_seconds=self.body_seconds,
+            idle_seconds=self.idle_seconds,
+        )
 
     @property
     def limits(self) -> Limits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -12,6 +12,10 @@ from stele.errors import TooLarge
 if TYPE_CHECKING:
     from stele.core.events import Event
     from stele.core.state import State
+
+
+MAX_REFERENCE_DEPTH: Final = 200
+"""References that may follow one another, from a schema down to one without any: types nest no deeper either."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -51,6 +55,13 @@ class Limits(msgspec.Struct, frozen=True):
                 raise TooLarge(f"the subject has {self.versions} versions, which is the limit (max_versions)")
             if event.sha not in state.contents and len(state.contents) >= self.schemas:
                 raise TooLarge(f"the registry has {self.schemas} schemas, which is the limit (max_schemas)")
+
+    def check_reference_depth(self, depth: int) -> None:
+        """Raise `TooLarge` for references that refer to others too often in a row."""
+        if depth > MAX_REFERENCE_DEPTH:
+            raise TooLarge(
+                f"the references of the schema form a chain of {depth}; the longest one taken is {MAX_REFERENCE_DEPTH}"
+            )
 
     def check_references(self, count: int) -> None:
         """Raise `TooLarge` for a closure over the limit."""

@@ -102,12 +102,14 @@ class SchemaParser:
             SteleError: `UnknownFormat`, `MalformedSchema`, `UnresolvedReference`, `TooLarge`.
         """
         self.limits.check_text(text)
+        self.limits.check_references(len(references))
         fmt = get_format(format_name)
         resolved = tuple(resolve_reference(state, reference) for reference in references)
         closure = queries.resolve_references(
             state, resolved, queries.ACTIVE_ONLY if strict else queries.ACTIVE_OR_SOFT_DELETED
         )
         self.limits.check_references(len(closure))
+        self.limits.check_reference_depth(queries.measure_reference_depth(state, resolved))
         texts = {name: state.get_text(state.contents[sha]) for name, sha in closure}
         return await asyncio.to_thread(
             self._parse_and_digest, fmt, text, resolved, closure, texts, form, strict, lax_imports, checks_defaults

@@ -355,6 +355,18 @@ class LogConformance:
             await log.erase(seq, b"x")
         assert await read_all(log) == [(1, b"a"), (2, b"b")]
 
+    # --- writability ------------------------------------------------------------------------------------------------
+
+    async def test_a_sound_log_is_writable(self, log: Log, another: Opener) -> None:
+        """Asking writes nothing, before the first append and after it; a log that was never restored lacks nothing."""
+        other = await another()
+        await log.require_writable()
+        assert await log.append(0, [b"a"])
+        for handle in (log, other):
+            await handle.require_writable()
+            assert not handle.may_lack_records()
+        assert await read_all(other) == [(1, b"a")]
+
     # --- close ------------------------------------------------------------------------------------------------------
 
     async def test_close_twice(self, log: Log, another: Opener) -> None:
@@ -366,6 +378,7 @@ class LogConformance:
         assert await other.append(1, [b"b"])
         uses: list[Awaitable[Any]] = [log.append(2, [b"c"]), log.append(2, []), log.tail(0, 1), log.head()]
         uses += [log.wait(0, 1), log.save_snapshot(1, b""), log.load_snapshot(), log.erase(1, b"")]
+        uses.append(log.require_writable())
         for use in uses:
             with pytest.raises(StoreError):
                 await use

@@ -159,3 +159,21 @@ def test_no_store_is_made(tmp_path: Path) -> None:
         assert done.exit_code == 2
         assert "there is no store" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_pages_that_cannot_be_read(store: str, tmp_path: Path) -> None:
+    """What SQLite itself cannot read is told record by record, and a repair keeps what stands before it."""
+    file = tmp_path / "log.db"
+    data = bytearray(file.read_bytes())
+    page = data.rindex(b"amount_eur") // 4096
+    first = data.index(b"amount_eur") // 4096
+    assert page > first
+    data[page * 4096 : (page + 1) * 4096] = b"\xa5" * 4096
+    file.write_bytes(data)
+    found, code = shown("log", "verify", "--store", store)
+    assert code == 1
+    assert {row["problem"] for row in found["damages"]} == {"is missing or cannot be read"}
+    done, code = shown("log", "repair", "--store", store)
+    assert (code, done["kept"]) == (0, found["intact"])
+    assert run("log", "verify", "--store", store).exit_code == 0
+    assert asyncio.run(register(store, record("x"))) > [10 + SKIPPED_SCHEMA_IDS // 2]

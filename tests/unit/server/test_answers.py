@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 
 from stele.errors import InvalidRequest
 from stele.server.answers import AnswerOptions
-from stele.server.in_process import InProcessServer
+from stele.server.in_process import InProcessServer, InProcessTransport
 from stele.server.settings import ServerSettings, load_settings
 
 SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
@@ -22,29 +23,11 @@ LONG = {"schema": json.dumps({"type": "record", "name": "Long", "fields": FIELDS
 def server() -> Any:
     """A server with two schemas, one of them long."""
     running = InProcessServer(ServerSettings(store="memory:", cors_origins=("https://ui.example.org",)))
-    with httpx.Client(transport=InProcessClient(running), base_url="http://stele") as client:
+    with httpx.Client(transport=InProcessTransport(running), base_url="http://stele") as client:
         assert client.post("/subjects/s/versions", json=SCHEMA).status_code == 200
         assert client.post("/subjects/long/versions", json=LONG).status_code == 200
         yield client
     running.stop()
-
-
-class InProcessClient(httpx.BaseTransport):
-    """Answers from a server in this process; bodies stay as they were sent."""
-
-    def __init__(self, server: InProcessServer) -> None:
-        self._server = server
-        self._asgi = httpx.ASGITransport(server)
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request."""
-        return self._server.run(self._answer(request))
-
-    async def _answer(self, request: httpx.Request) -> httpx.Response:
-        again = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
-        answer = await self._asgi.handle_async_request(again)
-        parts = [part async for part in answer.stream]  # type: ignore[union-attr]  # an async stream
-        return httpx.Response(answer.status_code, headers=answer.headers, stream=httpx.ByteStream(b"".join(parts)))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +123,7 @@ def test_other_origins_read_where_they_are_named(server: httpx.Client) -> None:
 def test_no_origin_is_named_by_default() -> None:
     """Without the setting no answer has marks."""
     running = InProcessServer(ServerSettings(store="memory:"))
-    with httpx.Client(transport=InProcessClient(running), base_url="http://stele") as client:
+    with httpx.Client(transport=InProcessTransport(running), base_url="http://stele") as client:
         answer = client.get("/subjects", headers={"origin": "https://ui.example.org"})
     running.stop()
     assert not any(name.startswith("access-control") for name in answer.headers)
@@ -154,3 +137,14 @@ def test_the_settings_decide() -> None:
     assert load_settings({}, environ={"STELE_CORS_ORIGINS": "*, http://[::1]:3000"}).cors_origins
     with pytest.raises(InvalidRequest, match="cors_origins"):
         load_settings({"cors_origins": "https://ui.example.org/path"}, environ={})
+
+
+@pytest.mark.parametrize("path", ["/subjects/s/versions", "/api/infer", "/api/check"])
+def test_a_body_of_very_many_values_is_refused(server: httpx.Client, path: str) -> None:
+    """Thirteen megabytes of empty lists would keep the decoder busy for seconds, and everybody else waiting."""
+    body = b'{"to":"avro","format":"avro","schema":"x","samples":[' + b",".join([b"[]"] * 4_000_000) + b"]}"
+    began = time.monotonic()
+    answer = server.post(path, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code in {413, 422}
+    assert "commas" in answer.text
+    assert time.monotonic() - began < 5

@@ -15,7 +15,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from stele import errors as err
 from stele.apis.cncf import models as api
 from stele.apis.cncf.translate import group_id_of
-from stele.apis.http.errors import allow_header, find_by_class
+from stele.apis.http.errors import allow_header, find_by_class, log_failure
 
 PROBLEM = "application/problem+json"
 
@@ -146,5 +146,5 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         status, media_type = status_of(error), PROBLEM
         body = _build_problem(error, status)
     if status >= 500:
-        _logger.error("failed", path=path, exc_info=error)
+        log_failure(_logger, path, error)
     return Response(msgspec.json.encode(body), status_code=status, media_type=media_type, headers=allow_header(error))

@@ -27,7 +27,7 @@ from stele.apis.confluent.names import (
 )
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.profiles import PROFILES, ProfileName
-from stele.apis.http.errors import allow_header, find_by_class
+from stele.apis.http.errors import allow_header, find_by_class, log_failure
 from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
@@ -68,6 +68,17 @@ class RefusedChange(err.Incompatible):
         super().__init__(subject, findings)
         self.messages = tuple(messages)
         self.level = level
+
+
+class UnknownConstant(err.Invalid):
+    """A word that must be one of a few is another one: the body cannot be read, as the original sees it."""
+
+    def __init__(self, enum: str, word: str, constants: Sequence[str]) -> None:
+        super().__init__(
+            f"Cannot deserialize value of type `io.confluent.kafka.schemaregistry.client.rest.entities.{enum}` "
+            f'from String "{word[:_LONGEST]}": not one of the values accepted for Enum class: '
+            f"[{', '.join(constants)}]"
+        )
 
 
 # --- keys of the DEK registry -----------------------------------------------------------------------------------------
@@ -119,7 +130,7 @@ class KeyInUse(err.Conflict):
     """Data keys are wrapped with the key."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"One or more references exist to the key {name}")
+        super().__init__(f"One or more references exist to the key '{name}'")
 
 
 class KeyGenerationFailed(err.SteleError):
@@ -322,9 +333,9 @@ def _in_use_message(error: err.InUse, asking: ErrorContext) -> str:
 
 
 def _read_only_message(error: err.ReadOnly, asking: ErrorContext) -> str:
-    if not error.subject:
-        return f"Context {context_name(error.space)} is {error.how}"
-    return f"Subject {error.subject} in context {context_name(error.space)} is {error.how}"
+    subject = error.subject or asking.subject or "null"  # The original has no name for the default context itself.
+    context = f" in context {context_name(error.space)}" if asking.options.differences.names_contexts else ""
+    return f"Subject {subject}{context} is {error.how}"
 
 
 def _id_taken_message(error: err.IdTaken, asking: ErrorContext) -> str:
@@ -353,6 +364,7 @@ ERROR_TABLE: ErrorTable = {
     err.NotEmpty: (422, 42211, lambda e, a: f"The specified context '{context_name(e.space)}' is not empty."),
     NotJson: (400, 400, _plain_message),
     InvalidContext: (400, 400, _plain_message),
+    UnknownConstant: (400, 400, _plain_message),
     WrongShape: (422, 422, _plain_message),
     err.Invalid: (422, 422, _plain_message),
     err.InvalidRequest: (422, 42201, _plain_message),
@@ -484,7 +496,7 @@ def create_error_handler(
         fault = find_error_answer(error, _error_context(request, options))
         body = ErrorMessage(fault.code, fault.message)
         if fault.status >= 500 and not isinstance(error, err.Invalid):
-            _logger.error("failed", path=request.scope["path"], exc_info=error)
+            log_failure(_logger, request.scope["path"], error)
         return Response(
             RefusedBodyMessage(fault.code, error.findings) if isinstance(error, karapace.RefusedBody) else body,
             status_code=fault.status,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from litestar.exceptions import HTTPException
 
-from stele.errors import Incompatible, SteleError
+from stele.errors import Incompatible, SteleError, Unavailable
 
 T = TypeVar("T")
 
@@ -33,6 +33,18 @@ def error_message(error: Exception) -> str:
     if isinstance(error, HTTPException):
         return HTTPStatus(error.status_code).phrase
     return "the registry failed; its log says how"
+
+
+def log_failure(logger: Any, path: str, error: Exception) -> None:
+    """Log how an error came about that the client is not to blame for.
+
+    A store that cannot be written, a time-out or a full queue is no defect: the answer says it all, and the node says
+    it once.
+    """
+    if isinstance(error, Unavailable):
+        logger.debug("unavailable", path=path, error=str(error))
+    else:
+        logger.error("failed", path=path, exc_info=error)
 
 
 def allow_header(error: Exception) -> dict[str, str]:

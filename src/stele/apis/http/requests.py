@@ -8,6 +8,8 @@ character itself, it is escaped, so that no name has two spellings.
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar, cast
@@ -18,7 +20,7 @@ from litestar import Request
 from litestar.exceptions import InternalServerException, NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from stele.errors import InvalidRequest, TimeLimitReached
+from stele.errors import InvalidRequest, TimeLimitReached, TooLarge
 from stele.service.access import ANONYMOUS, Principal
 
 PRINCIPAL = "stele.principal"
@@ -121,20 +123,34 @@ async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
 
 
 def decode_body(body: bytes, shape: type[T]) -> T:
-    """See `read_body`."""
+    """See `read_body`. Raises `TooLarge` for more values than are decoded before others would have to wait."""
     if not body.strip():
         raise WrongShape("the request has no body")
+    commas = body.count(b",")
+    if commas > MAX_COMMAS:
+        raise TooLarge(f"the body has {commas} commas, at most {MAX_COMMAS} are taken in one request")
+    was_collecting = gc.isenabled()
     try:
+        gc.disable()  # The collector would go over what is decoded again and again, and find nothing.
         # The decoder looks into strings it needs only; a body is one text, so all of it must be.
-        value: T = _get_decoder(shape).decode(body.decode("utf-8"))
+        value: T = _get_decoder(shape).decode(body.decode(json.detect_encoding(body)))
     except msgspec.ValidationError as error:
         raise WrongShape(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotJson(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise NotJson("the body is nested too deeply") from None
+    finally:
+        if was_collecting:
+            gc.enable()
     return value
 
+
+MAX_COMMAS: Final = 1_000_000
+"""Commas of a body, those inside strings too: a quick upper bound of how many values the decoder makes of it.
+
+The decoder lets nobody else run meanwhile. A body of the longest kind would keep it busy for seconds with small values.
+"""
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 

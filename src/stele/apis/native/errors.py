@@ -17,7 +17,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, find_by_class
+from stele.apis.http.errors import allow_header, find_by_class, log_failure
 from stele.apis.http.requests import NotJson
 
 _logger = structlog.get_logger("stele.native")
@@ -94,7 +94,7 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     """The exception handler of the application."""
     status = http_status(error)
     if status >= 500:
-        _logger.error("failed", path=request.scope["path"], exc_info=error)
+        log_failure(_logger, request.scope["path"], error)
     return Response(
         NativeError(describe_error(error)),
         status_code=status,

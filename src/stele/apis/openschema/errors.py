@@ -14,7 +14,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, error_message, find_by_class
+from stele.apis.http.errors import allow_header, error_message, find_by_class, log_failure
 from stele.apis.openschema.models import MEDIA_TYPE
 
 _logger = structlog.get_logger("stele.openschema")
@@ -71,6 +71,6 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     """Answer an error: the exception handler of the application."""
     code = code_of(error)
     if code >= 50000:
-        _logger.error("failed", path=request.scope["path"], exc_info=error)
+        log_failure(_logger, request.scope["path"], error)
     body = OpenSchemaErrorBody(code, error_message(error))
     return Response(body, status_code=code // 100, media_type=MEDIA_TYPE, headers=allow_header(error))

@@ -12,7 +12,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, find_by_class
+from stele.apis.http.errors import allow_header, find_by_class, log_failure
 
 _logger = structlog.get_logger("stele.pravega")
 
@@ -78,5 +78,5 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     """Answer an error: the exception handler of the application."""
     reply = describe_error(error)
     if reply.status >= 500:
-        _logger.error("failed", path=request.scope["path"], exc_info=error)
+        log_failure(_logger, request.scope["path"], error)
     return Response(reply.text, status_code=reply.status, media_type="text/plain", headers=allow_header(error))

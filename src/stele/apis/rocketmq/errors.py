@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, error_message, find_by_class
+from stele.apis.http.errors import allow_header, error_message, find_by_class, log_failure
 
 _logger = structlog.get_logger("stele.rocketmq")
 
@@ -86,6 +86,6 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     """Answer an error: the exception handler of the application."""
     numbers = numbers_of(error)
     if numbers.http_status >= 500:
-        _logger.error("failed", path=request.scope["path"], exc_info=error)
+        log_failure(_logger, request.scope["path"], error)
     body = RocketmqErrorBody(numbers.status, error_message(error))
     return Response(body, status_code=numbers.http_status, media_type="application/json", headers=allow_header(error))

@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header
+from stele.apis.http.errors import allow_header, log_failure
 from stele.core.findings import Finding
 
 NO_SUBJECT = "ERROR: This subject does not exist.\n"
@@ -86,5 +86,5 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     """Answer an error: the exception handler of the application."""
     get_status, text = describe_error(error)
     if get_status >= 500:
-        _logger.error("failed", path=request.scope["path"], exc_info=error)
+        log_failure(_logger, request.scope["path"], error)
     return Response(text, status_code=get_status, media_type="text/plain", headers=allow_header(error))

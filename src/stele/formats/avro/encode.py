@@ -169,7 +169,7 @@ class WriterBuilder:
                 for key, item in datum.items():
                     why = find_problem(_STRING, key)
                     if why:
-                        raise DatumMismatch(f"a key of the map is no text: {why}")
+                        raise DatumMismatch(f"a key of the map is not a string: {why}")
                     _write_bytes(out, key.encode())
                     try:
                         step(out, item)
@@ -323,7 +323,7 @@ class _ProblemFinder:
         for key, item in datum.items():
             why = find_problem(_STRING, key)
             if why:
-                yield _join_path(path, f"a key of the map is no text: {why}")
+                yield _join_path(path, f"a key of the map is not a string: {why}")
             yield from self.find_problems(node.values, item, f"{path}{{{key}}}")
 
     def _find_union_problems(self, node: AvroUnion, datum: Any, path: str) -> Iterator[str]:

@@ -444,7 +444,7 @@ class _DefaultWriter:
             case Union():
                 at = self.find_option(kind, value)
                 if at is None or kind in self.wrapped:
-                    raise EncodeError("it lies in a union with no place for it")
+                    raise EncodeError("no option of the union takes it")
                 return self._write_value(kind.options[at].type, value)
             case Decimal(None):
                 return value

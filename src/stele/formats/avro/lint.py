@@ -184,7 +184,7 @@ def _lint_logical_type(notes: LintReport, place: _LintTarget, node: AvroType) ->
 def _explain_logical_type(notes: LintReport, name: object, kind: str, props: Props, size: int) -> tuple[str, str]:
     """Return why a logical type is not valid, without a full stop, and what to do."""
     if not isinstance(name, str):
-        return "The logicalType is no string", "Write the name of a logical type."
+        return "The logicalType is not a string", "Write the name of a logical type."
     if name == "decimal":
         return f"The decimal is not valid, {find_decimal_fault(kind, props, size)}", "Mend precision and scale."
     if name in _LOGICAL_NAMES:

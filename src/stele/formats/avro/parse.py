@@ -162,9 +162,8 @@ class _Parser:
     def _parse_object(self, node: dict[str, Any], space: str) -> AvroType:
         word = node.get("type")
         if type(word) is not str:
-            raise _ParseFault(
-                "the type has no kind" if word is None else f"{_abbreviate(word)} names no kind", "a string", at="type"
-            )
+            why = "the type does not say its kind" if word is None else f"{_abbreviate(word)} is not a kind of type"
+            raise _ParseFault(why, "a string", at="type")
         primitive = PRIMITIVES.get(word)
         if primitive is not None:
             return primitive if len(node) == 1 else self._parse_primitive(primitive, node)
@@ -240,11 +239,11 @@ class _Parser:
         name, own = node.get("name"), node.get("namespace")
         if type(name) is not str:
             raise _ParseFault(
-                f"the {node['type']} has no name" if name is None else "the name is no string", "a name", at="name"
+                f"the {node['type']} has no name" if name is None else "the name is not a string", "a name", at="name"
             )
         if own is not None and type(own) is not str:
             if self.strict:
-                raise _ParseFault("the namespace is no string", "dotted names, or ''", at="namespace")
+                raise _ParseFault("the namespace is not a string", "dotted names, or ''", at="namespace")
             own = None
         full = _qualify_name(name, space if own is None else own)
         if not full or (self.strict and not _DOTTED.fullmatch(full)):
@@ -369,7 +368,7 @@ class _Parser:
         if order not in _ORDERS:
             if self.strict:
                 raise _ParseFault(
-                    f"{_abbreviate(value)} is no sort order", "ascending, descending or ignore", at="order"
+                    f"{_abbreviate(value)} is not a sort order", "ascending, descending or ignore", at="order"
                 )
             return "ascending"
         return order
@@ -472,7 +471,7 @@ class _DefaultChecker:
             case AvroUnion():
                 return self._find_union_fault(node, value)
             case AvroEnum():
-                return None if type(value) is str and value in node.symbols else f"it is no symbol of {node.name}"
+                return None if type(value) is str and value in node.symbols else f"it is not a symbol of {node.name}"
             case AvroFixed():
                 return _bytes_fault(value, node.size)
             case AvroArray():

@@ -115,7 +115,7 @@ def find_problem(node: AvroPrimitive | AvroFixed | AvroEnum, datum: Any) -> Prob
     """Return why datum is no value of node; None when it is one."""
     if isinstance(node, AvroEnum):
         fits = isinstance(datum, str) and datum in node.symbols
-        return None if fits else f"{describe_datum(datum)} is no symbol of {node.name}"
+        return None if fits else f"{describe_datum(datum)} is not a symbol of {node.name}"
     if node.logical is not None:
         why = _logical_problem(node, node.logical, datum)
         if why is not _RAW:

@@ -43,12 +43,12 @@ def convert_schema(source: Format[Any], parsed: Parsed, target: Format[Any]) -> 
 def write_model(model: Model, target: Format[Any]) -> Conversion:
     """Return a model as a schema of target. Raises as `convert_schema`."""
     if not isinstance(target, FromModel):
-        raise CannotConvert(f"nothing can be converted to the format {target.name}")
+        raise CannotConvert(f"no schema can be converted to the format {target.name}")
     try:
         text, losses = target.from_model(model)
         target.parse(text, {}, strict=True)
     except MalformedSchema as error:
-        raise CannotConvert(f"no valid {target.name} schema stands for this one: {error}") from error
+        raise CannotConvert(f"this schema has no valid equivalent in the format {target.name}: {error}") from error
     except RecursionError:
         raise _too_deep_error() from None
     return Conversion(text, losses)

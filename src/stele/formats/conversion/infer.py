@@ -359,7 +359,7 @@ class ObjectShape:
         self.count += 1
         for place, (name, item) in enumerate(value.items()):
             if not isinstance(name, str):
-                raise Invalid(f"the member name {name!r} is no text")
+                raise Invalid(f"the member name {name!r} is not a string")
             if self.by_name is None:
                 self.values.add(item, limit, budget, depth + 1)
                 continue
@@ -523,4 +523,4 @@ def _plain_kind(value: Any) -> str:
             return "time"
         case timedelta():
             return "duration"
-    raise Invalid(f"{type(value).__name__} is no type a schema can be inferred from")
+    raise Invalid(f"no schema can be inferred from values of type {type(value).__name__}")

@@ -58,8 +58,8 @@ class EngineProcess:
                         answer.append(line.decode().rstrip("\n"))
             finally:
                 alarm.cancel()
-            if len(answer) < lines:
-                self._stop_process()
+                if len(answer) < lines:  # also when the thread was interrupted: nobody else may get this answer
+                    self._stop_process()
             return answer
 
     @staticmethod

@@ -14,6 +14,7 @@ import os
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -32,6 +33,11 @@ DEADLINE = 10.0
 """Seconds one schema may take on the wall clock; `compiler_worker.PROCESSOR_LIMIT` ends busy ones before."""
 PROCESSES = min(4, os.cpu_count() or 1)
 """At most so many compilers run at a time in one Python process; they are started when needed."""
+_ATTEMPTS = 2
+_END_SECONDS = 1.0
+"""How long a process may take to end that has closed its pipes."""
+_CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
+"""Signals by which the compiler ends itself."""
 RETIRE_ABOVE = 1 << 20
 """A process that compiled more bytes than this at once is replaced, to give its memory back."""
 
@@ -56,13 +62,14 @@ class _CompilerProcess:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # an interrupt typed at a terminal is for the server alone
         )
+        self._was_stopped = False
         self._folder = ""
         files = [part for name, text in builtin_sources().items() for part in (os.fsencode(name), text)]
         self._folder = os.fsdecode(self.send_and_receive(files)[0])
 
     def send_and_receive(self, parts: Sequence[bytes]) -> list[bytes]:
         """Send a message and wait for its answer. Raises EOFError or OSError when the process dies or is killed."""
-        alarm = threading.Timer(DEADLINE, self._process.kill)
+        alarm = threading.Timer(DEADLINE, self._stop)
         alarm.daemon = True
         alarm.start()
         try:
@@ -70,6 +77,23 @@ class _CompilerProcess:
             return compiler_worker.read_message(self._require_stream(self._process.stdout))
         finally:
             alarm.cancel()
+
+    def _stop(self) -> None:
+        self._was_stopped = True
+        self._process.kill()
+
+    def has_exceeded_limits(self) -> bool:
+        """Whether the process, which is dead, was busy for longer than a job may take."""
+        return self._was_stopped or self._find_signal() == signal.SIGPROF
+
+    def has_crashed(self) -> bool:
+        """Whether the process, which is dead, ended itself, and nobody else did."""
+        return self._find_signal() in _CRASHES
+
+    def _find_signal(self) -> int:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return -self._process.wait(_END_SECONDS)
+        return 0
 
     @staticmethod
     def _require_stream(stream: object) -> BinaryIO:
@@ -107,27 +131,39 @@ class CompilerPool:
         return slots
 
     def compile_file(self, main: str, texts: Sequence[tuple[str, bytes]], known: bytes = b"") -> CompilerResult | None:
-        """Compile the file called main; None when the process died or took longer than `DEADLINE`.
+        """Compile the file called main; None when the texts crash the compiler or keep it busy for too long.
 
-        texts are (import path, text) pairs; known is a serialized FileDescriptorSet of files that have no text.
-        Raises `Unavailable` when no process can be started.
+        A process that died for another reason is replaced once. texts are (import path, text) pairs; known is a
+        serialized FileDescriptorSet of files that have no text. Raises `Unavailable` when no process can be started,
+        or the second one was killed, too.
         """
         parts = [main.encode(), known, *(part for name, text in texts for part in (name.encode(), text))]
         slots = self._slots
         slot: _CompilerProcess | None = slots.get()
         try:
-            slot = slot or self._start_process()
-            code, messages, descriptors = slot.send_and_receive(parts)
-        except (EOFError, OSError):
+            for attempt in range(_ATTEMPTS):
+                slot = slot or self._start_process()
+                try:
+                    code, messages, descriptors = slot.send_and_receive(parts)
+                except (EOFError, OSError):
+                    dead, slot = slot, None
+                    is_last = attempt == _ATTEMPTS - 1
+                    is_to_blame = dead.has_exceeded_limits() or (is_last and dead.has_crashed())
+                    dead.close()
+                    if is_to_blame:
+                        return None
+                else:
+                    if sum(map(len, parts)) > RETIRE_ABOVE:
+                        slot.close()
+                        slot = None
+                    return CompilerResult(code == b"0", messages.decode("utf-8", "replace"), descriptors)
+            raise Unavailable("the Protobuf compiler was killed twice, not by the schema; try again")
+        except BaseException:
+            # Whoever is interrupted leaves an answer in the pipe, which the next job must not get.
             if slot is not None:
                 slot.close()
-            slot = None
-            return None
-        else:
-            if sum(map(len, parts)) > RETIRE_ABOVE:
-                slot.close()
                 slot = None
-            return CompilerResult(code == b"0", messages.decode("utf-8", "replace"), descriptors)
+            raise
         finally:
             slots.put(slot)
 

@@ -241,7 +241,7 @@ class _DataReader:
                         f"there is a {_wire_type_name(wire)} where the schema has {slot.kind.kind}", self.at - 3
                     )
                 if slot.name in found:
-                    raise _MalformedData("the field is there twice", self.at - 3)
+                    raise _MalformedData("the field occurs twice", self.at - 3)
                 found[slot.name] = self.read_value(slot.kind, left)
             except _MalformedData as broken:
                 broken.path.append(f".{slot.name}")
@@ -335,7 +335,7 @@ class _DataReader:
             raise
         made = make_map(kind, pairs)
         if len(made) < count and key.kind in SCALARS:
-            raise _MalformedData("a key of the map is there twice", start)
+            raise _MalformedData("a key of the map occurs twice", start)
         return made
 
     def require_wire_type(self, count: int, wire: int, kind: ResolvedType) -> None:
@@ -367,7 +367,7 @@ class _DataReader:
                 for each in wires:
                     self.skip_value(each, left)
         else:
-            raise _MalformedData(f"there is no type {wire}", self.at)
+            raise _MalformedData(f"{wire} is not the number of a type", self.at)
 
 
 def _wire_type_name(wire: int) -> str:
@@ -435,7 +435,7 @@ class ThriftWriter:
 
     def _write_struct(self, layout: StructLayout, datum: Any, left: int) -> None:
         if not isinstance(datum, Mapping):
-            self._add_problem(f"{_describe_datum(datum)} is no mapping for {layout.kind} {layout.name}")
+            self._add_problem(f"{_describe_datum(datum)} is not a dict for the {layout.kind} {layout.name}")
             return
         for name in datum:
             if name not in layout.by_name:
@@ -466,7 +466,7 @@ class ThriftWriter:
         """A list or a set; the items of a Python set are written in the order of their bytes."""
         unordered = isinstance(datum, set | frozenset) and kind.kind == "set"
         if not (unordered or isinstance(datum, list | tuple)):
-            self._add_problem(f"{_describe_datum(datum)} is no {kind.kind}")
+            self._add_problem(f"{_describe_datum(datum)} is not of type {kind.kind}")
             return
         inner = kind.inner_type(0)
         self.out.append(WIRE[inner.kind])
@@ -478,7 +478,7 @@ class ThriftWriter:
             if kind.kind == "set":
                 pieces.append(bytes(self.out[before:]))
         if len(set(pieces)) < len(pieces) and not self.problems:
-            self._add_problem("an item of the set is there twice")
+            self._add_problem("an item of the set occurs twice")
         if unordered:
             self.out[start:] = b"".join(sorted(pieces))
 
@@ -503,13 +503,13 @@ class ThriftWriter:
             seen.add(bytes(self.out[before:]))
             self._write_at(f"{{{_describe_datum(name)}}}", value, item, left)
         if len(seen) < len(datum) and not self.problems:
-            self._add_problem("a key of the map is there twice")
+            self._add_problem("a key of the map occurs twice")
 
     def _write_enum(self, kind: ResolvedType, datum: Any) -> bytes | str:
         """Return an enum value by its name or its number; numbers need no name, as data of newer schemas has such."""
         number = self._layouts.enum_layout(kind).numbers.get(datum) if isinstance(datum, str) else datum
         if isinstance(number, bool) or not isinstance(number, int) or number not in I32:
-            return f"{_describe_datum(datum)} is no value of {_describe_kind(kind)}"
+            return f"{_describe_datum(datum)} is not a value of {_describe_kind(kind)}"
         return _I32.pack(number)
 
 
@@ -524,13 +524,13 @@ def _encode_scalar(word: str, datum: Any) -> bytes | str:
     """Return the bytes of a scalar that is no enum, or why it does not fit."""
     if word in RANGES:
         if isinstance(datum, bool) or not isinstance(datum, int):
-            return f"{_describe_datum(datum)} is no {word}"
+            return f"{_describe_datum(datum)} is not of type {word}"
         if datum not in RANGES[word]:
             return f"{_describe_datum(datum)} is out of the range of {word}"
         return datum.to_bytes(_SIZES[word], "big", signed=True)
     match word:
         case "bool":
-            return bytes((datum,)) if isinstance(datum, bool) else f"{_describe_datum(datum)} is no bool"
+            return bytes((datum,)) if isinstance(datum, bool) else f"{_describe_datum(datum)} is not of type bool"
         case "double":
             return _encode_double(datum)
         case "uuid":
@@ -542,7 +542,7 @@ def _encode_scalar(word: str, datum: Any) -> bytes | str:
             if found is not None and not _is_utf8(found):
                 return f"{_describe_datum(datum)} has characters that UTF-8 cannot hold"
     if found is None:
-        return f"{_describe_datum(datum)} is no {word}"
+        return f"{_describe_datum(datum)} is not of type {word}"
     return _I32.pack(len(found)) + found if len(found) in I32 else f"the {word} is longer than 2 GiB"
 
 
@@ -556,7 +556,7 @@ def _is_utf8(text: bytes) -> bool:
 
 def _encode_double(datum: Any) -> bytes | str:
     if isinstance(datum, bool) or not isinstance(datum, int | float):
-        return f"{_describe_datum(datum)} is no double"
+        return f"{_describe_datum(datum)} is not of type double"
     if isinstance(datum, int) and (abs(datum) > 2**1000 or int(float(datum)) != datum):
         return f"{_describe_datum(datum)} has more digits than a double"
     return _DOUBLE.pack(datum)
@@ -564,7 +564,7 @@ def _encode_double(datum: Any) -> bytes | str:
 
 def _encode_uuid(datum: Any) -> bytes | str:
     found = parse_uuid(datum) if isinstance(datum, str) else datum
-    return found.bytes if isinstance(found, UUID) else f"{_describe_datum(datum)} is no uuid"
+    return found.bytes if isinstance(found, UUID) else f"{_describe_datum(datum)} is not of type uuid"
 
 
 def _describe_datum(datum: Any) -> str:

@@ -195,7 +195,7 @@ class _Validator:
         seen: set[object] = set()
         for name, at in found:
             if name in seen:
-                raise self.make_fault(at, f"{what} {name} is there twice", "each one once")
+                raise self.make_fault(at, f"{what} {name} is declared twice", "each one once")
             seen.add(name)
 
     def _reject_circle(self, work: Callable[[], None], what: str) -> None:
@@ -257,7 +257,7 @@ class _Validator:
             thrown = self.unit.resolve_type(field.type).node
             if not (isinstance(thrown, ThriftStruct) and thrown.kind == "exception"):
                 raise self.make_fault(
-                    field.at, f"{function.name} throws {field.name}, which is no exception", "an exception"
+                    field.at, f"{function.name} throws {field.name}, which is not an exception", "an exception"
                 )
 
     # --- types and values -------------------------------------------------------------------------------------------

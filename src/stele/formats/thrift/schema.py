@@ -14,7 +14,7 @@ from stele.errors import InvalidRequest
 
 
 class Requiredness(Enum):
-    """How a field is marked; DEFAULT is no word at all: written when set, never demanded."""
+    """How a field is marked. DEFAULT is a field without a word: it is written when it is set, and never required."""
 
     REQUIRED = "required"
     OPTIONAL = "optional"
@@ -175,7 +175,7 @@ class Typedef:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A named value; it is no part of any data."""
+    """A named value. Data do not contain it."""
 
     name: str
     type: ThriftType
@@ -396,7 +396,7 @@ class ResolvedType(NamedTuple):
 
 
 def is_required(struct: ThriftStruct, field: ThriftField) -> bool:
-    """Return whether data without the field is no data of the struct; members of a union are always optional."""
+    """Return whether data must have the field. Members of a union are always optional."""
     return field.requiredness is Requiredness.REQUIRED and struct.kind != "union"
 
 

@@ -73,7 +73,7 @@ def spark_schema(
     if not isinstance(found, ToModel):
         raise CannotConvert(f"schemas of the format {found.name!r} cannot be converted")
     given = {label: _to_bytes(document) for label, document in (references or {}).items()}
-    parsed: Any = found.parse(_to_bytes(text), given)
+    parsed: Any = found.parse(_to_bytes(text), given, strict=False)
     model, losses = found.to_model(parsed)
     struct, more = to_spark(model)
     return struct, [*losses, *more]

@@ -51,9 +51,11 @@ class SqliteFiles:
         table, column = ("record", "stored") if self.is_chained else ("log", "record")
         with closing(self._connect()) as connection:
             connection.text_factory = bytes
-            last = until
-            with suppress(sqlite3.Error):
-                last = max(last, connection.execute(f"SELECT coalesce(max(seq), 0) FROM {table}").fetchone()[0])  # noqa: S608 - our own names
+            head = f"SELECT coalesce(max(seq), 0) FROM {table}"  # noqa: S608 - our own names
+            try:
+                last = max(until, connection.execute(head).fetchone()[0])
+            except sqlite3.Error:
+                last = until + 1  # how far it goes cannot be read: there is damage behind what is known
             for first in range(1, last + 1, _PAGE):
                 yield from _read_page(
                     connection,

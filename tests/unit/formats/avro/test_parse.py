@@ -24,9 +24,9 @@ def make_field(kind: Any, **more: Any) -> dict[str, Any]:
 
 
 REFUSED: list[tuple[bytes, str, str]] = [
-    (b'{"type":{"type":"string"}}', "/type", "names no kind"),
+    (b'{"type":{"type":"string"}}', "/type", "not a kind of type"),
     (b"3", "/", "3 is not a type"),
-    (b"{}", "/type", "no kind"),
+    (b"{}", "/type", "does not say its kind"),
     (b'{"type":"union"}', "/type", "'union' is not defined"),
     (b'"Missing"', "/", "'Missing' is not defined"),
     (b'["null",["int"]]', "/1", "directly contain"),
@@ -43,7 +43,7 @@ REFUSED: list[tuple[bytes, str, str]] = [
     (b'{"type":"record","name":"int","fields":[]}', "/name", "primitive type"),
     (b'{"type":"record","name":"a-b.c","fields":[]}', "/name", "not a valid name"),
     (b'{"type":"record","name":"c","namespace":"a..b","fields":[]}', "/name", "not a valid name"),
-    (b'{"type":"record","name":"c","namespace":3,"fields":[]}', "/namespace", "no string"),
+    (b'{"type":"record","name":"c","namespace":3,"fields":[]}', "/namespace", "not a string"),
     (b'{"type":"record","name":"","fields":[]}', "/name", "not a valid name"),
     (b'{"type":"record","name":"\xc3\xa9","fields":[]}', "/name", "not a valid name"),
     (b'{"type":"record","name":"R","aliases":["1x"],"fields":[]}', "/aliases/0", "not a valid name"),
@@ -51,7 +51,7 @@ REFUSED: list[tuple[bytes, str, str]] = [
     (make_record(3), "/fields/0", "is not a field"),
     (make_record(make_field("int"), make_field("int")), "/fields/1/name", "'f' twice"),
     (make_record({"name": "a-b", "type": "int"}), "/fields/0/name", "not a valid name"),
-    (make_record(make_field("int", order="upwards")), "/fields/0/order", "no sort order"),
+    (make_record(make_field("int", order="upwards")), "/fields/0/order", "not a sort order"),
     (make_record(make_field("int", aliases=["1x"])), "/fields/0/aliases/0", "not a valid name"),
     (make_record(make_field("int", default=2**31)), "/fields/0/default", "range of int"),
     (make_record(make_field("int", default=1.0)), "/fields/0/default", "integer"),
@@ -66,7 +66,7 @@ REFUSED: list[tuple[bytes, str, str]] = [
     (
         make_record(make_field({"type": "enum", "name": "E", "symbols": ["A"]}, default="B")),
         "/fields/0/default",
-        "no symbol",
+        "not a symbol",
     ),
     (make_record(make_field({"type": "array", "items": "int"}, default=[1, "x"])), "/fields/0/default", "integer"),
     (make_record(make_field({"type": "array", "items": "int"}, default={})), "/fields/0/default", "array"),

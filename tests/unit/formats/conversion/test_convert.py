@@ -54,7 +54,7 @@ def test_the_target_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
         return b'{"type":"record","name":"1"}', []
 
     monkeypatch.setattr(AVRO, "from_model", broken, raising=False)
-    with pytest.raises(CannotConvert, match="no valid avro schema"):
+    with pytest.raises(CannotConvert, match="no valid equivalent in the format avro"):
         write_model(Model(Scalar(ScalarKind.STRING)), AVRO)
 
 

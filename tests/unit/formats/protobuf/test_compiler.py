@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stele.errors import NotInstalled
-from stele.formats.protobuf import compiler
+from stele.errors import NotInstalled, Unavailable
+from stele.formats.protobuf import compiler, compiler_worker
 from stele.formats.protobuf.compiler import CompilerPool
 
 GOOD = b'syntax = "proto3"; message A {}'
@@ -26,6 +26,55 @@ def test_a_crash_is_survived() -> None:
     pool = CompilerPool(1)
     try:
         assert pool.compile_file("a", [("a", CRASH)]) is None
+        outcome = pool.compile_file("a", [("a", GOOD)])
+        assert outcome is not None
+        assert outcome.ok
+    finally:
+        pool.close()
+
+
+def test_a_killed_process_is_not_the_fault_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job whose process was killed by others runs in a new one; when that is killed, too, it may be tried again."""
+    pool = CompilerPool(1)
+
+    def kill_process() -> None:
+        (slot,) = pool._slots.queue
+        assert slot is not None
+        slot._process.kill()
+
+    try:
+        assert pool.compile_file("a", [("a", GOOD)]) is not None
+        kill_process()
+        outcome = pool.compile_file("a", [("a", GOOD)])
+        assert outcome is not None
+        assert outcome.ok
+        kill_process()
+
+        def start_dying_process() -> compiler._CompilerProcess:
+            process = compiler._CompilerProcess()
+            process._process.kill()
+            return process
+
+        monkeypatch.setattr(pool, "_start_process", start_dying_process)
+        with pytest.raises(Unavailable, match="killed twice"):
+            pool.compile_file("a", [("a", GOOD)])
+    finally:
+        pool.close()
+
+
+def test_an_interrupted_job_leaves_no_answer_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that is interrupted while it waits does not leave its answer to the next one."""
+    pool = CompilerPool(1)
+
+    def interrupt(stream: object) -> list[bytes]:
+        raise KeyboardInterrupt
+
+    try:
+        assert pool.compile_file("a", [("a", GOOD)]) is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(compiler_worker, "read_message", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                pool.compile_file("a", [("a", b"rubbish")])
         outcome = pool.compile_file("a", [("a", GOOD)])
         assert outcome is not None
         assert outcome.ok

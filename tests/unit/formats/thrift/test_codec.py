@@ -125,24 +125,24 @@ def test_required_fields() -> None:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"a": 1}, "a: 1 is no bool"),
+        ({"a": 1}, "a: 1 is not of type bool"),
         ({"b": 128}, "b: 128 is out of the range of i8"),
-        ({"d": True}, "d: True is no i32"),
-        ({"d": 1.0}, "d: 1.0 is no i32"),
+        ({"d": True}, "d: True is not of type i32"),
+        ({"d": 1.0}, "d: 1.0 is not of type i32"),
         ({"f": 2**53 + 1}, "f: "),
         ({"f": 10**400}, "f: "),
-        ({"g": b"x"}, "g: b'x' is no string"),
+        ({"g": b"x"}, "g: b'x' is not of type string"),
         ({"g": "\ud800"}, "g: "),
-        ({"h": "x"}, "h: 'x' is no binary"),
-        ({"i": "x"}, "i: 'x' is no uuid"),
-        ({"j": "BLUE"}, "j: 'BLUE' is no value of the enum Color"),
-        ({"k": {1}}, "k: a set is no list"),
-        ({"k": [1, "2"]}, "k[1]: '2' is no i32"),
-        ({"l": ["a", "a"]}, "l: an item of the set is there twice"),
-        ({"m": {"p": {"x": "1"}}}, "m{'p'}.x: '1' is no i32"),
-        ({"m": {1: {"x": 1}}}, "m{}.key: 1 is no string"),
+        ({"h": "x"}, "h: 'x' is not of type binary"),
+        ({"i": "x"}, "i: 'x' is not of type uuid"),
+        ({"j": "BLUE"}, "j: 'BLUE' is not a value of the enum Color"),
+        ({"k": {1}}, "k: a set is not of type list"),
+        ({"k": [1, "2"]}, "k[1]: '2' is not of type i32"),
+        ({"l": ["a", "a"]}, "l: an item of the set occurs twice"),
+        ({"m": {"p": {"x": "1"}}}, "m{'p'}.x: '1' is not of type i32"),
+        ({"m": {1: {"x": 1}}}, "m{}.key: 1 is not of type string"),
         ({"n": [1]}, "n: "),
-        ({"n": [({"x": 1}, 1), ({"x": 1}, 2)]}, "n: a key of the map is there twice"),
+        ({"n": [({"x": 1}, 1), ({"x": 1}, 2)]}, "n: a key of the map occurs twice"),
         ({"o": {}}, "o: the union Shape has 0 members set"),
         ({"o": {"point": {"x": 1}, "name": "n"}}, "o: the union Shape has 2 members set"),
         ({"zzz": 1}, "All has no field 'zzz'"),
@@ -165,7 +165,7 @@ def test_problems_are_all_listed() -> None:
     both = make_codec("struct S { 1: list<i32> a }")
     assert len(both.validate({"a": ["x"] * 3})) == 3
     assert len(both.validate({"a": ["x"] * 1000})) == 100
-    assert both.validate([]) == ["a list is no mapping for struct S"]
+    assert both.validate([]) == ["a list is not a dict for the struct S"]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_problems_are_all_listed() -> None:
         ("08 0004 000000", "d: the data end"),
         ("00 00", "1 bytes are left over after the datum at byte 1"),
         ("0a 0004 0000000000000001 00", "d: there is a i64 where the schema has i32 at byte 0"),
-        ("08 0004 00000001 08 0004 00000001 00", "d: the field is there twice"),
+        ("08 0004 00000001 08 0004 00000001 00", "d: the field occurs twice"),
         ("02 0001 02 00", "a: a bool is 0 or 1, not 2"),
         ("0b 0007 00000001 ff 00", "g: the string is not UTF-8 at byte 7"),
         ("0b 0007 ffffffff 00", "g: a size of -1"),
@@ -185,7 +185,7 @@ def test_problems_are_all_listed() -> None:
         ("0d 000d 0b 0c 00000002 00000000 080001 00000001 00 00000000 080001 00000001 00 00", "m: a key of the map"),
         ("0c 000f 00 00", "o: the union Shape has 0 members"),
         ("0c 000f 0b0002 00000000 0c0001 080001 00000001 00 00 00", "o: the union Shape has 2 members"),
-        ("05 0063 00", "there is no type 5"),
+        ("05 0063 00", "5 is not the number of a type"),
     ],
 )
 def test_what_is_no_data(data: str, why: str) -> None:

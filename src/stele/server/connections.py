@@ -1,0 +1,241 @@
+"""Connections within bounds: how many there are, how long they may wait for their client, how long a head may be.
+
+The parser beneath has none of these bounds. A connection waits while its client has not sent the whole of a request, or
+nothing since the last answer. When there are too many connections, the one that has waited longest makes room, so a
+client that sends its request at once is served however many others send nothing.
+
+Source: RFC 9110, sections 15.5.9 and 15.6.4; RFC 6585, section 5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any, Final
+
+from stele.server.asgi import AsgiScope, Receive, Send
+from stele.server.connection_limits import ConnectionLimits
+from stele.server.http2_upgrade import Http1Protocol
+
+CONNECTIONS: Final = "stele.connections"
+"""Key of the lifespan's state under which the application leaves its `ConnectionTable`."""
+
+_SWEEP_SECONDS: Final = 0.5
+_FLUSH_SECONDS: Final = 5.0
+"""How much longer than an idle connection one may stay whose client does not read the end of its answer."""
+_KEPT_FILES: Final = 64
+"""File descriptors that connections leave to everything else."""
+
+
+class CloseReason(StrEnum):
+    """Why the server closed a connection; the labels of a metric."""
+
+    HEADER_TIME = "header_time"
+    BODY_TIME = "body_time"
+    IDLE_TIME = "idle_time"
+    HEADER_SIZE = "header_size"
+    MADE_ROOM = "made_room"
+    NO_ROOM = "no_room"
+
+
+class ConnectionTable:
+    """The open connections of a process.
+
+    Args:
+        limits: The bounds.
+        count_closed: Is told why a connection was closed by the server.
+    """
+
+    def __init__(self, limits: ConnectionLimits, count_closed: Callable[[CloseReason], None]) -> None:
+        self.limits = limits
+        self.count_closed = count_closed
+        self._capacity = min(limits.connections, max(_KEPT_FILES, _count_file_descriptors() - _KEPT_FILES))
+        self._addresses: Counter[str] = Counter()
+        self._waiting: dict[BoundedProtocol, float] = {}
+        self.open = 0
+
+    def admit(self, connection: BoundedProtocol) -> bool:
+        """Note a new connection. False when there is no room for it and none that waits could be closed."""
+        address = connection.address
+        self.open += 1
+        self._addresses[address] += 1
+        is_address_full = self._addresses[address] > self.limits.address_connections
+        if not is_address_full and self.open <= self._capacity:
+            return True
+        oldest = next((row for row in self._waiting if not is_address_full or row.address == address), None)
+        if oldest is not None:
+            oldest.abort(CloseReason.MADE_ROOM)
+        return oldest is not None
+
+    def remove(self, connection: BoundedProtocol) -> None:
+        """Forget a connection that is closed."""
+        self.open -= 1
+        self._addresses[connection.address] -= 1
+        if not self._addresses[connection.address]:
+            del self._addresses[connection.address]
+        self.end_wait(connection)
+
+    def begin_wait(self, connection: BoundedProtocol, until: float) -> None:
+        """Note that a connection waits for its client, until a time of the event loop's clock."""
+        self._waiting[connection] = until
+
+    def end_wait(self, connection: BoundedProtocol) -> None:
+        """Note that a connection waits no more."""
+        self._waiting.pop(connection, None)
+
+    async def close_overdue(self) -> None:
+        """Close connections that have waited too long, for as long as the server runs."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            now = loop.time()
+            for connection in [row for row, until in self._waiting.items() if until <= now]:
+                connection.give_up()
+
+
+class BoundedProtocol(Http1Protocol):
+    """One connection. The work for a request ends when its client leaves."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.address = ""
+        self._table: ConnectionTable = self.app_state[CONNECTIONS]
+        self._limits = self._table.limits
+        self._overdue = CloseReason.HEADER_TIME
+        self._unparsed = 0
+        self._is_closed = False
+        self._task: asyncio.Task[Any] | None = None
+        self._app = self.app
+        self.app = self._run_app
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Take a new connection, or refuse it when there is no room."""
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        if self._table.admit(self):
+            self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
+        else:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, CloseReason.NO_ROOM)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection, and end what is done for its client."""
+        self._is_closed = True
+        super().connection_lost(exc)
+        self._table.remove(self)
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run_app(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        self._task = asyncio.current_task()
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._is_closed:
+                raise
+        finally:
+            self._task = None
+
+    def data_received(self, data: bytes) -> None:
+        """Take the next bytes. A head without end is refused."""
+        if self._is_closed:
+            return
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > self._limits.header_bytes:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, CloseReason.HEADER_SIZE)
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request is there."""
+        super().on_message_begin()
+        if self._is_between_requests():
+            self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
+
+    def on_headers_complete(self) -> None:
+        """The head of a request is there. Raises ValueError, which ends the parsing, when it is too long."""
+        self._unparsed = 0
+        length = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if length > self._limits.header_bytes or len(self.headers) > self._limits.headers:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, CloseReason.HEADER_SIZE)
+            raise ValueError("the head of the request is too long")
+        if self._is_between_requests():
+            self._wait(CloseReason.BODY_TIME, self._limits.body_seconds)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """More of a body is there."""
+        self._unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The whole of a request is there."""
+        self._unparsed = 0
+        super().on_message_complete()
+        self._table.end_wait(self)
+        # A long body has paused the reading, and who does not read does not see that the client leaves.
+        self.flow.resume_reading()
+
+    def on_response_complete(self) -> None:
+        """An answer is sent, or in the buffers of the connection."""
+        super().on_response_complete()
+        if self._is_between_requests() and not self._is_closed:
+            self._wait(CloseReason.IDLE_TIME, self._limits.idle_seconds + _FLUSH_SECONDS)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request, unless it was refused for another reason already."""
+        if not self._is_closed:
+            super().send_400_response(msg)
+
+    def give_up(self) -> None:
+        """Close a connection that has waited too long; a request that has begun gets 408."""
+        if self._overdue is CloseReason.IDLE_TIME or (self._overdue is CloseReason.HEADER_TIME and not self._unparsed):
+            self.abort(self._overdue)
+        else:
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, self._overdue)
+
+    def abort(self, reason: CloseReason) -> None:
+        """Close the connection as it is."""
+        self._is_closed = True
+        self._table.end_wait(self)
+        self._table.count_closed(reason)
+        self.transport.abort()
+
+    def _is_between_requests(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _wait(self, overdue: CloseReason, seconds: float) -> None:
+        self._overdue = overdue
+        self._table.begin_wait(self, self.loop.time() + seconds)
+
+    def _refuse(self, status: HTTPStatus, reason: CloseReason) -> None:
+        """Answer with an error, in plain text since no dialect has seen the request, and close the connection."""
+        if self._is_closed:
+            return
+        if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
+            self.abort(reason)
+            return
+        self._is_closed = True
+        self._table.end_wait(self)
+        self._table.count_closed(reason)
+        retry = "retry-after: 1\r\n" if status is HTTPStatus.SERVICE_UNAVAILABLE else ""
+        self.transport.write(
+            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            f"content-length: {len(status.phrase)}\r\n{retry}connection: close\r\n\r\n{status.phrase}".encode("ascii")
+        )
+        self.transport.close()
+
+
+def _count_file_descriptors() -> int:
+    """How many files this process may open, after asking for as many as the system lets it have."""
+    try:
+        import resource  # POSIX only
+    except ImportError:
+        return 1 << 20
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    granted = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 1 << 20 if granted == resource.RLIM_INFINITY else granted

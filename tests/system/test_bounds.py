@@ -1,0 +1,252 @@
+"""What strangers may ask of a server: its bounds, and that others are served while somebody tries them."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.support.server_process import Running, call, free_port, serving, wait_ready
+
+SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
+BOUNDS = {
+    "STELE_HEADER_SECONDS": "1",
+    "STELE_BODY_SECONDS": "4",
+    "STELE_IDLE_SECONDS": "1",
+    "STELE_SHUTDOWN_SECONDS": "2",
+}
+STALL = 5.0
+"""Seconds that are no answer any more, on whatever machine the tests run."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with short bounds and one schema."""
+    with serving("--store", "memory:", folder=tmp_path_factory.mktemp("bounds"), environ=BOUNDS) as running:
+        assert call(f"{running.url}/subjects/s/versions", "POST", SCHEMA).status == 200
+        yield running
+
+
+@contextmanager
+def canary(server: Running) -> Iterator[None]:
+    """Meanwhile the server says that it lives and answers a read, each time within `STALL`."""
+    done = threading.Event()
+    slow: list[float] = []
+
+    def watch() -> None:
+        while not done.is_set():
+            for path in ("/health/live", "/schemas/ids/1"):
+                began = time.monotonic()
+                try:
+                    assert call(f"{server.url}{path}").status == 200
+                except OSError:
+                    slow.append(-1.0)
+                slow.append(time.monotonic() - began)
+            time.sleep(0.05)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+    assert slow
+    assert min(slow) >= 0, "a request was refused"
+    assert max(slow) < STALL
+
+
+def connect(server: Running) -> socket.socket:
+    """A connection to the server."""
+    port = int(server.url.rpartition(":")[2])
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Everything until the server closes the connection."""
+    data = b""
+    with suppress(ConnectionResetError):
+        while chunk := connection.recv(65536):
+            data += chunk
+    return data
+
+
+def memory_of(server: Running) -> int:
+    """Resident bytes of the process."""
+    pages = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def closed_for(server: Running, reason: str) -> float:
+    """How many connections the server closed for a reason."""
+    text = call(f"{server.url}/metrics").body
+    lines = [
+        line for line in text.splitlines() if line.startswith(f'stele_connections_closed_total{{reason="{reason}"')
+    ]
+    return float(lines[0].split()[-1]) if lines else 0.0
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        [b"X-Long: " + b"x" * 100_000_000],
+        [b"X-%d: 1\r\n" % number for number in range(200)] + [b"\r\n"],
+        [b"X-%d: 1\r\n" % number for number in range(100_000)],
+        [b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: " + b"x" * 100_000_000],
+    ],
+    ids=["one long header", "too many headers", "headers without end", "a long trailer"],
+)
+def test_a_long_head_is_refused(server: Running, head: list[bytes]) -> None:
+    """Header bytes and header fields beyond the bounds get 431 and a closed connection, and take no memory."""
+    before, closed = memory_of(server), closed_for(server, "header_size")
+    with canary(server), connect(server) as connection:
+        with suppress(ConnectionResetError, BrokenPipeError):
+            connection.sendall(b"POST /subjects/s HTTP/1.1\r\nHost: x\r\n" + b"".join(head))
+        assert read_all(connection)[:12] in (b"HTTP/1.1 431", b"")
+    assert memory_of(server) - before < 100_000_000
+    assert closed_for(server, "header_size") == closed + 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "reason"),
+    [
+        (b"", b"", "header_time"),
+        (b"GET /subjects HTTP/1.1\r\nHost: x\r\n", b"HTTP/1.1 408", "header_time"),
+        (b"POST /subjects/s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", b"HTTP/1.1 408", "body_time"),
+    ],
+    ids=["nothing", "half a head", "half a body"],
+)
+def test_half_sent_requests_end(server: Running, sent: bytes, status: bytes, reason: str) -> None:
+    """A connection without a whole request ends when its time is up, also when bytes go on dripping in."""
+    closed = closed_for(server, reason)
+    with connect(server) as connection:
+        connection.sendall(sent)
+        began = time.monotonic()
+        dripping = sent.endswith(b"{")
+        connection.settimeout(0.2 if dripping else 30)
+        data = b""
+        while time.monotonic() - began < 30:
+            try:
+                data = connection.recv(65536)
+                break
+            except TimeoutError:
+                connection.sendall(b" ")
+        assert data[:12] == status
+        assert time.monotonic() - began < STALL + 4
+    assert closed_for(server, reason) == closed + 1
+
+
+def test_an_idle_connection_ends(server: Running) -> None:
+    """After an answer a connection stays for `idle_seconds`, and serves another request before that."""
+    with connect(server) as connection:
+        for _ in range(2):
+            connection.sendall(b"GET /schemas/ids/1 HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        assert read_all(connection) == b""
+        assert time.monotonic() - began < STALL
+
+
+def test_connections_that_send_nothing_shut_nobody_out(tmp_path: Path) -> None:
+    """With 256 file descriptors and 500 connections that send nothing or half a request, everybody else is served."""
+    port = free_port()
+    limit = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)); "
+    code = limit + "sys.argv[0] = 'stele'; runpy.run_module('stele.cli', run_name='__main__')"
+    flags = ["serve", "--port", str(port), "--store", "memory:", "--log-level", "warning"]
+    process = subprocess.Popen([sys.executable, "-c", code, *flags], cwd=tmp_path)
+    running = Running(f"http://127.0.0.1:{port}", process)
+    held: list[socket.socket] = []
+    try:
+        wait_ready(running.url, process)
+        call(f"{running.url}/subjects/s/versions", "POST", SCHEMA)
+        with canary(running):
+            for number in range(500):
+                connection = connect(running)
+                held.append(connection)
+                if number % 2:
+                    connection.sendall(b"POST /subjects/s HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        assert closed_for(running, "made_room") > 200
+    finally:
+        for connection in held:
+            connection.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+@cache
+def slow_check(fields: int) -> bytes:
+    """A check that takes long: 1,000 entries to compare with, of so many fields each."""
+
+    def record(number: int) -> str:
+        names = [{"name": f"field_{number}_{place}", "type": ["null", "string"]} for place in range(fields)]
+        return json.dumps({"type": "record", "name": f"R{number}", "fields": names})
+
+    rows = [{"schema": record(number)} for number in range(1000)]
+    return json.dumps({"format": "avro", "policy": "FULL_TRANSITIVE", "schema": record(0), "against": rows}).encode()
+
+
+def start_request(server: Running, path: str, body: bytes) -> socket.socket:
+    """A connection on which a request has been sent."""
+    connection = connect(server)
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+def test_checks_do_not_keep_writes_waiting(server: Running) -> None:
+    """While more checks run than there are threads, schemas are registered and reads answered."""
+    body = slow_check(50)
+    attacks = [start_request(server, "/api/check", body) for _ in range(7)]
+    with canary(server):
+        for number in range(10):
+            name = {"schema": json.dumps({"type": "fixed", "name": f"F{number}", "size": 1})}
+            began = time.monotonic()
+            assert call(f"{server.url}/subjects/f{number}/versions", "POST", name).status == 200
+            assert time.monotonic() - began < STALL
+    for attack in attacks:
+        attack.close()
+
+
+def test_work_ends_with_its_client(server: Running) -> None:
+    """When the clients have left, the threads are free again at once."""
+    for attack in [start_request(server, "/api/check", slow_check(200)) for _ in range(4)]:
+        time.sleep(0.1)
+        attack.close()
+    until = time.monotonic() + 20
+    while "stele_stateless_running 0.0" not in call(f"{server.url}/metrics").body:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_a_request_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    """After `request_seconds` the answer is 503 in the words of the dialect, with `Retry-After`."""
+    environ = {"STELE_REQUEST_SECONDS": "1"}
+    with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
+        with start_request(server, "/api/check", slow_check(200)) as connection:
+            head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503")
+        assert b"retry-after: 1" in head
+        assert json.loads(body)["error"]["kind"] == "time_limit_reached"
+
+
+def test_a_stop_stops(tmp_path: Path) -> None:
+    """SIGTERM ends the process within `shutdown_seconds` and a little, whatever is being checked."""
+    with serving("--store", "memory:", folder=tmp_path, environ=BOUNDS) as server:
+        attacks = [start_request(server, "/api/check", slow_check(200)) for _ in range(3)]
+        time.sleep(1)
+        server.process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        server.process.wait(40)
+        assert time.monotonic() - began < 20
+        for attack in attacks:
+            attack.close()
