@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.unit.formats.protobuf.buf_modules import module_pair
 from tests.unit.formats.protobuf.buf_oracle import CATEGORIES, Files, broken_rules, rules_by_category
@@ -38,14 +36,21 @@ def parsed_pairs() -> dict[int, Pair]:
     return made
 
 
+@pytest.fixture(scope="module")
+def expected(parsed_pairs: dict[int, Pair], tmp_path_factory: pytest.TempPathFactory) -> dict[int, set[str]]:
+    """The rules that each pair breaks, by the program."""
+    return broken_rules(
+        {number: module_pair(number) for number in parsed_pairs}, tmp_path_factory.mktemp("buf") / "pairs"
+    )
+
+
 def broken_by(ruleset: str, new: list[ProtobufSchema], old: list[ProtobufSchema]) -> set[str]:
     """The rules that a new module breaks."""
     return {finding.rule for finding in check_modules(ruleset, new, old)}
 
 
-def test_verdicts_are_those_of_buf(parsed_pairs: dict[int, Pair], tmp_path: Path) -> None:
+def test_verdicts_are_those_of_buf(parsed_pairs: dict[int, Pair], expected: dict[int, set[str]]) -> None:
     """In each category the same rules are broken by each pair, and every rule there is by some pair."""
-    expected = broken_rules({number: module_pair(number) for number in parsed_pairs}, tmp_path)
     categories = rules_by_category()
     for number, (new, old) in parsed_pairs.items():
         for category in CATEGORIES:
@@ -65,6 +70,15 @@ def test_the_main_file_stands_for_what_it_imports(parsed_pairs: dict[int, Pair])
     assert whole > len(parsed_pairs) / 3
 
 
+def test_references_belong_to_the_module(parsed_pairs: dict[int, Pair], expected: dict[int, set[str]]) -> None:
+    """The main file with the module's other files as references, imported or not, gets the verdicts of buf."""
+    categories = rules_by_category()
+    for number, (new, old) in parsed_pairs.items():
+        for category in CATEGORIES:
+            found = {finding.rule for finding in PROTOBUF.check(new[-1], old[-1], f"buf:{category}")}
+            assert found == expected[number] & categories[category], f"pair {number}, {category}"
+
+
 def file_names(module: list[ProtobufSchema]) -> set[str]:
     """The files of a module, imports included."""
     return {file.name for schema in module for file in schema.files}
@@ -82,7 +96,7 @@ def test_printing_breaks_nothing(parsed_pairs: dict[int, Pair]) -> None:
     """A schema's printed and normalized texts break no rule of any category, in either direction."""
     for new, _ in list(parsed_pairs.values())[:40]:
         schema = new[-1]
-        references = {file.name: file.SerializeToString() for file in schema.files[:-1]}
+        references = {other.proto.name: other.text for other in new[:-1]}
         for form in (TextForm.PRINTED, TextForm.NORMALIZED):
             again = PROTOBUF.parse(PROTOBUF.canonical(schema, form), references, name=schema.proto.name)
             for category in CATEGORIES:

@@ -28,7 +28,8 @@ def serve(
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="console or json.")] = None,
     confluent_profile: Annotated[
-        str | None, typer.Option(help="Registry to look like: Confluent 7.9, 8.0, 8.1 or 8.2, redpanda or karapace.")
+        str | None,
+        typer.Option(help="Registry to look like: Confluent 7.9, 8.0, 8.1, 8.2, 8.3 or 8.4, redpanda or karapace."),
     ] = None,
 ) -> None:
     """Serve every dialect on one port until SIGTERM or Ctrl-C.

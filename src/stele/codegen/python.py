@@ -74,7 +74,7 @@ class PythonCompiler:
         fmt = get_format(schema_type)
         if not isinstance(fmt, ToModel):
             raise CannotConvert(f"no classes can be made of {fmt.name} schemas")
-        parsed: Any = fmt.parse(idl.encode(), {})
+        parsed: Any = fmt.parse(idl.encode(), {}, strict=False)
         model, _ = fmt.to_model(parsed)
         records = [name for name, kind in model.types.items() if isinstance(kind, RecordType)]
         if not records:

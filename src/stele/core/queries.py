@@ -10,6 +10,7 @@ from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
 from stele.core.metadata import merge_metadata, merge_rule_sets
 from stele.core.model import (
+    DEFAULT_NAMESPACE,
     RECORD_ID_VERSION_BITS,
     REGISTRY_LEVEL,
     SKIPPED_ENCODING,
@@ -84,11 +85,11 @@ def policy_for(state: State, key: SubjectKey) -> Policy:
 
 
 def mode_for(state: State, level: SettingsLevel) -> Mode:
-    """The mode in force at a level. READONLY_OVERRIDE on the registry or a namespace wins over everything below."""
-    chain = [mode for place in _levels_upwards(level) if (mode := state.mode_at(place)) is not None]
-    if Mode.READONLY_OVERRIDE in chain:
+    """The mode in force at a level: the nearest one. READONLY_OVERRIDE of the default namespace wins everywhere."""
+    if state.mode_at(SettingsLevel(DEFAULT_NAMESPACE)) is Mode.READONLY_OVERRIDE:
         return Mode.READONLY_OVERRIDE
-    return chain[0] if chain else Mode.READWRITE
+    modes = (state.mode_at(place) for place in _levels_upwards(level))
+    return next((mode for mode in modes if mode is not None), Mode.READWRITE)
 
 
 def ruleset_version(state: State, format_name: str, name: str) -> int:

@@ -20,7 +20,7 @@ from stele.core.metadata import Metadata
 from stele.errors import InvalidRequest, NotFound, SteleError
 from stele.migrate import extras_reader, model
 from stele.migrate.dependency_order import sort_by_dependency
-from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, REGISTRY_LEVEL, Dump, DumpVersion
+from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Dump, DumpVersion
 from stele.migrate.progress import Progress, report_nothing
 from stele.protocol.confluent import Config, RuleSet, SchemaReference
 
@@ -213,13 +213,8 @@ def _read_settings(
         del modes[DEFAULT_LEVEL]  # what is shown where nothing is set
     return (
         {level: own for level, own in configs.items() if level == DEFAULT_LEVEL or own != config_of_all},
-        {level: own for level, own in modes.items() if _is_seen_everywhere(level, own) or own != mode_of_all},
+        {level: own for level, own in modes.items() if level == DEFAULT_LEVEL or own != mode_of_all},
     )
-
-
-def _is_seen_everywhere(level: str, mode: str) -> bool:
-    """Whether a mode is seen everywhere because it hangs at the top."""
-    return level == DEFAULT_LEVEL or (level == REGISTRY_LEVEL and mode == "READONLY_OVERRIDE")
 
 
 def _own_config(client: SchemaRegistryClient, level: str) -> Config | None:

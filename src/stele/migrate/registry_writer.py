@@ -19,6 +19,7 @@ from stele.errors import AlreadySoftDeleted, Conflict, Invalid, NotFound, Refuse
 from stele.migrate.compare import Comparison, Difference, DifferenceKind, compare_dumps
 from stele.migrate.extras import Item, MigratedAssociation, MigratedDek, MigratedExporter, MigratedKek, RegistryExtras
 from stele.migrate.model import (
+    DEFAULT_LEVEL,
     REGISTRY_LEVEL,
     Dump,
     DumpVersion,
@@ -191,8 +192,8 @@ class _Import:
         levels = [context_level(context) for context in sorted(contexts)]
         levels += [subject for subject in sorted(subjects) if subject in self._there.modes]
         levels += [level for level in self._configuring if self._is_closed(level)]
-        if levels and self._there.modes.get(REGISTRY_LEVEL) == "READONLY_OVERRIDE":
-            levels.insert(0, REGISTRY_LEVEL)
+        if levels and self._there.modes.get(DEFAULT_LEVEL) == "READONLY_OVERRIDE":
+            levels.insert(0, DEFAULT_LEVEL)
         for level in dict.fromkeys(levels):
             self._client.set_mode(IMPORT, level or None, force=True)
             self.importing.append(level)

@@ -21,7 +21,6 @@ from stele.storage import open_log
 
 T = TypeVar("T")
 
-_CODED = frozenset({"content-encoding", "content-length"})
 _SECONDS = 600.0
 """How long a start or one request may take."""
 

@@ -122,7 +122,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     confluent_profile: Annotated[
-        Literal["7.9", "8.0", "8.1", "8.2", "redpanda", "karapace"],
+        Literal["7.9", "8.0", "8.1", "8.2", "8.3", "8.4", "redpanda", "karapace"],
         _description("Confluent's release, or other maker, whose visible shapes the Confluent dialect has."),
     ] = "8.1"
 

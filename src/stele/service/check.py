@@ -13,6 +13,7 @@ from stele.core.policy import PolicyKind, RangeKind, VersionRange, find_policy
 from stele.core.ports import Format
 from stele.errors import InvalidRequest, MalformedSchema
 from stele.formats import rulesets
+from stele.formats.capabilities import HasLaxImports
 from stele.formats.registry import get_format
 from stele.service.limits import Limits
 
@@ -121,6 +122,7 @@ def parse_candidate(
     references = {ref.name: ref.schema.encode("utf-8", "surrogatepass") for ref in candidate.references}
     limits.check_text(text)
     limits.check_references(len(references))
+    strict = strict or isinstance(fmt, HasLaxImports)  # a type that is not there has no verdict
     try:
         return fmt.parse(text, references, name=candidate.name, strict=strict)
     except MalformedSchema as error:

@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from stele.core.ports import Log, LogEntry
 from stele.errors import DamagedLog, StoreError
-from stele.storage.high_water_mark import HighWaterMark, Mark
+from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.record_chain import (
     FIRST_LINK,
     LINK_BYTES,
@@ -46,7 +46,7 @@ class ChainedLog:
         self.driver = driver
         self.place = place
         self.mark = mark
-        self._newest = Mark(0, FIRST_LINK)
+        self._newest = LogPosition(0, FIRST_LINK)
         """The last record this handle has seen."""
 
     @classmethod
@@ -74,7 +74,7 @@ class ChainedLog:
             await self._require_not_shrunk()
             return False
         if records:
-            self._note_newest(Mark(expected + len(records), link))
+            self._note_newest(LogPosition(expected + len(records), link))
             self._put_mark()
         return True
 
@@ -96,7 +96,7 @@ class ChainedLog:
         for seq, stored in await self.driver.tail(after, limit):
             link, record = self._verify(link, seq, stored)
             entries.append(LogEntry(seq, record))
-        self._note_newest(Mark(seq, link))
+        self._note_newest(LogPosition(seq, link))
         return entries
 
     async def head(self) -> int:
@@ -138,8 +138,8 @@ class ChainedLog:
                 "the snapshot after record %d in %s is damaged; replaying the whole log instead", seq, self.place
             )
             return None
-        await self._require_reached(Mark(seq, link), "the snapshot")
-        self._note_newest(Mark(seq, link))
+        await self._require_reached(LogPosition(seq, link), "the snapshot")
+        self._note_newest(LogPosition(seq, link))
         return seq, data
 
     async def erase(self, seq: int, record: bytes) -> None:
@@ -191,7 +191,7 @@ class ChainedLog:
         except DamagedRecord:
             raise DamagedLog(f"Record {seq} of the log {self.place} is damaged. {REPAIR_HINT}") from None
 
-    def _note_newest(self, mark: Mark) -> None:
+    def _note_newest(self, mark: LogPosition) -> None:
         if mark.seq > self._newest.seq:
             self._newest = mark
 
@@ -219,13 +219,13 @@ class ChainedLog:
         if head:
             link = await self._find_link(head)
             assert link is not None
-            self._note_newest(Mark(head, link))
+            self._note_newest(LogPosition(head, link))
         if self.mark.exists():
             _LOGGER.warning("the high-water mark %s is damaged; it is written anew", self.mark.path)
             self.mark.remove()
             self._put_mark()
 
-    async def _require_reached(self, mark: Mark, source: str) -> None:
+    async def _require_reached(self, mark: LogPosition, source: str) -> None:
         """Raise `DamagedLog` when the log does not have the record of a mark."""
         head = await self.driver.head()
         if head < mark.seq:

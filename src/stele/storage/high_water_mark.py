@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["HighWaterMark", "Mark"]
+__all__ = ["HighWaterMark", "LogPosition"]
 
 _LINE: Final = b"stele-mark 1 %020d %s "
 _PATTERN: Final = re.compile(rb"(stele-mark 1 ([0-9]{20}) ([0-9a-f]{32}) )([0-9a-f]{16})\n\Z")
@@ -23,7 +23,7 @@ _BYTES: Final = 84
 _SEQ: Final = slice(13, 33)
 
 
-class Mark(NamedTuple):
+class LogPosition(NamedTuple):
     """The newest acknowledged record: its sequence number, and its link in the chain of checksums."""
 
     seq: int
@@ -41,7 +41,7 @@ class HighWaterMark:
         """Whether there is a mark, readable or not."""
         return self.path.exists()
 
-    def read(self) -> Mark | None:
+    def read(self) -> LogPosition | None:
         """Return the mark; None when there is none, or none that can be read. Raises `OSError`."""
         try:
             found = _PATTERN.match(self.path.read_bytes())
@@ -49,9 +49,9 @@ class HighWaterMark:
             return None
         if found is None or _checksum(found[1]) != found[4]:
             return None
-        return Mark(int(found[2]), bytes.fromhex(found[3].decode()))
+        return LogPosition(int(found[2]), bytes.fromhex(found[3].decode()))
 
-    def write(self, mark: Mark) -> None:
+    def write(self, mark: LogPosition) -> None:
         """Put the mark up, unless it stands higher. Raises `OSError`."""
         if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.close()
@@ -62,7 +62,7 @@ class HighWaterMark:
             line = _LINE % (mark.seq, mark.link.hex().encode())
             os.pwrite(self._descriptor, line + _checksum(line) + b"\n", 0)
 
-    def replace(self, mark: Mark) -> None:
+    def replace(self, mark: LogPosition) -> None:
         """Put the mark at this place, also a lower one, and make that durable. Raises `OSError`."""
         self.remove()
         self.write(mark)

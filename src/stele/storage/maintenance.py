@@ -28,7 +28,7 @@ from stele.core.fold import apply_record
 from stele.core.model import MAX_INT32
 from stele.core.state import State
 from stele.errors import InvalidRequest
-from stele.storage.high_water_mark import HighWaterMark, Mark
+from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.record_chain import FIRST_LINK, DamagedRecord, chain_record, read_link, read_record, verify_record
 
 __all__ = [
@@ -268,6 +268,6 @@ def repair_store(files: StoreFiles, *, schema_ids: int, numbers: int, last_id: i
     return Repair(kept, skipped, str(moved_to))
 
 
-def mark_of(seq: int, stored: bytes) -> Mark:
+def mark_of(seq: int, stored: bytes) -> LogPosition:
     """The high-water mark of a log whose last record is stored so."""
-    return Mark(seq, read_link(stored))
+    return LogPosition(seq, read_link(stored))

@@ -19,6 +19,7 @@ from tests.support.examples import scale_examples
 
 from stele.apis.confluent import ConfluentOptions, application
 from stele.apis.confluent.errors import ERROR_CODES
+from stele.apis.http.requests import REQUEST_SECONDS
 from stele.core.ports import Log
 from stele.errors import StoreError, StoreTimeout
 from stele.service.registry import Registry
@@ -339,6 +340,19 @@ async def test_description_of_the_api(client: httpx.AsyncClient) -> None:
             assert answer.status_code != 405, (method, path)
 
 
+async def test_a_request_that_takes_too_long(registry: Registry) -> None:
+    """What is given up for its time, and what is refused for want of room, is 503 with that code."""
+    dialect = application(registry)
+
+    async def hurried(scope: Any, receive: Any, send: Any) -> None:
+        await dialect({**scope, REQUEST_SECONDS: 0}, receive, send)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(hurried), base_url="http://registry") as client:
+        answer = await client.post("/subjects/s/versions", content=INT, headers=JSON)
+    assert (answer.status_code, answer.json()["error_code"]) == (503, 503)
+    assert "request_seconds" in answer.json()["message"]
+
+
 async def test_transcripts_meet_every_error_code() -> None:
     """Each code the dialect knows is met by a transcript, or by a test here."""
     met = {
@@ -347,5 +361,5 @@ async def test_transcripts_meet_every_error_code() -> None:
         for exchange in rule.exchanges
         if exchange.status >= 400 and exchange.expected
     }
-    elsewhere = {401, 403, 409, 500, 501, 50001, 50002, 42209, 40370, 40902, 40964, 40972, 42213}
+    elsewhere = {401, 403, 409, 500, 501, 503, 50001, 50002, 42209, 40370, 40902, 40964, 40972, 42213}
     assert set(ERROR_CODES) <= met | elsewhere

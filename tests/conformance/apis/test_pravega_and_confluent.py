@@ -74,7 +74,9 @@ async def test_policies_of_groups_hold_for_subjects(client: httpx.AsyncClient) -
     await group(client, "DenyAll")
     await post(client, "/subjects/g/versions", {"schema": A1})
     await post(client, "/subjects/g/versions", {"schema": A2}, 409)
-    assert (await get(client, "/config/g?defaultToGlobal=true"))["compatibilityLevel"] == "FULL_TRANSITIVE"
+    for path in ("/config/g", "/config/g?defaultToGlobal=true"):
+        shown = await get(client, path)
+        assert (shown["compatibilityLevel"], shown["steleCompatibility"]["kind"]) == ("FULL_TRANSITIVE", "deny_all")
     await put(client, "/v1/groups/g/compatibility", {"compatibility": {"policy": "Backward"}})
     await post(client, "/subjects/g/versions", {"schema": A3}, 409)
     assert (await post(client, "/subjects/g/versions", {"schema": A2}))["version"] == 2

@@ -160,6 +160,7 @@ async def test_policies_hold_everywhere(client: httpx.AsyncClient) -> None:
     """A policy set in one dialect is enforced on writes through the others, and shown in their words."""
     await send(client, "POST", f"{ROOT}/subject/t/schema/s", {"schemaIdl": A1, "compatibility": "FULL_TRANSITIVE"})
     assert (await get(client, "/config/s?defaultToGlobal=true"))["compatibilityLevel"] == "FULL_TRANSITIVE"
+    assert (await get(client, "/config/s"))["compatibilityLevel"] == "FULL_TRANSITIVE"
     await send(client, "POST", "/subjects/s/versions", {"schema": A3}, 409)
     await send(client, "POST", "/openschema/subjects/s/versions", {"schemaDefinition": A3}, 409)
     await send(client, "PUT", "/config/s", {"compatibility": "NONE"})

@@ -26,7 +26,7 @@ class TestDeltaInAFolder(SinkSuite):
 
     def history(self, table: Sink) -> int:
         """Entries of the table's log."""
-        return int(table.read_table().sparkSession.sql(f"DESCRIBE HISTORY {table._place}").count())  # type: ignore[attr-defined]
+        return int(table.read_table().sparkSession.sql(f"DESCRIBE HISTORY {table._sql_name}").count())  # type: ignore[attr-defined]
 
 
 class TestDeltaInACatalogue(TestDeltaInAFolder):

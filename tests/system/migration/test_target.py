@@ -149,14 +149,16 @@ def test_refusals_are_told_and_the_rest_goes_on(there: Box) -> None:
     assert there.client.mode() == "READWRITE"
 
 
-def test_closed_doors_are_opened(there: Box) -> None:
+@pytest.mark.parametrize(
+    "modes", [{"/mode": "READONLY", "/mode/:.__GLOBAL:": "READONLY"}, {"/mode": "READONLY_OVERRIDE"}], ids=str
+)
+def test_closed_doors_are_opened(there: Box, modes: dict[str, str]) -> None:
     """Modes of the target that forbid writing give way, and in the end there are those of the source."""
     closing = [
         register("s", '"int"'),
         Step("PUT", "/config/s", {"alias": "elsewhere"}),
         Step("PUT", "/mode/s", {"mode": "READONLY"}),
-        Step("PUT", "/mode", {"mode": "READONLY"}),
-        Step("PUT", "/mode/:.__GLOBAL:", {"mode": "READONLY_OVERRIDE"}),
+        *(Step("PUT", path, {"mode": mode}) for path, mode in modes.items()),
     ]
     play(there.http, closing)
     wanted = replace(

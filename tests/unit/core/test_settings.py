@@ -142,7 +142,7 @@ def test_settings_are_read_only_where_the_mode_says_so() -> None:
 
 
 def test_the_mode_in_force_is_the_nearest() -> None:
-    """A lower level lifts READONLY, but not READONLY_OVERRIDE."""
+    """A lower level lifts READONLY; READONLY_OVERRIDE of the default namespace wins in all of them."""
     box = Box()
     assert queries.mode_for(box.state, SUBJECT) is Mode.READWRITE
     box.do(SetMode(REGISTRY_LEVEL, Mode.READONLY))
@@ -151,7 +151,10 @@ def test_the_mode_in_force_is_the_nearest() -> None:
     with pytest.raises(ReadOnly):
         box.register(T, "a")
     box.do(SetMode(REGISTRY_LEVEL, Mode.READONLY_OVERRIDE))
-    assert queries.mode_for(box.state, SUBJECT) is Mode.READONLY_OVERRIDE
+    assert queries.mode_for(box.state, SUBJECT) is Mode.READWRITE
+    box.do(SetMode(SPACE, Mode.READONLY_OVERRIDE))
+    for level in (SUBJECT, SPACE, REGISTRY_LEVEL, SettingsLevel("other", "s")):
+        assert queries.mode_for(box.state, level) is Mode.READONLY_OVERRIDE
     with pytest.raises(ReadOnly):
         box.register(S, "b")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stele.errors import DamagedLog, StoreError
 from stele.storage.chained_log import ChainedLog
-from stele.storage.high_water_mark import HighWaterMark, Mark
+from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.memory import MemoryLog, MemoryStore
 from stele.storage.record_chain import (
     FIRST_LINK,
@@ -183,20 +183,20 @@ async def test_a_damaged_mark_is_written_anew(tmp_path: Path, caplog: pytest.Log
     log = await ChainedLog.open(MemoryLog(store), "test", HighWaterMark(tmp_path / "mark"))
     assert "is damaged" in caplog.text
     assert not log.may_lack_records()
-    assert HighWaterMark(tmp_path / "mark").read() == Mark(20, read_link(store.records[-1]))
+    assert HighWaterMark(tmp_path / "mark").read() == LogPosition(20, read_link(store.records[-1]))
 
 
 def test_marks_only_rise(tmp_path: Path) -> None:
     """Of two processes the later record stands, whoever writes last; the file is its owner's alone."""
     one, two = HighWaterMark(tmp_path / "mark"), HighWaterMark(tmp_path / "mark")
-    one.write(Mark(5, b"a" * 16))
-    two.write(Mark(9, b"b" * 16))
-    one.write(Mark(7, b"c" * 16))
-    assert one.read() == Mark(9, b"b" * 16)
+    one.write(LogPosition(5, b"a" * 16))
+    two.write(LogPosition(9, b"b" * 16))
+    one.write(LogPosition(7, b"c" * 16))
+    assert one.read() == LogPosition(9, b"b" * 16)
     assert (tmp_path / "mark").stat().st_mode & 0o777 == 0o600
-    two.replace(Mark(3, b"d" * 16))
-    one.write(Mark(4, b"e" * 16))
-    assert two.read() == Mark(4, b"e" * 16)
+    two.replace(LogPosition(3, b"d" * 16))
+    one.write(LogPosition(4, b"e" * 16))
+    assert two.read() == LogPosition(4, b"e" * 16)
 
 
 async def test_there_is_nothing_to_erase_outside() -> None:

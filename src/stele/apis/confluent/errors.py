@@ -70,6 +70,17 @@ class RefusedChange(err.Incompatible):
         self.level = level
 
 
+class UnknownConstant(err.Invalid):
+    """A word that must be one of a few is another one: the body cannot be read, as the original sees it."""
+
+    def __init__(self, enum: str, word: str, constants: Sequence[str]) -> None:
+        super().__init__(
+            f"Cannot deserialize value of type `io.confluent.kafka.schemaregistry.client.rest.entities.{enum}` "
+            f'from String "{word[:_LONGEST]}": not one of the values accepted for Enum class: '
+            f"[{', '.join(constants)}]"
+        )
+
+
 # --- keys of the DEK registry -----------------------------------------------------------------------------------------
 
 
@@ -119,7 +130,7 @@ class KeyInUse(err.Conflict):
     """Data keys are wrapped with the key."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"One or more references exist to the key {name}")
+        super().__init__(f"One or more references exist to the key '{name}'")
 
 
 class KeyGenerationFailed(err.SteleError):
@@ -322,9 +333,9 @@ def _in_use_message(error: err.InUse, asking: ErrorContext) -> str:
 
 
 def _read_only_message(error: err.ReadOnly, asking: ErrorContext) -> str:
-    if not error.subject:
-        return f"Context {context_name(error.space)} is {error.how}"
-    return f"Subject {error.subject} in context {context_name(error.space)} is {error.how}"
+    subject = error.subject or asking.subject or "null"  # The original has no name for the default context itself.
+    context = f" in context {context_name(error.space)}" if asking.options.differences.names_contexts else ""
+    return f"Subject {subject}{context} is {error.how}"
 
 
 def _id_taken_message(error: err.IdTaken, asking: ErrorContext) -> str:
@@ -353,6 +364,7 @@ ERROR_TABLE: ErrorTable = {
     err.NotEmpty: (422, 42211, lambda e, a: f"The specified context '{context_name(e.space)}' is not empty."),
     NotJson: (400, 400, _plain_message),
     InvalidContext: (400, 400, _plain_message),
+    UnknownConstant: (400, 400, _plain_message),
     WrongShape: (422, 422, _plain_message),
     err.Invalid: (422, 422, _plain_message),
     err.InvalidRequest: (422, 42201, _plain_message),

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from stele.apis.confluent import models as api
-from stele.apis.confluent.translate import rule_set_in
+from stele.apis.confluent.translate import FIELD_NAME_RESERVED, RESERVED_FIELD_REMOVED, rule_set_in
 from stele.core.findings import Finding
 from stele.core.metadata import Metadata, Rule, RuleSet, merge_rule_sets
 from stele.core.model import Attachments, Version
@@ -35,18 +35,19 @@ def find_reserved_name_violations(
     dropped = _reserved_names(before.schema.attachments) - reserved if before is not None else set()
     return [
         *(
-            _make_finding("FIELD_NAME_INTERNAL", name, _WHY_INTERNAL, _FIX_NAME)
+            _make_finding("FIELD_NAME_INTERNAL", name, "names of fields must not start with $$", _FIX_NAME)
             for name in sorted(names)
             if _is_internal(name)
         ),
-        *(_make_finding("FIELD_NAME_RESERVED", name, _WHY_RESERVED, _FIX_NAME) for name in sorted(names & reserved)),
-        *(_make_finding("RESERVED_FIELD_REMOVED", name, _WHY_DROPPED, _FIX_DROPPED) for name in sorted(dropped)),
+        *(_make_finding(RESERVED_FIELD_REMOVED, name, _WHY_DROPPED, _FIX_DROPPED) for name in sorted(dropped)),
+        *(_make_finding(FIELD_NAME_RESERVED, name, _WHY_RESERVED, _FIX_NAME) for name in sorted(names & reserved)),
     ]
 
 
-_WHY_INTERNAL = "names of fields must not start with $$"
-_WHY_RESERVED = "the field has a name that the schema's metadata reserves"
-_WHY_DROPPED = "an earlier version reserves the name, and this one no longer does"
+_WHY_RESERVED = "The new schema has field that conflicts with the reserved field {}."
+_WHY_DROPPED = (
+    "The new schema has reserved field {} removed from its metadata which is present in the old schema's metadata."
+)
 _FIX_NAME = "give the field another name"
 _FIX_DROPPED = f"add the name to {_RESERVED} again"
 
@@ -92,7 +93,7 @@ def _reserved_names(attachments: Attachments) -> set[str]:
 
 
 def _make_finding(rule: str, name: str, why: str, fix: str) -> Finding:
-    return Finding(rule=rule, path=name, reader=name, why=why, fix=fix)
+    return Finding(rule=rule, path=name, reader=name, why=why.format(name), fix=fix)
 
 
 def apply_tag_changes(request: api.RegisterSchemaRequest, latest: Version | None) -> api.RegisterSchemaRequest:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from stele.core.model import Mode
 
-ProfileName = Literal["7.9", "8.0", "8.1", "8.2", "redpanda", "karapace"]
+ProfileName = Literal["7.9", "8.0", "8.1", "8.2", "8.3", "8.4", "redpanda", "karapace"]
 """A release of Confluent's registry, or another maker's registry."""
 
 
@@ -45,7 +45,7 @@ class EmptySubject(Enum):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """What a registry answers where others answer otherwise; the defaults are those of Confluent 8.1.
 
-    release               the release it says it is
+    release               the release it says it is, and whose behaviour it has; 8.3 and 8.4 follow source 8.5.0-0
     refusal_code          `error_code` of an incompatible schema
     has_guids             answers have `guid`, `ts`, `deleted` and always `schemaType`; there are look-ups by GUID and
                           associations, and contexts can be deleted
@@ -57,6 +57,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     oldest_first          whether such a check begins with the oldest version, and so names the first that refuses
     empty_subject         see `EmptySubject`
     modes                 the modes that can be set
+    override_wins         whether READONLY_OVERRIDE of the default context wins over all modes, or means READONLY
+    names_contexts        whether refusals of the mode name the context
     mode_first            whether deleting settings asks for the mode before it looks for them
     texts                 see `TextStyle`, by format; formats that are not named are printed
     rulesets              the ruleset by format, where settings name none
@@ -78,6 +80,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     oldest_first: bool = False
     empty_subject: EmptySubject = EmptySubject.COMPATIBLE
     modes: frozenset[Mode] = frozenset(Mode)
+    override_wins: bool = True
+    names_contexts: bool = True
     mode_first: bool = False
     texts: Mapping[str, TextStyle] = MappingProxyType({})
     rulesets: Mapping[str, str] = MappingProxyType({})
@@ -89,14 +93,17 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     mode_falls_back: bool = False
 
 
-_OLD: Final = Profile(release="7.9.0", has_guids=False, registered=Registered.ID_UNLESS_CHANGED)
+_OLD: Final = Profile(release="7.9.0", has_guids=False, registered=Registered.ID_UNLESS_CHANGED, names_contexts=False)
+_NEW: Final = Profile(release="8.2.0", refusal_code=40901, override_wins=False)
 
 PROFILES: Final[Mapping[ProfileName, Profile]] = MappingProxyType(
     {
         "7.9": _OLD,
-        "8.0": Profile(release="8.0.0"),
+        "8.0": Profile(release="8.0.0", names_contexts=False),
         "8.1": Profile(release="8.1.1"),
-        "8.2": Profile(release="8.2.0", refusal_code=40901),
+        "8.2": _NEW,
+        "8.3": replace(_NEW, release="8.3.0"),
+        "8.4": replace(_NEW, release="8.4.0"),
         "redpanda": replace(
             _OLD,
             registered=Registered.ID,

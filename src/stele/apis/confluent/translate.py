@@ -9,13 +9,14 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 
 from stele.apis.confluent import models as api
+from stele.apis.confluent.errors import UnknownConstant
 from stele.apis.confluent.guid import compute_guid, reference_subject
 from stele.apis.confluent.names import parse_subject_key, qualify_subject
 from stele.apis.http.requests import WrongShape
 from stele.core import queries
 from stele.core.findings import Finding
 from stele.core.findings import Severity as Weight
-from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.metadata import ENABLE_AT, RULE_KINDS, RULE_MODES, Metadata, Rule, RuleSet
 from stele.core.model import Mode, Reference, SchemaEntry, Settings, SettingsLevel, SubjectKey, Version, VersionState
 from stele.core.policy import BACKWARD, Policy, find_policy
 from stele.core.policy_json import PolicyJson
@@ -80,6 +81,7 @@ def rule_set_in(rule_set: api.RuleSet | None) -> RuleSet | None:
     """A rule set as the core has it: what has no order is sorted."""
     if rule_set is None:
         return None
+    _require_constant("ExecutionEnvironment", rule_set.enable_at, ENABLE_AT)
     return RuleSet(
         migration_rules=_rules_in(rule_set.migration_rules),
         domain_rules=_rules_in(rule_set.domain_rules),
@@ -93,6 +95,8 @@ def _rules_in(rules: Iterable[api.Rule] | None) -> tuple[Rule, ...] | None:
 
 
 def _rule_in(rule: api.Rule) -> Rule:
+    _require_constant("RuleKind", rule.kind, RULE_KINDS)
+    _require_constant("RuleMode", rule.mode, RULE_MODES)
     return Rule(
         name=rule.name,
         doc=rule.doc or None,
@@ -106,6 +110,11 @@ def _rule_in(rule: api.Rule) -> Rule:
         on_failure=rule.on_failure or None,
         disabled=bool(rule.disabled),
     )
+
+
+def _require_constant(enum: str, word: str | None, constants: tuple[str, ...]) -> None:
+    if word and word not in constants:
+        raise UnknownConstant(enum, word, constants)
 
 
 # --- out of the core ------------------------------------------------------------------------------------------------
@@ -260,8 +269,10 @@ def registration_out(state: State, version: Version, style: RenderingOptions) ->
 _DIALECT = "confluent"
 _DEKS = "aliasForDeks"
 
-_RULESETS = {"STRICT": "confluent", "LENIENT": "confluent-lenient", "LOGICAL": "confluent-logical"}
+_RULESETS = {"STRICT": "confluent", "LENIENT": "confluent-lenient"}
 """compatibilityPolicy as a preferred ruleset; a format without it uses its own."""
+_WITHOUT_RULES = "LOGICAL"
+"""compatibilityPolicy of the original whose rules are not here: it would be judged by those of STRICT."""
 _POLICIES = {ruleset: policy for policy, ruleset in _RULESETS.items()}
 
 _PLAIN = {
@@ -316,6 +327,8 @@ def _exact_policy(form: PolicyJson | None, changes: dict[str, Any]) -> Policy | 
 def _ruleset_in(policy: str | None) -> str | None:
     if policy is None:
         return None
+    if policy.upper() == _WITHOUT_RULES:
+        raise WrongShape("compatibilityPolicy LOGICAL is not supported: its rules are not implemented here")
     try:
         return _RULESETS[policy.upper()]
     except KeyError:
@@ -334,6 +347,14 @@ def find_effective_policy(state: State, level: SettingsLevel) -> Policy:
     if level.namespace is not None and level.subject is not None:
         return queries.policy_for(state, SubjectKey(level.namespace, level.subject))
     return queries.settings_for(state, level).policy or BACKWARD
+
+
+def find_default_policy(state: State, level: SettingsLevel) -> Policy | None:
+    """The policy that a subject was created with by another dialect, None where there is none."""
+    if level.namespace is None or level.subject is None:
+        return None
+    subject = state.find_subject(SubjectKey(level.namespace, level.subject))
+    return subject.default_policy if subject is not None else None
 
 
 def config_out(settings: Settings, policy: Policy | None) -> api.Config:
@@ -384,6 +405,10 @@ _LONGEST = 10 * 1024
 _MOST = 1000
 """Findings a message lists: a schema of a megabyte can have tens of thousands."""
 _FORMAT_CHANGED = "FORMAT_CHANGED"
+FIELD_NAME_RESERVED: Final = "FIELD_NAME_RESERVED"
+RESERVED_FIELD_REMOVED: Final = "RESERVED_FIELD_REMOVED"
+_BARE = frozenset({_FORMAT_CHANGED, FIELD_NAME_RESERVED, RESERVED_FIELD_REMOVED})
+"""Rules whose messages are bare sentences, to which no old text belongs."""
 _DOUBLE_QUOTED = frozenset({"json", "protobuf"})
 """Formats whose messages stand in double quotes and end with the description."""
 
@@ -394,7 +419,7 @@ def format_messages(state: State, key: SubjectKey, findings: Sequence[Finding], 
     old = find_version(subject, against) if subject is not None and against is not None else None
     quote = '"' if old is not None and old.content.format in _DOUBLE_QUOTED else "'"
     found = [_format_finding(finding, quote) for finding in findings[:_MOST]]
-    if old is not None and not any(finding.rule == _FORMAT_CHANGED for finding in findings):
+    if old is not None and not any(finding.rule in _BARE for finding in findings):
         text = state.get_text(old.content).decode("utf-8", "replace")
         shown = f"'{text}'" if len(text) <= _LONGEST else f"<truncated> '{text[:_LONGEST]}...'"
         found += [f"{{oldSchemaVersion: {old.version_number}}}", f"{{oldSchema: {shown}}}"]
@@ -405,7 +430,7 @@ def format_messages(state: State, key: SubjectKey, findings: Sequence[Finding], 
 
 def _format_finding(finding: Finding, quote: str) -> str:
     """One finding as clients take it apart: Avro's messages have one entry more than those of the other formats."""
-    if finding.rule == _FORMAT_CHANGED:
+    if finding.rule in _BARE:
         return finding.why
     doubt = "Not decided, hence refused: " if finding.level is Weight.UNKNOWN else ""
     description = f"{doubt}{finding.why.rstrip('.')}, at path '{finding.path or '/'}'. {finding.fix}".rstrip(" .")

@@ -93,7 +93,7 @@ def choose_media_type(accept: str, offered: Mapping[str, float]) -> str | None:
 
 def _parse_range(part: str) -> tuple[str, float]:
     name, *parameters = (piece.strip().lower() for piece in part.split(";"))
-    if name == "*":  # Java's own HTTP client writes it so.
+    if name == "*" or name.startswith("*/"):  # Java's own HTTP client writes `*`, and JAX-RS takes `*/x` for `*/*`.
         name = "*/*"
     for parameter in parameters:
         key, _, value = parameter.partition("=")

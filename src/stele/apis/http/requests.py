@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar, cast
@@ -132,7 +133,7 @@ def decode_body(body: bytes, shape: type[T]) -> T:
     try:
         gc.disable()  # The collector would go over what is decoded again and again, and find nothing.
         # The decoder looks into strings it needs only; a body is one text, so all of it must be.
-        value: T = _get_decoder(shape).decode(body.decode("utf-8"))
+        value: T = _get_decoder(shape).decode(body.decode(json.detect_encoding(body)))
     except msgspec.ValidationError as error:
         raise WrongShape(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -145,7 +146,7 @@ def decode_body(body: bytes, shape: type[T]) -> T:
     return value
 
 
-MAX_COMMAS: Final = 500_000
+MAX_COMMAS: Final = 1_000_000
 """Commas of a body, those inside strings too: a quick upper bound of how many values the decoder makes of it.
 
 The decoder lets nobody else run meanwhile. A body of the longest kind would keep it busy for seconds with small values.

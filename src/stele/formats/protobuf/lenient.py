@@ -259,7 +259,8 @@ class _Linker:
                 else:
                     for home in homes:
                         need(home)
-            kept = [option for option in (*options, *special) if option not in dropped]
+            gone = {id(option) for option in dropped}
+            kept = [option for option in (*options, *special) if id(option) not in gone]
             edits.drop_options(dropped, kept, brackets)
         return edits
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -32,7 +32,8 @@ class ProtobufSchema:
     files holds the file descriptors, imports before importers and the schema itself last, without source positions;
     text is the source text, empty when the schema came as a descriptor, which is `sent` then. Where `is_partial`, the
     text says more than the descriptors: options that nobody declares, imports that are missing, or the types in
-    `unresolved`, whose fields are read as `bytes`.
+    `unresolved`, whose fields are read as `bytes`. references are the documents that came with the schema, by import
+    path, whether it imports them or not.
     Raises TypeError when the run-time library refuses the descriptors.
     """
 
@@ -44,11 +45,13 @@ class ProtobufSchema:
         sent: FileDescriptorProto | None = None,
         is_partial: bool = False,
         unresolved: Sequence[str] = (),
+        references: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
         self.text = text
         self.sent = sent
         self.is_partial = is_partial
         self.unresolved = tuple(unresolved)
+        self.references = references
         self.source = SourceCodeInfo()
         self.source.CopyFrom(files[-1].source_code_info)
         for file in files:
@@ -59,10 +62,14 @@ class ProtobufSchema:
                     method.ClearField("options")
         self.files = tuple(files)
         self.proto = files[-1]
-        self.pool = DescriptorPool()
         serialized = [file.SerializeToString() for file in files]
-        for data in serialized:
-            self.pool.AddSerializedFile(data)
+        try:
+            self.pool = _build_pool(serialized)
+        except TypeError:
+            allowed = [_allow_shared_json_names(file) for file in files]
+            if allowed == serialized:
+                raise
+            self.pool = _build_pool(allowed)
         self.size = sum(map(len, serialized)) + self.source.ByteSize()
         self.file: FileDescriptor = self.pool.FindFileByName(self.proto.name)
         self.canonical_text: str | None = None
@@ -167,6 +174,26 @@ class ProtobufSchema:
                     fields = [*at.fields, *self.pool.FindAllExtensions(at)]
                     todo += [field.message_type for field in fields if field.message_type is not None]
             return self._classes[descriptor.full_name]
+
+
+def _build_pool(serialized: Iterable[bytes]) -> DescriptorPool:
+    pool = DescriptorPool()
+    for data in serialized:
+        pool.AddSerializedFile(data)
+    return pool
+
+
+def _allow_shared_json_names(file: FileDescriptorProto) -> bytes:
+    """Return a file serialized, with leave for fields of one JSON name: the compiler gives it, the library does not."""
+    copy = FileDescriptorProto()
+    copy.CopyFrom(file)
+    todo = [*copy.message_type]
+    while todo:
+        message = todo.pop()
+        if len({field.json_name for field in message.field}) < len(message.field):
+            message.options.deprecated_legacy_json_field_conflicts = True
+        todo += message.nested_type
+    return copy.SerializeToString()
 
 
 def file_descriptor_set(schema: ProtobufSchema) -> FileDescriptorSet:

@@ -162,6 +162,7 @@ class _Document:
             raise MalformedSchema(f"the schema and its references are larger than {MAX_BYTES} bytes")
         descriptors = read_descriptors(text)
         self._main = _own_name(name, descriptors)
+        self._references = dict(references)
         self._texts, self._known = _split_references(references)
         self._texts.pop(self._main, None)
         self._source = b"" if descriptors else text
@@ -194,7 +195,14 @@ class _Document:
     ) -> ProtobufSchema:
         _check_limits(files)
         try:
-            return ProtobufSchema(files, self._source, sent=self._sent, is_partial=is_partial, unresolved=unresolved)
+            return ProtobufSchema(
+                files,
+                self._source,
+                sent=self._sent,
+                is_partial=is_partial,
+                unresolved=unresolved,
+                references=self._references,
+            )
         except TypeError as error:  # the run-time library refuses what the compiler took
             raise MalformedSchema(f"the descriptor cannot be used: {error}") from error
 

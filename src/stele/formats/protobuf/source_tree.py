@@ -15,6 +15,10 @@ from typing import Final, NamedTuple
 
 MAX_DEPTH: Final = 100
 """Messages, and values of options, nest no deeper."""
+MAX_TOKENS: Final = 600_000
+"""Texts of more words and marks have no tree: reading one takes about 3 µs for each."""
+MAX_PACKAGE: Final = 511
+"""Longest name of a package, as the compiler has it."""
 MAX_NUMBER: Final = (1 << 29) - 1
 """The number that `max` stands for in ranges of a message."""
 MAX_ENUM_NUMBER: Final = (1 << 31) - 1
@@ -22,6 +26,7 @@ MAX_ENUM_NUMBER: Final = (1 << 31) - 1
 
 _TOKEN: Final = re.compile(
     r"""(?P<skip>[\s\ufeff]+|//[^\n]*|/\*.*?\*/)
+    |(?P<open>/\*)
     |(?P<word>[^\W\d]\w*)
     |(?P<number>(?:\d|\.\d)(?:[eE][+-]?\d|[\w.])*)
     |(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
@@ -238,10 +243,12 @@ def _list_tokens(text: str) -> list[_Token]:
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
-        if match is None:
+        if match is None or match.lastgroup == "open":
             raise SourceError(f"no token at {at}")
         if match.lastgroup != "skip":
             found.append(_Token(match.lastgroup or "", match[0], at, match.end()))
+            if len(found) > MAX_TOKENS:
+                raise SourceError(f"more than {MAX_TOKENS} words and marks")
         at = match.end()
     found.append(_Token("end", "", at, at))
     return found
@@ -332,6 +339,8 @@ class _Parser:
             self._require(";")
         elif self._take("package"):
             file.package = self._read_name()
+            if len(file.package) > MAX_PACKAGE:
+                raise SourceError("the name of the package is too long")
             self._require(";")
         elif self._take("import"):
             kind = self._read_token("word") if self._next.kind == "word" else ""
@@ -609,8 +618,9 @@ def _add_value(found: dict[str, Value], name: str, value: Value) -> None:
         found[name] = value
         return
     first = found[name]
-    before = first if isinstance(first, list) else [first]
-    found[name] = [*before, *(value if isinstance(value, list) else [value])]
+    if not isinstance(first, list):
+        first = found[name] = [first]
+    first.extend(value if isinstance(value, list) else [value])
 
 
 def _separate_special_options(item: FieldNode) -> None:

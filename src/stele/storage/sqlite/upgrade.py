@@ -18,7 +18,7 @@ import msgspec
 from stele.core.events import decode_record, has_intact_texts
 from stele.errors import DamagedLog, StoreError
 from stele.storage.chained_log import REPAIR_HINT, seal_snapshot
-from stele.storage.high_water_mark import HighWaterMark, Mark
+from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.record_chain import FIRST_LINK, chain_record, read_link
 from stele.storage.sqlite.file import mark_path, transaction
 
@@ -37,12 +37,12 @@ def upgrade_layout(path: Path, connection: sqlite3.Connection, layout: Sequence[
     with transaction(connection):
         for statement in layout:
             connection.execute(statement)
-        mark = Mark(0, FIRST_LINK)
+        mark = LogPosition(0, FIRST_LINK)
         links = {row[0]: FIRST_LINK for row in connection.execute("SELECT seq FROM snapshot").fetchall()}
         insert = "INSERT INTO record (seq, stored) VALUES (?, ?)"
         for seq, stored in _chain_records(path, connection):
             connection.execute(insert, (seq, stored))
-            mark = Mark(seq, read_link(stored))
+            mark = LogPosition(seq, read_link(stored))
             if seq in links:
                 links[seq] = mark.link
         for seq, digest, data in connection.execute("SELECT seq, digest, data FROM snapshot").fetchall():

@@ -26,7 +26,7 @@ from stele.apis.confluent.translate import (
 )
 from stele.apis.http.requests import WrongShape
 from stele.core.findings import Finding, Severity
-from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.metadata import ENABLE_AT, RULE_KINDS, RULE_MODES, Metadata, Rule, RuleSet
 from stele.core.model import NO_ATTACHMENTS, Attachments, Mode, Reference, Settings, SubjectKey
 from stele.core.policy import (
     ALL_VERSIONS,
@@ -51,8 +51,8 @@ rules = st.builds(
     Rule,
     name=optional,
     doc=optional,
-    kind=names,
-    mode=names,
+    kind=st.sampled_from(RULE_KINDS),
+    mode=st.sampled_from(RULE_MODES),
     type=optional,
     tags=st.none() | st.lists(names, min_size=1, unique=True).map(lambda tags: tuple(sorted(tags))),
     params=st.none() | st.dictionaries(names, names, min_size=1).map(lambda params: dict(sorted(params.items()))),
@@ -62,7 +62,7 @@ rules = st.builds(
     disabled=st.booleans(),
 )
 phases = st.none() | st.lists(rules, min_size=1, max_size=3).map(tuple)
-rule_sets = st.builds(RuleSet, phases, phases, phases, optional)
+rule_sets = st.builds(RuleSet, phases, phases, phases, st.sampled_from([None, *ENABLE_AT]))
 
 
 @given(rule_sets)
@@ -81,7 +81,7 @@ checked = st.lists(st.sampled_from(["lint", "lint:DOC_REQUIRED", "repo.reject"])
 settings = st.builds(
     Settings,
     policy=st.none() | st.sampled_from(list(POLICIES.values())) | st.builds(replace, bare, validators=checked),
-    ruleset=st.sampled_from([None, "confluent", "confluent-lenient", "confluent-logical"]),
+    ruleset=st.sampled_from([None, "confluent", "confluent-lenient"]),
     normalize=st.none() | st.booleans(),
     alias=optional,
     group=optional,

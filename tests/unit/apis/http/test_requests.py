@@ -72,3 +72,9 @@ def test_what_has_another_shape(body: bytes) -> None:
 def test_numbers_may_be_text() -> None:
     """Clients that quote numbers are understood, unknown members passed over."""
     assert decode_body(b'{"number":"5","later":[1]}', Shape).number == 5
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_json_in_every_unicode_encoding(encoding: str) -> None:
+    """The encoding of a body is found from its first bytes (RFC 4627, 3), as Jackson finds it."""
+    assert decode_body('{"number": 1, "x": "ä"}'.encode(encoding), Shape) == Shape(1)

@@ -342,3 +342,26 @@ def test_hostile_sizes(old: str, new: str) -> None:
     for category in CATEGORIES:
         check(two, one, category)
     assert time.perf_counter() - start < 30
+
+
+def test_references_that_nobody_imports_are_compared() -> None:
+    """Files of a module that the main file does not import count: enums, options, types, and files that are gone."""
+    main = b'syntax = "proto3"; package p.v1beta1; message M { int32 a = 1; }'
+    old = {
+        "e.proto": b'syntax = "proto3"; package p.v1beta1; enum E { E_A = 0; E_B = 1; }',
+        "x.proto": b'syntax = "proto2"; package p.v1beta1;'
+        b" message X { optional int64 n = 1 [jstype = JS_STRING]; optional bool b = 2; }",
+        "gone.proto": b'syntax = "proto3"; package p.v1beta1; message G {}',
+    }
+    new = {
+        "e.proto": b'syntax = "proto3"; package p.v1beta1; enum E { E_A = 0; }',
+        "x.proto": b'syntax = "proto2"; package p.v1beta1; message X { optional int64 n = 1; optional string b = 2; }',
+    }
+    reader, writer = (PROTOBUF.parse(main, files, name="main.proto") for files in (new, old))
+    rules = {finding.rule for finding in PROTOBUF.check(reader, writer, "buf:FILE")}
+    assert rules == {"ENUM_VALUE_NO_DELETE", "FIELD_SAME_TYPE", "FIELD_SAME_JSTYPE", "FILE_NO_DELETE"}
+    assert {finding.rule for finding in PROTOBUF.check(reader, writer, "buf:WIRE")} == {
+        "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED",
+        "FIELD_WIRE_COMPATIBLE_TYPE",
+    }
+    assert PROTOBUF.check(writer, writer, "buf:FILE") == []

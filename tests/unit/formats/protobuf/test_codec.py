@@ -259,3 +259,13 @@ def test_encoding_is_stable() -> None:
     one = codec.encode({"by_name": {str(n): {"n": n} for n in range(50)}, "i": 1})
     two = codec.encode({"i": 1, "by_name": {str(n): {"n": n} for n in reversed(range(50))}})
     assert one == two
+
+
+def test_fields_may_share_a_json_name() -> None:
+    """What the compiler only warns of makes no schema unusable."""
+    source = b'syntax = "proto2"; message M { optional int32 a_b = 1; optional int32 aB = 2; message N {} }'
+    parsed = PROTOBUF.parse(source, {})
+    assert [field.json_name for field in parsed.proto.message_type[0].field] == ["aB", "aB"]
+    assert not parsed.proto.message_type[0].options.deprecated_legacy_json_field_conflicts
+    assert PROTOBUF.codec(parsed).decode(PROTOBUF.codec(parsed).encode({"a_b": 1, "aB": 2})) == {"a_b": 1, "aB": 2}
+    assert PROTOBUF.check(parsed, parsed, "buf:FILE") == []

@@ -1,6 +1,7 @@
 """Definitions of exporters: how they are stored, checked and changed. Pure, on the documents of one collection.
 
-A defined exporter is STARTING until something runs it, and PAUSED on wish; only then can it be changed or reset.
+Nothing runs exporters yet. So each is shown as PAUSED and can be changed and reset; the state that is stored says
+whether it is to run once something does.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import (
     ExporterExists,
     ExporterNotFound,
-    ExporterNotPaused,
     InvalidExporterConfig,
     InvalidExporterName,
     InvalidExporterSubjects,
@@ -30,6 +30,7 @@ from stele.service.collections import Changes, Items
 COLLECTION: Final = "confluent.exporters"
 STARTING: Final = "STARTING"
 PAUSED: Final = "PAUSED"
+NOT_ACTIVE: Final = "exporters are stored, and nothing runs them yet"
 
 _CONTEXT_TYPES = ("AUTO", "CUSTOM", "NONE", "DEFAULT")
 _LONGEST_NAME = 256
@@ -79,15 +80,15 @@ def create_exporter(items: Items, request: api.ExporterRequest, now: int) -> tup
 
 
 def update_exporter(items: Items, name: str, request: api.ExporterRequest, now: int) -> tuple[Changes, StoredExporter]:
-    """A paused exporter changed. Raises `ExporterNotFound`, `ExporterNotPaused` and what is invalid."""
-    before = _require_paused(items, name)
+    """An exporter changed. Raises `ExporterNotFound` and what is invalid."""
+    before = read_exporter(items, name)
     if request.name not in (None, name):
         raise InvalidExporterName
     return _store(replace(_validate(_apply_request(before, request)), ts=now))
 
 
 def update_config(items: Items, name: str, config: dict[str, str], now: int) -> tuple[Changes, StoredExporter]:
-    """The configuration of a paused exporter replaced. Raises as `update_exporter` does."""
+    """The configuration of an exporter replaced. Raises as `update_exporter` does."""
     return update_exporter(items, name, api.ExporterRequest(config=config), now)
 
 
@@ -98,8 +99,8 @@ def change_state(items: Items, name: str, state: str, now: int) -> tuple[Changes
 
 
 def reset_offset(items: Items, name: str, now: int) -> tuple[Changes, StoredExporter]:
-    """A paused exporter set back to the beginning. Raises `ExporterNotFound`, `ExporterNotPaused`."""
-    return _store(replace(_require_paused(items, name), offset=0, ts=now))
+    """An exporter set back to the beginning. Raises `ExporterNotFound`."""
+    return _store(replace(read_exporter(items, name), offset=0, ts=now))
 
 
 def delete_exporter(items: Items, name: str) -> tuple[Changes, StoredExporter]:
@@ -110,13 +111,6 @@ def delete_exporter(items: Items, name: str) -> tuple[Changes, StoredExporter]:
 
 def _store(exporter: StoredExporter) -> tuple[Changes, StoredExporter]:
     return {(exporter.name,): msgspec.json.encode(exporter)}, exporter
-
-
-def _require_paused(items: Items, name: str) -> StoredExporter:
-    exporter = read_exporter(items, name)
-    if exporter.state != PAUSED:
-        raise ExporterNotPaused(name)
-    return exporter
 
 
 def _apply_request(before: StoredExporter, request: api.ExporterRequest) -> StoredExporter:
@@ -172,5 +166,5 @@ def config_out(exporter: StoredExporter) -> dict[str, str]:
 
 
 def status_out(exporter: StoredExporter) -> api.ExporterStatus:
-    """How far an exporter is."""
-    return api.ExporterStatus(exporter.name, exporter.state, exporter.offset, exporter.ts)
+    """How far an exporter is; `trace` says why it does not run."""
+    return api.ExporterStatus(exporter.name, PAUSED, exporter.offset, exporter.ts, NOT_ACTIVE)

@@ -205,6 +205,9 @@ class Operations:
         lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
         if self.profile.subject_first:
             require_visible(state, key, lives)
+        elif not (request.schema or "").strip():
+            require_visible(state, key, lives)
+            raise ContentNotFound
         try:
             draft = await self.parse_draft(state, key, request, normalize=normalize)
         except MalformedSchema as error:

@@ -1,4 +1,4 @@
-"""Exporters (`/exporters`): definitions, states and positions. Nothing runs them yet, so none gets past STARTING."""
+"""Exporters (`/exporters`): definitions and positions. Nothing runs them yet, so all are PAUSED, and answers say so."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ from stele.apis.confluent.operations import exporters
 from stele.apis.confluent.operations.exporters import COLLECTION, PAUSED, STARTING, StoredExporter
 from stele.apis.confluent.operations.keys import current_millis
 from stele.apis.confluent.operations.schemas import Operations, read_stored_body
-from stele.apis.confluent.params import NOT_EMPTY, READ, WRITE, InjectedOperations, Limit, Offset
-from stele.apis.http.application import openapi_body
+from stele.apis.confluent.params import NOT_EMPTY, InjectedOperations, Limit, Offset, Options
+from stele.apis.confluent.params import READ as _READ
+from stele.apis.confluent.params import WRITE as _WRITE
+from stele.apis.http.application import not_active, openapi_body
 from stele.apis.http.requests import decode_segment
 from stele.service.collections import Changes, Items
 
 _EXPORTER = "/exporters/{name:str}"
+_NOT_ACTIVE: Options = {"response_headers": not_active(exporters.NOT_ACTIVE)}
+READ: Options = {**_READ, **_NOT_ACTIVE}
+WRITE: Options = {**_WRITE, **_NOT_ACTIVE}
 _BODY = openapi_body(api.ExporterRequest)
 _CONFIG = dict[str, str | dict[str, str]]
 _Name = Annotated[str, PathParameter(schema_extra=NOT_EMPTY, description="name of an exporter")]
@@ -55,7 +60,7 @@ async def update_exporter(
     operations: InjectedOperations, request: Request[Any, Any, Any], name: _Name
 ) -> api.ExporterName:
     # PUT /exporters/{name}
-    """Change a paused exporter."""
+    """Change an exporter."""
     body = await read_stored_body(operations, request, api.ExporterRequest)
     return await _change_exporter(
         operations, lambda items: exporters.update_exporter(items, decode_segment(name), body, current_millis())
@@ -88,7 +93,7 @@ async def update_exporter_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], name: _Name
 ) -> api.ExporterName:
     # PUT /exporters/{name}/config
-    """Replace the configuration of a paused exporter; it may also be sent as a member `config`."""
+    """Replace the configuration of an exporter; it may also be sent as a member `config`."""
     body = await read_stored_body(operations, request, _CONFIG)
     inner = body.get("config")
     config = inner if isinstance(inner, dict) else {k: v for k, v in body.items() if isinstance(v, str)}
@@ -100,7 +105,7 @@ async def update_exporter_config(
 @put(f"{_EXPORTER}/pause", **WRITE)
 async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/pause
-    """Let an exporter rest."""
+    """Let an exporter rest once something runs it."""
     return await _change_exporter(
         operations, lambda items: exporters.change_state(items, decode_segment(name), PAUSED, current_millis())
     )
@@ -109,7 +114,7 @@ async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.Exp
 @put(f"{_EXPORTER}/resume", **WRITE)
 async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/resume
-    """Let a paused exporter go on."""
+    """Let an exporter run once something does; until then it stays PAUSED."""
     return await _change_exporter(
         operations, lambda items: exporters.change_state(items, decode_segment(name), STARTING, current_millis())
     )
@@ -118,7 +123,7 @@ async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.Ex
 @put(f"{_EXPORTER}/reset", **WRITE)
 async def reset_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/reset
-    """Set a paused exporter back to the beginning."""
+    """Set an exporter back to the beginning."""
     return await _change_exporter(
         operations, lambda items: exporters.reset_offset(items, decode_segment(name), current_millis())
     )

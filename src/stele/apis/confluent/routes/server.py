@@ -14,8 +14,18 @@ from stele.apis.confluent import lists
 from stele.apis.confluent import models as api
 from stele.apis.confluent.names import parse_context, slice_page
 from stele.apis.confluent.operations.schemas import read_stored_body
-from stele.apis.confluent.params import ERRORS, READ, WRITE, Context, ContextPrefix, InjectedOperations, Limit, Offset
-from stele.apis.http.application import openapi_body
+from stele.apis.confluent.params import (
+    ERRORS,
+    READ,
+    WRITE,
+    Context,
+    ContextPrefix,
+    InjectedOperations,
+    Limit,
+    Offset,
+    Options,
+)
+from stele.apis.http.application import not_active, openapi_body
 from stele.core.commands import DeleteNamespace
 from stele.errors import TooLarge
 from stele.service.collections import Changes, Items, Key
@@ -76,6 +86,9 @@ async def delete_context(operations: InjectedOperations, context: Context) -> No
 
 
 _COLLECTION: Final = "redpanda.acls"
+_NOT_ACTIVE: Final[Options] = {
+    "response_headers": not_active("access control entries are stored, and nothing enforces them yet")
+}
 _MOST = 10_000
 """Entries, at most."""
 
@@ -104,7 +117,7 @@ _Word = Annotated[str, QueryParameter(description="only entries with that value"
 _BODY = openapi_body(list[Acl])
 
 
-@get("/security/acls", **READ)
+@get("/security/acls", **READ, **_NOT_ACTIVE)
 async def list_acls(
     operations: InjectedOperations,
     principal: _Word = "",
@@ -139,7 +152,7 @@ _ADDED = ResponseSpec(None, description="Added; the answer is empty", generate_e
 @post(
     "/security/acls",
     operation_class=_BODY,
-    **{**WRITE, "status_code": 201, "responses": {**ERRORS, 201: _ADDED}},
+    **{**WRITE, **_NOT_ACTIVE, "status_code": 201, "responses": {**ERRORS, 201: _ADDED}},
 )
 async def create_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /security/acls
@@ -156,7 +169,7 @@ async def create_acls(operations: InjectedOperations, request: Request[Any, Any,
     return Response(b"", status_code=201)
 
 
-@delete("/security/acls", operation_class=_BODY, **WRITE)
+@delete("/security/acls", operation_class=_BODY, **WRITE, **_NOT_ACTIVE)
 async def delete_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[Acl]:
     # DELETE /security/acls
     """Remove access control entries; answers those that were there."""

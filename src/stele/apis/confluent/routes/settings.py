@@ -28,7 +28,7 @@ from stele.core import queries
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
 from stele.core.decide.decision import require_writable
 from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel, SubjectKey
-from stele.core.policy import Policy
+from stele.core.policy import BACKWARD, Policy
 from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge, UnknownMode
 from stele.service.validators import require_known
 
@@ -49,10 +49,13 @@ async def get_config(
     """The settings of a level, or those in force there."""
     level = parse_level(subject, context)
     state = await operations.registry.fresh_state()
-    own = state.settings_at(level)
     if is_true(default_to_global):
-        own = queries.settings_for(state, level)
-    elif own is None and level != _TOP:
+        return words.config_out(queries.settings_for(state, level), words.find_effective_policy(state, level))
+    own = state.settings_at(level)
+    if level == _TOP:
+        return words.config_out(own or Settings(), (own.policy if own is not None else None) or BACKWARD)
+    policy = words.find_default_policy(state, level)
+    if own is None and policy is None:
         raise SettingNotFound(level_name(level), "compatibility")
     return words.config_out(own or Settings(), words.find_effective_policy(state, level))
 
@@ -114,15 +117,15 @@ async def get_mode(
     """The mode of a level, or the one in force there."""
     level = parse_level(subject, context)
     state = await operations.registry.fresh_state()
-    own, effective = state.mode_at(level), queries.mode_for(state, level)
+    own = state.mode_at(level)
     if operations.profile.mode_falls_back and level.subject is not None:
         if state.find_subject(SubjectKey(level.namespace or "", level.subject)) is None and (
             own is None and state.settings_at(level) is None
         ):
             raise SubjectNotFound(level_name(level))
-        own = effective
-    elif is_true(default_to_global) or effective is Mode.READONLY_OVERRIDE:
-        own = effective
+        own = queries.mode_for(state, level)
+    elif is_true(default_to_global) or state.mode_at(_TOP) is Mode.READONLY_OVERRIDE:
+        own = queries.mode_for(state, level)
     elif own is None and level != _TOP:
         raise SettingNotFound(level_name(level), "mode")
     return api.Mode((own or Mode.READWRITE).value)
@@ -144,7 +147,7 @@ async def change_mode(
         raise UnknownMode(f"{mode.value} is no mode of this registry")
     level = require_valid_level(parse_level(subject, context))
     _require_mutable(operations)
-    await operations.execute(SetMode(level, mode, force=is_true(force)))
+    await operations.execute(SetMode(level, _meant_mode(operations, level, mode), force=is_true(force)))
     return api.Mode(mode.value if mode is not None else None)
 
 
@@ -163,6 +166,13 @@ async def delete_mode(
     assert isinstance(outcome, ModeOutcome)
     before = outcome.mode or (Mode.READWRITE if level == _TOP else None)
     return api.Mode(before.value if before is not None else None)
+
+
+def _meant_mode(operations: Operations, level: SettingsLevel, mode: Mode | None) -> Mode | None:
+    """Return the mode to store: READONLY_OVERRIDE wins over other levels only in releases that have it so."""
+    if mode is Mode.READONLY_OVERRIDE and level == _TOP and not operations.profile.override_wins:
+        return Mode.READONLY
+    return mode
 
 
 def _require_mutable(operations: Operations) -> None:

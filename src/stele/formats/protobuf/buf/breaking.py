@@ -4,7 +4,7 @@ The rules are those of buf 1.75, by its rule ids. buf compares an input with wha
 reader's schema is the input and the writer's what it is compared against. Checking the other direction swaps the two,
 so that an added field, harmless to a new reader of old data, is a deleted one for an old reader of new data.
 
-What is compared is a module: the schema's file with all files it imports, registered references included. Files that
+What is compared is a module: the schema's file with all its references, imported or not, and their imports. Files that
 are built in (`google/protobuf/*`, `google/type/*`, `confluent/*`) are not, as with `--exclude-imports`. Files are
 matched by import path; the two schemas themselves count as the same file, unless both were parsed with a name and the
 names differ, which is a renamed file. Where buf reports a change several times in one place (each missing range of
@@ -16,16 +16,17 @@ Source: docs/protocols/protobuf.md#rules-of-buf.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from stele.core.findings import Finding
-from stele.errors import UnknownRuleset
+from stele.errors import MalformedSchema, UnknownRuleset
 from stele.formats.protobuf.buf import declarations, fields, files
 from stele.formats.protobuf.buf.module import Module
 from stele.formats.protobuf.buf.rules import CATEGORIES, CATEGORIES_OF, Rules
 from stele.formats.protobuf.compiler import builtin_sources
-from stele.formats.protobuf.parse import DEFAULT_NAME
+from stele.formats.protobuf.parse import DEFAULT_NAME, parse
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -67,9 +68,21 @@ def _build_module(schemas: Sequence[ProtobufSchema], main: str | None) -> Module
     for schema in schemas:
         for file in schema.files[:-1]:
             (others if file.name in builtin else compared).setdefault(file.name, file)
+    if len(schemas) == 1:
+        for file in _list_unused_references(schemas[0]):
+            (others if file.name in builtin else compared).setdefault(file.name, file)
     for schema in schemas:
         compared[schema.proto.name if main is None else main] = schema.proto
     return Module(compared, others.values())
+
+
+def _list_unused_references(schema: ProtobufSchema) -> Iterator[FileDescriptorProto]:
+    """Yield the references that the schema does not import, with their own imports; not those that do not compile."""
+    used = {file.name for file in schema.files}
+    for path in schema.references:
+        if path not in used:
+            with suppress(MalformedSchema):
+                yield from parse(schema.references[path], schema.references, name=path).files
 
 
 def _compare_modules(category: str, new: Module, old: Module) -> list[Finding]:
