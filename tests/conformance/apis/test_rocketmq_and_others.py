@@ -213,6 +213,21 @@ async def test_policies_without_a_name(
         "dependency",
         "type",
     }, "clients of the original refuse members they do not know"
+    groups = (await get(client, "/v1/groups"))["groups"]
+    assert set(groups["s"]["compatibility"]) <= {"policy", "advanced"}, "Pravega's client refuses others, too"
+
+
+async def test_pravega_replaces_a_policy_with_validators(registry: Registry, client: httpx.AsyncClient) -> None:
+    """A client names the policy it saw, which says nothing of validators; none is left in force that it cannot see."""
+    await send(client, "POST", "/subjects/s/versions", {"schema": A1})
+    policy = Policy(backward=LATEST_VERSION, validators=("lint",))
+    await registry.execute(ChangeSettings(SettingsLevel("", "s"), {"policy": policy}))
+    seen = (await get(client, "/v1/groups/s"))["compatibility"]
+    body = {"compatibility": {"policy": "Full"}, "previousCompatibility": {"policy": "Forward"}}
+    path = "/v1/groups/s/compatibility"
+    assert (await client.put(path, json=body)).status_code == 409
+    assert (await client.put(path, json=body | {"previousCompatibility": seen})).status_code == 200
+    assert (await get(client, "/api/policies/s"))["policy"]["checkers"] == []
     assert await send(client, "PUT", "/openschema/config/s", {"compatibility": "BACKWARD"}) == {
         "compatibility": "BACKWARD"
     }

@@ -58,12 +58,11 @@ class BackwardAndForward(_Body, frozen=True):
 class Compatibility(_Body, frozen=True):
     """A policy by name; `Advanced` says what it is in `advanced`.
 
-    checkers names validators that run in addition: an extension of this registry, absent where there are none.
+    Pravega's client refuses members it does not know, so validators are not here: `/api/policies` shows and sets them.
     """
 
     policy: str
     advanced: BackwardAndForward | UnsetType | None = UNSET
-    checkers: list[str] | UnsetType | None = UNSET
 
 
 class GroupProperties(_Body, frozen=True):

@@ -176,7 +176,7 @@ async def update_compatibility(
     """Set the policy of a group, if its policy is the expected one."""
     body = await read_body(request, api.UpdateCompatibilityRequest)
     key = operations.authorize_group(group, group_resource, ResourcePermission.READ_UPDATE)
-    _, subject = await operations.get_group(key)
+    state, subject = await operations.get_group(key)
     policy = translate.parse_compatibility(body.compatibility)
     await operations.require_comparable(SchemaFormat(subject.format), policy)
     previous = body.previous_compatibility
@@ -185,7 +185,7 @@ async def update_compatibility(
         ChangeSettings(
             SettingsLevel(*key),
             {"policy": policy, "dialect_data": own},
-            expected=translate.parse_compatibility(previous) if previous is not None else None,
+            expected=translate.expected_policy(previous, queries.policy_for(state, key)) if previous else None,
         )
     )
     return empty_response(200)

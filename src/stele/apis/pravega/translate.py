@@ -198,7 +198,16 @@ def parse_compatibility(given: api.Compatibility) -> Policy:
     policy = _parse_advanced(given.advanced) if word in _ADVANCED_WORDS else _POLICY_BY_WORD.get(word)
     if policy is None:
         raise UnknownPolicy(f"{given.policy!r} is no compatibility; known: {', '.join([*_POLICY_BY_NAME, _ADVANCED])}")
-    return replace(policy, validators=tuple(given.checkers)) if given.checkers else policy
+    return policy
+
+
+def expected_policy(given: api.Compatibility, in_force: Policy) -> Policy:
+    """Return the policy a client says must be in force: `in_force` when it differs in nothing that the client can see.
+
+    Raises `UnknownPolicy`.
+    """
+    seen = parse_compatibility(given)
+    return in_force if replace(in_force, validators=()) == seen else seen
 
 
 def _parse_advanced(given: api.BackwardAndForward | UnsetType | None) -> Policy:
@@ -231,22 +240,21 @@ def is_directional(policy: Policy) -> bool:
 
 def compatibility_body(policy: Policy, subject: Subject, saved: Any = None) -> api.Compatibility:
     """Return a policy as it was sent (`saved`, see `compatibility_data`) while it is in force, else in normal form."""
+    plain = replace(policy, validators=())
     if saved is not None:
         sent = msgspec.convert(saved, api.Compatibility)
-        if parse_compatibility(sent) == policy:
+        if parse_compatibility(sent) == plain:
             return sent
-    plain = replace(policy, validators=())
-    checkers = list(policy.validators) or UNSET
     if not is_directional(plain):
-        return api.Compatibility("DenyAll" if plain.kind is PolicyKind.DENY_ALL else "AllowAny", checkers=checkers)
+        return api.Compatibility("DenyAll" if plain.kind is PolicyKind.DENY_ALL else "AllowAny")
     name = _NAME_BY_POLICY.get(plain)
     if name is not None:
-        return api.Compatibility(name, checkers=checkers)
+        return api.Compatibility(name)
     backward, forward = _range_body(plain.backward, "Backward", subject), _range_body(plain.forward, "Forward", subject)
     both = api.BackwardAndForward(
         api.BackwardPolicy(backward) if backward else UNSET, api.ForwardPolicy(forward) if forward else UNSET
     )
-    return api.Compatibility(_ADVANCED, both, checkers)
+    return api.Compatibility(_ADVANCED, both)
 
 
 def _range_body(versions: VersionRange, direction: str, subject: Subject) -> api.DirectionRange | None:
