@@ -33,7 +33,7 @@ from stele.core.digests import KINDS, digest_keys
 from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
 from stele.core.findings import Finding
 from stele.core.fold import apply_event, apply_record
-from stele.core.model import Mode, SettingsLevel, SubjectKey, Version, VersionState
+from stele.core.model import Mode, Numbering, SettingsLevel, SubjectKey, Version, VersionState
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, Policy, RangeKind
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
@@ -48,12 +48,13 @@ class Observer:
         self.gids: dict[tuple[str, int], tuple[bytes, object]] = {}
         self.uids: dict[int, tuple[object, ...]] = {}
         self.encodings: dict[tuple[int, int], tuple[int, str]] = {}
+        self.numbers: dict[tuple[SubjectKey, int], int] = {}
         self._held: set[tuple[str, int]] = set()
 
     def check(self, state: State, command: cmd.Command, events: Sequence[ev.Event]) -> None:
         """Every law that a single state, or a state and what came before, can break."""
         self._check_gids(state, command, events)
-        self._check_versions(state)
+        self._check_versions(state, command)
         self._check_encodings(state)
         check_indexes(state)
         check_visibility(state)
@@ -79,7 +80,7 @@ class Observer:
             identities = [repr(identity) for (name, _), identity in present.items() if name == space]
             assert len(identities) == len(set(identities)), "one id for one identity"
 
-    def _check_versions(self, state: State) -> None:
+    def _check_versions(self, state: State, command: cmd.Command) -> None:
         for subject in all_subjects(state):
             ordinals = [row.version_number for row in subject.versions]
             assert ordinals == sorted(set(ordinals))
@@ -87,6 +88,11 @@ class Observer:
             lanes = [(row.kind, row.kind_version) for row in subject.versions]
             assert len(lanes) == len(set(lanes)), "lane numbers are unique"
             for row in subject.versions:
+                number = (subject.key, row.version_number)
+                if isinstance(command, cmd.RegisterSchema) and (command.key, command.version_number) == number:
+                    self.numbers[number] = row.uid  # an import may say what the number of a version is
+                elif subject.numbering is Numbering.NEVER_RESTART:
+                    assert self.numbers.setdefault(number, row.uid) == row.uid, "a number never names another version"
                 known = (subject.uid, row.version_number, row.kind, row.kind_version, row.content.sha, row.seq, row.at)
                 assert self.uids.setdefault(row.uid, known) == known, "a uid never changes its meaning"
                 assert row.record_id & 0x3FFF == row.version_number

@@ -81,6 +81,7 @@ def _space_deleted(state: State, event: ev.NamespaceDeleted, stamp: ev.EventMeta
         highest_schema_id=namespace.highest_schema_id,
         schema_entries=namespace.schema_entries,
         incarnations=namespace.incarnations,
+        used_version_numbers=namespace.used_version_numbers,
     )
     heir.hidden = True
     state.set_item(state.namespaces, event.namespace, heir)
@@ -102,6 +103,7 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.EventMeta
         description=event.description,
         labels=event.labels,
         dialect_data=event.dialect_data,
+        highest_version_number=namespace.used_version_numbers.get(event.key.name, 0),
     )
     state.set_item(namespace.subjects, event.key.name, subject)
     if state.by_serial is not None:
@@ -139,7 +141,11 @@ def _set_description(
 
 def _forget_subject(state: State, key: SubjectKey) -> None:
     namespace = state.namespaces[key.namespace]
-    state.set_item(namespace.incarnations, key.name, namespace.subjects[key.name].incarnation)
+    subject = namespace.subjects[key.name]
+    state.set_item(namespace.incarnations, key.name, subject.incarnation)
+    if subject.numbering is Numbering.NEVER_RESTART or key.name in namespace.used_version_numbers:
+        used = max(subject.highest_version_number, namespace.used_version_numbers.get(key.name, 0))
+        state.set_item(namespace.used_version_numbers, key.name, used)
     state.remove_item(namespace.subjects, key.name)
     state.remove_item(namespace.settings, key.name)
     state.remove_item(namespace.modes, key.name)
@@ -520,7 +526,7 @@ def _ids_skipped(state: State, event: ev.IdsSkipped, stamp: ev.EventMetadata, se
         for subject in namespace.subjects.values():
             if subject.encodings:
                 state.change(subject, encodings=[*subject.encodings, *[SKIPPED_ENCODING] * event.numbers])
-            if subject.numbering is Numbering.NEVER_REUSE and subject.highest_version_number:
+            if subject.numbering is not Numbering.CONTINUE and subject.highest_version_number:
                 state.change(subject, highest_version_number=subject.highest_version_number + event.numbers)
 
 

@@ -79,6 +79,9 @@ class Numbering(Enum):
     CONTINUE = "continue"
     """The next number is one above the highest that is left (a fully purged subject starts at 1)."""
     NEVER_REUSE = "never_reuse"
+    """Numbers of purged versions are not given again while the subject lives."""
+    NEVER_RESTART = "never_restart"
+    """Nor later: a subject of the same name goes on counting, since numbers are parts of URIs."""
 
 
 class ComparisonScope(Enum):
@@ -387,6 +390,8 @@ class Namespace(msgspec.Struct):
     modes: dict[str, Mode] = {}
     incarnations: dict[str, int] = {}
     """Of names whose subject is no more: how many it had."""
+    used_version_numbers: dict[str, int] = {}
+    """Of names whose version numbers never restart, and whose subject is no more: the highest one."""
     format: str = ""
     epoch: int = 0
     changed: int = 0

@@ -110,6 +110,15 @@ def list_versions(subject: Subject | None, states: frozenset[VersionState] = ACT
     return [] if subject is None else [version for version in subject.versions if version.state in states]
 
 
+def next_version_number(state: State, key: SubjectKey) -> int:
+    """The number that the next version of a subject gets, which need not exist yet."""
+    subject = state.find_subject(key)
+    if subject is not None:
+        return subject.highest_version_number + 1
+    namespace = state.find_namespace(key.namespace)
+    return (namespace.used_version_numbers.get(key.name, 0) if namespace is not None else 0) + 1
+
+
 def latest_version(subject: Subject | None) -> Version | None:
     """The newest active version."""
     return (

@@ -42,7 +42,7 @@ from stele.core.state import State, uid_from_bytes, uid_to_bytes
 from stele.core.texts import DumpedTexts, PackedTexts
 from stele.core.traversal import list_formats_of_text
 
-LAYOUT = 10
+LAYOUT = 11
 """Raised whenever a row changes its shape."""
 
 _BATCH = 500
@@ -66,6 +66,7 @@ class _NamespaceRow(msgspec.Struct, array_like=True):
     settings: dict[str, Settings]
     modes: dict[str, Mode]
     incarnations: dict[str, int]
+    used_version_numbers: dict[str, int]
     format: str
     epoch: int
     changed: int

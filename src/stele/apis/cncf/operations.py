@@ -404,7 +404,7 @@ class Operations:
                 prepared.references,
                 equality=equality,
                 defaults=SubjectDefaults(
-                    Numbering.NEVER_REUSE,
+                    Numbering.NEVER_RESTART,
                     policy=ALLOW_ANY if translate.group_policy(state, namespace) is None else None,
                     format=schema_format.format,
                     custom_format=schema_format.custom_format,

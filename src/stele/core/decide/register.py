@@ -200,7 +200,7 @@ def _require_writable(state: State, command: RegisterSchema, subject: Subject | 
     require_writable(state, level)
     if command.schema_id is not None or command.at is not None:
         raise read_only_error(level, "not in import mode")
-    expected = (subject.highest_version_number if subject is not None else 0) + 1
+    expected = queries.next_version_number(state, command.key)
     if command.version_number not in (None, expected):
         raise InvalidRequest(
             f"Version is not one more than previous version: expected {expected}, got {command.version_number}"
@@ -287,7 +287,7 @@ def _register_new(
     schema_id = command.schema_id or (
         known.schema_id if known is not None else _next_schema_id(state, command.key.namespace)
     )
-    version_number = command.version_number or (subject.highest_version_number if subject is not None else 0) + 1
+    version_number = command.version_number or queries.next_version_number(state, command.key)
     registered = VersionRegistered(
         key=command.key,
         uid=stamp.uid,
@@ -340,7 +340,7 @@ def _replaced_versions(
     own = (version_number,) if subject is not None and find_version(subject, version_number) is not None else ()
     if known is None or command.equality is Equality.NEVER or _is_importing(state, command.key):
         return own
-    if subject is None or subject.numbering is Numbering.NEVER_REUSE:
+    if subject is None or subject.numbering is not Numbering.CONTINUE:
         return own
     encoded = {uid for uid, _ in subject.encodings or ()}
     retired = (

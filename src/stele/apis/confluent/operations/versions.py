@@ -126,7 +126,7 @@ def with_version_number(state: State, command: RegisterSchema) -> RegisterSchema
     """The command with the number of the version it makes written into its metadata, and insisting on it."""
     if queries.mode_for(state, SettingsLevel(*command.key)) is Mode.IMPORT:
         return command
-    number = _next_number(state, command.key)
+    number = queries.next_version_number(state, command.key)
     metadata = set_version_hint(_inherit_metadata(state, command), number)
     return replace(command, metadata=metadata, version_number=command.version_number or number)
 
@@ -138,11 +138,6 @@ def refresh_version_hint(state: State, command: RegisterSchema) -> RegisterSchem
 
 def _inherit_metadata(state: State, command: RegisterSchema) -> Metadata | None:
     return queries.inherit_attachments(state, command.key, Attachments((), command.metadata, None)).metadata
-
-
-def _next_number(state: State, key: SubjectKey) -> int:
-    subject = state.find_subject(key)
-    return (subject.highest_version_number if subject is not None else 0) + 1
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
