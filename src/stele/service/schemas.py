@@ -131,12 +131,15 @@ class SchemaParser:
             UnresolvedReference: The text refers to others and the newest version has none to inherit, or other ones.
             SteleError: What `prepare_schema` raises.
         """
+        inherited = newest.schema.attachments.references if newest is not None else ()
         try:
-            return await self.prepare_schema(state, format_name, text, strict=strict)
+            prepared = await self.prepare_schema(state, format_name, text, strict=strict)
         except UnresolvedReference:
-            inherited = newest.schema.attachments.references if newest is not None else ()
             if not inherited:
                 raise
+        else:
+            if not inherited or not _has_unresolved_types(prepared):
+                return prepared
         return await self.prepare_schema(state, format_name, text, inherited, strict=strict)
 
     def _parse_and_digest(
@@ -206,6 +209,11 @@ class SchemaParser:
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
         return fmt, await asyncio.to_thread(self.parse_source, fmt, source, collect_texts(state, source))
+
+
+def _has_unresolved_types(prepared: PreparedSchema) -> bool:
+    """Return whether a lenient parse left out types that references may declare."""
+    return isinstance(prepared.format, HasLaxImports) and bool(prepared.format.list_unresolved(prepared.parsed))
 
 
 def resolve_reference(state: State, reference: Reference) -> Reference:

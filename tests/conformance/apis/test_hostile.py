@@ -137,6 +137,7 @@ async def test_too_many_references(client: httpx.AsyncClient, registry: Registry
     assert answer.json()["error_code"] == 42209
 
 
+LONG_RULE = {"name": "r", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "doc": "x" * 2_000_000}
 BULK = {f"k{n}": "v" * 100 for n in range(20_000)}
 
 
@@ -145,7 +146,7 @@ BULK = {f"k{n}": "v" * 100 for n in range(20_000)}
     [
         ("POST", "/subjects/h/versions", {"schema": '"int"', "metadata": {"properties": BULK}}),
         ("POST", "/subjects/h/versions", {"schema": '"int"', "metadata": {"tags": {k: [v] for k, v in BULK.items()}}}),
-        ("POST", "/subjects/h/versions", {"schema": '"int"', "ruleSet": {"enableAt": "x" * 2_000_000}}),
+        ("POST", "/subjects/h/versions", {"schema": '"int"', "ruleSet": {"domainRules": [LONG_RULE]}}),
         ("POST", "/subjects/target/versions/1/tags", {"metadata": {"properties": BULK}}),
         ("PUT", "/config/h", {"defaultMetadata": {"properties": BULK}}),
         ("PUT", "/config", {"alias": "x" * 2_000_000}),

@@ -252,13 +252,6 @@ class ExporterExists(err.AlreadyExists):
         super().__init__(f"Exporter '{name}' already exists")
 
 
-class ExporterNotPaused(err.Conflict):
-    """Only a paused exporter can be changed or reset."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Exporter '{name}' is not paused")
-
-
 class TooManyExporters(err.Conflict):
     """The limit of exporters is reached."""
 
@@ -423,7 +416,6 @@ ERROR_TABLE: ErrorTable = {
     InvalidExporterConfig: (409, 40951, _plain_message),
     InvalidExporterSubjects: (409, 40952, _plain_message),
     ExporterExists: (409, 40960, _plain_message),
-    ExporterNotPaused: (409, 40963, _plain_message),
     TooManyExporters: (409, 40964, _plain_message),
 }
 """The answers of Confluent's releases."""
