@@ -4,7 +4,7 @@ A schema that is got by its id or GUID never changes, so caches may keep it with
 one exception: a cache may show the text for `cache_seconds` more, as every client that has read it does. All other
 answers to GET may be kept, but caches ask each time (`no-cache`), and 304 says that nothing has changed.
 
-Source: RFC 9110, sections 8.4, 8.8.3 and 13.1.2; RFC 9111, section 5.2; RFC 8246.
+Source: docs/protocols/http.md#entity-tags-and-caches
 """
 
 from __future__ import annotations

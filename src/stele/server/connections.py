@@ -4,7 +4,7 @@ The parser beneath has none of these bounds. A connection waits while its client
 nothing since the last answer. When there are too many connections, the one that has waited longest makes room, so a
 client that sends its request at once is served however many others send nothing.
 
-Source: RFC 9110, sections 15.5.9 and 15.6.4; RFC 6585, section 5.
+Source: docs/protocols/http.md#connections
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Answers that pages of other origins may read, where the settings name those origins.
 
-Source: https://fetch.spec.whatwg.org/#http-cors-protocol
+Source: docs/protocols/http.md#other-origins
 """
 
 from __future__ import annotations
