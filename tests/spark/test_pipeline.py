@@ -237,7 +237,7 @@ def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: Lo
     registry.add(SUBJECT, V1)
     run_pipeline(settings, spark=spark)
     registry.break_down()
-    Timer(2, setattr, (registry, "broken", False)).start()
+    Timer(2, registry.heal).start()
     assert run_pipeline(settings, spark=spark).batches == 0, "a registry that answered once is waited for"
     bad = msgspec.structs.replace(settings, trigger=TriggerConfig(interval="banana"))
     with pytest.raises(PipelineFailed, match="Error parsing 'banana' to interval"):

@@ -145,7 +145,9 @@ def _register_draft(model: Model, op: Op, key: Key) -> Row:
         return row
     levels = ((key.namespace, None), (None, None))
     policy = None if any(model.policies.get(level) is not None for level in levels) else ALLOW
-    made = Creation(False, policy=policy, format=schema_kind.format, custom_format=schema_kind.custom_format)
+    made = Creation(
+        False, policy=policy, format=schema_kind.format, custom_format=schema_kind.custom_format, restarts=False
+    )
     return model.register(key, schema_kind, draft.raw.encode(), made, media=media)
 
 

@@ -322,7 +322,9 @@ def _settings(model: Model, key: Key) -> Iterator[Ask]:
     shown_policy = (200, (policy.level, exact_form(policy)))
     path = segment(names(key))
     yield Ask(Request("GET", f"/config/{path}?defaultToGlobal=true"), shown_policy, _of_config)
-    own = shown_policy if key in model.policies else (404, 40408)
+    subject = model.subject(key)
+    has_own = key in model.policies or (subject is not None and subject.made.policy is not None)
+    own = shown_policy if has_own else (404, 40408)
     yield Ask(Request("GET", f"/config/{path}"), own, _of_config)
     mode = "READONLY" if key in model.closed else "READWRITE"
     yield Ask(Request("GET", f"/mode/{path}?defaultToGlobal=true"), (200, {"mode": mode}), _read_answer)

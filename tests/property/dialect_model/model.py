@@ -218,7 +218,8 @@ class Model:
 
     def _create_subject(self, key: Key, made: Creation) -> Subject:
         self.serial += 1
-        subject = self.namespaces[key.namespace].subjects[key.name] = Subject(made, self.serial)
+        namespace = self.namespaces[key.namespace]
+        subject = namespace.subjects[key.name] = Subject(made, self.serial, high=namespace.used.get(key.name, 0))
         return subject
 
     def _add_schema(
@@ -229,8 +230,8 @@ class Model:
         schema_id = known.schema_id if known is not None else namespace.highest_schema_id + 1
         namespace.highest_schema_id = max(schema_id, namespace.highest_schema_id)
         self.count += 1
-        # Lane numbers, like all numbers, go on after the highest there was.
-        number = subject.schema_kinds.get(schema_kind, 0) + 1
+        # Numbers of a kind, like all numbers, go on after the highest; the first kind has the numbers of versions.
+        number = subject.schema_kinds.get(schema_kind, 0 if subject.schema_kinds else subject.high) + 1
         row = Row(subject.high + 1, schema_kind, number, schema, schema_id, policy, self.count)
         subject.high, subject.schema_kinds[schema_kind] = row.version_number, number
         if (
@@ -300,7 +301,10 @@ class Model:
                 subject.schema_kinds[row.schema_kind] = max(subject.schema_kinds.get(row.schema_kind, 0), row.number)
 
     def _forget(self, key: Key) -> None:
-        del self.namespaces[key.namespace].subjects[key.name]
+        namespace = self.namespaces[key.namespace]
+        subject = namespace.subjects.pop(key.name)
+        if not subject.made.restarts or key.name in namespace.used:
+            namespace.used[key.name] = subject.high
         self.policies.pop(key, None)
         self.notes.pop(key, None)
         self.closed.discard(key)

@@ -108,13 +108,14 @@ class Row:
 
 @dataclass
 class Creation:
-    """How a dialect creates a subject."""
+    """How a dialect creates a subject: whether numbers of purged versions come again, and those of earlier subjects."""
 
     reuses: bool = True
     scope: str = "subject"
     policy: Policy | None = None
     format: str = ""
     custom_format: str = ""
+    restarts: bool = True
 
 
 @dataclass
@@ -158,6 +159,7 @@ class NamespaceModel:
     schema_ids: dict[Schema, int] = field(default_factory=dict)
     highest_schema_id: int = 0
     past: list[tuple[str, Subject]] = field(default_factory=list)
+    used: dict[str, int] = field(default_factory=dict)
     made: bool = False
 
     @property

@@ -55,11 +55,15 @@ def _describe_failure(spark: SparkSession, piece: StatementText, failed: JobFail
     offset = _context_offset(error)
     place = _parse_position(error, query) if offset is None else query.place(offset)
     if place is None:
-        return str(failed)
-    # Spark puts its condition before its sentence and the SQL state behind it
-    sentence = (error.getMessage() or str(failed)).strip().splitlines()[0]
+        return _strip_codes(error, str(failed))
+    sentence = _strip_codes(error, (error.getMessage() or str(failed)).strip().splitlines()[0])
+    return f"line {place[0]}, column {place[1]}: {sentence}"
+
+
+def _strip_codes(error: PySparkException, sentence: str) -> str:
+    """Return a sentence of Spark without the condition before it and the SQL state behind it."""
     sentence = sentence.removeprefix(f"[{error.getCondition()}] ").removesuffix(f"SQLSTATE: {error.getSqlState()}")
-    return f"line {place[0]}, column {place[1]}: {' '.join(sentence.split())}"
+    return " ".join(sentence.split())
 
 
 def _context_offset(error: PySparkException) -> int | None:
