@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
@@ -177,8 +178,10 @@ def same(rows: list[Row], draft: Draft) -> Row | None:
 
 
 def shown(row: Row) -> str:
-    """The text of a version: as it is stored, compiled ones printed."""
-    return row.draft.printed if row.schema.text in COMPILED else row.schema.text.decode()
+    """The text of a version: as it is stored, compiled ones printed with the JSON names of their fields."""
+    if row.schema.text not in COMPILED:
+        return row.schema.text.decode()
+    return re.sub(r"(\w+) = (\d+);", r'\1 = \2 [json_name = "\1"];', row.draft.printed)
 
 
 # --- reads ----------------------------------------------------------------------------------------------------------

@@ -54,18 +54,23 @@ def _policy_in(word: str) -> dict[str, Any]:
     return {"policy": "Advanced", "advanced": advanced}
 
 
+def _visible(policy: Policy) -> Policy:
+    """What this dialect says of a policy: it has no word for validators."""
+    return policy._replace(reject=False)
+
+
 def _policy_out(told: Any) -> Policy:
-    """The policy an answer means."""
-    reject = told.get("checkers") == ["repo.reject"]
+    """The policy an answer means; it says nothing of validators."""
+    assert set(told) <= {"policy", "advanced"}
     if told["policy"] != "Advanced":
-        return _NAMED[told["policy"]]._replace(reject=reject)
+        return _NAMED[told["policy"]]
     ways: dict[str, str | int] = {"backward": "none", "forward": "none"}
     for name in ways:
         if stretch := told["advanced"].get(f"{name}Policy"):
             stretch = stretch[f"{name}Policy"]
             kind = stretch["name"].removeprefix(name.title())
             ways[name] = {"": "latest", "Transitive": "all"}.get(kind) or stretch["versionInfo"]["id"] + 1
-    return Policy("compare", **ways, reject=reject)
+    return Policy("compare", **ways)
 
 
 def _at(key: Key, path: str = "") -> str:
@@ -221,7 +226,7 @@ def _apply_operation(model: Model, op: Op, key: Key) -> Any:
         case "policy" | "policy if":
             _comparable(_POLICIES[op.word], subject.made.format)
             model.writable(key)
-            if op.what == "policy if" and model.policy(key) != LEVELS["BACKWARD"]:
+            if op.what == "policy if" and _visible(model.policy(key)) != LEVELS["BACKWARD"]:
                 raise Refused("PreconditionFailed")
             model.policies[key] = _POLICIES[op.word]
             noted = (model.notes.pop(key, set()) - {NAME}) | (set() if op.word in _NAMED else {NAME})
@@ -324,7 +329,7 @@ def reads(model: Model, key: Key, drafts: Sequence[Draft]) -> Iterator[Ask]:
         (_schema(key, row), _info(key, row)) for row in sorted(latest.values(), key=lambda row: row.version_number)
     ]
     yield Ask(Request("GET", _at(key, "/schemas")), (200, newest), _of_list)
-    history = [(_schema(key, row), _info(key, row), row.policy) for row in live]
+    history = [(_schema(key, row), _info(key, row), _visible(row.policy)) for row in live]
     yield Ask(Request("GET", _at(key, "/history")), (200, history), _of_history)
     yield Ask(Request("GET", _at(key, "/codecTypes")), (200, subject.codecs), _of_codecs)
     yield from _by_number(key, subject)
@@ -370,7 +375,7 @@ def _shown(model: Model, key: Key, subject: Subject) -> Any:
     several = subject.made.scope == "lane"
     if subject.made.scope == "subject":
         several = len({row.schema_kind.type for row in subject.rows}) > 1
-    return _language(subject.made), model.policy(key), several, subject.labels
+    return _language(subject.made), _visible(model.policy(key)), several, subject.labels
 
 
 def _read_group(told: Any) -> Any:
