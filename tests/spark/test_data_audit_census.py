@@ -7,6 +7,7 @@ from base64 import b64encode
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -116,7 +117,7 @@ def test_formats_and_wires_beside_the_usual_ones(spark: SparkSession, registry: 
     """JSON records with the guid in a header are counted by guid, and belong to the version with that guid."""
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]}
     number = registry.add_text("docs-value", json.dumps(schema), "JSON")
-    guid = b"\1" + number.to_bytes(16, "big")
+    guid = b"\1" + UUID(registry.get_guid(number)).bytes
     rows = [(b'{"a": 1}', [("__value_schema_id", guid)]), (b'{"b": "x"}', [("__value_schema_id", guid)])]
     df = spark.createDataFrame(rows, "value binary, headers array<struct<key: string, value: binary>>")
     found = census(df, subject="docs-value", registry=registry.url, wire="confluent-header", headers="headers")

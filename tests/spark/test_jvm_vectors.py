@@ -220,7 +220,7 @@ def arguments(test: Any, engine: Engine) -> Iterator[dict[str, Any]]:
         given: dict[str, Any] = {"engine": engine}
         for mark, values in zip(marks, chosen, strict=True):
             names = mark.args[0] if isinstance(mark.args[0], tuple) else (mark.args[0],)
-            values = getattr(values, "values", values)  # noqa: PLW2901 - of a pytest.param
+            values = values.values if isinstance(values, type(pytest.param())) else values  # noqa: PLW2901
             given |= dict(zip(names, values if isinstance(values, tuple) else (values,), strict=True))
         yield given
 
