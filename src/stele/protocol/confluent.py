@@ -160,6 +160,12 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     stele_compatibility: PolicyJson | None = None
 
 
+class LevelInForce(msgspec.Struct, frozen=True):
+    """The level in force after the settings of a level were removed, as Karapace answers."""
+
+    compatibility: str
+
+
 class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Changes to the settings of a level: what is absent stays, null clears.
 

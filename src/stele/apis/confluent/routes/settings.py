@@ -86,7 +86,7 @@ async def change_config(
 @delete(_CONFIG, **WRITE)
 async def delete_config(
     operations: InjectedOperations, subject: Subject = "", context: Context = ""
-) -> api.Config | api.ConfigUpdateRequest:
+) -> api.Config | api.LevelInForce:
     # DELETE /config/{subject}
     """Remove the settings of a level; answers what they were, in the profile `karapace` what is in force then."""
     level = parse_level(subject, context)
@@ -98,7 +98,7 @@ async def delete_config(
         if state.settings_at(level) is not None:
             await operations.execute(ClearSettings(level))
         policy = words.find_effective_policy(operations.registry.state, level)
-        return api.ConfigUpdateRequest(compatibility=policy.nearest_name)
+        return api.LevelInForce(policy.nearest_name)
     if state.settings_at(level) is None and level != _TOP:
         raise SubjectNotFound(level_name(level))
     outcome = await operations.execute(ClearSettings(level))
