@@ -112,8 +112,12 @@ class Incompatible(Conflict):
     """The policy in force refuses the schema; `findings` say where and why, and how to mend it."""
 
     def __init__(self, subject: str, findings: Sequence[Finding], *, against: int | None = None) -> None:
-        place = f", version {against}" if against is not None else ""
-        super().__init__(f'the schema is incompatible with an earlier schema of subject "{subject}"{place}')
+        if against is None:  # what refuses is the policy itself or a validator, also of a first version
+            super().__init__(f'the policy of subject "{subject}" refuses the schema')
+        else:
+            super().__init__(
+                f'the schema is incompatible with an earlier schema of subject "{subject}", version {against}'
+            )
         self.subject = subject
         self.findings = tuple(findings)
         self.against = against

@@ -107,9 +107,10 @@ def _describe_error(error: err.SteleError) -> str:
     match error:
         case err.SubjectNotFound():
             return f"The schema '{error.subject}' does not exist."
+        case err.Incompatible(against=None):
+            return f"The policy in force refuses the document for the schema '{error.subject}'."
         case err.Incompatible():
-            number = "an earlier version" if error.against is None else f"version {error.against}"
-            return f"The document is not compatible with {number} of the schema '{error.subject}'."
+            return f"The document is not compatible with version {error.against} of the schema '{error.subject}'."
         case err.InUse():
             return f"Other schemas refer to version {error.version} of the schema '{error.subject}'."
         case err.ReadOnly() if error.space or error.subject:

@@ -33,6 +33,7 @@ def _incompatible_text(error: err.Incompatible) -> str:
 
 REPLIES: dict[type[Exception], tuple[int, Wording]] = {
     err.NotFound: (404, str),
+    err.SubjectNotFound: (404, lambda error: f"Group '{error.subject}' not found."),
     err.CodecNotFound: (412, str),
     err.Conflict: (409, str),
     err.Incompatible: (409, _incompatible_text),

@@ -23,7 +23,15 @@ from stele.core.model import NO_ATTACHMENTS, SchemaDocument, SchemaFormat, Setti
 from stele.core.policy import BACKWARD, NO_VERSIONS, Policy, PolicyKind
 from stele.core.ports import TextForm
 from stele.core.state import State
-from stele.errors import Forbidden, FormatMismatch, InvalidRequest, SubjectNotFound, TooLarge, UnknownPolicy
+from stele.errors import (
+    Forbidden,
+    FormatMismatch,
+    InvalidRequest,
+    SubjectNotFound,
+    TooLarge,
+    UnknownPolicy,
+    VersionNotFound,
+)
 from stele.service.registry import Registry
 from stele.service.schemas import PreparedSchema
 
@@ -95,7 +103,10 @@ class Operations:
 
         def find_version(state: State) -> tuple[State, Version]:
             _find_group(state, key)
-            return state, queries.get_version(state, key, number + 1, queries.ACTIVE_OR_SOFT_DELETED)
+            try:
+                return state, queries.get_version(state, key, number + 1, queries.ACTIVE_OR_SOFT_DELETED)
+            except VersionNotFound:
+                raise VersionNotFound(number) from None  # ids count from 0 here
 
         return await self.registry.read_or_catch_up(find_version)
 

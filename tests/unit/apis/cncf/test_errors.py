@@ -60,7 +60,7 @@ def test_errors_of_the_framework(error: Exception, status: int) -> None:
         (err.ReadOnly("", subject="s"), "The schema 's' is in read-only mode."),
         (err.ReadOnly("", namespace="default"), "The group 'default~' is in read-only mode."),
         (err.ReadOnly("everything is closed"), "everything is closed"),
-        (err.Incompatible("s", ()), "The document is not compatible with an earlier version of the schema 's'."),
+        (err.Incompatible("s", ()), "The policy in force refuses the document for the schema 's'."),
         (
             err.Incompatible("s", [Finding("R", "/a", why="why")], against=3),
             "The document is not compatible with version 3 of the schema 's'. /a: why",

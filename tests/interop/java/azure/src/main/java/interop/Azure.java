@@ -76,7 +76,8 @@ public final class Azure {
     step("register and evolve");
     var one = client.registerSchema(GROUP, NAME, ONE.toString(), SchemaFormat.AVRO);
     var two = client.registerSchema(GROUP, NAME, TWO.toString(), SchemaFormat.AVRO);
-    equal("versions", List.of(1, 2), List.of(one.getVersion(), two.getVersion()));
+    // A schema that was deleted and made again goes on counting, so the first number may be above 1.
+    equal("versions", one.getVersion() + 1, two.getVersion());
     equal("names", List.of(GROUP, NAME), List.of(two.getGroupName(), two.getName()));
     equal("format", SchemaFormat.AVRO, two.getFormat());
     equal("the first again", one.getId(),
@@ -88,7 +89,7 @@ public final class Azure {
         () -> client.registerSchema("nowhere", NAME, ONE.toString(), SchemaFormat.AVRO));
     step("read");
     equal("by id", TWO.toString(), client.getSchema(two.getId()).getDefinition());
-    var first = client.getSchema(GROUP, NAME, 1);
+    var first = client.getSchema(GROUP, NAME, one.getVersion());
     equal("by version", List.of(ONE.toString(), one.getId()),
         List.of(first.getDefinition(), first.getProperties().getId()));
     equal("by its text", two.getId(),
