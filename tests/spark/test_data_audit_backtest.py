@@ -94,7 +94,7 @@ def test_json_is_validated_by_the_proposed_schema(spark: SparkSession, registry:
 def test_bad_questions(spark: SparkSession, three: LocalRegistry) -> None:
     """No subject, a part that is none, and a text that is no schema are said before any work."""
     ask = partial(backtest, frame(spark), registry=three.url)
-    with pytest.raises(Invalid, match="name it"):
+    with pytest.raises(Invalid, match="no subject given"):
         ask(schema=NARROW, subject="")
     with pytest.raises(Invalid, match="sample must be a fraction"):
         ask(schema=NARROW, subject=SUBJECT, sample=0)
