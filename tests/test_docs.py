@@ -30,7 +30,7 @@ SUBJECT = re.compile(r"\b[a-z][\w-]*-(?:value|key)\b")
 
 @pytest.mark.parametrize("page", EXECUTED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_snippets_run(page: Path, tmp_path: Path) -> None:
-    """Every block of a page works, in order, in an empty folder, against a fresh server, and prints what the page shows."""
+    """A page works in an empty folder with a fresh server: every block, in order, and what the page shows."""
     with serving("--store", "memory:", folder=tmp_path) as server:
         run_page(page, tmp_path, server.url)
 

@@ -24,7 +24,8 @@ PAGE_ADDRESS = "http://127.0.0.1:8081"
 PAGE_BROKER = "127.0.0.1:9092"
 """The address that pages write for a Kafka broker."""
 _STEP = re.compile(
-    r"(?:^<!-- exits with (?P<code>\d+) -->\n|^(?P<broker><!-- needs a broker -->)\n)?^```(?P<kind>bash|python)\n(?P<block>.*?)^```$"
+    r"(?:^<!-- exits with (?P<code>\d+) -->\n|^(?P<broker><!-- needs a broker -->)\n)?"
+    r"^```(?P<kind>bash|python)\n(?P<block>.*?)^```$"
     r"(?:\n\n(?:[^\n`#]+\n\n)?```output\n(?P<printed>.*?)^```$)?"
     r"|^<!-- check\n(?P<check>.*?)^-->$",
     re.MULTILINE | re.DOTALL,
