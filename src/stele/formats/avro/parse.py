@@ -245,7 +245,7 @@ class _Parser:
             if self.strict:
                 raise _ParseFault("the namespace is not a string", "dotted names, or ''", at="namespace")
             own = None
-        full = _qualify_name(name, space if own is None else own)
+        full = qualify_name(name, space if own is None else own)
         if not full or (self.strict and not _DOTTED.fullmatch(full)):
             raise _ParseFault(f"{full!r} is not a valid name", _NAME_RULE, at="name")
         if full in PRIMITIVES:
@@ -256,7 +256,7 @@ class _Parser:
         if "aliases" not in node:
             return ()
         aliases = _read_strings(node, "aliases")
-        full = tuple(dict.fromkeys(_qualify_name(alias, space) for alias in aliases))
+        full = tuple(dict.fromkeys(qualify_name(alias, space) for alias in aliases))
         if self.strict:
             for index, alias in enumerate(full):
                 if not _DOTTED.fullmatch(alias):
@@ -379,7 +379,7 @@ def _is_name(text: str) -> bool:
     return text.isascii() and text.isidentifier()
 
 
-def _qualify_name(name: str, space: str) -> str:
+def qualify_name(name: str, space: str) -> str:
     """Return the full name: a dotted name is full already, and a leading dot means the null namespace."""
     if "." in name:
         return name[1:] if name.rfind(".") == 0 else name
