@@ -16,7 +16,7 @@ _INNER = ("type", "items", "values")
 
 
 def locate_declarations(text: bytes) -> dict[str, SourcePosition]:
-    """Return positions by JSON Pointer (`/fields/0`, as in findings) and by name (`shop.Order.note`, as in outlines)."""
+    """Return positions by JSON Pointer (`/fields/0`, for findings) and by name (`shop.Order.note`, for outlines)."""
     by_pointer = locate_values(text)
     top = by_pointer.pop("")
     by_name = {name: by_pointer.get(pointer, top) for name, pointer in _walk_names(decode_json(text), "", "")}
