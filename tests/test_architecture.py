@@ -326,6 +326,7 @@ LANGUAGE_VIEWS = {
     "encode": "codec",
     "to_model": "to_model",
     "flat_schema": "to_model",
+    "imports": "imports",
     "simple_to_model": "to_model",
     "declarations": "compat",
     "findings": "compat",

@@ -169,3 +169,20 @@ class HasPositions(Protocol[P_contra]):
     def positions(self, parsed: P_contra, text: bytes) -> Mapping[str, SourcePosition]:
         """Return the position of every declaration by its path; text is what the schema was parsed from."""
         ...
+
+
+@runtime_checkable
+class HasImports(Protocol):
+    """A format whose documents say which other documents they need."""
+
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which a document refers to others, each once, in the order of the text.
+
+        They are the names that references of the document must have. Built-in documents are left out. Raises
+        `MalformedSchema`.
+        """
+        ...
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which others can refer to this document, beside its path. Raises `MalformedSchema`."""
+        ...

@@ -113,6 +113,18 @@ class AvroFormat:
         """Return where declarations stand, by the paths of findings and of the outline."""
         return locate_declarations(text)
 
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.avro.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which others refer to this document."""
+        from stele.formats.avro.imports import list_exports
+
+        return list_exports(text)
+
     def arrow_schema(self, parsed: AvroSchema) -> pa.Schema:
         """Return the table shape of the data.
 

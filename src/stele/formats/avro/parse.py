@@ -45,7 +45,7 @@ MAX_NESTING: Final = 200
 
 _NAME_RULE: Final = "letters, digits and _, not starting with a digit"
 _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_NAMED_KINDS: Final = frozenset({"record", "error", "enum", "fixed"})
+NAMED_KINDS: Final = frozenset({"record", "error", "enum", "fixed"})
 _TYPE_KEYS: Final = frozenset(
     {"type", "name", "namespace", "doc", "fields", "items", "values", "size", "symbols", "aliases"}
 )
@@ -167,7 +167,7 @@ class _Parser:
         primitive = PRIMITIVES.get(word)
         if primitive is not None:
             return primitive if len(node) == 1 else self._parse_primitive(primitive, node)
-        if word in _NAMED_KINDS:
+        if word in NAMED_KINDS:
             return self._parse_definition(word, node, space)
         if word == "array":
             return AvroArray(self._parse_inner(node, "items", space), _unknown_props(node, _TYPE_KEYS))

@@ -7,10 +7,9 @@ from typing import Any
 
 from stele.core.findings import SourcePosition
 from stele.formats.avro.model import namespace_of
-from stele.formats.avro.parse import qualify_name
+from stele.formats.avro.parse import NAMED_KINDS, qualify_name
 from stele.formats.json_reader import decode_json, locate_values
 
-_NAMED = frozenset({"enum", "error", "fixed", "record"})
 _INNER = ("type", "items", "values")
 """Members of an object that hold a type."""
 
@@ -31,7 +30,7 @@ def _walk_names(node: Any, pointer: str, space: str) -> Iterator[tuple[str, str]
         return
     if not isinstance(node, dict):
         return
-    if node.get("type") in _NAMED:
+    if node.get("type") in NAMED_KINDS:
         own = node.get("namespace")
         name = qualify_name(node["name"], own if isinstance(own, str) else space)
         space = namespace_of(name)

@@ -163,6 +163,18 @@ class JsonSchemaFormat:
         """Return where declarations stand, by the paths of findings and of the outline."""
         return {f"#{pointer}": position for pointer, position in locate_values(text).items()}
 
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.jsonschema.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which others refer to this document."""
+        from stele.formats.jsonschema.imports import list_exports
+
+        return list_exports(text)
+
     def arrow_schema(self, parsed: ParsedJsonSchema) -> pa.Schema:
         """Return the columns of data of this schema; see `stele.formats.jsonschema.arrow`."""
         from stele.formats.jsonschema.arrow import arrow_schema

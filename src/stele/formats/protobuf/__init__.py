@@ -206,6 +206,16 @@ class ProtobufFormat:
 
         return locate_declarations(parsed)
 
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.protobuf.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return nothing: files refer to each other by path."""
+        return ()
+
     def arrow_schema(self, parsed: ProtobufSchema) -> pa.Schema:
         """Return the columns of the first message. See `arrow.arrow_schema`, which also takes another message."""
         from stele.formats.protobuf.arrow import arrow_schema

@@ -83,6 +83,16 @@ class ThriftFormat:
         """Return where declarations stand, by the paths of findings and of the outline."""
         return locate_declarations(parsed)
 
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.thrift.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return nothing: files refer to each other by path."""
+        return ()
+
     def arrow_schema(self, parsed: ThriftSchema) -> pa.Schema:
         """Return the columns of the struct that `type_name` names; `arrow.arrow_schema` also takes another one."""
         return arrow_schema(parsed)

@@ -102,6 +102,18 @@ class XsdFormat:
         """Return where declarations stand, by the paths of findings and of the outline."""
         return _outline.locate_declarations(parsed, text)
 
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.xsd.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which others refer to this document."""
+        from stele.formats.xsd.imports import list_exports
+
+        return list_exports(text)
+
     def arrow_schema(self, parsed: ParsedXsd) -> pa.Schema:
         """Return the columns of documents with the first global element as root; see `stele.formats.xsd.arrow`."""
         from stele.formats.xsd.arrow import arrow_schema
