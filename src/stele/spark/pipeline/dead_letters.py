@@ -128,7 +128,7 @@ class DeadLetterTable:
             raise Invalid(f"the condition {where!r} is not understood: {str(error).partition(chr(10))[0]}") from error
 
     def letters_of_replay(self, replay: int) -> DataFrame | None:
-        """Return the letters that a replay brought or was about to bring into their tables; None if it had not begun."""
+        """Return the letters that a replay brought or was about to bring into their tables; None before it began."""
         if self.marks.load_columns() is None:
             return None
         mine = self.marks.read_table().where(f"replay = {replay}").select("letter")
