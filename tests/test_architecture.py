@@ -299,7 +299,7 @@ def test_ranks_inside_spark() -> None:
 
 FORMATS_RANKS = (
     (
-        ("graph", "json_reader", "conversion"),
+        ("graph", "json_reader", "worker_process", "conversion"),
         "The neutral model and the tools beside it know no format, so that a plug-in meets every language in them.",
     ),
     (
@@ -314,7 +314,10 @@ FORMATS_RANKS = (
 """The modules and folders of `stele.formats`, lowest first, each rank with its reason: imports go downwards."""
 
 LANGUAGE_VIEWS = {
-    **{name: name for name in ("arrow", "canonical", "codec", "compat", "fields", "from_model", "lint", "outline")},
+    **{
+        name: name
+        for name in ("arrow", "canonical", "codec", "compat", "fields", "from_model", "lint", "outline", "positions")
+    },
     **{
         name: name for name in ("apicurio", "audit", "buf", "confluent", "containment", "karapace", "wire", "xregistry")
     },  # rulesets
@@ -323,6 +326,7 @@ LANGUAGE_VIEWS = {
     "encode": "codec",
     "to_model": "to_model",
     "flat_schema": "to_model",
+    "imports": "imports",
     "simple_to_model": "to_model",
     "declarations": "compat",
     "findings": "compat",

@@ -98,13 +98,13 @@ def _ask_choice(question: str, words: Sequence[str], default: str) -> str:
 def _relative_to(start: PipelineAnswers, folder: Path) -> PipelineAnswers:
     """The answers with paths that count from the file's folder, as those in it do."""
 
-    def moved(path: str) -> str:
+    def move_path(path: str) -> str:
         if not path or "://" in path or "$" in path or Path(path).is_absolute():
             return path
         return Path(os.path.relpath(path, folder)).as_posix()
 
-    registry = moved(start.registry) if start.registry.endswith(".json") else start.registry
-    return msgspec.structs.replace(start, path=moved(start.path), registry=registry)
+    registry = move_path(start.registry) if start.registry.endswith(".json") else start.registry
+    return msgspec.structs.replace(start, path=move_path(start.path), registry=registry)
 
 
 def _registry_hint(registry: str, subject: str) -> str:

@@ -102,7 +102,7 @@ class RocketmqSubjects:
             )
         )
 
-    def bound(self, subject: str) -> SchemaRecord:
+    def get_bound_record(self, subject: str) -> SchemaRecord:
         """The record a subject is bound to."""
         return self._read_records(subject, "schema", lifetime=CachePolicy.TTL)
 

@@ -16,7 +16,7 @@ import msgspec
 from stele.client.types import Version
 from stele.core.metadata import Metadata
 from stele.errors import ContentNotFound, InvalidRequest, SubjectNotFound, VersionNotFound
-from stele.protocol.confluent import RuleSet
+from stele.protocol.confluent import RuleSetBody
 
 
 class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -39,10 +39,10 @@ class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 0
     context: str = ""
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: RuleSetBody | None = None
 
 
-class SchemaSource(Protocol):
+class SchemaResolver(Protocol):
     """Whoever knows schemas: a client or a snapshot."""
 
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:

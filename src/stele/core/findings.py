@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -50,6 +51,13 @@ class Finding(msgspec.Struct, frozen=True):
     def breaks(self) -> bool:
         """True when the finding by itself makes the change incompatible."""
         return self.level is not Severity.WARNING
+
+
+class SourcePosition(NamedTuple):
+    """A place in the text of a schema: line and column, both from 1, columns in characters."""
+
+    line: int
+    column: int
 
 
 class WhenUndecided(Enum):

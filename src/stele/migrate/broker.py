@@ -65,7 +65,7 @@ def write_topic(
 def _produce_records(kafka: Any, settings: dict[str, Any], topic: str, records: Sequence[Record]) -> None:
     failed: list[str] = []
 
-    def delivered(error: Any, message: Any) -> None:
+    def record_delivery(error: Any, message: Any) -> None:
         if error is not None:
             failed.append(str(error))
 
@@ -75,7 +75,7 @@ def _produce_records(kafka: Any, settings: dict[str, Any], topic: str, records: 
             try:
                 # Time 0 is "now" to librdkafka.
                 producer.produce(
-                    topic, record.value, record.key, partition=0, on_delivery=delivered, timestamp=record.ts or 0
+                    topic, record.value, record.key, partition=0, on_delivery=record_delivery, timestamp=record.ts or 0
                 )
                 break
             except BufferError:

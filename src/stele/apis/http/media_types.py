@@ -45,7 +45,7 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
             ):
                 raise UnsupportedMediaType
 
-            async def labelled(message: Message) -> None:
+            async def send_with_media_type(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     headers = MutableScopeHeaders.from_message(message)
                     if message["status"] == 200:
@@ -54,7 +54,7 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
                         headers["allow"] = _path_methods(scope)
                 await send(message)
 
-            await app(scope, receive, labelled)
+            await app(scope, receive, send_with_media_type)
 
         return handle
 

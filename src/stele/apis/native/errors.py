@@ -39,7 +39,7 @@ ERROR_TABLE: dict[type[Exception], int] = {
 """HTTP status by error class."""
 
 
-class Problem(msgspec.Struct, frozen=True):
+class SchemaProblem(msgspec.Struct, frozen=True):
     """What is wrong, and where in the schema that was sent: null where there is no place."""
 
     kind: str
@@ -53,7 +53,7 @@ class Problem(msgspec.Struct, frozen=True):
 class NativeError(msgspec.Struct, frozen=True):
     """The body of every error."""
 
-    error: Problem
+    error: SchemaProblem
 
 
 ERRORS = {
@@ -72,16 +72,16 @@ def http_status(error: Exception) -> int:
     return find_by_class(ERROR_TABLE, error) or 500
 
 
-def describe_error(error: Exception) -> Problem:
+def describe_error(error: Exception) -> SchemaProblem:
     """The body of an error."""
     if isinstance(error, err.MalformedSchema):
-        return Problem(error_kind(error), error.why, error.line, error.column, error.path, error.expected)
+        return SchemaProblem(error_kind(error), error.why, error.line, error.column, error.path, error.expected)
     if isinstance(error, err.SteleError):
-        return Problem(error_kind(error), str(error))
+        return SchemaProblem(error_kind(error), str(error))
     if isinstance(error, HTTPException):
         phrase = HTTPStatus(error.status_code).phrase
-        return Problem(phrase.lower().replace(" ", "_"), f"HTTP {error.status_code} {phrase}")
-    return Problem("internal_error", "the registry failed; its log says how")
+        return SchemaProblem(phrase.lower().replace(" ", "_"), f"HTTP {error.status_code} {phrase}")
+    return SchemaProblem("internal_error", "the registry failed; its log says how")
 
 
 def error_kind(error: err.SteleError) -> str:

@@ -26,7 +26,7 @@ from stele.client.serdes.rules.engine import Rules
 from stele.client.serdes.rules.model import Walk
 from stele.client.serdes.rules.protobuf_fields import protobuf_walk
 from stele.client.serdes.schemas import ParsedSchema, parse_schema, require_type
-from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
+from stele.client.serdes.serializer import Encode, Encoded, Serializer, SerializerSettings
 from stele.client.serdes.steps import CACHE_SIZE, AnyClient, Source, Steps
 from stele.client.snapshot import ResolvedSchema
 from stele.client.types import Schema
@@ -57,7 +57,7 @@ class ProtobufSerializer(Serializer):
         *,
         message: str = "",
         reference_subject: Callable[[str], str] = str,
-        **settings: Unpack[Settings],
+        **settings: Unpack[SerializerSettings],
     ) -> None:
         generated = schema if isinstance(schema, type) else None
         super().__init__(client, schema if not isinstance(schema, type) else _encode_file(_file_of(schema)), **settings)

@@ -65,7 +65,7 @@ class Writer(NamedTuple):
     ruled: SchemaWithRules | None = None
 
 
-class Settings(TypedDict, total=False):
+class SerializerSettings(TypedDict, total=False):
     """The keyword arguments of `Serializer`, for the signatures of its subclasses."""
 
     naming: Naming

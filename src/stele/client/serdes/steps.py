@@ -24,7 +24,7 @@ from stele.client.drive import drive_steps
 from stele.client.drive import drive_steps_async as drive_awaited
 from stele.client.names import AssociatedName
 from stele.client.request import Request, Workflow
-from stele.client.snapshot import SchemaSource
+from stele.client.snapshot import SchemaResolver
 from stele.client.sync import SchemaRegistryClient
 from stele.errors import InvalidRequest
 from stele.wire.confluent import RecordField
@@ -55,7 +55,7 @@ Steps = Generator[Request[Any] | Work, Any, T]
 
 AnyClient = SchemaRegistryClient | AsyncSchemaRegistryClient
 
-Source = SchemaSource | AsyncSchemaRegistryClient
+Source = SchemaResolver | AsyncSchemaRegistryClient
 """Whoever knows schemas."""
 
 

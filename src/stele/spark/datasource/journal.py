@@ -11,7 +11,7 @@ from pyspark.sql.datasource import InputPartition
 
 from stele.client import JournalEntry, LocationUsage, SchemaRegistryClient
 from stele.errors import DataError
-from stele.spark.datasource.tables import Row, Scope, SourceOptions, journal_row, to_timestamp
+from stele.spark.datasource.tables import Row, SourceOptions, TableScope, journal_row, to_timestamp
 from stele.spark.registry.clients import get_client, retry_unavailable
 
 T = TypeVar("T")
@@ -29,14 +29,14 @@ class JournalFeed:
         """The last sequence number of the journal."""
         return self._query(lambda client: client.journal(limit=0)).end
 
-    def with_end(self, scope: Scope) -> int:
+    def with_end(self, scope: TableScope) -> int:
         """Where a scope ends: as of its number, or now. Raises `DataError` for a number that is still to come."""
         end = self.end()
         if scope.until is not None and scope.until > end:
             raise DataError(f"asOf is {scope.until}, and the journal ends at {end}")
         return end if scope.until is None else scope.until
 
-    def changes(self, scope: Scope) -> Iterator[JournalEntry]:
+    def changes(self, scope: TableScope) -> Iterator[JournalEntry]:
         """Changes of a scope that has an end, in order; ids are not looked at."""
         until = scope.until or 0
         namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
@@ -47,7 +47,7 @@ class JournalFeed:
             page = self._read_page(after, min(_PAGE, until - after), namespace, subject)
             yield from (entry for entry in page if wanted.has(entry.namespace, entry.subject, None))
 
-    def usage(self, scope: Scope) -> list[LocationUsage]:
+    def usage(self, scope: TableScope) -> list[LocationUsage]:
         """The places in which records of a scope were seen, with what was seen; ids are not looked at."""
         if scope.namespaces == frozenset() or scope.subjects == frozenset():
             return []
@@ -193,7 +193,7 @@ RECORDS = 10_000
 class JournalPartition(InputPartition):
     """Changes behind one sequence number up to another."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: TableScope) -> None:
         self.scope = scope
 
 
@@ -211,7 +211,7 @@ class VersionsPartition(InputPartition):
         self.versions = versions
 
 
-def split_scope(scope: Scope, until: int) -> list[InputPartition]:
+def split_scope(scope: TableScope, until: int) -> list[InputPartition]:
     """A scope of the journal up to a sequence number, in parts for tasks."""
     return [
         JournalPartition(scope.between(after, min(after + RECORDS, until)))
@@ -219,6 +219,6 @@ def split_scope(scope: Scope, until: int) -> list[InputPartition]:
     ]
 
 
-def read_stretch(feed: JournalFeed, scope: Scope) -> Iterator[Row]:
+def read_stretch(feed: JournalFeed, scope: TableScope) -> Iterator[Row]:
     """Its changes as rows."""
     return (journal_row(entry) for entry in feed.changes(scope) if scope.ids is None or entry.schema_id in scope.ids)

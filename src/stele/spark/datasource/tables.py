@@ -53,7 +53,7 @@ _FARTHEST = 253_402_300_799_999  # milliseconds: the last instant Python and Spa
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TableScope:
     """Which part of a table is read. None: no limit; namespace '' is the default one.
 
     ids     of schemas
@@ -67,13 +67,13 @@ class Scope:
     after: int = 0
     until: int | None = None
 
-    def narrow_to(self, column: str, values: frozenset[Any]) -> Scope:
+    def narrow_to(self, column: str, values: frozenset[Any]) -> TableScope:
         """The same with rows only whose column, one of namespace, subject and schema_id, has one of the values."""
         member = {"namespace": "namespaces", "subject": "subjects", "schema_id": "ids"}[column]
         own = getattr(self, member)
         return replace(self, **{member: values if own is None else own & values})  # type: ignore[arg-type]  # by name
 
-    def between(self, after: int | None = None, until: int | None = None) -> Scope:
+    def between(self, after: int | None = None, until: int | None = None) -> TableScope:
         """The same with changes behind a sequence number, or up to one, only."""
         return replace(
             self,
@@ -102,7 +102,7 @@ class SourceOptions:
 
     registry: str
     table: str
-    scope: Scope
+    scope: TableScope
     start: int | None = 0
     most: int | None = None
     patience: float = PATIENCE
@@ -134,8 +134,8 @@ class SourceOptions:
         )
 
 
-def _read_scope(said: Mapping[str, str]) -> Scope:
-    scope = Scope(until=_read_whole_number(said["asOf"], "asOf") if "asOf" in said else None)
+def _read_scope(said: Mapping[str, str]) -> TableScope:
+    scope = TableScope(until=_read_whole_number(said["asOf"], "asOf") if "asOf" in said else None)
     for name in ("namespace", "subject"):
         if name in said:
             scope = scope.narrow_to(name, frozenset({said[name]}))

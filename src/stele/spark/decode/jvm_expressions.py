@@ -32,7 +32,7 @@ VALUE, ID, ERROR = "value", "schema_id", "error"
 """Columns of the struct that `decoded` makes."""
 
 
-def decoded(session: SparkSession, raw: Column, reading: ReadPlan, *, fail_fast: bool) -> Column | None:
+def decode_column(session: SparkSession, raw: Column, reading: ReadPlan, *, fail_fast: bool) -> Column | None:
     """The records of a binary column as a struct (value, schema_id, error); None where another engine is chosen.
 
     All pinned writers are resolved here, on the driver; what cannot be read is an answer of its own. Raises `Invalid`
@@ -74,7 +74,9 @@ def decoding(
     return _call_function("decode", spec, raw)
 
 
-def encoded(df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Sequence[str] | None) -> Column | None:
+def encode_columns(
+    df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Sequence[str] | None
+) -> Column | None:
     """Those columns as framed records; None where another engine is chosen.
 
     fields are the names they have in the record, None when the one column is the whole value. Raises like `decoded`.

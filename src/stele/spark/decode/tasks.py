@@ -40,10 +40,10 @@ class DecodeTask:
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
         """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
-        from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE, decoded
+        from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE, decode_column
 
         raw, *kept = df.columns
-        made = decoded(df.sparkSession, df[raw], self._reading, fail_fast=self._fail_fast)
+        made = decode_column(df.sparkSession, df[raw], self._reading, fail_fast=self._fail_fast)
         if made is None:
             return None
         parts = [VALUE, *([ID] if self._with_id else []), *([] if self._fail_fast else [ERROR])]
@@ -109,10 +109,10 @@ class EncodeTask:
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
         """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
-        from stele.spark.decode.jvm_expressions import encoded
+        from stele.spark.decode.jvm_expressions import encode_columns
 
         taken = 1 if self._fields is None else len(self._fields)
-        made = encoded(df, df.columns[:taken], self._writing, self._fields)
+        made = encode_columns(df, df.columns[:taken], self._writing, self._fields)
         if made is None:
             return None
         found = df.select(*df.columns[taken:], made)

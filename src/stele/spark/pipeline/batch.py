@@ -12,7 +12,7 @@ from stele.spark.decode.errors import decode_error
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.classification import BatchClassifier, ClassifiedBatch
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.journal import MOST_REASONS, BatchEntry, BatchJournal, BatchReport, summed
+from stele.spark.pipeline.journal import MOST_REASONS, BatchEntry, BatchJournal, BatchReport, add_counts
 from stele.spark.pipeline.raw_records import check_files
 from stele.spark.pipeline.routes import ERROR
 from stele.spark.pipeline.tables import PipelineTables
@@ -88,7 +88,7 @@ def _count_reasons(judged: ClassifiedBatch) -> dict[str, int]:
     for _, df in judged.parts:
         bad = df.where(f.col(ERROR).isNotNull()).groupBy(f.col(ERROR)["reason"].alias("reason")).count()
         most = bad.orderBy(f.desc("count")).limit(MOST_REASONS).collect()
-        counts = summed(counts, {row.reason: row["count"] for row in most})
+        counts = add_counts(counts, {row.reason: row["count"] for row in most})
     return counts
 
 

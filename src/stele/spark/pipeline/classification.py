@@ -18,7 +18,7 @@ from stele.errors import Conflict, ContentNotFound, Unavailable
 from stele.spark.decode.rules import refuse_reading
 from stele.spark.engines.error_codes import MESSAGES, ErrorCode
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.journal import BatchEntry, BatchReport, summed
+from stele.spark.pipeline.journal import BatchEntry, BatchReport, add_counts
 from stele.spark.pipeline.routes import (
     ERROR,
     ID,
@@ -268,18 +268,18 @@ def _add_outcomes(report: BatchReport, group: RouteGroup | None, rows: Sequence[
     null = 0
     for row in rows:
         if row.outcome == _DEAD:
-            codes = summed(codes, {row.code: row["count"]})
+            codes = add_counts(codes, {row.code: row["count"]})
         elif row.outcome in (_NULL, None):
             null += row["count"]
         elif group is not None:
-            tables = summed(tables, {group.routes[int(row.outcome)].config.table: row["count"]})
-            records = summed(records, {row.id or "": row["count"]})
+            tables = add_counts(tables, {group.routes[int(row.outcome)].config.table: row["count"]})
+            records = add_counts(records, {row.id or "": row["count"]})
     return msgspec.structs.replace(
         report,
         rows=report.rows + sum(tables.values()),
         dead_letters=report.dead_letters + sum(codes.values()),
-        codes=summed(report.codes, codes),
+        codes=add_counts(report.codes, codes),
         tombstones=report.tombstones + null,
-        tables=summed(report.tables, tables),
-        records=summed(report.records, records),
+        tables=add_counts(report.tables, tables),
+        records=add_counts(report.records, records),
     )

@@ -274,7 +274,7 @@ def load_config(path: Path | str, environment: Mapping[str, str] = os.environ) -
 def _expand_variables(value: Any, environment: Mapping[str, str]) -> Any:
     """The document with variables of the environment in its texts. Raises `ValueError` for one that is not set."""
 
-    def found(match: re.Match[str]) -> str:
+    def read_variable(match: re.Match[str]) -> str:
         if match[1] not in environment:
             raise ValueError(f"there is no environment variable {match[1]}")
         return environment[match[1]]
@@ -283,7 +283,7 @@ def _expand_variables(value: Any, environment: Mapping[str, str]) -> Any:
         return {key: _expand_variables(each, environment) for key, each in value.items()}
     if isinstance(value, list):
         return [_expand_variables(each, environment) for each in value]
-    return re.sub(r"\$\{(\w+)\}", found, value) if isinstance(value, str) else value
+    return re.sub(r"\$\{(\w+)\}", read_variable, value) if isinstance(value, str) else value
 
 
 def _make_absolute(config: PipelineConfig, folder: Path) -> PipelineConfig:

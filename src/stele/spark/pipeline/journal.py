@@ -92,9 +92,9 @@ class PipelineReport(msgspec.Struct, frozen=True):
             rows=self.rows + batch.rows,
             dead_letters=self.dead_letters + batch.dead_letters,
             tombstones=self.tombstones + batch.tombstones,
-            tables=summed(self.tables, batch.tables),
+            tables=add_counts(self.tables, batch.tables),
             versions=self.versions | seen,
-            records=summed(self.records, batch.records),
+            records=add_counts(self.records, batch.records),
             columns_added=self.columns_added + batch.columns_added,
             seconds=self.seconds + batch.seconds,
             first=self.first or batch.at,
@@ -103,7 +103,7 @@ class PipelineReport(msgspec.Struct, frozen=True):
         )
 
 
-def summed(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+def add_counts(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     """The sums by key."""
     return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *(key for key in other if key not in one))}
 

@@ -18,7 +18,7 @@ from stele.errors import StoreError
 from stele.spark.data_audit.report import AuditReport, Cell, Fact, Section, Stack, format_micros, pluralize
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.dead_letters import count_by_kind
-from stele.spark.pipeline.journal import FOLDER, BatchJournal, BatchReport, PipelineReport, summed
+from stele.spark.pipeline.journal import FOLDER, BatchJournal, BatchReport, PipelineReport, add_counts
 from stele.spark.pipeline.kafka_lag import has_run, measure_lag
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def read_status(config: PipelineConfig) -> PipelineStatus:
     totals, reports = journal.read_totals(), journal.read_reports()
     reasons: dict[str, int] = {}
     for batch in reports:
-        reasons = summed(reasons, batch.reasons)
+        reasons = add_counts(reasons, batch.reasons)
     entry = journal.read_entry(totals.through)
     return PipelineStatus(
         config.checkpoint,

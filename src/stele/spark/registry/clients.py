@@ -30,7 +30,7 @@ PATIENCE = 30.0
 _FIRST_DELAY, _LONGEST_PAUSE = 0.5, 10.0  # seconds
 
 
-class Registry(Protocol):
+class RegistryClient(Protocol):
     """What is asked of a registry; `SchemaRegistryClient` is one."""
 
     def snapshot(self, *, subjects: Iterable[str] = ()) -> SchemaSnapshot:
@@ -65,7 +65,7 @@ class Registry(Protocol):
         ...
 
 
-OpenClient: TypeAlias = Callable[[], Registry]
+OpenClient: TypeAlias = Callable[[], RegistryClient]
 RegistryLike: TypeAlias = "str | SchemaSnapshot | OpenClient"
 """An address (several with commas), a snapshot (nobody is ever asked), or a function that opens a client.
 
@@ -113,13 +113,13 @@ class ClientFactory(msgspec.Struct, frozen=True):
     name: str
     function: OpenClient
 
-    def __call__(self) -> Registry:
+    def __call__(self) -> RegistryClient:
         """Open a client."""
         return self.function()
 
 
 _NAMES: WeakKeyDictionary[OpenClient, str] = WeakKeyDictionary()
-_OPENED: OrderedDict[str, Registry] = OrderedDict()
+_OPENED: OrderedDict[str, RegistryClient] = OrderedDict()
 
 
 def as_picklable(registry: RegistryLike) -> RegistryLike:
@@ -133,7 +133,7 @@ def as_picklable(registry: RegistryLike) -> RegistryLike:
     return ClientFactory(_NAMES.setdefault(registry, uuid4().hex), registry)
 
 
-def get_client(registry: str | OpenClient) -> Registry:
+def get_client(registry: str | OpenClient) -> RegistryClient:
     """The client of this process for an address or function, opened at its first use."""
     named = as_picklable(registry)
     key = named.name if isinstance(named, ClientFactory) else str(named)

@@ -19,7 +19,7 @@ from stele.client import (
 from stele.client.names import split_subject
 from stele.errors import ContentNotFound, DataError, Invalid, NotFound, VersionNotFound
 from stele.formats.avro import AVRO, AvroSchema
-from stele.spark.registry.clients import Registry, RegistryLike, get_client, retry_unavailable
+from stele.spark.registry.clients import RegistryClient, RegistryLike, get_client, retry_unavailable
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ class SchemaLookup:
         return self._found[number]
 
     def query(
-        self, key: object, question: Callable[[Registry], T], absent: type[NotFound] = ContentNotFound
+        self, key: object, question: Callable[[RegistryClient], T], absent: type[NotFound] = ContentNotFound
     ) -> T | None:
         """The registry's answer; None for the error absent, after which it is not asked again for a while.
 

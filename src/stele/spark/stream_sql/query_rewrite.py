@@ -209,16 +209,16 @@ def _track_token(levels: list[_ParenthesisLevel], tokens: Sequence[SqlToken], at
 def _reference_at(tokens: Sequence[SqlToken], at: int, known: Collection[str]) -> StreamReference | None:
     """The stream that is named here, behind STREAM or STREAM( perhaps."""
 
-    def named(place: int) -> str | None:
+    def find_name(place: int) -> str | None:
         name = tokens[place].name if place < len(tokens) else None
         after = tokens[place + 1].word if place + 1 < len(tokens) else ""
         return name if name is not None and name.lower() in known and after not in {".", "("} else None
 
     if tokens[at].word == "STREAM" and at + 1 < len(tokens):
-        if (name := named(at + 1)) is not None:
+        if (name := find_name(at + 1)) is not None:
             return StreamReference(name, at, at + 2, streaming=True)
         closed = at + 3 < len(tokens) and tokens[at + 1].word == "(" and tokens[at + 3].word == ")"
-        if closed and (name := named(at + 2)) is not None:
+        if closed and (name := find_name(at + 2)) is not None:
             return StreamReference(name, at, at + 4, streaming=True)
-    name = named(at)
+    name = find_name(at)
     return None if name is None else StreamReference(name, at, at + 1, streaming=False)
