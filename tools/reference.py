@@ -117,9 +117,9 @@ _CONFIG_FILE = """
 ## The registry and credentials
 
 {options}
-The options above win. Without `--registry` and `--profile`, the address is that of `STELE_URL`, else that of the profile
-which `STELE_PROFILE` or the configuration file names, else `http://127.0.0.1:8081`. A profile brings all its credentials;
-those of the environment are for addresses that no profile names. Unknown keys of the file are errors.
+The options above win. Without `--registry` and `--profile`, the address is that of `STELE_URL`, else that of the
+profile which `STELE_PROFILE` or the configuration file names, else `http://127.0.0.1:8081`. A profile brings all its
+credentials; those of the environment are for addresses that no profile names. Unknown keys of the file are errors.
 
 ```toml
 # ~/.config/stele/config.toml, or below $XDG_CONFIG_HOME

@@ -104,7 +104,9 @@ class RegistryOptions:
     ] = None
     ca: Annotated[
         str | None,
-        typer.Option("--ca", metavar="FILE", help="Certificates to trust, as PEM (STELE_CA).", rich_help_panel=REGISTRY_PANEL),
+        typer.Option(
+            "--ca", metavar="FILE", help="Certificates to trust, as PEM (STELE_CA).", rich_help_panel=REGISTRY_PANEL
+        ),
     ] = None
     client_cert: Annotated[
         str | None,
