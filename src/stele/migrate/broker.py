@@ -24,7 +24,7 @@ def read_topic(
     settings: Mapping[str, str] | None = None,
     progress: Progress = report_nothing,
 ) -> Iterator[Record]:
-    """The records of the topic up to the end it has when this is called.
+    """Return the records of the topic up to the end it has when this is called.
 
     settings are librdkafka's own (security.protocol, sasl.username …). Raises `NotInstalled`, `StoreError`,
     `StoreTimeout`, `InvalidRequest` for a topic with several partitions.
@@ -112,7 +112,7 @@ def _require_one_partition(kafka: Any, consumer: Any, topic: str) -> None:
 
 
 def _end_offsets(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:
-    """The first offset there is, and the one the next record will get."""
+    """Return the first offset there is, and the one the next record will get."""
     try:
         first, end = consumer.get_watermark_offsets(kafka.TopicPartition(topic, 0), timeout=_SECONDS)
     except kafka.KafkaException as error:

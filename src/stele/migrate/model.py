@@ -54,7 +54,7 @@ class DumpVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
         return context_of(self.subject)
 
     def referenced_keys(self) -> list[tuple[str, int]]:
-        """The keys of the versions it refers to."""
+        """Return the keys of the versions it refers to."""
         return [
             (_absolute_subject(reference.subject, self.subject), reference.version) for reference in self.references
         ]
@@ -86,7 +86,7 @@ class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     extras: RegistryExtras = RegistryExtras()
 
     def levels(self) -> list[str]:
-        """Every level this dump speaks of, those above before those below."""
+        """Return every level this dump speaks of, those above before those below."""
         subjects = {row.subject for row in self.versions} - {""}
         named = subjects | {context_level(context) for context in self.contexts} | {REGISTRY_LEVEL, DEFAULT_LEVEL}
         return sorted(named | set(self.configs) | set(self.modes), key=level_rank)
@@ -105,7 +105,7 @@ def normalize_version(
     deleted: bool = False,
     ts: int | None = None,
 ) -> DumpVersion:
-    """A version with everything in its normal form: what is empty is absent, what has no order is sorted."""
+    """Return a version with everything in its normal form: what is empty is absent, what has no order is sorted."""
     shown = [
         SchemaReference(row.name, _relative_subject(row.subject, subject), row.version) for row in references or ()
     ]
@@ -138,7 +138,7 @@ def normalize_config(said: Config) -> Config:
 
 
 def effective_level(configs: Mapping[str, Config], level: str) -> str:
-    """The compatibility level in force at a level."""
+    """Return the compatibility level in force at a level."""
     for place in _levels_upwards(level):
         own = configs.get(place)
         if own is not None and own.compatibility_level is not None:
@@ -150,17 +150,17 @@ def effective_level(configs: Mapping[str, Config], level: str) -> str:
 
 
 def context_of(subject: str) -> str:
-    """The context of a subject or level, with its dot."""
+    """Return the context of a subject or level, with its dot."""
     return f".{split_subject(subject).context}"
 
 
 def context_level(context: str) -> str:
-    """The level a context is."""
+    """Return the level a context is."""
     return DEFAULT_LEVEL if context == DEFAULT_CONTEXT else f":{context}:"
 
 
 def placeholder_version(context: str, schema_id: int) -> DumpVersion:
-    """A version that is there for a moment, so that its context exists and never gives the id again."""
+    """Return a version that is there for a moment, so that its context exists and never gives the id again."""
     return DumpVersion(f"{'' if context == DEFAULT_CONTEXT else f':{context}:'}{_PLACEHOLDER}", 1, schema_id, '"null"')
 
 
@@ -181,7 +181,7 @@ def _levels_upwards(level: str) -> list[str]:
 
 
 def _absolute_subject(subject: str, within: str) -> str:
-    """A reference's subject as a name that stands by itself."""
+    """Return a reference's subject as a name that stands by itself."""
     if subject.startswith(":."):
         return str(split_subject(subject))
     context = split_subject(within).context
@@ -189,7 +189,7 @@ def _absolute_subject(subject: str, within: str) -> str:
 
 
 def _relative_subject(subject: str, within: str) -> str:
-    """A reference's subject as schemas of a context name it."""
+    """Return a reference's subject as schemas of a context name it."""
     context, bare = split_subject(subject)
     if not subject.startswith(":.") or context == split_subject(within).context:
         return bare

@@ -122,7 +122,7 @@ class Crew:
 
 
 async def read_all(log: Log, limit: int = 1000) -> list[LogEntry]:
-    """Every record of the log. Raises AssertionError when the sequence is not 1, 2, 3 …."""
+    """Return every record of the log. Raises AssertionError when the sequence is not 1, 2, 3 …."""
     entries: list[LogEntry] = []
     while more := await log.tail(len(entries), limit):
         entries += more

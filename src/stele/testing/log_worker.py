@@ -51,7 +51,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 def record_of(name: str, number: int, size: int = 0) -> bytes:
-    """The record a worker writes as its number-th: a head that says so, and bytes nobody else would write."""
+    """Return the record a worker writes as its number-th: a head that says so, and bytes nobody else would write."""
     head = b"%s %d\n" % (name.encode(), number)
     return head + shake_128(head).digest(max(size or 40 + number * 37 % 2000, len(head) + 16) - len(head))
 

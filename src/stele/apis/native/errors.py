@@ -66,14 +66,14 @@ ERRORS = {
 
 
 def http_status(error: Exception) -> int:
-    """The HTTP status of an error."""
+    """Return the HTTP status of an error."""
     if isinstance(error, HTTPException):
         return error.status_code
     return find_by_class(ERROR_TABLE, error) or 500
 
 
 def describe_error(error: Exception) -> SchemaProblem:
-    """The body of an error."""
+    """Return the body of an error."""
     if isinstance(error, err.MalformedSchema):
         return SchemaProblem(error_kind(error), error.why, error.line, error.column, error.path, error.expected)
     if isinstance(error, err.SteleError):
@@ -85,13 +85,13 @@ def describe_error(error: Exception) -> SchemaProblem:
 
 
 def error_kind(error: err.SteleError) -> str:
-    """The name of the error, or of its nearest ancestor in the error tree."""
+    """Return the name of the error, or of its nearest ancestor in the error tree."""
     known = next(cls for cls in type(error).__mro__ if cls.__module__ == err.__name__)
     return re.sub(r"(?<!^)(?=[A-Z])", "_", known.__name__).lower()
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[NativeError]:
-    """The exception handler of the application."""
+    """Return the exception handler of the application."""
     status = http_status(error)
     if status >= 500:
         log_failure(_logger, request.scope["path"], error)

@@ -209,7 +209,7 @@ class ProtobufDeserializer(BaseDeserializer):
     def _class_finder(
         self, schema: ResolvedSchema, reader: ResolvedSchema | None
     ) -> Callable[[tuple[int, ...]], type[Message]]:
-        """The class for a list of message indexes; raises `DecodeError` for one the schema does not have."""
+        """Return the class for a list of message indexes; raises `DecodeError` for one the schema does not have."""
         chosen = self._class
         if chosen is not None:
             return lambda _: chosen
@@ -245,7 +245,7 @@ def _message_encoder(indexes_by_name: Callable[[str], Sequence[int]], blank: Cal
 
 
 def _message_walks(schema: ParsedSchema) -> Callable[[Message], Walk | None]:
-    """What takes rules to the fields of a message; None for one the schema does not have."""
+    """Return what takes rules to the fields of a message; None for one the schema does not have."""
 
     @lru_cache(CACHE_SIZE)
     def walk(full_name: str) -> Walk | None:
@@ -271,7 +271,7 @@ def _from_dict(value: Any, kind: type[Message]) -> Message:
 
 
 def _message_indexes(file: FileDescriptor, full_name: str) -> list[int]:
-    """Where a message stands in a generated file. Raises `InvalidRequest` when it stands in another one."""
+    """Return where a message stands in a generated file. Raises `InvalidRequest` when it stands in another one."""
     package = f"{file.package}." if file.package else ""
     siblings = list(file.message_types_by_name.values())
     found = []

@@ -26,11 +26,14 @@ class JournalFeed:
         self._options = options
 
     def end(self) -> int:
-        """The last sequence number of the journal."""
+        """Return the last sequence number of the journal."""
         return self._query(lambda client: client.journal(limit=0)).end
 
     def with_end(self, scope: TableScope) -> int:
-        """Where a scope ends: as of its number, or now. Raises `DataError` for a number that is still to come."""
+        """Return where a scope ends: as of its number, or now.
+
+        Raises `DataError` for a number that the journal has not reached.
+        """
         end = self.end()
         if scope.until is not None and scope.until > end:
             raise DataError(f"asOf is {scope.until}, and the journal ends at {end}")
@@ -48,7 +51,7 @@ class JournalFeed:
             yield from (entry for entry in page if wanted.has(entry.namespace, entry.subject, None))
 
     def usage(self, scope: TableScope) -> list[LocationUsage]:
-        """The places in which records of a scope were seen, with what was seen; ids are not looked at."""
+        """Return the places in which records of a scope were seen, with what was seen; ids are not looked at."""
         if scope.namespaces == frozenset() or scope.subjects == frozenset():
             return []
         namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
@@ -81,7 +84,7 @@ class JournalFeed:
 
 
 def _only_value(values: frozenset[str] | None) -> str | None:
-    """The one value there is, if there is one."""
+    """Return the one value there is, if there is one."""
     return next(iter(values)) if values is not None and len(values) == 1 else None
 
 
@@ -164,13 +167,13 @@ class History:
             del self._subjects[key]
 
     def versions(self) -> Iterator[KnownVersion]:
-        """All versions by namespace, subject and number."""
+        """Return all versions by namespace, subject and number."""
         for _, subject in sorted(self._subjects.items()):
             for _, known in sorted(subject.versions.items()):
                 yield known
 
     def subjects(self) -> Iterator[Row]:
-        """All subjects by name, as rows of the table subjects."""
+        """Return all subjects by name, as rows of the table subjects."""
         for (namespace, name), subject in sorted(self._subjects.items()):
             live = [known for _, known in sorted(subject.versions.items()) if not known.deleted]
             latest = live[-1] if live else None
@@ -212,7 +215,7 @@ class VersionsPartition(InputPartition):
 
 
 def split_scope(scope: TableScope, until: int) -> list[InputPartition]:
-    """A scope of the journal up to a sequence number, in parts for tasks."""
+    """Return a scope of the journal up to a sequence number, in parts for tasks."""
     return [
         JournalPartition(scope.between(after, min(after + RECORDS, until)))
         for after in range(scope.after, until, RECORDS)

@@ -39,7 +39,7 @@ class DecodeTask:
         return types
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
-        """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
+        """Return the same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
         from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE, decode_column
 
         raw, *kept = df.columns
@@ -108,7 +108,7 @@ class EncodeTask:
         ColumnInputs.from_column(root, value)
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
-        """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
+        """Return the same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
         from stele.spark.decode.jvm_expressions import encode_columns
 
         taken = 1 if self._fields is None else len(self._fields)
@@ -141,7 +141,7 @@ class EncodeTask:
 def field_names(
     writer: ResolvedSchema, columns: Sequence[str], message: str = "", recursion: int = 0
 ) -> Sequence[str] | None:
-    """The columns as fields of the record, or None where the schema is no record and one column is its value.
+    """Return the columns as fields of the record, or None where the schema is no record and one column is its value.
 
     Raises `Invalid` when there are several columns then, `DataError` for a schema of a format without columns.
     """

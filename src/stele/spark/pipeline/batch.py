@@ -60,14 +60,14 @@ class BatchRunner:
 
 
 def make_entry(judged: ClassifiedBatch) -> BatchEntry:
-    """What a batch was judged by."""
+    """Return what a batch was judged by."""
     return BatchEntry(judged.counts.batch, tuple(route.pinned for route in judged.routes), judged.known_ids)
 
 
 def make_report(
     judged: ClassifiedBatch, added: tuple[str, ...], seconds: float, *, replayed: bool = False
 ) -> BatchReport:
-    """The report of a batch that is in its tables."""
+    """Return the report of a batch that is in its tables."""
     versions = {route.pinned.subject: route.pinned.reader_version for route in judged.routes}
     return msgspec.structs.replace(
         judged.counts,
@@ -81,7 +81,7 @@ def make_report(
 
 
 def _count_reasons(judged: ClassifiedBatch) -> dict[str, int]:
-    """The dead letters by reason; of many different ones the most frequent."""
+    """Return the dead letters by reason; of many different ones the most frequent."""
     from pyspark.sql import functions as f
 
     counts: dict[str, int] = {}
@@ -93,7 +93,7 @@ def _count_reasons(judged: ClassifiedBatch) -> dict[str, int]:
 
 
 def _first_error(judged: ClassifiedBatch) -> DecodeError:
-    """The error for a pipeline that does not take bad records."""
+    """Return the error for a pipeline that does not take bad records."""
     from pyspark.sql import functions as f
 
     for _, df in judged.parts:

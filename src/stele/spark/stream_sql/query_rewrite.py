@@ -76,13 +76,13 @@ class RewrittenQuery:
         return line_and_column(self.piece.text, min(offset + shift, len(self.piece.text)))
 
     def place_of(self, line: int, position: int) -> tuple[int, int]:
-        """The same of a line, from 1, and a position in it, from 0, as Spark says them."""
+        """Return the same of a line, from 1, and a position in it, from 0, as Spark says them."""
         before = self.text.split("\n")[: line - 1]
         return self.place(sum(len(each) + 1 for each in before) + position)
 
 
 def rewrite_query(piece: StatementText, known: Collection[str]) -> RewrittenQuery:
-    """A query of Spark's for a piece of text. known are the names of streams, in lower case."""
+    """Return a query of Spark's for a piece of text. known are the names of streams, in lower case."""
     tokens = piece.tokens
     everywhere = [at for at in range(len(tokens)) if _is_select_stream(tokens, at)]
     hidden = set(_table_expression_names(tokens))
@@ -117,7 +117,7 @@ def _apply_edits(piece: StatementText, changes: Sequence[_TextEdit]) -> str:
 
 
 def _edit_to_streaming_view(tokens: Sequence[SqlToken], reference: StreamReference) -> _TextEdit:
-    """The streaming view, under the stream's own name unless the query gives another."""
+    """Return the streaming view, under the stream's own name unless the query gives another."""
     after = tokens[reference.end] if reference.end < len(tokens) else _END
     named = after.kind is SqlTokenKind.QUOTED or (after.kind is SqlTokenKind.WORD and after.word not in _NO_ALIAS)
     alias = "" if named else f" AS {quote_name(reference.name)}"
@@ -164,7 +164,7 @@ class _ParenthesisLevel:
 
 
 def find_stream_references(tokens: Sequence[SqlToken], known: Collection[str]) -> Iterator[StreamReference]:
-    """The streams a query reads from: names of known ones where a relation stands."""
+    """Return the streams a query reads from: names of known ones where a relation stands."""
     levels = [_ParenthesisLevel()]
     merging = bool(tokens) and tokens[0].word == "MERGE"
     at = 0
@@ -207,7 +207,7 @@ def _track_token(levels: list[_ParenthesisLevel], tokens: Sequence[SqlToken], at
 
 
 def _reference_at(tokens: Sequence[SqlToken], at: int, known: Collection[str]) -> StreamReference | None:
-    """The stream that is named here, behind STREAM or STREAM( perhaps."""
+    """Return the stream that is named here, behind STREAM or STREAM( perhaps."""
 
     def find_name(place: int) -> str | None:
         name = tokens[place].name if place < len(tokens) else None

@@ -232,7 +232,7 @@ class Scan:
         return (*places, self._values, self._sizes, self._seen, self._counts, self._members)
 
     def column(self, plan: Struct) -> Column:
-        """The records. Raises `ScanRefused`."""
+        """Return the records. Raises `ScanRefused`."""
         return self._build_struct(self._layout.root, plan, int(self._n[0]), None)
 
     def _build_struct(self, slots: list[FieldSlot], plan: Struct, n: int, mask: Any) -> Column:
@@ -298,7 +298,7 @@ class Scan:
         return pa.Array.from_buffers(kind, len(starts), [valid, as_buffer(offsets), as_buffer(out)])
 
     def _build_instant(self, slot: FieldSlot, n: int, mask: Any) -> Column:
-        """A Timestamp or Duration in microseconds."""
+        """Return a Timestamp or Duration in microseconds."""
         parts = {}
         for inner in slot.inner:
             begin = int(self._base[inner.place])
@@ -373,7 +373,7 @@ class Scanner:
         self._accepts = accepts
 
     def scan(self, frames: Column) -> Scanned | None:
-        """The batch, or None when the parser has to read it all."""
+        """Return the batch, or None when the parser has to read it all."""
         parts = split_frames(frames)
         starts, status = self._find_starts(parts)
         try:
@@ -388,7 +388,7 @@ class Scanner:
         return Scanned(values, pa.array(parts.ids, mask=~parts.framed), left)
 
     def _find_starts(self, parts: Frames) -> tuple[Any, Any]:
-        """Where messages begin, behind their indexes, and status 1 for records that are not of the type."""
+        """Return where messages begin, behind their indexes, and status 1 for records that are not of the type."""
         source, last = parts.source, len(parts.source) - 1
         sizes = parts.ends - parts.starts
         head = source[np.minimum(parts.starts, last)]
