@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from stele.cli.completion import complete_profile
 from stele.cli.output import exit_on_error
-from stele.cli.profiles import Profile, load_config
+from stele.cli.profiles import Profile, complete_profile, load_config
 from stele.errors import InvalidRequest
 
 if TYPE_CHECKING:

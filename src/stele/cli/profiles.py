@@ -85,6 +85,14 @@ def load_config(path: Path | None = None) -> ConfigFile:
     )
 
 
+def complete_profile(incomplete: str) -> list[str]:
+    """Return the profiles that begin with what was typed in a shell; none if the file cannot be read."""
+    try:
+        return [name for name in load_config().profiles if name.startswith(incomplete)]
+    except InvalidRequest:
+        return []
+
+
 def suggest_name(name: str, known: Any) -> str:
     """Return `; did you mean 'x'?` for a name that is nearly a known one, else nothing."""
     near = get_close_matches(name, list(known), 1)
