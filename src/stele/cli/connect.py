@@ -148,7 +148,9 @@ class RegistryOptions:
             urls = profile.addresses if profile else split_addresses([environ.get("STELE_URL", "")])
         return Connection(urls or (DEFAULT_URL,), **self._find_credentials(profile, environ, ask=ask))
 
-    def _find_credentials(self, profile: RegistryProfile | None, environ: Mapping[str, str], *, ask: bool) -> dict[str, str]:
+    def _find_credentials(
+        self, profile: RegistryProfile | None, environ: Mapping[str, str], *, ask: bool
+    ) -> dict[str, str]:
         """Return those of the command line, and where it has none, all of the profile or all of the environment."""
         if profile is None:
             found = {name: environ.get(f"STELE_{name.upper()}", "") for name in _CREDENTIALS}
