@@ -144,7 +144,10 @@ def test_what_is_not_read(pattern: str) -> None:
 )
 def test_a_hostile_pair_ends_soon(writer: str, reader: str) -> None:
     """Automata that grow beyond the budget are given up; the verdict is one of three, within seconds."""
-    texts = [json.dumps({"type": "string", "pattern": pattern}).encode() for pattern in (reader, writer)]
     start = time.process_time()
-    JSON_SCHEMA.check(*(JSON_SCHEMA.parse(text, {}) for text in texts), "containment")
+    theirs, mine = (
+        JSON_SCHEMA.parse(json.dumps({"type": "string", "pattern": pattern}).encode(), {})
+        for pattern in (writer, reader)
+    )
+    JSON_SCHEMA.check(mine, theirs, "containment")
     assert time.process_time() - start < 8
