@@ -1,6 +1,6 @@
 """One request as a value: what to send, how to read the answer, and what may be done with both.
 
-Nothing here does I/O. The functions of `calls` build requests; `exchange` decides when and whither they go.
+Nothing here does I/O. The functions of `endpoints` build requests; `exchange` decides when and whither they go.
 """
 
 from __future__ import annotations
