@@ -39,7 +39,9 @@ class HighWaterMark:
 
     def exists(self) -> bool:
         """Whether there is a mark, readable or not."""
-        return self.path.exists()
+        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
+            self.close()
+        return self._descriptor is not None or self.path.exists()
 
     def read(self) -> LogPosition | None:
         """Return the mark; None when there is none, or none that can be read. Raises `OSError`."""
@@ -52,9 +54,10 @@ class HighWaterMark:
         return LogPosition(int(found[2]), bytes.fromhex(found[3].decode()))
 
     def write(self, mark: LogPosition) -> None:
-        """Put the mark up, unless it stands higher. Raises `OSError`."""
-        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
-            self.close()
+        """Put the mark up, unless it stands higher. Raises `OSError`.
+
+        One that was taken away in the meantime is put up again after the next `exists`.
+        """
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         there = os.pread(self._descriptor, _BYTES, 0)[_SEQ]

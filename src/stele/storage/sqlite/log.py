@@ -60,14 +60,13 @@ class SqliteLog:
         self._hint = open_connection(path, busy_timeout)
         self._writer = _Worker(path, busy_timeout, "stele-log-writer")
         self._reader = _Worker(path, busy_timeout, "stele-log-reader")
-        query_value(
-            self._hint, "PRAGMA user_version"
-        )  # the first question makes the write-ahead log, whose identity is noted, too
+        # The first question makes the write-ahead log, whose identity is noted, too.
+        query_value(self._hint, "PRAGMA user_version")
         self._identity = FileIdentity(path)
         self._turn = FileTurn(lock_path(path), patience)
         self._seen = -1
         self._has_failed = False
-        """Whether the last append did, or is under way."""
+        """Whether the last append did."""
         self._owner = os.getpid()
         self._closed = False
 
@@ -94,8 +93,11 @@ class SqliteLog:
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head."""
         self._require_open()
-        self._has_failed = True
-        written = await self._writer.run_job(_append_records, self._identity, expected, records)
+        try:
+            written = await self._writer.run_job(_append_records, self._identity, expected, records)
+        except BaseException:
+            self._has_failed = True
+            raise
         self._has_failed = False
         return written
 
@@ -225,7 +227,6 @@ class _Worker:
 def _append_records(
     connection: sqlite3.Connection, identity: FileIdentity, expected: int, records: Sequence[bytes]
 ) -> bool:
-    identity.require_same()
     # A first look without the write lock: a loser need not queue behind the winner's fsync.
     if _read_head(connection) != expected:
         return False
@@ -234,7 +235,7 @@ def _append_records(
             if _read_head(connection) != expected:
                 return False
             connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", enumerate(records, expected + 1))
-        identity.require_same()  # again: what was committed into files that are gone is not written
+        identity.require_same()  # What was committed into files that are gone is not written.
     return True
 
 
