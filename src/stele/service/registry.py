@@ -347,7 +347,7 @@ class Registry:
 
     def _note_write_failure(self, failure: StoreError | None) -> None:
         """Remember whether the log takes records, and say it once."""
-        if failure is not None and str(failure) != str(self.write_failure or ""):
+        if failure is not None and type(failure) is not type(self.write_failure):
             _logger.error("cannot write", error=str(failure))
         elif failure is None and self.write_failure is not None:
             _logger.warning("can write again")

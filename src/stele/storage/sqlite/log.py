@@ -227,6 +227,7 @@ class _Worker:
 def _append_records(
     connection: sqlite3.Connection, identity: FileIdentity, expected: int, records: Sequence[bytes]
 ) -> bool:
+    identity.require_same()
     # A first look without the write lock: a loser need not queue behind the winner's fsync.
     if _read_head(connection) != expected:
         return False
@@ -235,7 +236,7 @@ def _append_records(
             if _read_head(connection) != expected:
                 return False
             connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", enumerate(records, expected + 1))
-        identity.require_same()  # What was committed into files that are gone is not written.
+        identity.require_same()  # again: what was committed into files that are gone is not written
     return True
 
 
