@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from stele.apis.http import requests
+from stele.errors import TooLarge
 from stele.server.app import Server
 from stele.server.settings import ServerSettings
 from stele.service import time_slices
@@ -159,7 +160,7 @@ def test_values_are_counted_outside_strings(item: bytes, count: int, is_refused:
     """As many values as keep the decoder busy for long are refused; long strings of whatever are taken."""
     body = b'{"x":[' + b",".join([item] * count) + b"]}"
     if is_refused:
-        with pytest.raises(requests.TooLarge, match="values, at most 300000"):
+        with pytest.raises(TooLarge, match="values, at most 300000"):
             requests.decode_body(body, dict[str, Any])
     else:
         assert len(requests.decode_body(body, dict[str, Any])["x"]) == count
