@@ -18,16 +18,16 @@ demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data
 	@$(JAR)
 	@$(BIN)/python examples/flights/demo.py
 
-test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests that need only Python, a JDK and PyPI
+test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa ## The tests that need only Python, a JDK and PyPI
 	@$(JAR)
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" -n $(TESTERS) --dist loadfile
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## The tests against real servers and foreign clients: Maven and Node.js, too
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers and foreign clients: Maven and Node.js, too
 	@$(JAR)
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	$(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
 
-test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## All tests in their long form: hours, for releases
+test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## All tests in their long form: hours, for releases
 	@$(JAR)
 	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long DIALECT_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" -n $(TESTERS) --dist loadfile
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
@@ -124,3 +124,12 @@ $(VENV)/spark41.stamp: $(VENV)/uv.stamp requirements/spark41.lock pyproject.toml
 	@$(BIN)/uv pip install -q --python $(VENV)/spark41/bin/python --require-hashes -r requirements/spark41.lock
 	@$(BIN)/uv pip install -q --python $(VENV)/spark41/bin/python --no-deps --no-build-isolation -e .
 	@touch $@
+
+# Tests start Java for Spark often: with an archive of the classes it loads that costs half the time.
+$(VENV)/spark.jsa: $(VENV)/dev.stamp tests/support/spark_jvm.py
+	@echo "Recording the classes that Spark loads (once) …"
+	@$(BIN)/python -m tests.support.spark_jvm
+
+$(VENV)/spark41/spark.jsa: $(VENV)/spark41.stamp tests/support/spark_jvm.py
+	@echo "Recording the classes that the other Spark line loads (once) …"
+	@$(VENV)/spark41/bin/python -m tests.support.spark_jvm
