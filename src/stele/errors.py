@@ -1,6 +1,6 @@
 """The whole error tree on one page.
 
-Every error a caller can meet derives from `SteleError`; a dialect's `faults.py` finds the answer by walking the class
+Every error a caller can meet derives from `SteleError`; a dialect's `errors.py` finds the answer by walking the class
 tree, so a new error gets the answer of its nearest ancestor until it has one of its own.
 
     SteleError
@@ -266,6 +266,10 @@ class InvalidVersion(Invalid):
 
 class InvalidRuleSet(Invalid):
     """A rule set breaks its own rules (names, kinds, modes)."""
+
+
+class RulesRefused(Invalid):
+    """A schema has a rule that would have to run, and nobody said that it may."""
 
 
 class IdMismatch(Invalid):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,7 +34,7 @@ class Finding(msgspec.Struct, frozen=True):
     fix      one sentence that says what the author can do
     witness  a document the writer allows and the reader refuses, as text, where one was found
     against  number of the version compared with (1-based; its position in a stateless check)
-    level    see `Level`
+    level    see `Severity`
     """
 
     rule: str
@@ -52,6 +53,13 @@ class Finding(msgspec.Struct, frozen=True):
         return self.level is not Severity.WARNING
 
 
+class SourcePosition(NamedTuple):
+    """A place in the text of a schema: line and column, both from 1, columns in characters."""
+
+    line: int
+    column: int
+
+
 class WhenUndecided(Enum):
     """What to do where no rule could decide."""
 
@@ -61,7 +69,7 @@ class WhenUndecided(Enum):
     """Doubt is a warning: only a proven break refuses."""
 
     def weigh_findings(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """The findings with doubts at the weight they have then."""
+        """Return the findings with doubts at the weight they have then."""
         if self is WhenUndecided.REFUSE:
             return tuple(findings)
         return tuple(
@@ -90,7 +98,7 @@ class Verdict(Enum):
 
     @classmethod
     def from_findings(cls, findings: Iterable[Finding]) -> Verdict:
-        """The verdict of all findings about one pair of schemas, or of several pairs together."""
+        """Return the verdict of all findings about one pair of schemas, or of several pairs together."""
         levels = {finding.level for finding in findings}
         if Severity.ERROR in levels:
             return cls.INCOMPATIBLE

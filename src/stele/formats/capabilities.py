@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from stele.core.findings import Finding
+from stele.core.findings import Finding, SourcePosition
 from stele.core.ports import Parsed
 from stele.formats.conversion.model import Loss, Model
 
@@ -159,4 +159,30 @@ class HasLocator(Protocol[P_contra]):
 
         It returns None for a path that leads nowhere.
         """
+        ...
+
+
+@runtime_checkable
+class HasPositions(Protocol[P_contra]):
+    """A format that knows where in the text the things stand that findings and outlines call by path."""
+
+    def positions(self, parsed: P_contra, text: bytes) -> Mapping[str, SourcePosition]:
+        """Return the position of every declaration by its path; text is what the schema was parsed from."""
+        ...
+
+
+@runtime_checkable
+class HasImports(Protocol):
+    """A format whose documents say which other documents they need."""
+
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which a document refers to others, each once, in the order of the text.
+
+        They are the names that references of the document must have. Built-in documents are left out. Raises
+        `MalformedSchema`.
+        """
+        ...
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which others can refer to this document, beside its path. Raises `MalformedSchema`."""
         ...

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import orjson
 
+from stele.core.findings import SourcePosition
 from stele.errors import MalformedSchema
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -53,6 +55,60 @@ def line_and_column(text: bytes, offset: int) -> tuple[int, int]:
     before = text[:offset].decode("utf-8", "replace")
     start = before.rfind("\n") + 1
     return before.count("\n") + 1, len(before) - start + 1
+
+
+_TOKEN = re.compile(r'(?P<space>[ \t\r]+)|(?P<newline>\n)|(?P<string>"(?:[^"\\]|\\.)*+")|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+def locate_values(text: bytes) -> dict[str, SourcePosition]:
+    """Return where each value of a JSON document stands, by JSON Pointer (RFC 6901; '' is the whole document).
+
+    A member of an object stands where its name begins, an item of an array where it begins itself. Of members with
+    one name the last counts, as in `decode_json`. Raises `MalformedSchema` for a text that is not JSON.
+    """
+    decode_json(text)
+    return dict(_walk_positions(text.decode("utf-8")))
+
+
+def _walk_positions(text: str) -> Iterator[tuple[str, SourcePosition]]:
+    """Yield (pointer, position) in the order of a text that is valid JSON."""
+    line, start = 1, 0
+    # For each open object or array: its pointer, and the number of the current item, None in an object.
+    around: list[tuple[str, int | None]] = []
+    pointer, is_next_name = "", False
+    for token in _TOKEN.finditer(text):
+        if token.lastgroup == "newline":
+            line, start = line + 1, token.end()
+            continue
+        word = token[0]
+        if token.lastgroup == "space" or word == ":":
+            continue
+        if word in "}]":
+            around.pop()
+            is_next_name = False
+            continue
+        if word == ",":
+            pointer, index = around[-1]
+            is_next_name = index is None
+            if index is not None:
+                around[-1] = pointer, index + 1
+                pointer = f"{pointer}/{index + 1}"
+            continue
+        position = SourcePosition(line, token.start() - start + 1)
+        if is_next_name:
+            name = msgspec.json.decode(word, type=str)
+            pointer = f"{around[-1][0]}/{name.replace('~', '~0').replace('/', '~1')}"
+            yield pointer, position
+            is_next_name = False
+            continue
+        if not around or around[-1][1] is not None:
+            yield pointer, position
+        if word == "{":
+            around.append((pointer, None))
+            is_next_name = True
+        elif word == "[":
+            around.append((pointer, 0))
+            pointer = f"{pointer}/0"
 
 
 def _explain_malformed(text: bytes) -> MalformedSchema:

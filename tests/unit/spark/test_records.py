@@ -11,15 +11,14 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from stele.client import ResolvedSchema, Rule, RuleSet, Schema, SchemaRegistryClient, SchemaSnapshot
-from stele.client.serdes import Rules
+from stele.client import ResolvedSchema, RuleBody, RuleSetBody, Schema, SchemaRegistryClient, SchemaSnapshot
+from stele.client.serdes import Limits, Rules
 from stele.client.serdes.rules import RuleContext, RuleExecutor
 from stele.client.serdes.schemas import parse_schema
-from stele.errors import DataError, Invalid, RegistryUnreachable, RuleFailed, VersionNotFound
+from stele.errors import DataError, Invalid, RegistryUnreachable, RuleFailed, RulesRefused, VersionNotFound
 from stele.formats.protobuf import message_class
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import RecordDecoder, RecordEncoder
-from stele.spark.decode.rules import RulesRefused
 from stele.spark.engines.error_codes import describe_errors
 from stele.spark.registry.snapshot import pin_schemas
 from stele.wire.confluent import frame
@@ -202,8 +201,8 @@ RUN = Rules(executors={"SHOUT": Shout, "MOVE": Move})
 
 def ruled(schema: ResolvedSchema, phase: str, rule_type: str, mode: str) -> ResolvedSchema:
     """The schema with a rule."""
-    rules: Any = {f"{phase}_rules": [Rule("loud", type=rule_type, mode=mode)]}
-    return msgspec.structs.replace(schema, rule_set=RuleSet(**rules))
+    rules: Any = {f"{phase}_rules": [RuleBody("loud", type=rule_type, mode=mode)]}
+    return msgspec.structs.replace(schema, rule_set=RuleSetBody(**rules))
 
 
 def test_rules_for_reading_are_refused_unless_someone_decides() -> None:
@@ -214,7 +213,9 @@ def test_rules_for_reading_are_refused_unless_someone_decides() -> None:
             plan_read(snapshot, "acme.Order")
         assert plan_read(snapshot, "acme.Order", rules="ignore").rules == "ignore"
     plan_read(SchemaSnapshot((ruled(ORDER, "domain", "SHOUT", "WRITE"),)), "acme.Order")
-    disabled = msgspec.structs.replace(ORDER, rule_set=RuleSet(domain_rules=[Rule("off", type="X", disabled=True)]))
+    disabled = msgspec.structs.replace(
+        ORDER, rule_set=RuleSetBody(domain_rules=[RuleBody("off", type="X", disabled=True)])
+    )
     plan_read(SchemaSnapshot((disabled,)), "acme.Order")
     with pytest.raises(Invalid, match="'refuse', 'run', 'ignore'"):
         plan_read(SNAPSHOT, "acme.Order", rules="maybe")  # type: ignore[arg-type]  # on purpose
@@ -243,6 +244,17 @@ def test_records_without_rules_keep_the_fast_way() -> None:
     assert decoded.schema_ids.to_pylist() == [1, 2]
     older = plan_read(snapshot, "acme.Order", 1, engine="python", rules=RUN)
     assert RecordDecoder(older).decode(pa.array(frames)).values.to_pylist() == [{"id": "old"}, {"id": "new"}]
+
+
+def test_rules_of_strangers_are_bounded_in_columns() -> None:
+    """A rule that takes too long makes its records bad after the time it was given, and the task goes on."""
+    hostile = RuleBody("slow", type="CEL", mode="READ", expr="['aaaaaaaa']" + ".map(x, x + x)" * 40)
+    schema = msgspec.structs.replace(ORDER, rule_set=RuleSetBody(domain_rules=[hostile]))
+    frames: list[bytes | None] = [written(schema, {"id": "a"})]
+    rules = Rules(limits=Limits(seconds=0.5, memory=64 << 20))
+    values, reasons = decode(frames, SchemaSnapshot((schema,)), "acme.Order", rules=rules)
+    assert values == [None]
+    assert "takes more than" in reasons[0]
 
 
 def test_an_outage_behind_a_rule_is_an_outage() -> None:

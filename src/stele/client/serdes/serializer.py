@@ -65,7 +65,7 @@ class Writer(NamedTuple):
     ruled: SchemaWithRules | None = None
 
 
-class Settings(TypedDict, total=False):
+class SerializerSettings(TypedDict, total=False):
     """The keyword arguments of `Serializer`, for the signatures of its subclasses."""
 
     naming: Naming
@@ -92,7 +92,8 @@ class Serializer(ABC):
     use_id         write with the schema of that id instead
     normalize      let the server ignore differences of style when it registers or looks up
     id_in          where the identity goes
-    rules          how the rules of the schema written with are run; see `Rules`
+    rules          how the rules of the schema written with are run; see `Rules`. Without it, a schema with rules for
+                   writing is refused
 
     Raises `InvalidRequest` for choices that exclude each other.
     """
@@ -125,7 +126,7 @@ class Serializer(ABC):
         self._context = context
         self._auto_register = auto_register
         self._use_metadata = use_metadata
-        self._engine = RuleEngine(rules or Rules(), blocking_client(client))
+        self._engine = RuleEngine(rules, blocking_client(client))
         self._use_id = use_id
         self._normalize = normalize
         self._id_in = id_in
@@ -139,15 +140,15 @@ class Serializer(ABC):
         """The value as bytes of a record; None stays None.
 
         With `IdPlace.HEADER` the identity is appended to headers. Raises `EncodeError` when the value does not fit,
-        `RuleFailed` when a rule refuses it, `InvalidName` when the naming strategy lacks something, and what the client
-        raises.
+        `RuleFailed` when a rule refuses it, `RulesRefused` when one must not run, `InvalidName` when the naming
+        strategy lacks something, and what the client raises.
         """
         return run_blocking(self.serialize_steps(value, topic, field, headers), self.client)
 
     def serialize_steps(
         self, value: Any, topic: str, field: RecordField, headers: Headers | None
     ) -> Steps[bytes | None]:
-        """What a call does, for whoever drives it."""
+        """Return what a call does, for whoever drives it."""
         if value is None:
             return None
         name = self.record_of(value)
@@ -200,26 +201,26 @@ class Serializer(ABC):
         """Writes with a schema, the one given or one found in the registry."""
 
     def to_rule_value(self, schema: ParsedSchema, value: Any) -> Any:
-        """The value as rules see it."""
+        """Return the value as rules see it."""
         del schema  # for formats that have values of their own
         return value
 
     @abstractmethod
     def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
-        """What takes rules to the fields of a value of the schema."""
+        """Return what takes rules to the fields of a value of the schema."""
 
     def own_encoder(self) -> Steps[Encode]:
         """Writes with the schema given."""
         return self.make_encoder((yield from self.parse_own_schema()))
 
     def own_schema(self) -> Steps[Schema]:
-        """The schema given, as it is registered or looked up."""
+        """Return the schema given, as it is registered or looked up."""
         yield from ()
         assert self._schema is not None
         return self._schema
 
     def parse_own_schema(self) -> Steps[ParsedSchema]:
-        """The schema given, parsed, with what it refers to."""
+        """Return the schema given, parsed, with what it refers to."""
         if self._own is None:
             schema = yield from self.own_schema()
             self._own = parse_schema((yield from workflows.resolve_schema(schema, context=self._context)))

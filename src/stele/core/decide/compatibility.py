@@ -40,7 +40,10 @@ def require_compatible(
     policy: Policy,
     verdicts: Verdicts,
 ) -> None:
-    """Raise `Incompatible` with what the first version that refuses says, newest first; `Undecided` when unknown."""
+    """Raise `Incompatible` with what the first version that refuses says, newest first.
+
+    Raises `VerdictsRequired` while a verdict is missing.
+    """
     findings, against = find_incompatibilities(
         state, command.key, document, attachments, policy, verdicts, ruleset=command.ruleset
     )
@@ -59,10 +62,12 @@ def find_incompatibilities(
     only: Version | None = None,
     ruleset: str = "",
 ) -> tuple[list[Finding], int | None]:
-    """The breaking findings of the first version that refuses the document and its number; ([], None) when none does.
+    """Return the breaking findings of the first version that refuses the document and its number.
+
+    The result is ([], None) when no version refuses it.
 
     only narrows the comparison to one version, which then counts as the latest. ruleset judges where the settings name
-    none. Raises `Undecided`.
+    none. Raises `VerdictsRequired`.
     """
     objections = _ask_validators(state, key, document, attachments, policy, verdicts)
     if objections:
@@ -114,10 +119,10 @@ def _ask_validators(
     policy: Policy,
     verdicts: Verdicts,
 ) -> list[Finding]:
-    """What the validators of the policy object to, asked about the document as it was sent and the newest version.
+    """Return the objections of the policy's validators to the document as it was sent and the newest version.
 
     The first document of a subject is shown to them beside itself, as is one after a version of another format: no
-    validator can read both. Raises `Undecided`.
+    validator can read both. Raises `VerdictsRequired`.
     """
     if not policy.validators:
         return []
@@ -167,7 +172,7 @@ def list_candidates(
 
 
 def _find_other_type(state: State, key: SubjectKey, schema_kind: SchemaKind) -> Version | None:
-    """The newest active version that has another type, in a subject that takes one type only."""
+    """Return the newest active version that has another type, in a subject that takes one type only."""
     subject = state.find_subject(key)
     if subject is None or subject.comparison_scope is not ComparisonScope.ONE_TYPE or not schema_kind.type:
         return None

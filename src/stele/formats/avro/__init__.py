@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stele.core.findings import Finding
+from stele.core.findings import Finding, SourcePosition
 from stele.core.ports import Field, TextForm
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
@@ -17,6 +17,7 @@ from stele.formats.avro import outline as _fields
 from stele.formats.avro import outline as _outline
 from stele.formats.avro import parse as _parse
 from stele.formats.avro.model import AvroSchema
+from stele.formats.avro.positions import locate_declarations
 from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
@@ -107,6 +108,22 @@ class AvroFormat:
     def locator(self, parsed: AvroSchema) -> Callable[[str], OutlineLocation | None]:
         """Return where in the outline a finding's path leads."""
         return _outline.make_locator(parsed)
+
+    def positions(self, parsed: AvroSchema, text: bytes) -> Mapping[str, SourcePosition]:
+        """Return where declarations stand, by the paths of findings and of the outline."""
+        return locate_declarations(text)
+
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.avro.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which others refer to this document."""
+        from stele.formats.avro.imports import list_exports
+
+        return list_exports(text)
 
     def arrow_schema(self, parsed: AvroSchema) -> pa.Schema:
         """Return the table shape of the data.

@@ -45,7 +45,7 @@ MAX_NESTING: Final = 200
 
 _NAME_RULE: Final = "letters, digits and _, not starting with a digit"
 _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_NAMED_KINDS: Final = frozenset({"record", "error", "enum", "fixed"})
+NAMED_KINDS: Final = frozenset({"record", "error", "enum", "fixed"})
 _TYPE_KEYS: Final = frozenset(
     {"type", "name", "namespace", "doc", "fields", "items", "values", "size", "symbols", "aliases"}
 )
@@ -167,7 +167,7 @@ class _Parser:
         primitive = PRIMITIVES.get(word)
         if primitive is not None:
             return primitive if len(node) == 1 else self._parse_primitive(primitive, node)
-        if word in _NAMED_KINDS:
+        if word in NAMED_KINDS:
             return self._parse_definition(word, node, space)
         if word == "array":
             return AvroArray(self._parse_inner(node, "items", space), _unknown_props(node, _TYPE_KEYS))
@@ -245,7 +245,7 @@ class _Parser:
             if self.strict:
                 raise _ParseFault("the namespace is not a string", "dotted names, or ''", at="namespace")
             own = None
-        full = _qualify_name(name, space if own is None else own)
+        full = qualify_name(name, space if own is None else own)
         if not full or (self.strict and not _DOTTED.fullmatch(full)):
             raise _ParseFault(f"{full!r} is not a valid name", _NAME_RULE, at="name")
         if full in PRIMITIVES:
@@ -256,7 +256,7 @@ class _Parser:
         if "aliases" not in node:
             return ()
         aliases = _read_strings(node, "aliases")
-        full = tuple(dict.fromkeys(_qualify_name(alias, space) for alias in aliases))
+        full = tuple(dict.fromkeys(qualify_name(alias, space) for alias in aliases))
         if self.strict:
             for index, alias in enumerate(full):
                 if not _DOTTED.fullmatch(alias):
@@ -379,7 +379,7 @@ def _is_name(text: str) -> bool:
     return text.isascii() and text.isidentifier()
 
 
-def _qualify_name(name: str, space: str) -> str:
+def qualify_name(name: str, space: str) -> str:
     """Return the full name: a dotted name is full already, and a leading dot means the null namespace."""
     if "." in name:
         return name[1:] if name.rfind(".") == 0 else name

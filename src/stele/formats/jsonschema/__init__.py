@@ -12,9 +12,10 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from stele.core.findings import Finding, Severity
+from stele.core.findings import Finding, Severity, SourcePosition
 from stele.core.ports import Field, TextForm
 from stele.errors import TooLarge
+from stele.formats.json_reader import locate_values
 from stele.formats.rulesets import Ruleset, Rulesets
 
 if TYPE_CHECKING:
@@ -157,6 +158,22 @@ class JsonSchemaFormat:
         from stele.formats.jsonschema.outline import build_locator
 
         return build_locator(parsed)
+
+    def positions(self, parsed: ParsedJsonSchema, text: bytes) -> Mapping[str, SourcePosition]:
+        """Return where declarations stand, by the paths of findings and of the outline."""
+        return {f"#{pointer}": position for pointer, position in locate_values(text).items()}
+
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.jsonschema.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which others refer to this document."""
+        from stele.formats.jsonschema.imports import list_exports
+
+        return list_exports(text)
 
     def arrow_schema(self, parsed: ParsedJsonSchema) -> pa.Schema:
         """Return the columns of data of this schema; see `stele.formats.jsonschema.arrow`."""

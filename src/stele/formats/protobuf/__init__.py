@@ -19,7 +19,7 @@ from stele.formats.rulesets import Ruleset, Rulesets
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stele.core.findings import Finding
+    from stele.core.findings import Finding, SourcePosition
     from stele.formats.capabilities import OutlineNode
     from stele.formats.conversion.model import Loss, Model
     from stele.formats.protobuf.arrow import arrow_schema
@@ -199,6 +199,22 @@ class ProtobufFormat:
         from stele.formats.protobuf.outline import outline
 
         return outline(parsed)
+
+    def positions(self, parsed: ProtobufSchema, text: bytes) -> Mapping[str, SourcePosition]:
+        """Return where declarations stand, by the paths of findings and of the outline."""
+        from stele.formats.protobuf.positions import locate_declarations
+
+        return locate_declarations(parsed)
+
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.protobuf.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return nothing: files refer to each other by path."""
+        return ()
 
     def arrow_schema(self, parsed: ProtobufSchema) -> pa.Schema:
         """Return the columns of the first message. See `arrow.arrow_schema`, which also takes another message."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stele.core.findings import Finding
+from stele.core.findings import Finding, SourcePosition
 from stele.core.ports import Field, Format, TextForm
 from stele.formats.capabilities import OutlineNode
 from stele.formats.conversion.model import Loss, Model
@@ -22,6 +22,7 @@ from stele.formats.thrift.canonical import compute_fingerprints, print_canonical
 from stele.formats.thrift.codec import ThriftCodec
 from stele.formats.thrift.outline import build_outline, list_fields
 from stele.formats.thrift.parse import parse
+from stele.formats.thrift.positions import locate_declarations
 from stele.formats.thrift.schema import ThriftSchema
 from stele.formats.thrift.to_model import to_model
 
@@ -77,6 +78,20 @@ class ThriftFormat:
     def outline(self, parsed: ThriftSchema) -> list[OutlineNode]:
         """Return the document with all it declares; see `stele.formats.thrift.outline`."""
         return build_outline(parsed)
+
+    def positions(self, parsed: ThriftSchema, text: bytes) -> Mapping[str, SourcePosition]:
+        """Return where declarations stand, by the paths of findings and of the outline."""
+        return locate_declarations(parsed)
+
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.thrift.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return nothing: files refer to each other by path."""
+        return ()
 
     def arrow_schema(self, parsed: ThriftSchema) -> pa.Schema:
         """Return the columns of the struct that `type_name` names; `arrow.arrow_schema` also takes another one."""

@@ -231,7 +231,7 @@ class _Parser:
             number = number + 1 if implicit else parse_integer(self.text, self.require_kind(TokenKind.INTEGER))
             if number not in I32:
                 raise make_fault(self.text, token.at, f"the value {token.text} is {number}", "a number of 32 bits")
-            value = EnumValue(token.text, number, implicit, self.parse_annotations(), token.doc)
+            value = EnumValue(token.text, number, implicit, self.parse_annotations(), token.doc, token.at)
             self.skip_separator()
             return value
 
@@ -265,7 +265,7 @@ class _Parser:
         )
 
     def parse_function(self) -> ThriftFunction:
-        doc = self.token.doc
+        head = self.token
         oneway = self.take_word("oneway", "async")
         returns = None if self.take_word("void") else self.parse_type()
         name = self.parse_name("a name for the function").text
@@ -275,7 +275,7 @@ class _Parser:
         if self.take_word("throws"):
             self.require_symbol("(")
             throws = self.parse_fields(")")
-        function = ThriftFunction(name, returns, arguments, throws, oneway, self.parse_annotations(), doc)
+        function = ThriftFunction(name, returns, arguments, throws, oneway, self.parse_annotations(), head.doc, head.at)
         self.skip_separator()
         return function
 

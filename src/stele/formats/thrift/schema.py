@@ -144,6 +144,7 @@ class EnumValue:
     implicit: bool = False
     annotations: Annotations = ()
     doc: str = ""
+    at: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,7 @@ class ThriftFunction:
     oneway: bool = False
     annotations: Annotations = ()
     doc: str = ""
+    at: int = field(default=0, compare=False)
 
 
 # --- definitions ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from stele.core.findings import Finding
+from stele.core.findings import Finding, SourcePosition
 from stele.core.ports import Field, TextForm
 from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
@@ -97,6 +97,22 @@ class XsdFormat:
     def locator(self, parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
         """Return where in the outline a finding's path leads, through types and groups."""
         return _outline.build_locator(parsed)
+
+    def positions(self, parsed: ParsedXsd, text: bytes) -> Mapping[str, SourcePosition]:
+        """Return where declarations stand, by the paths of findings and of the outline."""
+        return _outline.locate_declarations(parsed, text)
+
+    def list_imports(self, text: bytes) -> Sequence[str]:
+        """Return the names of the documents that this one refers to."""
+        from stele.formats.xsd.imports import list_imports
+
+        return list_imports(text)
+
+    def list_exports(self, text: bytes) -> Sequence[str]:
+        """Return the names by which others refer to this document."""
+        from stele.formats.xsd.imports import list_exports
+
+        return list_exports(text)
 
     def arrow_schema(self, parsed: ParsedXsd) -> pa.Schema:
         """Return the columns of documents with the first global element as root; see `stele.formats.xsd.arrow`."""

@@ -11,9 +11,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from stele.core.findings import SourcePosition
 from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.outline_builder import OutlineBuilder
 from stele.formats.xsd.parse import ParsedXsd
+from stele.formats.xsd.xml_reader import list_element_starts
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -55,6 +57,16 @@ def build_outline(parsed: ParsedXsd) -> list[OutlineNode]:
     with parsed.lock:
         made.add_schema(parsed.root)
     return made.outline.nodes
+
+
+def locate_declarations(parsed: ParsedXsd, text: bytes) -> dict[str, SourcePosition]:
+    """Return where the declarations of the outline stand in the text, by path."""
+    made = _Outliner()
+    starts = list_element_starts(text)
+    with parsed.lock:
+        made.add_schema(parsed.root)
+        numbers = {element: number for number, element in enumerate(parsed.root.iter("*"))}
+        return {path: SourcePosition(*starts[numbers[element]]) for path, element in made.elements.items()}
 
 
 def build_locator(parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
@@ -132,12 +144,13 @@ class _Outliner:
 
     def __init__(self) -> None:
         self.outline = OutlineBuilder()
+        self.elements: dict[str, etree._Element] = {}
 
     def add_schema(self, root: etree._Element) -> None:
         made = _Declaration(root)
         made.take_attributes(root)
         self._gather_annotations(root, made)
-        self.outline.add_node(SCHEMA, "schema", made.attributes)
+        self.elements[self.outline.add_node(SCHEMA, "schema", made.attributes)] = root
         counts: defaultdict[str, int] = defaultdict(int)
         for element in self.outline.until_full(_child_elements(root)):
             self._add_declaration(element, SCHEMA, "", counts)
@@ -164,6 +177,7 @@ class _Outliner:
             ordered=kind in ("element", "any") or kind in _GROUPS,
             uses=made.uses,
         )
+        self.elements[path] = element
         below: defaultdict[str, int] = defaultdict(int)
         for member, group in self.outline.until_full(made.members):
             if _element_kind(member) in _GROUPS:
@@ -180,7 +194,8 @@ class _Outliner:
         made.take_attributes(element)
         self._gather_annotations(element, made)
         step = _path_step(element, kind, "", counts)
-        self.outline.add_node(f"{owner}/{step}", "model group", made.attributes, parent=owner, ordered=True)
+        path = self.outline.add_node(f"{owner}/{step}", "model group", made.attributes, parent=owner, ordered=True)
+        self.elements[path] = element
         for member in self.outline.until_full(_child_elements(element)):
             if _element_kind(member) in _GROUPS:
                 self._add_group(member, owner, step, counts)

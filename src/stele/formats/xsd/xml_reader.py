@@ -37,16 +37,14 @@ class MalformedXml(ValueError):
 class _SafetyScan:
     """One pass of expat, which knows positions and opens no file: refuses documents before a tree is built."""
 
-    def __init__(self, text: bytes, *, stop: int | None = None) -> None:
+    def __init__(self, text: bytes) -> None:
         self._parser = expat.ParserCreate()
         self._parser.StartDoctypeDeclHandler = self._on_doctype
         self._parser.StartElementHandler = self._on_start
         self._parser.EndElementHandler = self._on_end
         self._depth = 0
         self._open: list[str] = []
-        self._stop = stop
-        self._count = 0
-        self.place: tuple[int, int] | None = None
+        self.starts: list[tuple[int, int]] = []
         try:
             self._parser.Parse(text, True)
         except expat.ExpatError as error:
@@ -75,12 +73,10 @@ class _SafetyScan:
     def _on_start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         self._open.append(name)
-        if self._count == self._stop:
-            self.place = (self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
-        self._count += 1
+        self.starts.append((self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1))
         if self._depth > MAX_DEPTH:
             raise self._build_refusal(f"elements are nested deeper than {MAX_DEPTH} levels")
-        if self._count > MAX_ELEMENTS:
+        if len(self.starts) > MAX_ELEMENTS:
             raise self._build_refusal(f"the document has more than {MAX_ELEMENTS} elements")
         if len(attributes) > MAX_ATTRIBUTES:
             raise self._build_refusal(f"an element has more than {MAX_ATTRIBUTES} attributes")
@@ -91,7 +87,7 @@ class _SafetyScan:
 
 
 def read_document(text: bytes) -> etree._Element:
-    """Return the root element of a document, with comments. Raises `NotXml`, `NotInstalled`."""
+    """Return the root element of a document, with comments. Raises `MalformedXml`, `NotInstalled`."""
     try:
         from lxml import etree
     except ImportError:
@@ -118,6 +114,13 @@ def _strip_leading_blanks(text: bytes) -> bytes:
     """Return the text without blanks before its XML declaration, which pasted documents often have."""
     bare = text.lstrip(b" \t\r\n")
     return bare if bare.startswith(b"<?xml") else text
+
+
+def list_element_starts(text: bytes) -> list[tuple[int, int]]:
+    """Return line and column, from 1, of every element of a well-formed document, in the order of the text."""
+    bare = _strip_leading_blanks(text)
+    skipped = text[: len(text) - len(bare)].count(b"\n")
+    return [(line + skipped, column) for line, column in _SafetyScan(bare).starts]
 
 
 def read_schema(text: bytes) -> etree._Element:
@@ -182,7 +185,7 @@ class SourcePositions:
             return None, None
         for index, other in enumerate(root.iter("*")):
             if other is element:
-                return _SafetyScan(_strip_leading_blanks(text), stop=index).place or (_source_line(element), None)
+                return list_element_starts(text)[index]
         return _source_line(element), None
 
     def build_fault(self, element: etree._Element, why: str, expected: str | None = None) -> MalformedSchema:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from stele.client.serdes.rules.tags import tags_at
 from stele.errors import RuleFailed
-from stele.protocol.confluent import Rule, RuleSet
+from stele.expressions.questions import Answer, Question
+from stele.expressions.sandbox import evaluate_bounded
+from stele.protocol.confluent import RuleBody, RuleSetBody
 from stele.wire.confluent import RecordField
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class RulePhase(Enum):
     ENCODING = "encoding"
     MIGRATION = "migration"
 
-    def rules_of(self, rule_set: RuleSet | None) -> Sequence[Rule]:
+    def rules_of(self, rule_set: RuleSetBody | None) -> Sequence[RuleBody]:
         """The phase's rules, as registered."""
         if rule_set is None:
             return ()
@@ -152,15 +154,17 @@ class RuleContext:
     rules, index   the rules of the phase in the order they run, and where this one stands
     target         the schema the value is of, or is to become
     walk           None where a value has no fields: payloads, migrations
+    evaluate       evaluates an expression of the rule: within bounds unless the rule is trusted, see `Rules`
     """
 
-    rule: Rule
+    rule: RuleBody
     mode: RuleMode
-    rules: Sequence[Rule]
+    rules: Sequence[RuleBody]
     index: int
     record: RecordContext
     target: ResolvedSchema
     walk: Walk | None = None
+    evaluate: Callable[[Question], Answer] = evaluate_bounded
 
     def find_parameter(self, name: str) -> str | None:
         """A parameter of the rule, else the property of that name of the schema's metadata, else None."""
@@ -262,7 +266,7 @@ class RuleAction(ABC):
         """Do it; failure is None after a success. Whatever is raised goes to the caller of the serializer."""
 
 
-def failed_condition_message(rule: Rule) -> str:
+def failed_condition_message(rule: RuleBody) -> str:
     """Why a condition does not hold, in its author's words if there are any."""
     return rule.doc or (f"the condition does not hold: {rule.expr}" if rule.expr else "the condition does not hold")
 

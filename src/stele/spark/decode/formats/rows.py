@@ -24,7 +24,7 @@ from stele.wire.confluent import id_prefix
 
 
 def fit_column(plan: ColumnPlan, values: Column, path: str = "") -> Column:
-    """A column as a schema wants it; missing fields are null. Raises `EncodeError` when it does not fit."""
+    """Return a column as a schema wants it; missing fields are null. Raises `EncodeError` when it does not fit."""
     if values.type == plan.type:
         return values
     if pa.types.is_null(values.type):
@@ -91,7 +91,7 @@ class RowDecoder:
     """Decodes batches towards one reader's schema; grows by one reading per writer id met.
 
     scanning   whether whole batches may be scanned at once, where the language can
-    recursion  as in `Language.plan`
+    recursion  as in `ColumnFormat.plan`
     """
 
     def __init__(
