@@ -236,7 +236,7 @@ CLIENT_RANKS = (
         "A request, a refusal, a name and a pinned schema are values: none of them needs a connection.",
     ),
     (
-        ("cache", "exchange", "connection"),
+        ("cache", "exchange", "connection", "deadline", "response_body"),
         "How a request gets its answer is the same for all endpoints, so retries and caching know none of them.",
     ),
     (
@@ -300,7 +300,7 @@ def test_ranks_inside_spark() -> None:
 
 FORMATS_RANKS = (
     (
-        ("graph", "json_reader", "worker_process", "conversion"),
+        ("graph", "json_reader", "terms", "regex", "worker_process", "conversion"),
         "The neutral model and the tools beside it know no format, so that a plug-in meets every language in them.",
     ),
     (
