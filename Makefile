@@ -3,8 +3,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests run side by side, a file at a time; their processes must agree on the order of sets to agree on the tests' names.
+# Tests run side by side, a file at a time, those that take long first (tests/conftest.py); their processes must agree on the order of sets to agree on the tests' names.
 TESTERS ?= 2
+SIDE_BY_SIDE = -n $(TESTERS) --dist loadfile --no-loadscope-reorder
 HASHSEED ?= $(shell echo $$RANDOM)
 # Where there is no JDK, Spark decodes without it.
 JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
@@ -18,18 +19,18 @@ demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data
 	@$(JAR)
 	@$(BIN)/python examples/flights/demo.py
 
-test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests that need only Python, a JDK and PyPI
+test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa ## The tests that need only Python, a JDK and PyPI
 	@$(JAR)
-	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" -n $(TESTERS) --dist loadfile
+	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## The tests against real servers and foreign clients: Maven and Node.js, too
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers and foreign clients: Maven and Node.js, too
 	@$(JAR)
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	$(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
 
-test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## All tests in their long form: hours, for releases
+test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## All tests in their long form: hours, for releases
 	@$(JAR)
-	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long DIALECT_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" -n $(TESTERS) --dist loadfile
+	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long DIALECT_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	STELE_CHAOS_BATCHES=200 $(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
 	$(BIN)/python fuzz/run.py --all --seconds 600
@@ -38,7 +39,7 @@ test-all: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The test
 	$(BIN)/nox -s tests
 
 coverage: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## How much of the source the tests without Spark run; writes docs/reference/coverage.md
-	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile --cov=stele --cov-report=json:$(VENV)/coverage.json \
+	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --cov=stele --cov-report=json:$(VENV)/coverage.json \
 	    tests/unit tests/property tests/conformance tests/system
 	$(BIN)/python -m tools.coverage_page $(VENV)/coverage.json
 
@@ -124,3 +125,12 @@ $(VENV)/spark41.stamp: $(VENV)/uv.stamp requirements/spark41.lock pyproject.toml
 	@$(BIN)/uv pip install -q --python $(VENV)/spark41/bin/python --require-hashes -r requirements/spark41.lock
 	@$(BIN)/uv pip install -q --python $(VENV)/spark41/bin/python --no-deps --no-build-isolation -e .
 	@touch $@
+
+# Tests start Java for Spark often: with an archive of the classes it loads that costs half the time.
+$(VENV)/spark.jsa: $(VENV)/dev.stamp tests/support/spark_jvm.py
+	@echo "Recording the classes that Spark loads (once) …"
+	@$(BIN)/python -m tests.support.spark_jvm
+
+$(VENV)/spark41/spark.jsa: $(VENV)/spark41.stamp tests/support/spark_jvm.py
+	@echo "Recording the classes that the other Spark line loads (once) …"
+	@$(VENV)/spark41/bin/python -m tests.support.spark_jvm

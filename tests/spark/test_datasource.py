@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -203,11 +200,8 @@ def test_subjects_with_their_columns(spark: SparkSession, url: str) -> None:
 
 
 CONNECT = """
-import sys
-from pyspark.sql import SparkSession
 from stele.spark import add_source, subject_tables
 
-spark = SparkSession.builder.remote("local[1]").getOrCreate()
 add_source(spark)
 def table(reader, name):
     return reader.format("stele").options(registry={url!r}, table=name).load()
@@ -218,20 +212,15 @@ stream = table(spark.readStream, "journal").writeStream.format("parquet").trigge
 query = stream.option("path", {folder!r} + "/out").option("checkpointLocation", {folder!r} + "/c").start()
 print(query.awaitTermination(200))
 print(spark.read.parquet({folder!r} + "/out").count() == table(spark.read, "journal").count())
-spark.stop()
 """
 
 
-def test_connect(url: str, tmp_path: Path) -> None:
+def test_connect(url: str, tmp_path: Path, run_over_connect: Callable[[str], list[str]]) -> None:
     """Tables and the stream of the journal are there through Spark Connect, in a process of its own."""
     with SchemaRegistryClient(url) as client:
         client.record_usage("lake/orders", CensusRecord(6_000, records=1, seen=(VersionUsage("a", 2, 2, 1),)))
     script = CONNECT.format(url=url, folder=str(tmp_path))
-    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}  # Connect takes a free port, then
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environ)
-    assert done.returncode == 0, done.stderr[-3000:]
-    counted, usage, shapes, ended, same = done.stdout.splitlines()
+    counted, usage, shapes, ended, same = run_over_connect(script)
     assert counted == "[(1,), (2,)]"
     assert int(usage) >= 1
     assert (shapes, ended, same) == ("['f1 INT NOT NULL']", "True", "True")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -180,11 +178,9 @@ CONNECT = """
 import sys
 sys.path.insert(0, {folder!r})
 from tests.spark.orders import SUBJECT, VERSIONS, order
-from pyspark.sql import SparkSession
 from stele.spark import from_registry, to_registry
 from stele.spark.stream_sql.sql_functions import register_sql_functions
 
-spark = SparkSession.builder.remote("local[1]").getOrCreate()
 raw = spark.createDataFrame([(0, order(1, 1, 1)), (1, order(3, 3, 2)), (2, None), (3, b"x")], "row int, value binary")
 df = from_registry(raw, subject=SUBJECT, registry={url!r}, mode="PERMISSIVE", engine="python")
 print([row.value and row.value.id for row in df.orderBy("row").collect()])
@@ -194,20 +190,15 @@ register_sql_functions(spark, {url!r}, readers={{"orders": SUBJECT}}, engine="py
 raw.createOrReplaceTempView("raw")
 print([row.id for row in spark.sql("SELECT orders(value).id AS id FROM raw ORDER BY row").collect()])
 print(spark.sql("SELECT * FROM from_registry(TABLE(raw), 'orders-value')").columns)
-spark.stop()
 """
 
 
-def test_connect(registry: LocalRegistry) -> None:
+def test_connect(registry: LocalRegistry, run_over_connect: Callable[[str], list[str]]) -> None:
     """The same through Spark Connect, in a process of its own."""
     for document in VERSIONS:
         registry.add(SUBJECT, document)
     script = CONNECT.format(folder=str(Path(__file__).parents[2]), url=registry.url)
-    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}  # a free port, then
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environ)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines() == [
+    assert run_over_connect(script) == [
         "[1, 2, None, None]",
         "2",
         "[1, 2, None, None]",

@@ -153,8 +153,6 @@ def test_a_session_without_the_runtime_says_what_to_add(spark: SparkSession) -> 
         open_sink(spark, TableConfig(kind="parquet"), "a.b")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_errors_have_conditions(spark: SparkSession) -> None:
     """Spark's own errors, and those that PySpark does not know but Spark's JVM does, are told apart by condition."""
     jvm = get_jvm(spark)
@@ -166,6 +164,8 @@ def test_errors_have_conditions(spark: SparkSession) -> None:
     assert error_condition(spark, refused.value) == "TABLE_OR_VIEW_NOT_FOUND"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_table_of_a_metastore_outlives_its_writer(tmp_path: Path) -> None:
     """A Hive metastore keeps columns, nested and wider ones too, and a batch whose writer was killed is there once.
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -451,25 +448,16 @@ def test_what_fits_is_not_lost(spark: SparkSession) -> None:
 
 
 CONNECT = """
-import sys
-sys.path.insert(0, {folder!r})
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.remote("local[1]").getOrCreate()
 from stele.spark import script, sql
 script(spark, "SET stele.registry={url}; CREATE STREAM o WITH (path={path!r}, topic=orders, mode=deadletter)")
 print([row.id for row in sql(spark, "SELECT o.id FROM o ORDER BY id").collect()])
 print(sql(spark, "SELECT STREAM o.id FROM o").isStreaming, sql(spark, "SELECT * FROM o$dead").count())
 print(sql(spark, "DESCRIBE o").count(), sql(spark, "SHOW STREAMS").first().name)
 sql(spark, "DROP STREAM o")
-spark.stop()
 """
 
 
-def test_spark_connect(registry: LocalRegistry, orders: Path) -> None:
+def test_spark_connect(registry: LocalRegistry, orders: Path, run_over_connect: Callable[[str], list[str]]) -> None:
     """Streams work through Spark Connect, in a process of its own."""
-    script_ = CONNECT.format(folder=str(Path(__file__).parent), url=registry.url, path=str(orders))
-    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}  # a free port, then
-    command = [sys.executable, "-c", script_]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environ)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines() == ["[0, 1, 2]", "True 0", "12 o"]
+    script_ = CONNECT.format(url=registry.url, path=str(orders))
+    assert run_over_connect(script_) == ["[0, 1, 2]", "True 0", "12 o"]

@@ -17,7 +17,7 @@ _DEFAULT: Final = 60
 
 
 def scale_examples(full: int) -> int:
-    """The number of examples in the chosen profile for a test whose full number this is, at least five."""
+    """The number of examples, or of seconds to draw them, in the chosen profile for this full number: at least five."""
     return max(5, round(full * _SHARES[PROFILE]))
 
 
