@@ -23,7 +23,7 @@ from typing import NamedTuple
 from bench.report import Row, report
 
 from stele.storage import open_log
-from stele.testing.log_crew import Crew, Verdict, examine
+from stele.testing.log_crew import Crew, CrewVerdict, examine
 
 SIZE = 1024
 
@@ -67,7 +67,7 @@ def run(setup: Setup, folder: Path, seconds: float) -> Round:
     )
 
 
-async def _examine(url: str) -> Verdict:
+async def _examine(url: str) -> CrewVerdict:
     log = await open_log(url)
     try:
         return await examine(log, [], SIZE)

@@ -10,7 +10,7 @@
 
 from stele.client.aio import AsyncSchemaRegistryClient
 from stele.client.connection import Bearer
-from stele.client.errors import Failure, ResponseError
+from stele.client.errors import RequestFailure, ResponseError
 from stele.client.exchange import Retry
 from stele.client.journal import JournalEntry, JournalPage
 from stele.client.names import (
@@ -24,7 +24,7 @@ from stele.client.names import (
     topic_record_name,
 )
 from stele.client.request import CachePolicy, Effect, Request, Workflow
-from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, SchemaSource
+from stele.client.snapshot import ResolvedSchema, SchemaResolver, SchemaSnapshot
 from stele.client.sync import SchemaRegistryClient
 from stele.client.types import BaselineSchema, CheckResult, ClusterId, ReferenceText, RegisteredSchema, Schema, Version
 from stele.client.usage import CensusRecord, DeletionPreview, DeletionWarning, LocationUsage, VersionUsage
@@ -38,8 +38,8 @@ from stele.protocol.confluent import (
     ContextId,
     Dek,
     Kek,
-    Rule,
-    RuleSet,
+    RuleBody,
+    RuleSetBody,
     SchemaReference,
     ServerVersion,
     SubjectVersion,
@@ -64,7 +64,6 @@ __all__ = [
     "DeletionPreview",
     "DeletionWarning",
     "Effect",
-    "Failure",
     "JournalEntry",
     "JournalPage",
     "Kek",
@@ -75,16 +74,17 @@ __all__ = [
     "ReferenceText",
     "RegisteredSchema",
     "Request",
+    "RequestFailure",
     "ResolvedSchema",
     "ResponseError",
     "Retry",
-    "Rule",
-    "RuleSet",
+    "RuleBody",
+    "RuleSetBody",
     "Schema",
     "SchemaReference",
     "SchemaRegistryClient",
+    "SchemaResolver",
     "SchemaSnapshot",
-    "SchemaSource",
     "ServerVersion",
     "SubjectNaming",
     "SubjectVersion",

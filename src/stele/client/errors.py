@@ -21,7 +21,7 @@ from stele.errors import SteleError
 _EXCERPT = 300  # characters of a body that is not JSON
 
 
-class Failure(msgspec.Struct, frozen=True):
+class RequestFailure(msgspec.Struct, frozen=True):
     """What is known about a refused request.
 
     error_code   the server's own code; the status where the body has none
@@ -47,7 +47,7 @@ class Failure(msgspec.Struct, frozen=True):
 class ResponseError(SteleError):
     """The server answered, and refused. Its subclasses are made by `response_error`; catch the domain error or this."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: RequestFailure) -> None:
         code = "" if failure.error_code == failure.status else f", code {failure.error_code}"
         # Not super(): the domain error would come next, and `response_error` has run its constructor already.
         SteleError.__init__(self, f"{failure.message} ({failure.method} {failure.url}: {failure.status}{code})")
@@ -83,13 +83,13 @@ class ResponseError(SteleError):
         """The answer as received."""
         return self.failure.body
 
-    def __reduce__(self) -> tuple[Callable[[Failure], ResponseError], tuple[Failure]]:
+    def __reduce__(self) -> tuple[Callable[[RequestFailure], ResponseError], tuple[RequestFailure]]:
         return response_error, (self.failure,)
 
 
 def read_failure(
     body: bytes, *, method: str, url: str, status: int, subject: str, version: str, retry_after: float | None
-) -> Failure:
+) -> RequestFailure:
     """Understand the body of a refusal; one that is not the API's (a proxy's page) is quoted in its beginning."""
     error_code: object = None
     message: object = None
@@ -104,7 +104,7 @@ def read_failure(
             error_code, message = said.get("error_code"), said.get("message")
         elif isinstance(answer, str):
             message = answer
-    return Failure(
+    return RequestFailure(
         method=method,
         url=url,
         status=status,
@@ -117,7 +117,7 @@ def read_failure(
     )
 
 
-def response_error(failure: Failure) -> ResponseError:
+def response_error(failure: RequestFailure) -> ResponseError:
     """The exception for a refusal: of the class its code stands for, else its status, else a plain `ResponseError`."""
     domain, arguments = _CODES.get(failure.error_code) or _STATUSES.get(failure.status) or _fallback(failure.status)
     kind = _join_words(domain)
@@ -152,23 +152,23 @@ def _status_phrase(status: int) -> str:
         return "the server gave no reason"
 
 
-_Arguments = Callable[[Failure], tuple[Any, ...]]
+_Arguments = Callable[[RequestFailure], tuple[Any, ...]]
 _Entry = tuple[type[SteleError], _Arguments]
 
 
-def _number(failure: Failure) -> int | None:
+def _number(failure: RequestFailure) -> int | None:
     return int(failure.version) if failure.version.isdecimal() else None
 
 
-def _message(failure: Failure) -> tuple[Any, ...]:
+def _message(failure: RequestFailure) -> tuple[Any, ...]:
     return (failure.message,)
 
 
-def _subject(failure: Failure) -> tuple[Any, ...]:
+def _subject(failure: RequestFailure) -> tuple[Any, ...]:
     return (failure.subject,)
 
 
-def _place(failure: Failure) -> tuple[Any, ...]:
+def _place(failure: RequestFailure) -> tuple[Any, ...]:
     return failure.subject, _number(failure)
 
 

@@ -90,7 +90,7 @@ Workflow = Generator[Request[Any], Any, T]
 
 
 def build_path(*segments: str | int) -> str:
-    """A path of literal text and names, every segment percent-encoded whole.
+    """Return a path of literal text and names, every segment percent-encoded whole.
 
     `/`, `%`, blanks and letters beyond ASCII are data in a name; a name of dots only must not look like a step upwards.
     Raises `InvalidName` for a name UTF-8 cannot write.
@@ -103,7 +103,7 @@ def _encode_segment(name: str) -> str:
 
 
 def escape_name(name: str) -> str:
-    """A name as data in an address. Raises `InvalidName` for lone surrogates."""
+    """Return a name as data in an address. Raises `InvalidName` for lone surrogates."""
     try:
         return quote(name, safe="")
     except UnicodeEncodeError:
@@ -111,13 +111,13 @@ def escape_name(name: str) -> str:
 
 
 def build_query(parameters: Mapping[str, ParamValue]) -> str:
-    """A query string in the order given."""
+    """Return a query string in the order given."""
     said = {key: value for key, value in parameters.items() if value is not None and value is not False}
     return "&".join(f"{key}={'true' if value is True else escape_name(str(value))}" for key, value in said.items())
 
 
 def json_decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """A reader of JSON bodies of one type. It raises `msgspec.MsgspecError` for anything else.
+    """Return a reader of JSON bodies of one type. It raises `msgspec.MsgspecError` for anything else.
 
     A member that is null is taken as left out where the type has no null: other registries write `"tags": null`.
     """
@@ -136,7 +136,7 @@ def json_decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def without_nulls(value: Any) -> Any:
-    """A JSON value whose objects have no members that are null."""
+    """Return a JSON value whose objects have no members that are null."""
     if isinstance(value, dict):
         return {name: without_nulls(member) for name, member in value.items() if member is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -146,7 +146,7 @@ _anything = msgspec.json.Decoder().decode
 
 
 def encode_body(body: object) -> bytes:
-    """A JSON body. Raises `InvalidRequest` for text UTF-8 cannot write."""
+    """Return a JSON body. Raises `InvalidRequest` for text UTF-8 cannot write."""
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError as error:
@@ -160,5 +160,5 @@ def ignore_body(_: bytes) -> None:
 def delete_request(
     route: str, read: Callable[[bytes], T], parameters: str = "", *, subject: str = "", version: str = ""
 ) -> Request[T]:
-    """A DELETE request."""
+    """Return a DELETE request."""
     return Request("DELETE", route, read, parameters, effect=Effect.DELETE, subject=subject, version=version)

@@ -58,7 +58,7 @@ class RocketmqSubjects:
         self._tenant = ("schema-registry", "v1", "cluster", cluster, "tenant", tenant)
 
     def names(self) -> list[str]:
-        """All subjects that are bound to something."""
+        """Return all subjects that are bound to something."""
         return self._client.send(Request("GET", build_path(*self._tenant, "subjects"), _names))
 
     def register(
@@ -102,20 +102,20 @@ class RocketmqSubjects:
             )
         )
 
-    def bound(self, subject: str) -> SchemaRecord:
-        """The record a subject is bound to."""
+    def get_bound_record(self, subject: str) -> SchemaRecord:
+        """Return the record a subject is bound to."""
         return self._read_records(subject, "schema", lifetime=CachePolicy.TTL)
 
     def by_version(self, subject: str, version: int) -> SchemaRecord:
-        """A version of the schema a subject is bound to."""
+        """Return a version of the schema a subject is bound to."""
         return self._read_records(subject, "schema", "versions", version, lifetime=CachePolicy.TTL)
 
     def by_record_id(self, subject: str, record_id: int) -> SchemaRecord:
-        """What a record id stands for, whatever the subject is bound to by now."""
+        """Return what a record id stands for, whatever the subject is bound to by now."""
         return self._read_records(subject, "recordId", record_id, "schema", lifetime=CachePolicy.IMMUTABLE)
 
     def find(self, subject: str, idl: str) -> SchemaRecord:
-        """The version of a subject's schema that is this schema."""
+        """Return the version of a subject's schema that is this schema."""
         try:
             body = idl.encode()
         except UnicodeEncodeError as error:
@@ -135,7 +135,7 @@ class RocketmqSubjects:
 
 
 def number_of(error: ResponseError) -> int:
-    """The five-digit number a refusal of this dialect has in its body; 0 when it has none."""
+    """Return the five-digit number a refusal of this dialect has in its body; 0 when it has none."""
     try:
         return msgspec.json.decode(error.body, type=_Error).status
     except msgspec.MsgspecError:

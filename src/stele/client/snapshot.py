@@ -16,7 +16,7 @@ import msgspec
 from stele.client.types import Version
 from stele.core.metadata import Metadata
 from stele.errors import ContentNotFound, InvalidRequest, SubjectNotFound, VersionNotFound
-from stele.protocol.confluent import RuleSet
+from stele.protocol.confluent import RuleSetBody
 
 
 class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -39,26 +39,26 @@ class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 0
     context: str = ""
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: RuleSetBody | None = None
 
 
-class SchemaSource(Protocol):
+class SchemaResolver(Protocol):
     """Whoever knows schemas: a client or a snapshot."""
 
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
-        """The schema with that id or guid. Raises `ContentNotFound` when there is none."""
+        """Return the schema with that id or guid. Raises `ContentNotFound` when there is none."""
         ...
 
     def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
-        """One version of a subject. Raises `SubjectNotFound` or `VersionNotFound`."""
+        """Return one version of a subject. Raises `SubjectNotFound` or `VersionNotFound`."""
         ...
 
     def resolve_metadata(self, subject: str, properties: Mapping[str, str]) -> ResolvedSchema:
-        """The newest version whose metadata has all these properties. Raises `ContentNotFound`."""
+        """Return the newest version whose metadata has all these properties. Raises `ContentNotFound`."""
         ...
 
     def lineage(self, subject: str, schema: ResolvedSchema, number: int) -> list[ResolvedSchema]:
-        """The subject's versions from the one that holds the schema to version number, both included.
+        """Return the subject's versions from the one that holds the schema to version number, both included.
 
         Empty when the subject does not hold the schema. Hidden versions count.
         """
@@ -102,12 +102,12 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
         return [versions[at] for at in versions_between(versions, own, number)] if own else []
 
     def to_json(self) -> bytes:
-        """The snapshot as a document."""
+        """Return the snapshot as a document."""
         return msgspec.json.encode(self)
 
     @classmethod
     def from_json(cls, document: bytes) -> SchemaSnapshot:
-        """A snapshot from its document. Raises `InvalidRequest` when it is none."""
+        """Return a snapshot from its document. Raises `InvalidRequest` when it is none."""
         try:
             return msgspec.json.decode(document, type=cls)
         except msgspec.MsgspecError as error:
@@ -142,7 +142,7 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
 
 
 def versions_between(versions: Iterable[int], first: int, last: int) -> list[int]:
-    """The version numbers from first to last, in that direction."""
+    """Return the version numbers from first to last, in that direction."""
     low, high = sorted((first, last))
     return sorted((number for number in versions if low <= number <= high), reverse=first > last)
 

@@ -22,7 +22,9 @@ MAX_REFERENCES = 1000
 def resolve(schema: int | UUID, *, context: str = "") -> Workflow[ResolvedSchema]:
     # GET /schemas/ids/{id}?subject
     # GET /schemas/guids/{guid}
-    """The schema with that id or guid, and all it refers to. context: where the id counts, '' for the default one.
+    """Return the schema with that id or guid, and all it refers to. context.
+
+    context is the one that the id belongs to; '' is the default one.
 
     Raises `ContentNotFound`.
     """
@@ -35,14 +37,17 @@ def resolve(schema: int | UUID, *, context: str = "") -> Workflow[ResolvedSchema
 
 def resolve_version(subject: str, number: Version = "latest") -> Workflow[ResolvedSchema]:
     # GET /subjects/{subject}/versions/{version}
-    """One version of a subject, by default the newest, and all it refers to."""
+    """Return one version of a subject, by default the newest, and all it refers to."""
     found = yield endpoints.version(subject, number)
     return (yield from _resolve_registered(found, split_subject(subject).context))
 
 
 def resolve_metadata(subject: str, properties: Mapping[str, str]) -> Workflow[ResolvedSchema]:
     # GET /subjects/{subject}/metadata?key&value
-    """The newest version whose metadata has all these properties, and all it refers to. Raises `ContentNotFound`."""
+    """Return the newest version whose metadata has all these properties, and all it refers to.
+
+    Raises `ContentNotFound`.
+    """
     found = yield endpoints.latest_with_metadata(subject, properties)
     return (yield from _resolve_registered(found, split_subject(subject).context))
 
@@ -52,7 +57,7 @@ def lineage(subject: str, schema: ResolvedSchema, number: int) -> Workflow[list[
     # GET /schemas/ids/{id}/versions?subject&deleted
     # GET /subjects/{subject}/versions?deleted
     # GET /subjects/{subject}/versions/{version}?deleted
-    """The subject's versions from the one that holds the schema to version number, both included.
+    """Return the subject's versions from the one that holds the schema to version number, both included.
 
     Empty when the subject does not hold the schema. Hidden versions count.
     """
@@ -74,7 +79,7 @@ def lineage(subject: str, schema: ResolvedSchema, number: int) -> Workflow[list[
 
 def associated_subject(naming: AssociatedName, topic: str, field: RecordField, record: str = "") -> Workflow[str]:
     # GET /associations/resources/{namespace}/{name}?resourceType&associationType
-    """The subject a topic's keys or values are associated with, else the one the fallback names.
+    """Return the subject a topic's keys or values are associated with, else the one the fallback names.
 
     A registry that knows no associations has none. Raises `InvalidName` for a topic with several, or with none and no
     fallback.
@@ -94,7 +99,7 @@ def associated_subject(naming: AssociatedName, topic: str, field: RecordField, r
 
 def resolve_schema(schema: Schema, *, context: str = "") -> Workflow[ResolvedSchema]:
     # GET /subjects/{subject}/versions/{version}
-    """A schema at hand, registered or not, and all it refers to."""
+    """Return a schema at hand, registered or not, and all it refers to."""
     references = yield from _resolve_references(schema.references, context)
     return ResolvedSchema(
         schema.text,
@@ -110,7 +115,7 @@ def snapshot(*, subjects: Iterable[str] = (), ids: Iterable[int] = (), context: 
     # GET /subjects/{subject}/versions
     # GET /subjects/{subject}/versions/{version}
     # GET /schemas/ids/{id}?subject
-    """All live versions of these subjects and the schemas with these ids, and what they refer to, as one source.
+    """Return all live versions of these subjects and the schemas with these ids, and what they refer to, as one source.
 
     context holds for ids and for subjects which are not qualified.
     """

@@ -230,7 +230,7 @@ class EventMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     clock: int | None = None
 
     def not_before(self, at: int) -> EventMetadata:
-        """The same at this time, unless it is later already."""
+        """Return the same at this time, unless it is later already."""
         return self if self.at >= at else msgspec.structs.replace(self, at=at, clock=self.at)
 
 
@@ -246,7 +246,7 @@ _decoder = msgspec.msgpack.Decoder(LogRecord)
 
 
 def encode_record(record: LogRecord) -> bytes:
-    """The bytes of a record in the log."""
+    """Return the bytes of a record in the log."""
     return _encoder.encode(record)
 
 
@@ -260,7 +260,7 @@ _reader = msgspec.json.Decoder(LogRecord)
 
 
 def print_record(record: LogRecord) -> bytes:
-    """The record as one line of JSON, bytes in base64: for archives, which outlive programs and stores."""
+    """Return the record as one line of JSON, bytes in base64: for archives, which outlive programs and stores."""
     return _printer.encode(record)
 
 
@@ -282,7 +282,7 @@ def has_intact_texts(record: LogRecord) -> bool:
 
 
 def redact_texts(record: LogRecord, shas: frozenset[bytes]) -> LogRecord:
-    """The record without the texts of those contents; everything that keeps numbers and order stays."""
+    """Return the record without the texts of those contents; everything that keeps numbers and order stays."""
     events = tuple(
         msgspec.structs.replace(event, text=None)
         if isinstance(event, VersionRegistered) and event.sha in shas

@@ -69,7 +69,7 @@ class WhenUndecided(Enum):
     """Doubt is a warning: only a proven break refuses."""
 
     def weigh_findings(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """The findings with doubts at the weight they have then."""
+        """Return the findings with doubts at the weight they have then."""
         if self is WhenUndecided.REFUSE:
             return tuple(findings)
         return tuple(
@@ -98,7 +98,7 @@ class Verdict(Enum):
 
     @classmethod
     def from_findings(cls, findings: Iterable[Finding]) -> Verdict:
-        """The verdict of all findings about one pair of schemas, or of several pairs together."""
+        """Return the verdict of all findings about one pair of schemas, or of several pairs together."""
         levels = {finding.level for finding in findings}
         if Severity.ERROR in levels:
             return cls.INCOMPATIBLE

@@ -50,7 +50,7 @@ def apply_event(state: State, event: ev.Event, stamp: ev.EventMetadata, seq: int
 
 
 def _revive_namespace(state: State, name: str, at: int) -> Namespace:
-    """The namespace, which a deleted one becomes again."""
+    """Return the namespace, which a deleted one becomes again."""
     namespace = _get_or_create_namespace(state, name, at)
     if namespace.hidden:
         state.change(namespace, hidden=False, at=at)
@@ -204,7 +204,10 @@ def _intern_entry(state: State, namespace: Namespace, event: ev.VersionRegistere
 
 
 def _intern_content(state: State, event: ev.VersionRegistered, seq: int) -> Content:
-    """The text in its language; logs of before texts were told apart by language have it once for all of them."""
+    """Return the text in its language.
+
+    Old logs did not tell texts apart by language; they hold a text once for all languages.
+    """
     first = state.contents.get(event.sha)
     known = next((row for row in list_formats_of_text(first) if row.format == event.format), None)
     if first is not None and (known is not None or event.text is None):
@@ -230,7 +233,7 @@ def _intern_attachments(state: State, event: ev.VersionRegistered) -> Attachment
 
 
 def _intern_kind(subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
-    """The kind, as the one object its subject has of it."""
+    """Return the kind, as the one object its subject has of it."""
     schema_kind = subject.kind
     if (
         schema_kind is not None
@@ -410,7 +413,7 @@ def _erase_text(state: State, content: Content) -> None:
 
 
 def _get_or_create_namespace(state: State, name: str, at: int) -> Namespace:
-    """The namespace, which the first event about it brings about."""
+    """Return the namespace, which the first event about it brings about."""
     namespace = state.namespaces.get(name)
     if namespace is None:
         namespace = Namespace(name, at)
@@ -419,7 +422,7 @@ def _get_or_create_namespace(state: State, name: str, at: int) -> Namespace:
 
 
 def _current_incarnation(state: State, key: SubjectKey) -> Subject:
-    """The present incarnation of a subject."""
+    """Return the present incarnation of a subject."""
     return state.namespaces[key.namespace].subjects[key.name]
 
 

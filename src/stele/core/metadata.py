@@ -30,7 +30,10 @@ class Metadata(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     sensitive: tuple[str, ...] | None = None
 
     def in_stored_order(self) -> Metadata:
-        """The same with every map sorted and every set sorted without repeats: the form that is stored and compared."""
+        """Return the same with every map sorted and every set sorted without repeats.
+
+        This form is stored and compared.
+        """
         return Metadata(
             tags={path: tuple(sorted(set(self.tags[path]))) for path in sorted(self.tags)} if self.tags else None,
             properties=dict(sorted(self.properties.items())) if self.properties else None,

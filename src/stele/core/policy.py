@@ -142,7 +142,7 @@ BACKWARD = POLICIES["BACKWARD"]
 
 
 def find_policy(name: str) -> Policy:
-    """The policy of a common name, in any case (`BACKWARD_TRANSITIVE`). Raises `UnknownPolicy`."""
+    """Return the policy of a common name, in any case (`BACKWARD_TRANSITIVE`). Raises `UnknownPolicy`."""
     try:
         return POLICIES[name.strip().upper()]
     except KeyError:

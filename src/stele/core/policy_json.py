@@ -41,7 +41,7 @@ class PolicyJson(msgspec.Struct, frozen=True, rename={"validators": "checkers"})
 
     @classmethod
     def from_policy(cls, policy: Policy) -> PolicyJson:
-        """The words of a policy."""
+        """Return the words of a policy."""
         return cls(policy.kind.value, print_range(policy.backward), print_range(policy.forward), policy.validators)
 
     @classmethod
@@ -68,12 +68,12 @@ class PolicyJson(msgspec.Struct, frozen=True, rename={"validators": "checkers"})
 
 
 def print_range(versions: VersionRange) -> str:
-    """One direction in words."""
+    """Return one direction in words."""
     return f"{_SINCE}{versions.since}" if versions.kind is RangeKind.SINCE else versions.kind.value
 
 
 def parse_range(text: str) -> VersionRange:
-    """The direction in such words. Raises `UnknownPolicy`."""
+    """Return the direction in such words. Raises `UnknownPolicy`."""
     if text.startswith(_SINCE):
         number = text.removeprefix(_SINCE)
         if number.isascii() and number.isdigit() and len(number) <= _LONGEST and 0 < int(number) <= MAX_INT32:

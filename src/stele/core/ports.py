@@ -63,7 +63,10 @@ class Codec(Protocol):
         ...
 
     def decode(self, data: bytes) -> Any:
-        """One datum, resolved to a reader's schema if there is one. Raises `DecodeError`, also for left-overs."""
+        """Return one datum, resolved to a reader's schema if there is one.
+
+        Raises `DecodeError`, also when bytes are left over.
+        """
         ...
 
     def validate(self, datum: Any) -> list[str]:
@@ -71,7 +74,7 @@ class Codec(Protocol):
         ...
 
     def example(self) -> Any:
-        """A small datum that fits. Raises `EncodeError` or `Invalid` when none is found."""
+        """Return a small datum that fits. Raises `EncodeError` or `Invalid` when none is found."""
         ...
 
 
@@ -111,7 +114,7 @@ class Format(Protocol[P]):
         ...
 
     def canonical(self, parsed: P, form: TextForm) -> bytes:
-        """The schema printed in one of its stable texts."""
+        """Return the schema printed in one of its stable texts."""
         ...
 
     def render(self, parsed: P, style: str) -> str | None:
@@ -131,15 +134,15 @@ class Format(Protocol[P]):
         ...
 
     def fields(self, parsed: P) -> list[Field]:
-        """All fields, depth first, for search, pages and lint."""
+        """Return all fields, depth first, for search, pages and lint."""
         ...
 
     def arrow_schema(self, parsed: P) -> pa.Schema:
-        """The table shape of data of this schema. Raises `NotInstalled` without pyarrow."""
+        """Return the table shape of data of this schema. Raises `NotInstalled` without pyarrow."""
         ...
 
     def codec(self, writer: P, reader: P | None = None) -> Codec:
-        """A codec for data of writer, resolved to reader on decoding when given.
+        """Return a codec for data of writer, resolved to reader on decoding when given.
 
         Raises `Invalid` for a schema that describes no data (no message, no struct).
         """
@@ -176,7 +179,10 @@ class Log(Protocol):
         ...
 
     def has_changed(self) -> bool:
-        """A cheap, synchronous, never falsely negative hint: may another process have appended since the last call?"""
+        """Return a cheap, synchronous, never falsely negative hint.
+
+        True means that another process may have appended since the last call.
+        """
         ...
 
     def turn(self) -> AbstractAsyncContextManager[None]:
@@ -192,7 +198,7 @@ class Log(Protocol):
         ...
 
     async def load_snapshot(self) -> tuple[int, bytes | memoryview] | None:
-        """The newest snapshot as (seq, data), or None."""
+        """Return the newest snapshot as (seq, data), or None."""
         ...
 
     async def erase(self, seq: int, record: bytes) -> None:

@@ -56,7 +56,7 @@ SOFT_DELETED_ONLY = frozenset({VersionState.SOFT_DELETED})
 
 
 def settings_for(state: State, level: SettingsLevel) -> Settings:
-    """The settings in force at a level: each one from the nearest level that has it."""
+    """Return the settings in force at a level: each one from the nearest level that has it."""
     merged: dict[str, object] = {}
     for place in _levels_upwards(level):
         own = state.settings_at(place)
@@ -74,7 +74,10 @@ def _levels_upwards(level: SettingsLevel) -> Iterator[SettingsLevel]:
 
 
 def policy_for(state: State, key: SubjectKey) -> Policy:
-    """The policy in force: the subject's, the one it was created with, its namespace's, the registry's, BACKWARD."""
+    """Return the policy in force.
+
+    The first of these: the subject's, the one it was created with, its namespace's, the registry's, BACKWARD.
+    """
     own = state.settings_at(SettingsLevel(*key))
     if own is not None and own.policy is not None:
         return own.policy
@@ -85,7 +88,10 @@ def policy_for(state: State, key: SubjectKey) -> Policy:
 
 
 def mode_for(state: State, level: SettingsLevel) -> Mode:
-    """The mode in force at a level: the nearest one. READONLY_OVERRIDE of the default namespace wins everywhere."""
+    """Return the mode in force at a level: the nearest one.
+
+    READONLY_OVERRIDE of the default namespace wins everywhere.
+    """
     if state.mode_at(SettingsLevel(DEFAULT_NAMESPACE)) is Mode.READONLY_OVERRIDE:
         return Mode.READONLY_OVERRIDE
     modes = (state.mode_at(place) for place in _levels_upwards(level))
@@ -93,7 +99,7 @@ def mode_for(state: State, level: SettingsLevel) -> Mode:
 
 
 def ruleset_version(state: State, format_name: str, name: str) -> int:
-    """The version in force of a ruleset by its bare name: the one taken over, else the first."""
+    """Return the version in force of a ruleset by its bare name: the one taken over, else the first."""
     return state.rulesets.get((format_name, name), FIRST)
 
 
@@ -111,7 +117,7 @@ def list_versions(subject: Subject | None, states: frozenset[VersionState] = ACT
 
 
 def next_version_number(state: State, key: SubjectKey) -> int:
-    """The number that the next version of a subject gets, which need not exist yet."""
+    """Return the number that the next version of a subject gets, which need not exist yet."""
     subject = state.find_subject(key)
     if subject is not None:
         return subject.highest_version_number + 1
@@ -120,7 +126,7 @@ def next_version_number(state: State, key: SubjectKey) -> int:
 
 
 def latest_version(subject: Subject | None) -> Version | None:
-    """The newest active version."""
+    """Return the newest active version."""
     return (
         next((v for v in reversed(subject.versions) if v.state is VersionState.ACTIVE), None)
         if subject is not None
@@ -131,7 +137,10 @@ def latest_version(subject: Subject | None) -> Version | None:
 def get_version(
     state: State, key: SubjectKey, version_number: int | None, states: frozenset[VersionState] = ACTIVE_ONLY
 ) -> Version:
-    """One version; version number None is the newest of those states. Raises `SubjectNotFound`, `VersionNotFound`."""
+    """Return one version; version number None is the newest of those states.
+
+    Raises `SubjectNotFound`, `VersionNotFound`.
+    """
     subject = state.find_subject(key)
     if subject is None or not subject.versions:
         raise SubjectNotFound(key.name)
@@ -170,7 +179,7 @@ def visible_namespaces(state: State) -> list[Namespace]:
 
 
 def get_schema_entry(state: State, namespace: str, schema_id: int) -> SchemaEntry:
-    """What a schema id stands for. Raises `ContentNotFound`."""
+    """Return what a schema id stands for. Raises `ContentNotFound`."""
     place = state.namespaces.get(namespace)
     found = None if place is None else place.schema_entries.get(schema_id)
     if found is None:
@@ -186,7 +195,7 @@ def list_referrers(
 
 
 def find_version_by_uid(state: State, uid: int) -> Version | None:
-    """The version with that uid, of a closed incarnation too; None after a purge."""
+    """Return the version with that uid, of a closed incarnation too; None after a purge."""
     return state.get_index("by_uid", _uid_index).get(uid)
 
 
@@ -195,7 +204,7 @@ def _uid_index(state: State) -> dict[int, Version]:
 
 
 def get_version_by_record_id(state: State, number: int) -> Version:
-    """The version with that record id, of a closed incarnation too. Raises `ContentNotFound`."""
+    """Return the version with that record id, of a closed incarnation too. Raises `ContentNotFound`."""
     subject = find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
     found = None if subject is None else find_version(subject, number & (1 << RECORD_ID_VERSION_BITS) - 1)
     if found is None:
@@ -204,7 +213,10 @@ def get_version_by_record_id(state: State, number: int) -> Version:
 
 
 def find_incarnation(state: State, serial: int) -> Subject | None:
-    """The incarnation of a subject with that serial, closed or not; None when there is none, or all was purged."""
+    """Return the incarnation of a subject with that serial, closed or not.
+
+    None when there is none, or all was purged.
+    """
     return state.get_index("by_serial", _serial_index).get(serial)
 
 
@@ -219,7 +231,7 @@ def _all_subjects(state: State) -> Iterator[Subject]:
 
 
 def find_version_by_origin(state: State, uri: str) -> Version | None:
-    """The active version that was registered under that origin URI."""
+    """Return the active version that was registered under that origin URI."""
     return state.get_index("by_origin", _origin_index).get(uri)
 
 
@@ -238,12 +250,15 @@ def _origin_index(state: State) -> dict[str, Version]:
 
 
 def list_contents(state: State) -> Iterator[Content]:
-    """Every text in every language it was registered in."""
+    """Return every text in every language it was registered in."""
     return (content for first in state.contents.values() for content in list_formats_of_text(first))
 
 
 def find_content_by_digest(state: State, kind: str, digest: bytes) -> Content | None:
-    """The content with that digest, the one known for longest if there are several. Kinds: see `digests.KINDS`."""
+    """Return the content with that digest, the one known for longest if there are several.
+
+    Kinds: see `digests.KINDS`.
+    """
     return min(_contents_with_digest(state, digest_key(kind, digest)), key=state.get_seq, default=None)
 
 
@@ -260,7 +275,7 @@ def _digest_index(state: State) -> dict[bytes, tuple[Content, ...]]:
 
 
 def get_encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
-    """The version and codec an encoding id of a subject stands for.
+    """Return the version and codec an encoding id of a subject stands for.
 
     The present incarnation answers first; ids it never gave are looked for in the closed ones, newest first, since
     data written then is still there. Raises `SubjectNotFound`, `EncodingNotFound`.
@@ -285,12 +300,12 @@ def get_encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, s
 
 
 def bindings_of(state: State, subjects: Iterable[SubjectKey]) -> frozenset[Binding]:
-    """All bindings to any of these subjects."""
+    """Return all bindings to any of these subjects."""
     return frozenset(row for key in subjects for row in _bindings_at(state, BindingIndexKey("", *key)))
 
 
 def bindings_of_resource(state: State, resource_type: str, resource_id: str) -> frozenset[Binding]:
-    """All bindings of the resource of that id."""
+    """Return all bindings of the resource of that id."""
     return frozenset(_bindings_at(state, BindingIndexKey("id", resource_type, resource_id)))
 
 
@@ -307,7 +322,7 @@ def _binding_index(state: State) -> dict[BindingIndexKey, tuple[Binding, ...]]:
 
 
 def bindings_around(state: State, bindings: Iterable[Binding]) -> frozenset[Binding]:
-    """All bindings to the subjects of these ones, or of the resources they are of by type and id, or by key."""
+    """Return all bindings to the subjects of these ones, or of the resources they are of by type and id, or by key."""
     near = list(bindings)
     same = (state.bindings[row.key] for row in near if row.key in state.bindings)
     return frozenset(
@@ -348,7 +363,7 @@ def resolve_references(
 
 
 def measure_reference_depth(state: State, references: Iterable[Reference]) -> int:
-    """How many references follow one another at most: 0 for none, 1 for references to what has none itself."""
+    """Return how many references follow one another at most: 0 for none, 1 for references to what has none itself."""
     depths: dict[tuple[SubjectKey, int], int] = {}
     pending = [(reference, False) for reference in references]
     direct = [(reference.key, reference.version_number) for reference, _ in pending]
@@ -391,7 +406,7 @@ def find_equal_version(
     media_type: str = "",
     states: frozenset[VersionState] = ACTIVE_ONLY,
 ) -> Version | None:
-    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest active one.
+    """Return the version of a subject equal to a document: the newest under IDENTITY, else the lowest active one.
 
     SchemaSource: docs/protocols/model.md#c7.
 
@@ -438,12 +453,12 @@ def live_versions_by_digest(state: State, digest: bytes, kind: SchemaKind) -> li
 
 
 def find_content(state: State, sha: bytes, format_name: str) -> Content | None:
-    """What a text is in a language, if it was registered in it."""
+    """Return what a text is in a language, if it was registered in it."""
     return next((row for row in list_formats_of_text(state.contents.get(sha)) if row.format == format_name), None)
 
 
 def schemas_with_text(state: State, sha: bytes, format_name: str | None = None) -> list[SchemaEntry]:
-    """Every schema id, in any namespace, whose text has that SHA-256: as a schema of a format, None of any."""
+    """Return every schema id, in any namespace, whose text has that SHA-256: as a schema of a format, None of any."""
     twins = list_formats_of_text(state.contents.get(sha))
     return [schema for row in twins if format_name in (None, row.format) for schema in list_entries(row)]
 

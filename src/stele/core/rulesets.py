@@ -30,5 +30,5 @@ def split_ruleset(ruleset: str) -> tuple[str, int | None]:
 
 
 def join_ruleset(name: str, version: int) -> str:
-    """The full name of one version."""
+    """Return the full name of one version."""
     return f"{name}{_MARK}{version}"

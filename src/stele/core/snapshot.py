@@ -153,12 +153,12 @@ class _Tables:
         self.attributes: dict[int, tuple[int, VersionAttributes | None]] = {}
 
     def number_of(self, extra: VersionAttributes | None) -> int:
-        """The number of an extra, by the object: it may hold what cannot be hashed."""
+        """Return the number of an extra, by the object: it may hold what cannot be hashed."""
         return self.attributes.setdefault(id(extra), (len(self.attributes), extra))[0]
 
 
 def dump_state(state: State) -> bytes:
-    """The state as bytes. Packs loose texts first; not within a draft."""
+    """Return the state as bytes. Packs loose texts first; not within a draft."""
     state.pack_texts(rest=True)
     tables = _Tables(state)
     contents = list(queries.list_contents(state))

@@ -89,40 +89,40 @@ class State:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def find_namespace(self, name: str) -> Namespace | None:
-        """The namespace, or None when nothing was ever in it."""
+        """Return the namespace, or None when nothing was ever in it."""
         return self.namespaces.get(name)
 
     def find_subject(self, key: SubjectKey) -> Subject | None:
-        """The present incarnation of a subject, or None."""
+        """Return the present incarnation of a subject, or None."""
         namespace = self.namespaces.get(key.namespace)
         return None if namespace is None else namespace.subjects.get(key.name)
 
     def get_text(self, content: Content) -> bytes:
-        """The raw bytes of a content; empty when they were purged."""
+        """Return the raw bytes of a content; empty when they were purged."""
         held = content.text_or_handle
         return self.packed_texts.get_text(held) if isinstance(held, int) else held.text or b""
 
     def get_digests(self, content: Content) -> bytes:
-        """The packed digests of a content (see `digests`)."""
+        """Return the packed digests of a content (see `digests`)."""
         held = content.text_or_handle
         return self.packed_texts.get_tag(held)[:-_SEQ_BYTES] if isinstance(held, int) else held.digests
 
     def get_seq(self, content: Content) -> int:
-        """The log record that has the text."""
+        """Return the log record that has the text."""
         held = content.text_or_handle
         return (
             int.from_bytes(self.packed_texts.get_tag(held)[-_SEQ_BYTES:], "big") if isinstance(held, int) else held.seq
         )
 
     def settings_at(self, level: SettingsLevel) -> Settings | None:
-        """The settings attached to exactly this level."""
+        """Return the settings attached to exactly this level."""
         if level.namespace is None:
             return self.settings
         namespace = self.namespaces.get(level.namespace)
         return None if namespace is None else namespace.settings.get(settings_slot(level))
 
     def mode_at(self, level: SettingsLevel) -> Mode | None:
-        """The mode attached to exactly this level."""
+        """Return the mode attached to exactly this level."""
         if level.namespace is None:
             return self.mode
         namespace = self.namespaces.get(level.namespace)
@@ -179,7 +179,7 @@ class State:
         self.append_to(self.referrers[target], version)
 
     def intern_value(self, value: V) -> V:
-        """The first value equal to this one: equal attachments and policies are stored once."""
+        """Return the first value equal to this one: equal attachments and policies are stored once."""
         return self.interned.setdefault(value, value)  # type: ignore[no-any-return]  # keys are their own values
 
     # --- drafts and housekeeping ------------------------------------------------------------------------------------
@@ -200,7 +200,10 @@ class State:
         self._undo = None
 
     def get_index(self, name: str, build: Callable[[State], dict[K, V]]) -> dict[K, V]:
-        """The lazily built index of that name. One built within a draft is built again once the draft is taken back."""
+        """Return the lazily built index of that name.
+
+        One built within a draft is built again once the draft is taken back.
+        """
         if getattr(self, name) is None:
             if self._undo is not None:
                 self._undo.insert(0, lambda: setattr(self, name, build(self)))
@@ -251,12 +254,12 @@ def _assign_attributes(target: Any, values: Mapping[str, Any]) -> None:
 
 
 def settings_slot(level: SettingsLevel) -> str:
-    """Where a level below the registry keeps its settings and mode in its namespace."""
+    """Return where a level below the registry keeps its settings and mode in its namespace."""
     return OWN if level.subject is None else level.subject
 
 
 def uid_from_bytes(data: bytes) -> int:
-    """A 16-byte uid as the integer the model keeps."""
+    """Return a 16-byte uid as the integer the model keeps."""
     return int.from_bytes(data, "big")
 
 

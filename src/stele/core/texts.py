@@ -64,7 +64,7 @@ class PackedTexts:
         return list(range(first, first + len(texts)))
 
     def get_text(self, handle: int) -> bytes:
-        """The text of a handle. Raises KeyError after `drop`."""
+        """Return the text of a handle. Raises KeyError after `drop`."""
         length = self._length[handle]
         start = self._start[handle]
         if start == _DROPPED:
@@ -72,7 +72,7 @@ class PackedTexts:
         return self._decompress_block(self._block[handle])[start : start + length]
 
     def get_tag(self, handle: int) -> bytes:
-        """The tag of a handle, also after `drop`."""
+        """Return the tag of a handle, also after `drop`."""
         return bytes(self._tags[self._tag_end[handle - 1] if handle else 0 : self._tag_end[handle]])
 
     def drop_text(self, handle: int) -> None:
@@ -88,7 +88,7 @@ class PackedTexts:
         self._start[handle] = _DROPPED
 
     def dump(self) -> DumpedTexts:
-        """The store as plain data, for snapshots."""
+        """Return the store as plain data, for snapshots."""
         block, start, length, tag_end = (column.tobytes() for column in self._columns())
         return self._blocks, block, start, length, tag_end, bytes(self._tags)
 

@@ -8,7 +8,10 @@ from stele.core.model import Content, SchemaEntry, SchemaKind, Subject, Version
 
 
 def find_version(subject: Subject, version_number: int) -> Version | None:
-    """The version of that number in this incarnation, whatever its life; versions are kept in ascending order."""
+    """Return the version of that number in this incarnation, whatever its life.
+
+    Versions are kept in ascending order.
+    """
     rows = subject.versions
     if 0 < version_number <= len(rows) and rows[version_number - 1].version_number == version_number:
         return rows[version_number - 1]
@@ -37,14 +40,14 @@ def next_kind_version(subject: Subject | None, schema_kind: SchemaKind, version_
 
 
 def list_formats_of_text(content: Content | None) -> Iterator[Content]:
-    """The content and what the same text is in further languages."""
+    """Return the content and what the same text is in further languages."""
     while content is not None:
         yield content
         content = content.same_text_in_other_format
 
 
 def list_entries(content: Content) -> list[SchemaEntry]:
-    """Every schema id of a content, in all namespaces, newest first."""
+    """Return every schema id of a content, in all namespaces, newest first."""
     found, schema = [], content.newest_entry
     while schema is not None:
         found.append(schema)
@@ -53,7 +56,7 @@ def list_entries(content: Content) -> list[SchemaEntry]:
 
 
 def list_versions_of_entry(schema: SchemaEntry) -> list[Version]:
-    """Every version a schema id stands for, newest first."""
+    """Return every version a schema id stands for, newest first."""
     found, version = [], schema.newest_version
     while version is not None:
         found.append(version)
@@ -62,7 +65,7 @@ def list_versions_of_entry(schema: SchemaEntry) -> list[Version]:
 
 
 def list_versions_in_subject(subject: Subject | None, schema: SchemaEntry) -> list[Version]:
-    """The versions of a subject a schema id stands for, ascending, in as many steps as the shorter way to them has."""
+    """Return the versions of a subject that a schema id stands for, ascending, by the shorter way to them."""
     if subject is None:
         return []
     found: list[Version] = []

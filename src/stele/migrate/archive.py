@@ -171,7 +171,10 @@ class Archive:
         self.contents = ArchiveContents(self._state.seq, self._digest)
 
     def iter_records(self) -> Iterator[LogRecord]:
-        """The records in their order. Raises `InvalidRequest` naming the line that is wrong, or what is missing."""
+        """Return the records in their order.
+
+        Raises `InvalidRequest` naming the line that is wrong, or what is missing.
+        """
         self._file.seek(0)
         try:
             with _unpack_stream(self._file, self._path) as lines:
@@ -210,7 +213,10 @@ class Archive:
         self._state.pack_texts()
 
     def levels(self) -> list[str]:
-        """Every subject that has settings or a mode, as the Confluent API names it; no list of a registry does."""
+        """Return every subject that has settings or a mode, as the Confluent API names it.
+
+        No other list has them all.
+        """
         return [
             f":.{space.name}:{name}" if space.name else name
             for space in self._state.namespaces.values()
@@ -220,7 +226,7 @@ class Archive:
     # --- bringing it to a log -----------------------------------------------------------------------------------------
 
     async def compare(self, log: Log) -> Restoration:
-        """What a log has of the archive. Raises `OwnHistory`, `StoreError`; changes nothing."""
+        """Return what a log has of the archive. Raises `OwnHistory`, `StoreError`; changes nothing."""
         head = await log.head()
         erasable = 0
         async for _, there, wanted in self._read_both(log, head):
@@ -307,7 +313,7 @@ def _check_header(header: _Header, place: str) -> None:
 
 
 def _verify_line(record: LogRecord, place: str) -> LogRecord:
-    """The record, whose texts have to be those their digests say."""
+    """Return the record, whose texts have to be those their digests say."""
     if not has_intact_texts(record):
         raise InvalidRequest(f"{place}: a text is not the one its SHA-256 is of")
     return record

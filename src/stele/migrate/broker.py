@@ -24,7 +24,7 @@ def read_topic(
     settings: Mapping[str, str] | None = None,
     progress: Progress = report_nothing,
 ) -> Iterator[Record]:
-    """The records of the topic up to the end it has when this is called.
+    """Return the records of the topic up to the end it has when this is called.
 
     settings are librdkafka's own (security.protocol, sasl.username …). Raises `NotInstalled`, `StoreError`,
     `StoreTimeout`, `InvalidRequest` for a topic with several partitions.
@@ -65,7 +65,7 @@ def write_topic(
 def _produce_records(kafka: Any, settings: dict[str, Any], topic: str, records: Sequence[Record]) -> None:
     failed: list[str] = []
 
-    def delivered(error: Any, message: Any) -> None:
+    def record_delivery(error: Any, message: Any) -> None:
         if error is not None:
             failed.append(str(error))
 
@@ -75,7 +75,7 @@ def _produce_records(kafka: Any, settings: dict[str, Any], topic: str, records: 
             try:
                 # Time 0 is "now" to librdkafka.
                 producer.produce(
-                    topic, record.value, record.key, partition=0, on_delivery=delivered, timestamp=record.ts or 0
+                    topic, record.value, record.key, partition=0, on_delivery=record_delivery, timestamp=record.ts or 0
                 )
                 break
             except BufferError:
@@ -112,7 +112,7 @@ def _require_one_partition(kafka: Any, consumer: Any, topic: str) -> None:
 
 
 def _end_offsets(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:
-    """The first offset there is, and the one the next record will get."""
+    """Return the first offset there is, and the one the next record will get."""
     try:
         first, end = consumer.get_watermark_offsets(kafka.TopicPartition(topic, 0), timeout=_SECONDS)
     except kafka.KafkaException as error:

@@ -80,12 +80,12 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
         return dict(Counter(row.kind.value for row in self.differences))
 
     def of_kinds(self, *kinds: DifferenceKind) -> Iterator[Difference]:
-        """The differences of these kinds."""
+        """Return the differences of these kinds."""
         return (row for row in self.differences if row.kind in kinds)
 
 
 def compare_dumps(source: Dump, target: Dump, *, modes: bool = True) -> Comparison:
-    """All differences. modes=False expects READWRITE everywhere, whatever the modes of the source are."""
+    """Return all differences. modes=False expects READWRITE everywhere, whatever the modes of the source are."""
     there = {row.key: row for row in target.versions}
     found = list(_compare_versions(source, there, _compare_ids(target.versions)))
     same = len(source.versions) - len({(row.name, row.version) for row in found})
@@ -102,7 +102,7 @@ def compare_dumps(source: Dump, target: Dump, *, modes: bool = True) -> Comparis
 
 
 def expected_config(source: Dump, level: str) -> Config | None:
-    """The settings a level has to show: its own, with the compatibility level in force where it has none."""
+    """Return the settings a level has to show: its own, with the compatibility level in force where it has none."""
     own = source.configs.get(level)
     if own is None:
         return Config(compatibility_level=effective_level(source.configs, level)) if level == DEFAULT_LEVEL else None
@@ -238,7 +238,7 @@ def _compare_modes(source: Dump, target: Dump) -> Iterator[Difference]:
 
 
 def _levels_of(source: Dump, target: Dump) -> list[str]:
-    """The levels both have a say on: those of the source, and what hangs above or below them at the target."""
+    """Return the levels both have a say on: those of the source, and what hangs above or below them at the target."""
     spoken = set(source.levels())
     contexts = {context_level(context) for context in source.contexts}
     above = {level for level in (*target.configs, *target.modes) if is_context(level) and level in contexts}

@@ -43,7 +43,7 @@ def sort_by_dependency(
 def _find_circle(
     known: dict[Key, DumpVersion], open_: set[Key], start: Key, place: Callable[[Key], str] | None
 ) -> InvalidRequest:
-    """The error of a circle among versions whose walk has begun: each of them refers to another one."""
+    """Return the error of a circle among versions whose walk has begun: each of them refers to another one."""
     path: dict[Key, None] = {}
     key = start
     while key not in path:

@@ -46,7 +46,7 @@ _string = msgspec.json.Decoder(str)
 
 
 def read_records(file: BinaryIO) -> Iterator[Record]:
-    """The records of a dump file, in its order. Raises `InvalidRequest` naming the line."""
+    """Return the records of a dump file, in its order. Raises `InvalidRequest` naming the line."""
     for number, line in number_lines(file):
         if line.strip():
             yield _parse_line(line, f"line {number}")
@@ -63,7 +63,7 @@ def number_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def write_records(records: Iterable[Record]) -> Iterator[bytes]:
-    """The lines of a dump file, each with its end."""
+    """Return the lines of a dump file, each with its end."""
     for record in records:
         offset = b"" if record.offset is None else b'"offset":%d,' % record.offset
         ts = b"" if record.ts is None else b'"ts":%d,' % record.ts
@@ -81,7 +81,7 @@ def _parse_line(line: bytes, place: str) -> Record:
 
 
 def _parse_columns(line: bytes, place: str) -> Record | None:
-    """A line of the other kind; None when it is none."""
+    """Return a line of the other kind; None when it is none."""
     numbers: dict[bytes, int] = {}
     while (column := _COLUMN.match(line)) is not None:
         if column[1]:
@@ -97,7 +97,7 @@ def _parse_columns(line: bytes, place: str) -> Record | None:
 
 
 def _valid_time(ts: int | None) -> int | None:
-    """A time, of which Kafka says -1 where it has none."""
+    """Return a time, of which Kafka says -1 where it has none."""
     return ts if ts is not None and 0 <= ts < LATEST_TIME else None
 
 

@@ -94,7 +94,7 @@ class RegistryExtras(msgspec.Struct, frozen=True, omit_defaults=True):
     exporters: tuple[MigratedExporter, ...] = ()
 
     def items(self) -> Iterator[Item]:
-        """Every one, in an order in which they can be made."""
+        """Return every one, in an order in which they can be made."""
         yield from self.keks
         yield from self.deks
         yield from self.associations
@@ -102,7 +102,7 @@ class RegistryExtras(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def differing_members(source: Item, target: Item) -> str:
-    """The members in which a target differs from its source; '' when it does not.
+    """Return the members in which a target differs from its source; '' when it does not.
 
     Times count where both tell them. Whether an exporter runs is a matter of what runs it: only a pause is its own.
     """

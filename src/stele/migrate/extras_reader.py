@@ -107,7 +107,7 @@ class _ExtrasReader:
     # --- the rest -----------------------------------------------------------------------------------------------------
 
     def _read_associations(self) -> list[MigratedAssociation]:
-        """All pages; a server that knows no pages gives the first one again."""
+        """Return all pages; a server that knows no pages gives the first one again."""
         found: dict[tuple[str, ...], MigratedAssociation] = {}
         while True:
             page = self._get_decoded(_associations, _ASSOCIATIONS, offset=len(found), limit=PAGE)
@@ -130,7 +130,10 @@ class _ExtrasReader:
 def read_extras(
     client: SchemaRegistryClient, contexts: Iterable[str], progress: Progress = report_nothing
 ) -> tuple[RegistryExtras, tuple[str, ...]]:
-    """What a registry keeps beside its schemas, and notes on what it does not show. Raises as `source.read` does."""
+    """Return what a registry keeps beside its schemas, and notes on what it does not show.
+
+    Raises what `source.read` raises.
+    """
     reader = _ExtrasReader(client, progress)
     found = reader.read_extras(contexts)
     return found, tuple(reader.notes)

@@ -15,7 +15,7 @@ import msgspec
 from stele.client.names import split_subject
 from stele.core.metadata import Metadata
 from stele.migrate.extras import RegistryExtras
-from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
+from stele.protocol.confluent import Config, RuleBody, RuleSetBody, SchemaReference
 
 DEFAULT_LEVEL = ""
 """The default context."""
@@ -38,7 +38,7 @@ class DumpVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     schema_type: str = "AVRO"
     references: tuple[SchemaReference, ...] = ()
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: RuleSetBody | None = None
     deleted: bool = False
     ts: int | None = None
     """When it was registered, in milliseconds since 1970 UTC, where the source tells."""
@@ -54,7 +54,7 @@ class DumpVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
         return context_of(self.subject)
 
     def referenced_keys(self) -> list[tuple[str, int]]:
-        """The keys of the versions it refers to."""
+        """Return the keys of the versions it refers to."""
         return [
             (_absolute_subject(reference.subject, self.subject), reference.version) for reference in self.references
         ]
@@ -86,7 +86,7 @@ class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     extras: RegistryExtras = RegistryExtras()
 
     def levels(self) -> list[str]:
-        """Every level this dump speaks of, those above before those below."""
+        """Return every level this dump speaks of, those above before those below."""
         subjects = {row.subject for row in self.versions} - {""}
         named = subjects | {context_level(context) for context in self.contexts} | {REGISTRY_LEVEL, DEFAULT_LEVEL}
         return sorted(named | set(self.configs) | set(self.modes), key=level_rank)
@@ -101,11 +101,11 @@ def normalize_version(
     schema_type: str | None = None,
     references: list[SchemaReference] | tuple[SchemaReference, ...] | None = None,
     metadata: Metadata | None = None,
-    rule_set: RuleSet | None = None,
+    rule_set: RuleSetBody | None = None,
     deleted: bool = False,
     ts: int | None = None,
 ) -> DumpVersion:
-    """A version with everything in its normal form: what is empty is absent, what has no order is sorted."""
+    """Return a version with everything in its normal form: what is empty is absent, what has no order is sorted."""
     shown = [
         SchemaReference(row.name, _relative_subject(row.subject, subject), row.version) for row in references or ()
     ]
@@ -138,7 +138,7 @@ def normalize_config(said: Config) -> Config:
 
 
 def effective_level(configs: Mapping[str, Config], level: str) -> str:
-    """The compatibility level in force at a level."""
+    """Return the compatibility level in force at a level."""
     for place in _levels_upwards(level):
         own = configs.get(place)
         if own is not None and own.compatibility_level is not None:
@@ -150,17 +150,17 @@ def effective_level(configs: Mapping[str, Config], level: str) -> str:
 
 
 def context_of(subject: str) -> str:
-    """The context of a subject or level, with its dot."""
+    """Return the context of a subject or level, with its dot."""
     return f".{split_subject(subject).context}"
 
 
 def context_level(context: str) -> str:
-    """The level a context is."""
+    """Return the level a context is."""
     return DEFAULT_LEVEL if context == DEFAULT_CONTEXT else f":{context}:"
 
 
 def placeholder_version(context: str, schema_id: int) -> DumpVersion:
-    """A version that is there for a moment, so that its context exists and never gives the id again."""
+    """Return a version that is there for a moment, so that its context exists and never gives the id again."""
     return DumpVersion(f"{'' if context == DEFAULT_CONTEXT else f':{context}:'}{_PLACEHOLDER}", 1, schema_id, '"null"')
 
 
@@ -181,7 +181,7 @@ def _levels_upwards(level: str) -> list[str]:
 
 
 def _absolute_subject(subject: str, within: str) -> str:
-    """A reference's subject as a name that stands by itself."""
+    """Return a reference's subject as a name that stands by itself."""
     if subject.startswith(":."):
         return str(split_subject(subject))
     context = split_subject(within).context
@@ -189,7 +189,7 @@ def _absolute_subject(subject: str, within: str) -> str:
 
 
 def _relative_subject(subject: str, within: str) -> str:
-    """A reference's subject as schemas of a context name it."""
+    """Return a reference's subject as schemas of a context name it."""
     context, bare = split_subject(subject)
     if not subject.startswith(":.") or context == split_subject(within).context:
         return bare
@@ -204,24 +204,24 @@ def _normalize_metadata(metadata: Metadata | None) -> Metadata | None:
     return None if ordered == Metadata() else ordered
 
 
-def _normalize_rule_set(rule_set: RuleSet | None) -> RuleSet | None:
+def _normalize_rule_set(rule_set: RuleSetBody | None) -> RuleSetBody | None:
     if rule_set is None:
         return None
-    normal = RuleSet(
+    normal = RuleSetBody(
         migration_rules=_normalize_rules(rule_set.migration_rules),
         domain_rules=_normalize_rules(rule_set.domain_rules),
         encoding_rules=_normalize_rules(rule_set.encoding_rules),
         enable_at=rule_set.enable_at or None,
     )
-    return None if normal == RuleSet() else normal
+    return None if normal == RuleSetBody() else normal
 
 
-def _normalize_rules(rules: list[Rule] | None) -> list[Rule] | None:
+def _normalize_rules(rules: list[RuleBody] | None) -> list[RuleBody] | None:
     return [_normalize_rule(rule) for rule in rules] if rules else None
 
 
-def _normalize_rule(rule: Rule) -> Rule:
-    return Rule(
+def _normalize_rule(rule: RuleBody) -> RuleBody:
+    return RuleBody(
         name=rule.name,
         doc=rule.doc or None,
         kind=rule.kind or "TRANSFORM",

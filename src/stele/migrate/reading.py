@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def decode_json(decode: Callable[[bytes], T], data: bytes, what: str) -> T:
-    """What a decoder of msgspec makes of data. Raises `InvalidRequest` beginning with what."""
+    """Return what a decoder of msgspec makes of data. Raises `InvalidRequest` beginning with what."""
     try:
         return decode(data)
     except msgspec.MsgspecError as error:

@@ -22,7 +22,7 @@ from stele.migrate import extras_reader, model
 from stele.migrate.dependency_order import sort_by_dependency
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Dump, DumpVersion
 from stele.migrate.progress import Progress, report_nothing
-from stele.protocol.confluent import Config, RuleSet, SchemaReference
+from stele.protocol.confluent import Config, RuleSetBody, SchemaReference
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -44,13 +44,13 @@ class ShownVersion(msgspec.Struct, frozen=True, rename="camel"):
     schema_type: str | None = None
     references: list[SchemaReference] | None = None
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: RuleSetBody | None = None
     max_id: int | None = None
     ts: int | None = None
     aliases: list[str] | None = None
 
     def to_version(self, *, deleted: bool) -> DumpVersion:
-        """The version in its normal form."""
+        """Return the version in its normal form."""
         return model.normalize_version(
             self.subject,
             self.version,
@@ -91,12 +91,12 @@ def read_registry(
 
 
 def subject_path(subject: str) -> str:
-    """How a path names a subject: one without a name needs its context to be seen at all."""
+    """Return how a path names a subject: one without a name needs its context to be seen at all."""
     return subject or ":.:"
 
 
 def config_path(level: str) -> str:
-    """The path of a level's settings."""
+    """Return the path of a level's settings."""
     return build_path("config", level) if level else "/config"
 
 
@@ -109,7 +109,7 @@ def _read_contexts(client: SchemaRegistryClient) -> list[str]:
 
 
 def _read_versions(client: SchemaRegistryClient, progress: Progress) -> tuple[list[DumpVersion], set[str], list[str]]:
-    """All versions, the subjects that stand for others, and notes on versions that are listed and not shown."""
+    """Return all versions, the subjects that stand for others, and notes on versions that are listed and not shown."""
     listed = _unless_missing(lambda: _list_versions(client, deleted=True, progress=progress), None)
     if listed is None:
         found, notes = _read_one_by_one(client, _list_subjects(client), progress)
@@ -127,7 +127,7 @@ def _list_subjects(client: SchemaRegistryClient) -> list[str]:
 
 
 def _list_versions(client: SchemaRegistryClient, *, deleted: bool, progress: Progress) -> list[ShownVersion]:
-    """All pages of `/schemas`; a server that knows no pages gives the first one again."""
+    """Return all pages of `/schemas`; a server that knows no pages gives the first one again."""
     found: dict[tuple[str, int], ShownVersion] = {}
     while True:
         parameters: dict[str, ParamValue] = {
@@ -179,7 +179,7 @@ def _read_version(client: SchemaRegistryClient, subject: str, number: int, *, de
 
 
 def _read_max_ids(client: SchemaRegistryClient, versions: Iterable[DumpVersion]) -> dict[str, int]:
-    """The highest id each context ever gave, where it is above all that are left and the server tells."""
+    """Return the highest id each context ever gave, where it is above all that are left and the server tells."""
     highest: dict[str, int] = {}
     for row in versions:
         highest[row.context] = max(row.id, highest.get(row.context, 0))
@@ -230,7 +230,7 @@ def _own_mode(client: SchemaRegistryClient, level: str) -> str | None:
 
 
 def _unless_missing(ask: Callable[[], T], otherwise: A) -> T | A:
-    """The answer, or otherwise when the server has no such thing or no such route."""
+    """Return the answer, or otherwise when the server has no such thing or no such route."""
     try:
         return ask()
     except NotFound:
@@ -242,7 +242,7 @@ def _unless_missing(ask: Callable[[], T], otherwise: A) -> T | A:
 
 
 def _map_in_pool(work: Callable[[A], T], items: list[A], verb: str, progress: Progress) -> list[T]:
-    """The results in the order of the items, a few at a time."""
+    """Return the results in the order of the items, a few at a time."""
     results: list[T] = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for result in pool.map(work, items):

@@ -72,7 +72,7 @@ class ImportInterrupted(SteleError):
 def plan_import(
     source: Dump, client: SchemaRegistryClient, *, modes: bool = True, progress: Progress = report_nothing
 ) -> Comparison:
-    """What an import would do, or, after one, what is still different. Only reads."""
+    """Return what an import would do, or, after one, what is still different. Only reads."""
     return compare_dumps(source, read_registry(client, progress, levels=source.levels()), modes=modes)
 
 
@@ -167,7 +167,7 @@ class _Import:
         self._count_steps(len(items))
 
     def _send_bulk_import(self, body: dict[str, Any]) -> list[ImportRefusal] | None:
-        """What the target refuses of many; None when it has no such route."""
+        """Return what the target refuses of many; None when it has no such route."""
         request = Request("POST", "/subjects:import", _imported, body=encode_body(body), effect=Effect.WRITE)
         try:
             return self._client.send(request).refused
@@ -307,7 +307,7 @@ def _deletion_request(subject: str, version: int, query: str = "") -> Request[An
 
 
 def _config_body(own: Config) -> dict[str, Any]:
-    """The body that makes a level's settings these and no others."""
+    """Return the body that makes a level's settings these and no others."""
     members: dict[str, Any] = dict.fromkeys(Config.__struct_encode_fields__)
     members |= msgspec.to_builtins(own)
     members["compatibility"] = members.pop("compatibilityLevel")

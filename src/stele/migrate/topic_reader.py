@@ -32,7 +32,7 @@ from stele.protocol.confluent import Config
 
 
 def read_topic_records(records: Iterable[Record]) -> Dump:
-    """The registry a topic holds. Raises `InvalidRequest` naming the first record that is none."""
+    """Return the registry a topic holds. Raises `InvalidRequest` naming the first record that is none."""
     folding = _Folding()
     for record in records:
         folding.add_record(record)
@@ -87,7 +87,7 @@ class _Folding:
             self._kinds[key.keytype](record, key)
 
     def build_dump(self) -> Dump:
-        """What there is in the end."""
+        """Return what there is in the end."""
         versions = sort_by_dependency(self._versions.values(), lambda key: self._places[key])
         present: dict[str, int] = {}
         for row in versions:
@@ -250,7 +250,7 @@ class _Folding:
 
 
 def _key_name(key: Key) -> tuple[Any, ...]:
-    """What a key says beside its kind, in an order that sorts."""
+    """Return what a key says beside its kind, in an order that sorts."""
     resource = (key.resource_namespace, key.resource_type, key.resource_name, key.association_type)
     return key.keytype, *resource, key.name, key.kek_name, key.subject or "", key.algorithm, key.version or 0
 

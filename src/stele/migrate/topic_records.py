@@ -14,7 +14,7 @@ import msgspec
 from stele.core.metadata import Metadata
 from stele.errors import InvalidRequest
 from stele.migrate.reading import decode_json
-from stele.protocol.confluent import Config, RuleSet, SchemaReference
+from stele.protocol.confluent import Config, RuleSetBody, SchemaReference
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class SchemaValue(msgspec.Struct, frozen=True, rename="camel"):
     schema_type: str | None = None
     references: list[SchemaReference] | None = None
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: RuleSetBody | None = None
     deleted: bool | None = False
 
 
@@ -124,7 +124,7 @@ _MAGIC = {"SCHEMA": {0, 1}}
 
 
 def read_key(record: Record) -> Key:
-    """The key of a record. Raises `InvalidRequest` naming the record."""
+    """Return the key of a record. Raises `InvalidRequest` naming the record."""
     if record.key is None:
         raise InvalidRequest(f"{record.place}: the record has no key")
     key = decode_json(_key.decode, record.key, f"{record.place}: the key is not what the format promises")
@@ -136,7 +136,7 @@ def read_key(record: Record) -> Key:
 
 
 def read_value(record: Record, kind: type[T]) -> T:
-    """The value of a record that has one. Raises `InvalidRequest` naming the record."""
+    """Return the value of a record that has one. Raises `InvalidRequest` naming the record."""
     assert record.value is not None
     value: T = decode_json(
         _decoders[kind].decode, record.value, f"{record.place}: the value is not what the format promises"

@@ -30,7 +30,7 @@ class Topic(NamedTuple):
 
 
 def write_records(dump: Dump, flavour: Flavour) -> Topic:
-    """The records of a registry. Raises nothing: what the format cannot hold is told in losses."""
+    """Return the records of a registry. Raises nothing: what the format cannot hold is told in losses."""
     fitting, losses = _FITTINGS[flavour](dump)
     records = []
     for offset, (key, value, ts) in enumerate(_record_pairs(fitting, flavour)):
@@ -107,7 +107,7 @@ def _subject_pairs(level: str, flavour: Flavour) -> dict[str, Any]:
 
 
 def _schema_value(row: DumpVersion, flavour: Flavour) -> dict[str, Any]:
-    """The members in the order their writers have them; Avro goes without saying outside of Confluent's."""
+    """Return the members in the order their writers have them; Avro goes without saying outside of Confluent's."""
     value: dict[str, Any] = {"subject": row.subject, "version": row.version, "id": row.id}
     if flavour is Flavour.CONFLUENT or row.schema_type != "AVRO":
         value["schemaType"] = row.schema_type

@@ -28,5 +28,5 @@ class Authenticator(Protocol):
 
 
 def authenticate_anyone(headers: Headers) -> Principal:
-    """The default: every caller is anonymous and may do everything."""
+    """Return the default: every caller is anonymous and may do everything."""
     return ANONYMOUS

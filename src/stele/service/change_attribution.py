@@ -61,7 +61,7 @@ def longest_prefix_locator(tree: DeclarationTree) -> Locator:
 def attribute_findings(
     comparison: TreeComparison, old: Locator, new: Locator, reasons: Iterable[DirectedFinding]
 ) -> list[DeclarationChange]:
-    """The changes with what is held against them; findings that belong to none of them come last, as changes."""
+    """Return the changes with what is held against them; findings that belong to none of them come last, as changes."""
     blame = _Attribution(comparison, ComparedSide(comparison.old, old), ComparedSide(comparison.new, new))
     held: defaultdict[int, list[DirectedFinding]] = defaultdict(list)
     broken: defaultdict[int, set[Direction]] = defaultdict(set)
@@ -91,7 +91,7 @@ def _with_findings(
 
 
 def _unattributed_change(reason: DirectedFinding) -> DeclarationChange:
-    """A finding that belongs to no difference that shows."""
+    """Return a finding that belongs to no difference that shows."""
     sides = (reason.writer, reason.reader)
     before, after = sides if reason.direction is Direction.BACKWARD else reversed(sides)
     broken = {reason.direction} if reason.breaks else set()
@@ -161,7 +161,7 @@ class _Attribution:
             yield self._changes_in_both(self.at, which, above), False
 
     def _changes_in_both(self, table: _Table, which: _Which, path: str) -> list[int]:
-        """What a table has of a declaration in both versions."""
+        """Return what a table has of a declaration in both versions."""
         same_text = self.twins[which].get(path)
         other = _Which.OLD if which is _Which.NEW else _Which.NEW
         more = [] if same_text is None else table[other].get(same_text, [])
@@ -180,7 +180,10 @@ class _Attribution:
                     yield used
 
     def _locate_finding(self, reason: DirectedFinding) -> tuple[_Which, OutlineLocation]:
-        """Where the finding's path leads furthest: in the reader's schema, or in the writer's for what is gone."""
+        """Return where the finding's path leads furthest.
+
+        That is in the reader's schema; for what is gone, in the writer's.
+        """
         backward = reason.direction is Direction.BACKWARD
         readers_first = (_Which.NEW, _Which.OLD) if backward else (_Which.OLD, _Which.NEW)
         found = [(which, self._locate_path(which, reason.path)) for which in readers_first]
@@ -202,7 +205,7 @@ class _Attribution:
     def _score_change(
         change: DeclarationChange, finding: Finding, place: OutlineLocation, words: frozenset[str]
     ) -> int:
-        """How much the words of a finding point to a change."""
+        """Return how much the words of a finding point to a change."""
         score = 0
         if place.attribute and place.attribute in (change.what, change.what.partition(" ")[0]):
             score += 8
@@ -220,12 +223,12 @@ class _Attribution:
 
 
 def _finding_words(finding: Finding) -> frozenset[str]:
-    """The words of a finding: names and numbers."""
+    """Return the words of a finding: names and numbers."""
     tail = _STEP.split(finding.path[-_TAIL:])[-1]
     return frozenset(_WORD.findall(f"{finding.reader[:2000]} {finding.writer[:2000]} {tail}"))
 
 
 def _direction_free_key(change: DeclarationChange) -> tuple[str, ...]:
-    """A key that is the same for a change and for its mirror image."""
+    """Return a key that is the same for a change and for its mirror image."""
     paths = sorted(path for path in (change.old_path, change.new_path) if path is not None)
     return (*paths, change.what, *sorted((change.before, change.after)))

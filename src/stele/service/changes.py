@@ -45,7 +45,7 @@ class DirectedFinding(Finding, frozen=True, kw_only=True):
 
     @classmethod
     def from_finding(cls, finding: Finding, direction: Direction) -> DirectedFinding:
-        """The finding with its direction."""
+        """Return the finding with its direction."""
         return cls(**msgspec.structs.asdict(finding), direction=direction)
 
 
@@ -113,7 +113,7 @@ class DeclarationTree:
         return self._parents.get(node.path)
 
     def above(self, path: str) -> Iterator[str]:
-        """The paths around one, the nearest first."""
+        """Return the paths around one, the nearest first."""
         parent = self._parents.get(path)
         while parent is not None:
             yield parent
@@ -164,7 +164,10 @@ class TreeComparison:
     def _reordered(
         self, old: str | None, new: str | None, pairs: Iterable[tuple[OutlineNode, OutlineNode]]
     ) -> Iterator[DeclarationChange]:
-        """One change for members of a parent that stand in another order than they stood: the part that differs."""
+        """Return one change for members of a parent that stand in another order than they stood.
+
+        The change covers the part that differs.
+        """
         then = {node.path: index for index, node in enumerate(self.old.children[old])}
         now = {node.path: index for index, node in enumerate(self.new.children[new])}
         ordered = [pair for pair in pairs if pair[0].ordered and pair[1].ordered]
@@ -217,7 +220,7 @@ class TreeComparison:
         return [change for *_, change in sorted(placed, key=lambda item: item[:3])]
 
     def _pair(self, old: OutlineNode, new: OutlineNode) -> Iterator[DeclarationChange]:
-        """The changes of one declaration."""
+        """Return the changes of one declaration."""
         was = None if old.path == new.path else old.path
         if old.name and new.name and old.name != new.name:
             kind = new.kind if new.kind == old.kind else "declaration"
@@ -249,7 +252,7 @@ class TreeComparison:
 
 
 def _sibling_key(node: OutlineNode, parent: str | None) -> tuple[str, str]:
-    """What a declaration is found again by, below its parent."""
+    """Return what a declaration is found again by, below its parent."""
     if node.identity:
         return "identity", node.identity
     return "path", node.path.removeprefix(parent) if parent else node.path
@@ -287,7 +290,7 @@ def _name_list(nodes: Iterable[OutlineNode]) -> str:
 
 
 def _summarize_declaration(node: OutlineNode, tree: DeclarationTree) -> str:
-    """A declaration in a few words."""
+    """Return a declaration in a few words."""
     parts = [
         text if word == "type" else f"{word} {text}"
         for word, text in node.attributes.items()

@@ -152,7 +152,7 @@ def parse_candidate(
 
 
 def select_ruleset(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> str:
-    """The full name of the ruleset to compare with; '' for a format that compares nothing."""
+    """Return the full name of the ruleset to compare with; '' for a format that compares nothing."""
     if not ruleset and not fmt.rulesets:
         return ""
     named = rulesets.newest_ruleset(fmt, ruleset)

@@ -24,12 +24,12 @@ _NOTHING: Items = {}
 
 
 async def read_collection(registry: Registry, collection: str) -> Items:
-    """The documents of a collection by key, up to date; a view, not to be changed."""
+    """Return the documents of a collection by key, up to date; a view, not to be changed."""
     return items_in(await registry.fresh_state(), collection)
 
 
 def items_in(state: State, collection: str) -> Items:
-    """The documents of a collection in a state by key; a view, not to be changed."""
+    """Return the documents of a collection in a state by key; a view, not to be changed."""
     found = state.collections.get(collection)
     return _NOTHING if found is None else found.items
 

@@ -153,7 +153,7 @@ def _parse_request(fmt: Format[Any], request: SchemaRequest, limits: Limits | No
 
 
 def _datum_as_json(fmt: Format[Any], parsed: Any, datum: Any) -> Any:
-    """The datum as JSON, led by the schema where that can be had."""
+    """Return the datum as JSON, led by the schema where that can be had."""
     if isinstance(fmt, ToModel):
         try:
             return json_values.to_json_value(fmt.to_model(parsed)[0], datum)

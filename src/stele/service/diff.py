@@ -94,7 +94,7 @@ def diff_schemas(
 
 
 def make_outline(fmt: Format[Any], parsed: Any) -> list[OutlineNode]:
-    """What a schema declares: its outline, else its fields."""
+    """Return what a schema declares: its outline, else its fields."""
     if isinstance(fmt, HasOutline):
         return fmt.outline(parsed)
     fields = {field.path: field for field in fmt.fields(parsed)}
@@ -111,7 +111,7 @@ def _describe_field(**attributes: str) -> dict[str, str]:
 
 
 def _reference_declarations(candidate: Candidate) -> Iterator[OutlineNode]:
-    """The texts a schema refers to, as declarations of which only the digest is known."""
+    """Return the texts a schema refers to, as declarations of which only the digest is known."""
     for reference in candidate.references:
         digest = sha256(reference.schema.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         yield OutlineNode(f"reference({reference.name})", "reference", {"text": digest}, name=reference.name)

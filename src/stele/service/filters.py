@@ -38,7 +38,7 @@ def check_filters(filters: Any) -> None:
 
 
 def _check_filter(entry: Any) -> list[Any]:
-    """The filters directly within one that is well formed itself."""
+    """Return the filters directly within one that is well formed itself."""
     if not isinstance(entry, dict) or len(entry) != 1:
         raise InvalidRequest("a filter is an object with one member, the name of its dialect")
     ((dialect, value),) = entry.items()

@@ -78,7 +78,7 @@ class TextsAnswer(msgspec.Struct, frozen=True):
 async def read_page(
     registry: Registry, after: int, limit: int, namespace: str | None = None, subject: str | None = None
 ) -> JournalPage:
-    """The changes of at most limit records behind `after`, of a namespace or of subjects of that name only.
+    """Return the changes of at most limit records behind `after`, of a namespace or of subjects of that name only.
 
     Everything that was durable when this was called is in the journal: `end` is a barrier. A limit of 0 asks for no
     more than that. Raises `StoreError`.
@@ -134,7 +134,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def list_entries(seq: int, record: ev.LogRecord) -> list[JournalEntry]:
-    """The changes a record of the log stands for."""
+    """Return the changes a record of the log stands for."""
     rows = (row for event in record.events for row in _ROWS[type(event)](event))
     stamp = record.metadata
     return [
@@ -144,7 +144,7 @@ def list_entries(seq: int, record: ev.LogRecord) -> list[JournalEntry]:
 
 
 def _without_empty(**details: Any) -> dict[str, Any]:
-    """What there is to say, without what says nothing."""
+    """Return what there is to say, without what says nothing."""
     return {name: value for name, value in details.items() if value not in (None, "", (), [], {})}
 
 
@@ -191,7 +191,7 @@ def _reference_details(reference: Reference) -> dict[str, Any]:
 
 
 def _version_rows(kind: str) -> Callable[[Any], Iterator[_Row]]:
-    """One row for each version; one without a number where there was none, and the subject alone goes."""
+    """Return one row for each version; one without a number where there was none, and the subject alone goes."""
 
     def rows(event: Any) -> Iterator[_Row]:
         yield from (

@@ -61,7 +61,7 @@ def lint_schema(request: LintRequest, limits: Limits | None = None) -> LintAnswe
 
 
 def list_rules() -> tuple[RuleInfo, ...]:
-    """Every rule of every installed format that can be loaded, by name."""
+    """Return every rule of every installed format that can be loaded, by name."""
     found: dict[str, tuple[str, list[str]]] = {}
     for name in list_formats():
         try:

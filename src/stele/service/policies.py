@@ -77,7 +77,9 @@ class PolicyChange(msgspec.Struct, frozen=True):
 
 
 def parse_level_name(name: str) -> SettingsLevel:
-    """The level of a name: `subject`, `:.namespace:subject`, `:.namespace:` for a namespace, '' for the registry.
+    """Return the level of a name.
+
+    Names are `subject`, `:.namespace:subject`, `:.namespace:` for a namespace, and '' for the registry.
 
     Raises `InvalidName`.
     """
@@ -95,7 +97,10 @@ def parse_level_name(name: str) -> SettingsLevel:
 
 
 async def get_policy(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
-    """What is in force at a level; of a subject that is not there yet, what would be if no API brought a policy."""
+    """Return what is in force at a level.
+
+    For a subject that does not exist yet: what would be in force if no API brought a policy.
+    """
     state = await registry.fresh_state()
     settings = queries.settings_for(state, level)
     source, policy = _effective_policy(state, level)
@@ -130,7 +135,7 @@ async def change_policy(
 
 
 def _effective_policy(state: State, level: SettingsLevel) -> tuple[PolicySource, Policy]:
-    """Where a level's policy comes from, and what it is: see `queries.policy_for`."""
+    """Return where a level's policy comes from, and what it is: see `queries.policy_for`."""
     own = state.settings_at(level)
     if own is not None and own.policy is not None:
         return (

@@ -144,7 +144,7 @@ class Registry:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     async def fresh_state(self) -> State:
-        """The state with everything in it that was durable when this was called."""
+        """Return the state with everything in it that was durable when this was called."""
         if self._folding.locked() or self._behind or self._log.has_changed():
             await self._catch_up()
         return self.state

@@ -119,7 +119,7 @@ class _Plan(NamedTuple):
 
 
 async def make_report(registry: Registry, request: ReportRequest) -> ReportPage:
-    """One page. Raises `UnknownFormat`, `UnknownRuleset`, `InvalidRequest`."""
+    """Return one page. Raises `UnknownFormat`, `UnknownRuleset`, `InvalidRequest`."""
     plan = await asyncio.to_thread(_make_plan, request)
     state = await registry.fresh_state()
     until = time.monotonic() + SECONDS
@@ -144,7 +144,7 @@ async def make_report(registry: Registry, request: ReportRequest) -> ReportPage:
 
 
 def _make_plan(request: ReportRequest) -> _Plan:
-    """The formats concerned, loaded, and the versions that would decide."""
+    """Return the formats concerned, loaded, and the versions that would decide."""
     if not request.format:
         if request.ruleset:
             raise InvalidRequest("a ruleset belongs to a format: name the format, too")
@@ -224,7 +224,7 @@ def _text_with_references(state: State, sha: bytes, references: Any) -> tuple[Sc
 
 
 def _compare_pairs(schemas: SchemaParser, pairs: list[_Pair], until: float) -> list[list[ImpactRow]]:
-    """The rows of each pair, of as many as there is time for: one at least."""
+    """Return the rows of each pair, of as many as there is time for: one at least."""
     judged: list[list[ImpactRow]] = []
     for pair in pairs:
         judged.append([row for direction in pair.directions if (row := _compare_direction(schemas, pair, direction))])
@@ -234,7 +234,7 @@ def _compare_pairs(schemas: SchemaParser, pairs: list[_Pair], until: float) -> l
 
 
 def _compare_direction(schemas: SchemaParser, pair: _Pair, direction: Direction) -> ImpactRow | None:
-    """The row of one direction, None where both rulesets agree."""
+    """Return the row of one direction, None where both rulesets agree."""
     sides = (pair.version, pair.against) if direction is Direction.BACKWARD else (pair.against, pair.version)
     (now, before), (then, after) = (_compare_sides(schemas, pair.format, sides, name) for name in (pair.now, pair.then))
     if now == then:

@@ -41,7 +41,9 @@ class RulesetInfo(msgspec.Struct, frozen=True):
 
 
 def list_rulesets(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
-    """All rulesets of all installed formats, in the formats' order; adopted are the versions a registry took over.
+    """Return all rulesets of all installed formats, in the formats' order.
+
+    adopted holds the versions that a registry took over.
 
     Loads the formats, so it may take a while; one that cannot be loaded is left out.
     """
@@ -49,7 +51,7 @@ def list_rulesets(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
 
 
 def get_ruleset(format_name: str, name: str, adopted: Mapping[tuple[str, str], int]) -> RulesetInfo:
-    """One ruleset by its bare name. Raises `UnknownFormat`, `UnknownRuleset`."""
+    """Return one ruleset by its bare name. Raises `UnknownFormat`, `UnknownRuleset`."""
     fmt = get_format(format_name)
     name, _ = rulesets.split_ruleset(rulesets.newest_ruleset(fmt, name))
     return next(info for info in _rulesets_of_format(fmt, adopted) if info.name == name)
@@ -63,7 +65,7 @@ def newest_versions() -> tuple[tuple[str, str, int], ...]:
 
 
 def installed_formats() -> Iterator[Format[Any]]:
-    """Every format that can be loaded, by name."""
+    """Return every format that can be loaded, by name."""
     for name in list_formats():
         try:
             yield get_format(name)

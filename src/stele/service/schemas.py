@@ -172,7 +172,7 @@ class SchemaParser:
     def parse_source(
         self, fmt: Format[Any], source: SchemaSource, texts: SchemaTexts, *, strict: bool = False
     ) -> Parsed:
-        """The parsed form of a source, remembered; parses in the calling thread."""
+        """Return the parsed form of a source, remembered; parses in the calling thread."""
         key = (fmt.name, source, strict)
         with self._lock:
             cached = self._parsed.get(key)
@@ -205,7 +205,7 @@ class SchemaParser:
     async def parse_registered(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference]
     ) -> tuple[Format[Any], Parsed]:
-        """The parsed form of a registered text with its references."""
+        """Return the parsed form of a registered text with its references."""
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
         return fmt, await asyncio.to_thread(self.parse_source, fmt, source, collect_texts(state, source))
@@ -217,7 +217,7 @@ def _has_unresolved_types(prepared: PreparedSchema) -> bool:
 
 
 def resolve_reference(state: State, reference: Reference) -> Reference:
-    """The reference with its number filled in. Raises `UnresolvedReference`."""
+    """Return the reference with its number filled in. Raises `UnresolvedReference`."""
     if reference.version_number != LATEST:
         return reference
     try:
@@ -230,20 +230,23 @@ def resolve_reference(state: State, reference: Reference) -> Reference:
 
 
 def collect_texts(state: State, source: SchemaSource, extra: Mapping[bytes, bytes] | None = None) -> SchemaTexts:
-    """The texts behind a source; extra holds texts that are not registered, by SHA-256."""
+    """Return the texts behind a source; extra holds texts that are not registered, by SHA-256."""
     own = (extra or {}).get(source.sha)
     text = own if own is not None else state.get_text(state.contents[source.sha])
     return SchemaTexts(text, {name: state.get_text(state.contents[sha]) for name, sha in source.references})
 
 
 def compute_digests(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
-    """Every digest of a schema that other registries look up by."""
+    """Return every digest of a schema that other registries look up by."""
     text = fmt.digest_text(parsed) if isinstance(fmt, HasDigestText) else fmt.canonical(parsed, TextForm.NORMALIZED)
     return {**fmt.fingerprints(parsed), "normalized": hashlib.sha256(text).digest()}
 
 
 def comparison_text(fmt: Format[Any], parsed: Parsed, *, normalized: bool) -> bytes:
-    """The text that two schemas of a format share if they are the same to Confluent; with normalized, style aside."""
+    """Return the text that two schemas of a format share if they are the same to Confluent.
+
+    normalized ignores differences of style.
+    """
     if normalized:
         return fmt.canonical(parsed, TextForm.NORMALIZED)
     return fmt.identity_text(parsed) if isinstance(fmt, HasIdentityText) else fmt.canonical(parsed, TextForm.PRINTED)

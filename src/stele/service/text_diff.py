@@ -27,7 +27,7 @@ CONTEXT: Final = 3
 
 
 def unified_diff(old: bytes, new: bytes) -> str:
-    """The difference in unified format, '' for none; JSON is laid out in lines first.
+    """Return the difference in unified format, '' for none; JSON is laid out in lines first.
 
     Texts whose difference would take too long to find show one replaced by the other, cut to `MAX_LINES` each.
     """

@@ -144,7 +144,7 @@ class Usage:
         return _location_usage(place, _decode_census(gone))
 
     async def get_place(self, place: str) -> LocationUsage:
-        """The last census of a place. Raises `NotFound`."""
+        """Return the last census of a place. Raises `NotFound`."""
         self._refresh_index(await self._registry.fresh_state())
         if place not in self._places:
             raise _unknown_place(place)
@@ -174,7 +174,10 @@ class Usage:
         return UsagePage(tuple(found))
 
     async def preview_deletion(self, key: SubjectKey, ordinal: int | None = None) -> DeletionPreview:
-        """What deleting a subject, or one version of it, would meet. Raises `SubjectNotFound`, `VersionNotFound`."""
+        """Return what deleting a subject, or one version of it, would meet.
+
+        Raises `SubjectNotFound`, `VersionNotFound`.
+        """
         state = await self._registry.fresh_state()
         if ordinal is None:
             queries.get_version(state, key, None, queries.ACTIVE_OR_SOFT_DELETED)
@@ -187,7 +190,7 @@ class Usage:
         return DeletionPreview(key.namespace, key.name, numbers, tuple(self.list_warnings(state, rows)))
 
     def list_warnings(self, state: State, versions: Iterable[Version]) -> list[DeletionWarning]:
-        """Where records of these versions were seen, by version and place."""
+        """Return where records of these versions were seen, by version and place."""
         self._refresh_index(state)
         if not self._by_subject:
             return []
@@ -262,7 +265,7 @@ def _make_warning(
 
 
 def _format_day(milliseconds: int) -> str:
-    """A day of the calendar, or what the number is where no calendar has it."""
+    """Return a day of the calendar, or what the number is where no calendar has it."""
     try:
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%d")
     except OverflowError:

@@ -59,14 +59,17 @@ __all__ = [
 
 
 def list_validators() -> tuple[str, ...]:
-    """The validators there are: built-in ones (`lint:` and `ruleset:` take a name), then plug-ins; none is imported."""
+    """Return the validators there are: built-in ones (`lint:` and `ruleset:` take a name), then plug-ins.
+
+    This imports no plug-in.
+    """
     return (LINT, f"{LINT}:RULE", f"{RULESET}:NAME", REJECT, *sorted(_find_plug_ins()))
 
 
 def run_validator(
     name: str, fmt: Format[Any], parsed: Parsed, before: Parsed | None, adopted: Mapping[str, int] | None = None
 ) -> tuple[Finding, ...]:
-    """What the validator of that name says about a schema that is to come after another (None: to come first).
+    """Return what the validator of that name says about a schema that is to come after another (None: to come first).
 
     adopted are the versions of rulesets the registry has taken over, by name. Raises `UnknownRuleset` for a name nobody
     installed, and for a plug-in that cannot be loaded.
@@ -157,7 +160,7 @@ def _get_plug_in(name: str) -> Validator:
 
 @cache
 def _find_plug_ins() -> dict[str, EntryPoint]:
-    """The first distribution to claim a name has it."""
+    """Return the first distribution to claim a name has it."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         points.setdefault(point.name, point)

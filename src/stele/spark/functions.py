@@ -293,7 +293,7 @@ def _map_columns(
 
 
 def to_spark_types(types: Sequence[pa.DataType]) -> list[DataType]:
-    """The types of Spark for those of Arrow."""
+    """Return the types of Spark for those of Arrow."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     # Spark 4.1 and older would take a time on a wall clock for a point in time
@@ -326,7 +326,7 @@ def _check_binary(df: DataFrame, place: int) -> None:
 
 
 def _header_positions(df: DataFrame, name: str | None, *, needed: bool) -> list[int]:
-    """The place of the column with headers, where the wire looks at it."""
+    """Return the place of the column with headers, where the wire looks at it."""
     if name is None and needed:
         raise Invalid("this wire has ids in record headers: name their column, such as headers='headers'")
     return [_column_position(df, name)] if name is not None and needed else []
@@ -364,7 +364,7 @@ def _find_writer(
 
 
 def _format_of(registry: RegistryLike, subject: str) -> str:
-    """The format of a subject's newest version; Avro where there is none yet."""
+    """Return the format of a subject's newest version; Avro where there is none yet."""
     try:
         return pin_schemas(registry, subject).reader.schema_type
     except NotFound:

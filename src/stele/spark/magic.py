@@ -89,7 +89,7 @@ def _run_cell(shell: Any, line: str, cell: str | None) -> CellResult | None:
 
 
 def _parse_options(line: str) -> tuple[dict[str, str], str]:
-    """What stands before the statement, and the statement."""
+    """Return what stands before the statement, and the statement."""
     options: dict[str, str] = {}
     at = 0
     while found := _OPTION.match(line, at):

@@ -38,7 +38,7 @@ def require_spark() -> None:
 
 
 def require_java() -> Path:
-    """The java that Spark will start. Raises `JavaMissing`."""
+    """Return the java that Spark will start. Raises `JavaMissing`."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / ("java.exe" if os.name == "nt" else "java")
@@ -52,7 +52,7 @@ def require_java() -> Path:
 
 
 def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSession:
-    """A session in this process's own JVM, or the one already running.
+    """Return a session in this process's own JVM, or the one already running.
 
     conf are Spark settings with `__` for the dots (`spark__driver__memory="4g"`); they win over these: Arrow on, UTC,
     no web page, few shuffle partitions, 2 GiB for the driver, a log of errors only, the jar of the engine `jvm` where

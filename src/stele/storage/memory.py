@@ -76,7 +76,7 @@ class MemoryLog:
             store.snapshot = (seq, bytes(data))
 
     async def load_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest snapshot as (seq, data), or None."""
+        """Return the newest snapshot as (seq, data), or None."""
         return self._require_open().snapshot
 
     async def erase(self, seq: int, record: bytes) -> None:
@@ -108,7 +108,7 @@ class MemoryLog:
 
 
 async def open_url(url: str) -> ChainedLog:
-    """A new, empty log for `memory:`. Raises `InvalidRequest` when anything follows the scheme."""
+    """Return a new, empty log for `memory:`. Raises `InvalidRequest` when anything follows the scheme."""
     if url.partition(":")[2].strip("/"):
         raise InvalidRequest("A store in memory has no name or place: write 'memory:'")
     return await ChainedLog.open(MemoryLog(), "in memory")

@@ -22,7 +22,7 @@ class ConnectionDropped(ConnectionError):
 
 
 @dataclass
-class Failure:
+class InjectedFailure:
     """What happens to the requests of a method and a path.
 
     Attributes:
@@ -53,11 +53,11 @@ class FailingApp:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._failures: list[Failure] = []
+        self._failures: list[InjectedFailure] = []
         self._lock = Lock()
         self.requests: list[str] = []
 
-    def add_failure(self, failure: Failure) -> None:
+    def add_failure(self, failure: InjectedFailure) -> None:
         """Let requests fail; of several failures that fit a request the one added first counts."""
         with self._lock:
             self._failures.append(failure)
@@ -87,7 +87,7 @@ class FailingApp:
         else:
             await self._app(scope, receive, send)
 
-    def _take_failure(self, method: str, path: str) -> Failure | None:
+    def _take_failure(self, method: str, path: str) -> InjectedFailure | None:
         with self._lock:
             self.requests.append(f"{method} {path}")
             found = next((failure for failure in self._failures if failure.is_for(method, path)), None)

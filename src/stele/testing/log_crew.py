@@ -14,9 +14,9 @@ from typing import NamedTuple, Self
 import msgspec
 
 from stele.core.ports import Log, LogEntry
-from stele.testing.log_worker import Report, record_of
+from stele.testing.log_worker import WorkerReport, record_of
 
-__all__ = ["Crew", "Member", "Verdict", "examine", "read_all"]
+__all__ = ["Crew", "CrewVerdict", "Member", "examine", "read_all"]
 
 
 class Member(NamedTuple):
@@ -27,7 +27,7 @@ class Member(NamedTuple):
     acks: Path
 
 
-class Verdict(NamedTuple):
+class CrewVerdict(NamedTuple):
     """What `examine` found; a log that keeps its promises has nothing in the last three lists."""
 
     records: int
@@ -88,10 +88,10 @@ class Crew:
                 process.stdin.write(b"go\n")
                 process.stdin.flush()
 
-    def reports(self, timeout: float = 60) -> list[Report]:
+    def reports(self, timeout: float = 60) -> list[WorkerReport]:
         """Wait for all to end by themselves."""
         outputs = [process.communicate(timeout=timeout)[0] for _, process, _ in self.members]
-        return [msgspec.json.decode(output, type=Report) for output in outputs]
+        return [msgspec.json.decode(output, type=WorkerReport) for output in outputs]
 
     def kill(self, member: Member) -> None:
         """SIGKILL, as the out-of-memory killer or a power button would."""
@@ -122,7 +122,7 @@ class Crew:
 
 
 async def read_all(log: Log, limit: int = 1000) -> list[LogEntry]:
-    """Every record of the log. Raises AssertionError when the sequence is not 1, 2, 3 …."""
+    """Return every record of the log. Raises AssertionError when the sequence is not 1, 2, 3 …."""
     entries: list[LogEntry] = []
     while more := await log.tail(len(entries), limit):
         entries += more
@@ -131,7 +131,7 @@ async def read_all(log: Log, limit: int = 1000) -> list[LogEntry]:
     return entries
 
 
-async def examine(log: Log, members: Sequence[Member], size: int = 0) -> Verdict:
+async def examine(log: Log, members: Sequence[Member], size: int = 0) -> CrewVerdict:
     """Compare the log with what its writers were promised.
 
     lost: acknowledged, but not at the promised place; doubled: written twice, acknowledged or not; spoilt: bytes that
@@ -152,7 +152,7 @@ async def examine(log: Log, members: Sequence[Member], size: int = 0) -> Verdict
     for seq, name, i in promises:
         if seq > len(entries) or entries[seq - 1].record != record_of(name, i, size):
             lost.append(f"record {seq}: {name} {i}")
-    return Verdict(len(entries), len(promises), lost, doubled, spoilt)
+    return CrewVerdict(len(entries), len(promises), lost, doubled, spoilt)
 
 
 def _promises(member: Member) -> Iterator[tuple[int, str, int]]:

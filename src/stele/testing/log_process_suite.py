@@ -19,7 +19,7 @@ from typing import ClassVar
 import pytest
 
 from stele.storage import open_log
-from stele.testing.log_crew import Crew, Verdict, examine
+from stele.testing.log_crew import Crew, CrewVerdict, examine
 
 __all__ = ["LogProcessConformance"]
 
@@ -59,8 +59,8 @@ class LogProcessConformance:
         assert kills >= seconds
 
     @staticmethod
-    def _examine(url: str, crew: Crew) -> Verdict:
-        async def look() -> Verdict:
+    def _examine(url: str, crew: Crew) -> CrewVerdict:
+        async def look() -> CrewVerdict:
             log = await open_log(url)
             try:
                 return await examine(log, crew.members)

@@ -61,7 +61,7 @@ class LogConformance:
 
     @pytest_asyncio.fixture
     async def log(self, another: Opener) -> Log:
-        """The first handle."""
+        """Return the first handle."""
         return await another()
 
     # --- append and tail --------------------------------------------------------------------------------------------

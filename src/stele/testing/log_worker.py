@@ -24,12 +24,12 @@ import msgspec
 from stele.core.ports import Log
 from stele.storage import open_log
 
-__all__ = ["Report", "record_of"]
+__all__ = ["WorkerReport", "record_of"]
 
 _CHUNK = 1000
 
 
-class Report(msgspec.Struct, frozen=True):
+class WorkerReport(msgspec.Struct, frozen=True):
     """What a worker did: records acknowledged, appends refused because the head had moved, latencies in ms."""
 
     acknowledged: int
@@ -51,7 +51,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 def record_of(name: str, number: int, size: int = 0) -> bytes:
-    """The record a worker writes as its number-th: a head that says so, and bytes nobody else would write."""
+    """Return the record a worker writes as its number-th: a head that says so, and bytes nobody else would write."""
     head = b"%s %d\n" % (name.encode(), number)
     return head + shake_128(head).digest(max(size or 40 + number * 37 % 2000, len(head) + 16) - len(head))
 
@@ -68,7 +68,7 @@ class _Acks:
             os.fsync(self._file.fileno())
 
 
-async def work(log: Log, order: Order, acks: _Acks) -> Report:
+async def work(log: Log, order: Order, acks: _Acks) -> WorkerReport:
     """Append numbered records until the time is up."""
     head = await log.head()
     number = conflicts = 0
@@ -89,7 +89,7 @@ async def work(log: Log, order: Order, acks: _Acks) -> Report:
         number += len(batch)
     latencies.sort()
     p50, p99 = (latencies[int(len(latencies) * q)] * 1000 if latencies else 0.0 for q in (0.5, 0.99))
-    return Report(number, conflicts, round(p50, 3), round(p99, 3))
+    return WorkerReport(number, conflicts, round(p50, 3), round(p99, 3))
 
 
 async def catch_up(log: Log, head: int) -> int:
@@ -101,7 +101,7 @@ async def catch_up(log: Log, head: int) -> int:
     return head
 
 
-async def run(order: Order) -> Report:
+async def run(order: Order) -> WorkerReport:
     """Open the log, wait for the start signal, work, close."""
     log = await open_log(order.url)
     acks = _Acks(order.acks)

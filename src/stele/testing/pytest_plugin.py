@@ -27,14 +27,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def stele_registry_server() -> Iterator[RegistryBox]:
-    """The registry all tests of a run share; use `stele_registry`, which empties it before each."""
+    """Return the registry all tests of a run share; use `stele_registry`, which empties it before each."""
     with registry(port=0) as box:
         yield box
 
 
 @pytest.fixture
 def stele_registry(stele_registry_server: RegistryBox, request: pytest.FixtureRequest) -> RegistryBox:
-    """A registry on a random port of 127.0.0.1, with the schemas of the marker `stele_schemas` and no others."""
+    """Return a registry on a random port of 127.0.0.1, with the schemas of the marker `stele_schemas` and no others."""
     marker = request.node.get_closest_marker("stele_schemas")
     stele_registry_server.reset(marker.args[0] if marker is not None and marker.args else None)
     return stele_registry_server

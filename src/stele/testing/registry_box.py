@@ -28,7 +28,7 @@ from stele.server.http2_upgrade import Http1Protocol
 from stele.server.in_process import InProcessServer, InProcessTransport
 from stele.server.log_config import configure_logs
 from stele.server.settings import ServerSettings
-from stele.testing.failures import ConnectionDropped, FailingApp, Failure
+from stele.testing.failures import ConnectionDropped, FailingApp, InjectedFailure
 
 SchemaLike = str | bytes | Mapping[str, Any] | list[Any] | Schema
 """A schema: its text (Avro), its JSON as Python values (Avro, too), or a `Schema` of any type."""
@@ -128,7 +128,7 @@ class RegistryBox:
         if status is None and not latency and not drop:
             raise InvalidRequest("a failure needs a status, a latency or drop=True")
         assert self._failing is not None
-        self._failing.add_failure(Failure(path, method, status, latency, drop, times=times))
+        self._failing.add_failure(InjectedFailure(path, method, status, latency, drop, times=times))
 
     def call_before(self, path: str, action: Callable[[], object], *, method: str = "*", times: int = 1) -> None:
         """Call a function when a request comes, and answer the request afterwards: for tests of races.
@@ -140,7 +140,7 @@ class RegistryBox:
             times: How many requests; -1 for all from now on, until `heal`.
         """
         assert self._failing is not None
-        self._failing.add_failure(Failure(path, method, action=action, times=times))
+        self._failing.add_failure(InjectedFailure(path, method, action=action, times=times))
 
     def heal(self) -> None:
         """Let no request fail any more; `requests` begins anew."""

@@ -72,7 +72,7 @@ def test_28_a_producer_registers_and_updates(topics: RocketmqSubjects) -> None:
         producer: Producer[Any] = Producer(RocketmqSerializer(topics, idl), wire, "orders")
         producer.send(value)
     assert topics.names() == ["orders"]
-    assert [record.version for record in (topics.by_version("orders", 1), topics.bound("orders"))] == [1, 2]
+    assert [record.version for record in (topics.by_version("orders", 1), topics.get_bound_record("orders"))] == [1, 2]
     versions = [rocketmq.split_record(rocketmq.unframe_avro(payload or b"")[0]).version for _, payload in wire.sent]
     assert versions == [1, 2, 1]
     assert [record.message() for record in read(topics, wire)] == [{"id": 1}, {"id": 2, "n": 3}, {"id": 4}]
@@ -148,7 +148,7 @@ def test_json_records(topics: RocketmqSubjects) -> None:
     producer.send({"id": 1})
     producer.send(None)
     number, text = rocketmq.unframe_json(wire.sent[0][1] or b"")
-    assert (topics.bound("orders").record_id, bytes(text)) == (number, b'{"id":1}')
+    assert (topics.get_bound_record("orders").record_id, bytes(text)) == (number, b'{"id":1}')
     assert [record.message() for record in read(topics, wire, schema_type="JSON")] == [{"id": 1}, None]
     with pytest.raises(EncodeError):
         producer.send({"id": "one"})

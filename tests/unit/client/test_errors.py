@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from stele import errors
-from stele.client import Failure, ResponseError
+from stele.client import RequestFailure, ResponseError
 from stele.client.errors import read_failure, response_error
 
 
-def failure(status: int, code: int, **more: Any) -> Failure:
+def failure(status: int, code: int, **more: Any) -> RequestFailure:
     """A refusal with one sentence."""
-    return Failure("GET", "http://one/x", status, code, "the server's sentence", **more)
+    return RequestFailure("GET", "http://one/x", status, code, "the server's sentence", **more)
 
 
 @pytest.mark.parametrize(

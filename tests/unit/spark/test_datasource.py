@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stele.client import JournalEntry
 from stele.errors import Invalid
-from stele.spark.datasource.tables import COLUMNS, JOURNAL, Scope, SourceOptions, journal_row, to_timestamp
+from stele.spark.datasource.tables import COLUMNS, JOURNAL, SourceOptions, TableScope, journal_row, to_timestamp
 
 HOME = {"registry": "http://r"}
 
@@ -18,7 +18,7 @@ HOME = {"registry": "http://r"}
 def test_names_of_options_may_have_any_case() -> None:
     """Spark hands options over as they were written."""
     options = SourceOptions.of({**HOME, "TABLE": "journal", "asof": "7", "Subject": "s", "maxrecordspertrigger": "5"})
-    assert options == SourceOptions("http://r", JOURNAL, Scope(subjects=frozenset({"s"}), until=7), most=5)
+    assert options == SourceOptions("http://r", JOURNAL, TableScope(subjects=frozenset({"s"}), until=7), most=5)
     assert SourceOptions.of({**HOME, "startingSeq": "latest"}).start is None
     assert SourceOptions.of(HOME).table == "subjects"
 
@@ -50,7 +50,7 @@ def test_narrowing_is_intersection(
     chosen: list[frozenset[str]], afters: list[int], untils: list[int], name: str
 ) -> None:
     """A scope narrowed several times has what every narrowing has, in whichever order."""
-    scope = Scope()
+    scope = TableScope()
     for values in chosen:
         scope = scope.narrow_to("subject", values)
     for after in afters:

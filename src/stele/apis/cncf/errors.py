@@ -64,7 +64,7 @@ _WHY = (
     (503, "The store does not answer"),
 )
 ERROR_RESPONSES = {
-    status: ResponseSpec(api.Problem, description=why, generate_examples=False, media_type=PROBLEM)
+    status: ResponseSpec(api.ProblemDetails, description=why, generate_examples=False, media_type=PROBLEM)
     for status, why in _WHY
 }
 AZURE_ERROR_RESPONSES = {
@@ -126,9 +126,9 @@ def _detail_of(error: Exception) -> str:
     return str(error.detail) if isinstance(error, HTTPException) and error.status_code < 500 else _FAILED
 
 
-def _build_problem(error: Exception, status: int) -> api.Problem:
+def _build_problem(error: Exception, status: int) -> api.ProblemDetails:
     findings = [_finding_as_json(finding) for finding in error.findings] if isinstance(error, err.Incompatible) else []
-    return api.Problem(HTTPStatus(status).phrase, status, _detail_of(error), findings)
+    return api.ProblemDetails(HTTPStatus(status).phrase, status, _detail_of(error), findings)
 
 
 def _finding_as_json(finding: Any) -> dict[str, Any]:

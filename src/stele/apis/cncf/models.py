@@ -53,7 +53,7 @@ class SchemaIdentifier(msgspec.Struct, frozen=True):
     id: str
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
     """An error (RFC 9457). findings say why a policy refuses a schema: rule, path, why, fix."""
 
     title: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from stele.apis.confluent.models import NONE, STRONG, TOPIC, WEAK, ExtendedSchema, Schema
+from stele.apis.confluent.models import NONE, STRONG, TOPIC, WEAK, ExtendedSchema, SubjectVersionBody
 from stele.apis.confluent.names import NoSuchResource, PrefixFilter, context_name, parse_subject_key, qualify_subject
 from stele.apis.confluent.operations.associations import AssociationFilter, association_out
 from stele.core import queries
@@ -154,7 +154,7 @@ def add_associations(
             yield row, found
 
 
-def extend_schema(schema: Schema, aliases: list[str], bindings: list[Binding]) -> ExtendedSchema:
+def extend_schema(schema: SubjectVersionBody, aliases: list[str], bindings: list[Binding]) -> ExtendedSchema:
     """A version with the names and the resources its subject has."""
     members = {name: getattr(schema, name) for name in schema.__struct_fields__}
     shown = [association_out(binding) for binding in bindings]

@@ -25,8 +25,8 @@ from stele.protocol.confluent import (
     Kek,
     LevelInForce,
     RegisterSchemaRequest,
-    Rule,
-    RuleSet,
+    RuleBody,
+    RuleSetBody,
     SchemaEntity,
     SchemaReference,
     SchemaTags,
@@ -72,22 +72,22 @@ __all__ = [
     "Int32",
     "Kek",
     "LevelInForce",
-    "Mode",
+    "ModeBody",
     "ModeUpdateRequest",
     "RefusedBodyMessage",
     "RegisterSchemaRequest",
     "RegisterSchemaResponse",
-    "Rule",
-    "RuleSet",
-    "Schema",
+    "RuleBody",
+    "RuleSetBody",
     "SchemaEntity",
     "SchemaReference",
     "SchemaString",
     "SchemaTags",
-    "Scope",
     "ServerClusterId",
+    "ServerScope",
     "ServerVersion",
     "SubjectVersion",
+    "SubjectVersionBody",
     "TagSchemaRequest",
     "UpdateKekRequest",
 ]
@@ -115,13 +115,13 @@ class RegisterSchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, re
     schema_type: str = ""
     references: list[SchemaReference] = []
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: RuleSetBody | None = None
     schema: str = ""
     ts: int | None = None
     deleted: bool | None = None
 
 
-class Schema(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class SubjectVersionBody(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One version of a subject; aliases are the subjects that stand for this one."""
 
     subject: str
@@ -131,7 +131,7 @@ class Schema(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     schema_type: str = ""
     references: list[SchemaReference] = []
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: RuleSetBody | None = None
     schema: str = ""
     schema_tags: list[SchemaTags] = []
     ts: int | None = None
@@ -159,7 +159,7 @@ class SchemaString(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
     guid: str = ""
     references: list[SchemaReference] = []
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: RuleSetBody | None = None
     schema_tags: list[SchemaTags] = []
     max_id: int | None = None
     subjects: list[str] | None = None
@@ -176,8 +176,8 @@ class TagSchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="
     tags_to_add: list[SchemaTags] | None = None
     tags_to_remove: list[SchemaTags] | None = None
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
-    rules_to_merge: RuleSet | None = None
+    rule_set: RuleSetBody | None = None
+    rules_to_merge: RuleSetBody | None = None
     rules_to_remove: list[str] | None = None
 
 
@@ -190,7 +190,7 @@ class ModeUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: str | UnsetType | None = UNSET
 
 
-class Mode(msgspec.Struct, frozen=True, omit_defaults=True):
+class ModeBody(msgspec.Struct, frozen=True, omit_defaults=True):
     """The mode of a level."""
 
     mode: str | None = None
@@ -206,7 +206,7 @@ class Clusters(msgspec.Struct, frozen=True, rename="kebab"):
     schema_registry_cluster: str
 
 
-class Scope(msgspec.Struct, frozen=True):
+class ServerScope(msgspec.Struct, frozen=True):
     """Where the registry stands."""
 
     path: list[str]
@@ -217,7 +217,7 @@ class ServerClusterId(msgspec.Struct, frozen=True):
     """Answer of `GET /v1/metadata/id`."""
 
     id: str
-    scope: Scope
+    scope: ServerScope
 
 
 class Deployment(msgspec.Struct, frozen=True):
@@ -296,7 +296,7 @@ class AssociationBatchGetRequest(msgspec.Struct, frozen=True):
     requests: list[AssociationGetRequest] | None = None
 
 
-class ExtendedSchema(Schema, frozen=True, omit_defaults=True, rename="camel"):
+class ExtendedSchema(SubjectVersionBody, frozen=True, omit_defaults=True, rename="camel"):
     """A version with the associations of its subject."""
 
     associations: list[Association] = msgspec.field(default_factory=list)
@@ -309,7 +309,7 @@ class AssociationInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     association_type: str
     lifecycle: str
     frozen: bool | None = None
-    schema: Schema | None = None
+    schema: SubjectVersionBody | None = None
 
 
 class AssociationResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -77,7 +77,7 @@ def references_in(references: Sequence[api.SchemaReference] | None, space: str) 
     return tuple(found)
 
 
-def rule_set_in(rule_set: api.RuleSet | None) -> RuleSet | None:
+def rule_set_in(rule_set: api.RuleSetBody | None) -> RuleSet | None:
     """A rule set as the core has it: what has no order is sorted."""
     if rule_set is None:
         return None
@@ -90,11 +90,11 @@ def rule_set_in(rule_set: api.RuleSet | None) -> RuleSet | None:
     )
 
 
-def _rules_in(rules: Iterable[api.Rule] | None) -> tuple[Rule, ...] | None:
+def _rules_in(rules: Iterable[api.RuleBody] | None) -> tuple[Rule, ...] | None:
     return tuple(_rule_in(rule) for rule in rules) or None if rules is not None else None
 
 
-def _rule_in(rule: api.Rule) -> Rule:
+def _rule_in(rule: api.RuleBody) -> Rule:
     _require_constant("RuleKind", rule.kind, RULE_KINDS)
     _require_constant("RuleMode", rule.mode, RULE_MODES)
     return Rule(
@@ -142,11 +142,11 @@ def references_out(schema: SchemaEntry, style: RenderingOptions) -> list[api.Sch
     ]
 
 
-def rule_set_out(rule_set: RuleSet | None) -> api.RuleSet | None:
+def rule_set_out(rule_set: RuleSet | None) -> api.RuleSetBody | None:
     """A rule set as answers have it."""
     if rule_set is None:
         return None
-    return api.RuleSet(
+    return api.RuleSetBody(
         migration_rules=_rules_out(rule_set.migration_rules),
         domain_rules=_rules_out(rule_set.domain_rules),
         encoding_rules=_rules_out(rule_set.encoding_rules),
@@ -154,12 +154,12 @@ def rule_set_out(rule_set: RuleSet | None) -> api.RuleSet | None:
     )
 
 
-def _rules_out(rules: Sequence[Rule] | None) -> list[api.Rule] | None:
+def _rules_out(rules: Sequence[Rule] | None) -> list[api.RuleBody] | None:
     return [_rule_out(rule) for rule in rules] if rules else None
 
 
-def _rule_out(rule: Rule) -> api.Rule:
-    return api.Rule(
+def _rule_out(rule: Rule) -> api.RuleBody:
+    return api.RuleBody(
         name=rule.name,
         doc=rule.doc,
         kind=rule.kind,
@@ -184,11 +184,13 @@ def tags_out(metadata: Metadata | None, wanted: Sequence[str]) -> list[api.Schem
     ]
 
 
-def version_out(state: State, version: Version, style: RenderingOptions, text: str | None = None) -> api.Schema:
+def version_out(
+    state: State, version: Version, style: RenderingOptions, text: str | None = None
+) -> api.SubjectVersionBody:
     """One version; text is another rendering of it than the stored one."""
     schema = version.schema
     full = style.is_full
-    return api.Schema(
+    return api.SubjectVersionBody(
         subject=qualify_subject(version.subject.key),
         version=version.version_number,
         id=schema.schema_id,

@@ -38,7 +38,10 @@ class DialectApplication(Litestar):
 
 @cache
 def openapi_body(shape: type, media_type: str = "application/json") -> type[Operation]:
-    """An OpenAPI operation whose request body is of that shape; for endpoints that read their body themselves."""
+    """Return an OpenAPI operation whose request body is of that shape.
+
+    It is for endpoints that read their body themselves.
+    """
     schema, parts = msgspec.json.schema_components([shape], ref_template="{name}")
     content = OpenAPIMediaType(schema=cast("Schema", _inline_references(schema[0], parts)))
 
@@ -51,7 +54,7 @@ def openapi_body(shape: type, media_type: str = "application/json") -> type[Oper
 
 
 def _inline_references(schema: Any, parts: Mapping[str, Any]) -> Any:
-    """A JSON Schema with its references replaced by what they name; no body here contains itself."""
+    """Return a JSON Schema with its references replaced by what they name; no body here contains itself."""
     if isinstance(schema, list):
         return [_inline_references(item, parts) for item in schema]
     if not isinstance(schema, dict):
@@ -62,7 +65,7 @@ def _inline_references(schema: Any, parts: Mapping[str, Any]) -> Any:
 
 
 def create_operation_id(handler: HTTPRouteHandler, method: str, path: Sequence[str | PathParameterDefinition]) -> str:
-    """A unique name of an operation: its method and path."""
+    """Return a unique name of an operation: its method and path."""
     names = [part if isinstance(part, str) else part.name for part in path]
     return "_".join([method.lower(), *names]).replace("-", "_")
 
@@ -73,7 +76,7 @@ def not_active(why: str) -> list[ResponseHeader]:
 
 
 def openapi_config(name: str, title: str, release: str) -> OpenAPIConfig:
-    """The settings of a dialect's OpenAPI document, which stands at `/_docs/<name>/openapi.json`."""
+    """Return the settings of a dialect's OpenAPI document, which stands at `/_docs/<name>/openapi.json`."""
     return OpenAPIConfig(
         title=title,
         version=release,

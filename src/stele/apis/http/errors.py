@@ -24,7 +24,7 @@ def find_by_class(table: Mapping[type[Exception], T], error: Exception) -> T | N
 
 
 def error_message(error: Exception) -> str:
-    """What a client is told: of a refusal all reasons, of defects nothing."""
+    """Return what a client is told: of a refusal all reasons, of defects nothing."""
     if isinstance(error, Incompatible):
         reasons = [f"{row.path or '/'}: {row.why}" for row in error.findings[:_MOST_FINDINGS]]
         return "; ".join([str(error), *reasons])
@@ -48,6 +48,9 @@ def log_failure(logger: Any, path: str, error: Exception) -> None:
 
 
 def allow_header(error: Exception) -> dict[str, str]:
-    """The Allow header an answer to an error must have: of a 405, the methods the path takes (RFC 9110, 15.5.6)."""
+    """Return the Allow header an answer to an error must have.
+
+    For a 405 these are the methods that the path takes (RFC 9110, 15.5.6).
+    """
     headers = dict(getattr(error, "headers", None) or {})
     return {name: ", ".join(sorted(value.split(", "))) for name, value in headers.items() if name.lower() == "allow"}

@@ -45,7 +45,7 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
             ):
                 raise UnsupportedMediaType
 
-            async def labelled(message: Message) -> None:
+            async def send_with_media_type(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     headers = MutableScopeHeaders.from_message(message)
                     if message["status"] == 200:
@@ -54,7 +54,7 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
                         headers["allow"] = _path_methods(scope)
                 await send(message)
 
-            await app(scope, receive, labelled)
+            await app(scope, receive, send_with_media_type)
 
         return handle
 
@@ -62,7 +62,7 @@ def negotiate_media_types(offered: Mapping[str, float]) -> Middleware:
 
 
 def _path_methods(scope: Scope) -> str:
-    """The methods a path takes. The framework names those of one endpoint of the path only."""
+    """Return the methods a path takes. The framework names those of one endpoint of the path only."""
     template = scope["path_template"]
     routes = scope["litestar_app"].routes
     found = {method for row in routes if row.path_format == template for method in getattr(row, "methods", ())}
@@ -70,12 +70,12 @@ def _path_methods(scope: Scope) -> str:
 
 
 def _join_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
-    """All values of a header, joined as a list."""
+    """Return all values of a header, joined as a list."""
     return ", ".join(value.decode("latin-1") for key, value in headers if key == name)
 
 
 def choose_media_type(accept: str, offered: Mapping[str, float]) -> str | None:
-    """The media type to answer with, or None when none is acceptable (RFC 9110, 12.5.1).
+    """Return the media type to answer with, or None when none is acceptable (RFC 9110, 12.5.1).
 
     offered maps what can be sent to the server's own preference; the first one answers an absent header.
     """
@@ -106,7 +106,7 @@ def _parse_range(part: str) -> tuple[str, float]:
 
 
 def _best_quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """The weight of the most specific range that matches."""
+    """Return the weight of the most specific range that matches."""
     for wanted in (media_type, media_type.split("/", maxsplit=1)[0] + "/*", "*/*"):
         found = [quality for name, quality in ranges if name == wanted]
         if found:
@@ -122,5 +122,5 @@ def is_preferred(accept: str, media_type: str) -> bool:
 
 
 def bare_media_type(header: str) -> str:
-    """The bare media type of a Content-Type header, lower case; '' when there is none."""
+    """Return the bare media type of a Content-Type header, lower case; '' when there is none."""
     return header.partition(";")[0].strip().lower()

@@ -34,14 +34,14 @@ REQUEST_SECONDS = "stele.request_seconds"
 
 
 def caller_name(request: Request[Any, Any, Any]) -> str:
-    """The name of the caller, '' for nobody in particular."""
+    """Return the name of the caller, '' for nobody in particular."""
     principal = cast("Mapping[str, Any]", request.scope).get(PRINCIPAL, ANONYMOUS)
     assert isinstance(principal, Principal)
     return principal.name
 
 
 def mounted_prefix(request: Request[Any, Any, Any]) -> str:
-    """What goes before the paths of links in an answer: '' or the prefix this dialect was asked below."""
+    """Return what goes before the paths of links in an answer: '' or the prefix this dialect was asked below."""
     return str(cast("Mapping[str, Any]", request.scope).get(MOUNTED_PREFIX, ""))
 
 
@@ -85,13 +85,16 @@ _MARK = re.compile("|".join(_MARKS))
 
 
 def decode_path(raw_path: bytes) -> str:
-    """The path to route on: percent-decoded UTF-8, encoded slashes as `SLASH`; what is no UTF-8 becomes U+FFFD."""
+    """Return the path to route on: percent-decoded UTF-8, encoded slashes as `SLASH`.
+
+    Bytes that are not UTF-8 become U+FFFD.
+    """
     parts = (unquote_to_bytes(part).decode("utf-8", "replace") for part in _ENCODED_SLASH.split(raw_path))
     return SLASH.join(part.translate(_ESCAPES) for part in parts)
 
 
 def decode_segment(segment: str) -> str:
-    """The name a segment of a routed path spells."""
+    """Return the name a segment of a routed path spells."""
     return _MARK.sub(lambda found: _MARKS[found[0]], segment)
 
 
@@ -107,7 +110,7 @@ class WrongShape(InvalidRequest):
 
 
 async def read_body(request: Request[Any, Any, Any], shape: type[T]) -> T:
-    """The body as a value of a type, numbers in strings taken as numbers. Raises `NotJson`, `WrongShape`.
+    """Return the body as a value of a type, numbers in strings taken as numbers. Raises `NotJson`, `WrongShape`.
 
     The framework's own decoding is not used: it fails with a server error on bad UTF-8 and on deep nesting.
     """
@@ -115,7 +118,10 @@ async def read_body(request: Request[Any, Any, Any], shape: type[T]) -> T:
 
 
 async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
-    """The body as it is. Raises `NotJson` when the client leaves in the middle of it: a defect to the framework."""
+    """Return the body as it is.
+
+    Raises `NotJson` when the client leaves in the middle of it: a defect to the framework.
+    """
     try:
         return await request.body()
     except InternalServerException:

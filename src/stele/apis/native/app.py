@@ -16,7 +16,7 @@ _MODULES = (schema_texts, policies, journal, usage)
 
 
 def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024, **litestar_options: Any) -> Litestar:
-    """The API as an application of its own. Keyword arguments go to Litestar as they are."""
+    """Return the API as an application of its own. Keyword arguments go to Litestar as they are."""
     return DialectApplication(
         route_handlers=[handler for module in _MODULES for handler in module.create_routes(registry)],
         exception_handlers={Exception: handle_error},

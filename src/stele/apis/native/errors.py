@@ -39,7 +39,7 @@ ERROR_TABLE: dict[type[Exception], int] = {
 """HTTP status by error class."""
 
 
-class Problem(msgspec.Struct, frozen=True):
+class SchemaProblem(msgspec.Struct, frozen=True):
     """What is wrong, and where in the schema that was sent: null where there is no place."""
 
     kind: str
@@ -53,7 +53,7 @@ class Problem(msgspec.Struct, frozen=True):
 class NativeError(msgspec.Struct, frozen=True):
     """The body of every error."""
 
-    error: Problem
+    error: SchemaProblem
 
 
 ERRORS = {
@@ -66,32 +66,32 @@ ERRORS = {
 
 
 def http_status(error: Exception) -> int:
-    """The HTTP status of an error."""
+    """Return the HTTP status of an error."""
     if isinstance(error, HTTPException):
         return error.status_code
     return find_by_class(ERROR_TABLE, error) or 500
 
 
-def describe_error(error: Exception) -> Problem:
-    """The body of an error."""
+def describe_error(error: Exception) -> SchemaProblem:
+    """Return the body of an error."""
     if isinstance(error, err.MalformedSchema):
-        return Problem(error_kind(error), error.why, error.line, error.column, error.path, error.expected)
+        return SchemaProblem(error_kind(error), error.why, error.line, error.column, error.path, error.expected)
     if isinstance(error, err.SteleError):
-        return Problem(error_kind(error), str(error))
+        return SchemaProblem(error_kind(error), str(error))
     if isinstance(error, HTTPException):
         phrase = HTTPStatus(error.status_code).phrase
-        return Problem(phrase.lower().replace(" ", "_"), f"HTTP {error.status_code} {phrase}")
-    return Problem("internal_error", "the registry failed; its log says how")
+        return SchemaProblem(phrase.lower().replace(" ", "_"), f"HTTP {error.status_code} {phrase}")
+    return SchemaProblem("internal_error", "the registry failed; its log says how")
 
 
 def error_kind(error: err.SteleError) -> str:
-    """The name of the error, or of its nearest ancestor in the error tree."""
+    """Return the name of the error, or of its nearest ancestor in the error tree."""
     known = next(cls for cls in type(error).__mro__ if cls.__module__ == err.__name__)
     return re.sub(r"(?<!^)(?=[A-Z])", "_", known.__name__).lower()
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[NativeError]:
-    """The exception handler of the application."""
+    """Return the exception handler of the application."""
     status = http_status(error)
     if status >= 500:
         log_failure(_logger, request.scope["path"], error)

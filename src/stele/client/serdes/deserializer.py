@@ -128,7 +128,7 @@ class BaseDeserializer(ABC):
         return run_blocking(self.deserialize_steps(data, topic, field, headers), self.source)
 
     def deserialize_steps(self, data: bytes | None, topic: str, field: RecordField, headers: SeenHeaders) -> Steps[Any]:
-        """What a call does, for whoever drives it."""
+        """Return what a call does, for whoever drives it."""
         if data is None:
             return None
         frame = confluent.read_frame(data, header_of(headers, field))
@@ -154,7 +154,7 @@ class BaseDeserializer(ABC):
         self._readings: BoundedCache[tuple[int | UUID, str, int], Reading] = BoundedCache()
 
     def select_reader(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> ResolvedSchema | None:
-        """The reader's schema for records of a schema, None where it has no say."""
+        """Return the reader's schema for records of a schema, None where it has no say."""
         del schema
         return reader
 
@@ -164,7 +164,10 @@ class BaseDeserializer(ABC):
 
     @abstractmethod
     def make_stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
-        """The same in steps; migrating: from values of the writer's version on, rules make those of the reader's."""
+        """Return the same in steps.
+
+        Where rules migrate, they turn values of the writer's version into values of the reader's version.
+        """
 
     def _choose_version(self, topic: str, field: RecordField) -> Steps[tuple[str, int]]:
         """Subject and version of the reader's schema where the registry chooses it."""
@@ -218,7 +221,7 @@ class BaseDeserializer(ABC):
     def _run_encoding_rules(
         self, frame: Frame, found: ResolvedSchema, record: RecordContext, *, indexed: bool
     ) -> Frame:
-        """The frame after the rules for payloads, with its message indexes where those of a record header would be."""
+        """Return the frame after the rules for payloads, with its message indexes in the place of a record header's."""
         indexes, payload = frame.message() if indexed else ((), frame.payload())
         plain = self._engine.run_phase(RulePhase.ENCODING, RuleMode.READ, found, bytes(payload), record)
         header = confluent.encode_indexes(indexes) if indexes else b""
@@ -240,7 +243,7 @@ class BaseDeserializer(ABC):
         return RecordContext(subject, given.topic, given.field, given.headers, given.data)
 
     def _find_migrations(self, found: ResolvedSchema, reader: ResolvedSchema, subject: str) -> Steps[list[Migration]]:
-        """The steps from the writer's version to the reader's that have rules."""
+        """Return the steps from the writer's version to the reader's that have rules."""
         if found.id == reader.id and found.id:
             return []
         lineage = yield from ask_source(self.source, workflows.lineage, subject, found, reader.version)

@@ -15,7 +15,7 @@ from stele.client.serdes.rules.engine import Rules
 from stele.client.serdes.rules.json_fields import json_walk
 from stele.client.serdes.rules.model import Walk
 from stele.client.serdes.schemas import ParsedSchema, parse_schema, require_type
-from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
+from stele.client.serdes.serializer import Encode, Encoded, Serializer, SerializerSettings
 from stele.client.serdes.steps import AnyClient, Source
 from stele.client.snapshot import ResolvedSchema
 from stele.client.types import Schema
@@ -37,7 +37,7 @@ class JsonSerializer(Serializer):
         schema: Schema | str | None = None,
         *,
         validate: bool = True,
-        **settings: Unpack[Settings],
+        **settings: Unpack[SerializerSettings],
     ) -> None:
         super().__init__(client, schema, **settings)
         self._validate = validate

@@ -26,7 +26,7 @@ from stele.client.serdes.rules.engine import Rules
 from stele.client.serdes.rules.model import Walk
 from stele.client.serdes.rules.protobuf_fields import protobuf_walk
 from stele.client.serdes.schemas import ParsedSchema, parse_schema, require_type
-from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
+from stele.client.serdes.serializer import Encode, Encoded, Serializer, SerializerSettings
 from stele.client.serdes.steps import CACHE_SIZE, AnyClient, Source, Steps
 from stele.client.snapshot import ResolvedSchema
 from stele.client.types import Schema
@@ -57,7 +57,7 @@ class ProtobufSerializer(Serializer):
         *,
         message: str = "",
         reference_subject: Callable[[str], str] = str,
-        **settings: Unpack[Settings],
+        **settings: Unpack[SerializerSettings],
     ) -> None:
         generated = schema if isinstance(schema, type) else None
         super().__init__(client, schema if not isinstance(schema, type) else _encode_file(_file_of(schema)), **settings)
@@ -209,7 +209,7 @@ class ProtobufDeserializer(BaseDeserializer):
     def _class_finder(
         self, schema: ResolvedSchema, reader: ResolvedSchema | None
     ) -> Callable[[tuple[int, ...]], type[Message]]:
-        """The class for a list of message indexes; raises `DecodeError` for one the schema does not have."""
+        """Return the class for a list of message indexes; raises `DecodeError` for one the schema does not have."""
         chosen = self._class
         if chosen is not None:
             return lambda _: chosen
@@ -245,7 +245,7 @@ def _message_encoder(indexes_by_name: Callable[[str], Sequence[int]], blank: Cal
 
 
 def _message_walks(schema: ParsedSchema) -> Callable[[Message], Walk | None]:
-    """What takes rules to the fields of a message; None for one the schema does not have."""
+    """Return what takes rules to the fields of a message; None for one the schema does not have."""
 
     @lru_cache(CACHE_SIZE)
     def walk(full_name: str) -> Walk | None:
@@ -271,7 +271,7 @@ def _from_dict(value: Any, kind: type[Message]) -> Message:
 
 
 def _message_indexes(file: FileDescriptor, full_name: str) -> list[int]:
-    """Where a message stands in a generated file. Raises `InvalidRequest` when it stands in another one."""
+    """Return where a message stands in a generated file. Raises `InvalidRequest` when it stands in another one."""
     package = f"{file.package}." if file.package else ""
     siblings = list(file.message_types_by_name.values())
     found = []

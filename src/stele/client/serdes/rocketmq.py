@@ -161,13 +161,13 @@ class ConsumedRecord(Generic[T]):
         return self.error is None
 
     def message(self) -> T | None:
-        """The value. Raises why there is none."""
+        """Return the value. Raises why there is none."""
         if self.error is not None:
             raise self.error
         return self.value
 
     def undeserialized_message(self) -> bytes | None:
-        """The bytes as they came, whether or not a value could be made of them."""
+        """Return the bytes as they came, whether or not a value could be made of them."""
         return self.payload
 
 
@@ -192,7 +192,7 @@ class Consumer(Generic[T]):
     topic: str
 
     def read(self, payload: bytes | None) -> ConsumedRecord[T]:
-        """A record. Bytes that are no value make a flagged one; a registry that does not answer raises."""
+        """Return a record. Bytes that are no value make a flagged one; a registry that does not answer raises."""
         try:
             return ConsumedRecord(payload, self.deserializer(payload, self.topic))
         except (DataError, FrameError, NotFound, FormatMismatch) as error:

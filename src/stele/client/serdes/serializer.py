@@ -65,7 +65,7 @@ class Writer(NamedTuple):
     ruled: SchemaWithRules | None = None
 
 
-class Settings(TypedDict, total=False):
+class SerializerSettings(TypedDict, total=False):
     """The keyword arguments of `Serializer`, for the signatures of its subclasses."""
 
     naming: Naming
@@ -147,7 +147,7 @@ class Serializer(ABC):
     def serialize_steps(
         self, value: Any, topic: str, field: RecordField, headers: Headers | None
     ) -> Steps[bytes | None]:
-        """What a call does, for whoever drives it."""
+        """Return what a call does, for whoever drives it."""
         if value is None:
             return None
         name = self.record_of(value)
@@ -200,26 +200,26 @@ class Serializer(ABC):
         """Writes with a schema, the one given or one found in the registry."""
 
     def to_rule_value(self, schema: ParsedSchema, value: Any) -> Any:
-        """The value as rules see it."""
+        """Return the value as rules see it."""
         del schema  # for formats that have values of their own
         return value
 
     @abstractmethod
     def make_walker(self, schema: ParsedSchema) -> Callable[[Any], Walk]:
-        """What takes rules to the fields of a value of the schema."""
+        """Return what takes rules to the fields of a value of the schema."""
 
     def own_encoder(self) -> Steps[Encode]:
         """Writes with the schema given."""
         return self.make_encoder((yield from self.parse_own_schema()))
 
     def own_schema(self) -> Steps[Schema]:
-        """The schema given, as it is registered or looked up."""
+        """Return the schema given, as it is registered or looked up."""
         yield from ()
         assert self._schema is not None
         return self._schema
 
     def parse_own_schema(self) -> Steps[ParsedSchema]:
-        """The schema given, parsed, with what it refers to."""
+        """Return the schema given, parsed, with what it refers to."""
         if self._own is None:
             schema = yield from self.own_schema()
             self._own = parse_schema((yield from workflows.resolve_schema(schema, context=self._context)))

@@ -24,7 +24,7 @@ from stele.client.drive import drive_steps
 from stele.client.drive import drive_steps_async as drive_awaited
 from stele.client.names import AssociatedName
 from stele.client.request import Request, Workflow
-from stele.client.snapshot import SchemaSource
+from stele.client.snapshot import SchemaResolver
 from stele.client.sync import SchemaRegistryClient
 from stele.errors import InvalidRequest
 from stele.wire.confluent import RecordField
@@ -55,7 +55,7 @@ Steps = Generator[Request[Any] | Work, Any, T]
 
 AnyClient = SchemaRegistryClient | AsyncSchemaRegistryClient
 
-Source = SchemaSource | AsyncSchemaRegistryClient
+Source = SchemaResolver | AsyncSchemaRegistryClient
 """Whoever knows schemas."""
 
 
@@ -107,7 +107,7 @@ class BlockingBridge(BlockingApi):
 
 
 def blocking_client(client: object) -> BlockingApi | None:
-    """What rules ask for keys: the client itself, a bridge to one that is awaited, None where there is none."""
+    """Return what rules ask for keys: the client itself, a bridge to one that is awaited, None where there is none."""
     if isinstance(client, AsyncSchemaRegistryClient):
         return BlockingBridge(client)
     return client if isinstance(client, BlockingApi) else None
@@ -117,7 +117,10 @@ def blocking_client(client: object) -> BlockingApi | None:
 
 
 def ask_source(source: Source, plan: Callable[P, Workflow[T]], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
-    """The answer to a question of `plans`; a source that is no client has a method of that name and asks nobody."""
+    """Return the answer to a question of `plans`.
+
+    A source that is not a client answers by itself.
+    """
     if isinstance(source, SchemaRegistryClient | AsyncSchemaRegistryClient):
         return (yield from plan(*args, **kwargs))
     answer: T = getattr(source, plan.__name__)(*args, **kwargs)
@@ -161,7 +164,7 @@ class AssociatedSubjects:
         self._lock = Lock()
 
     def find_subject(self, topic: str, field: RecordField, record: str) -> Steps[str]:
-        """The subject of a record. A source that is no client knows no associations. Raises `InvalidName`."""
+        """Return the subject of a record. A source that is no client knows no associations. Raises `InvalidName`."""
         if not isinstance(self._source, SchemaRegistryClient | AsyncSchemaRegistryClient):
             return self._naming.fallback_subject(topic, field, record)
         key = topic, field, record

@@ -48,7 +48,7 @@ _RULES: Mapping[type, Callable[[State, Any, EventMetadata], Decision]] = {
 
 
 def decide(state: State, command: cmd.Command, stamp: EventMetadata, verdicts: Verdicts = NO_VERDICTS) -> Decision:
-    """What happens, and what to answer. No event means nothing changes.
+    """Return what happens, and what to answer. No event means nothing changes.
 
     Raises a `SteleError` when the command is refused, `Undecided` when verdicts are missing.
     """

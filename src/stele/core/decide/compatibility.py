@@ -59,7 +59,9 @@ def find_incompatibilities(
     only: Version | None = None,
     ruleset: str = "",
 ) -> tuple[list[Finding], int | None]:
-    """The breaking findings of the first version that refuses the document and its number; ([], None) when none does.
+    """Return the breaking findings of the first version that refuses the document and its number.
+
+    The result is ([], None) when no version refuses it.
 
     only narrows the comparison to one version, which then counts as the latest. ruleset judges where the settings name
     none. Raises `Undecided`.
@@ -114,7 +116,7 @@ def _ask_validators(
     policy: Policy,
     verdicts: Verdicts,
 ) -> list[Finding]:
-    """What the validators of the policy object to, asked about the document as it was sent and the newest version.
+    """Return the objections of the policy's validators to the document as it was sent and the newest version.
 
     The first document of a subject is shown to them beside itself, as is one after a version of another format: no
     validator can read both. Raises `Undecided`.
@@ -167,7 +169,7 @@ def list_candidates(
 
 
 def _find_other_type(state: State, key: SubjectKey, schema_kind: SchemaKind) -> Version | None:
-    """The newest active version that has another type, in a subject that takes one type only."""
+    """Return the newest active version that has another type, in a subject that takes one type only."""
     subject = state.find_subject(key)
     if subject is None or subject.comparison_scope is not ComparisonScope.ONE_TYPE or not schema_kind.type:
         return None

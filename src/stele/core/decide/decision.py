@@ -23,7 +23,7 @@ class Decision(NamedTuple):
 
 
 def require_writable(state: State, level: SettingsLevel) -> Mode:
-    """The mode in force at a level. Raises `ReadOnly` when it forbids writes."""
+    """Return the mode in force at a level. Raises `ReadOnly` when it forbids writes."""
     mode = mode_for(state, level)
     if mode in _CLOSED_MODES:
         raise read_only_error(level, "in read-only mode")
@@ -31,7 +31,7 @@ def require_writable(state: State, level: SettingsLevel) -> Mode:
 
 
 def read_only_error(level: SettingsLevel, how: str) -> ReadOnly:
-    """The error of a write that the mode forbids."""
+    """Return the error of a write that the mode forbids."""
     namespace, subject = level.namespace or "", level.subject or ""
     return ReadOnly(
         f"Subject '{subject}' in namespace '{namespace}' is {how}", subject=subject, namespace=namespace, how=how
@@ -53,7 +53,7 @@ def require_latest(subject: Subject | None, number: int | None) -> None:
 
 
 def bind_events(state: State, binding: Binding) -> tuple[Event, ...]:
-    """The event of a binding, none when it is there already. Raises `InvalidRequest` for one that is frozen."""
+    """Return the event of a binding, none when it is there already. Raises `InvalidRequest` for one that is frozen."""
     known = state.bindings.get(binding.key)
     if known == binding:
         return ()
@@ -67,7 +67,7 @@ def bind_events(state: State, binding: Binding) -> tuple[Event, ...]:
 def merge_dialect_data(
     before: Mapping[str, Any] | None, changes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]] | None:
-    """What dialects keep, with changes to it member by member: None removes one."""
+    """Return what dialects keep, with changes to it member by member: None removes one."""
     ext = {dialect: dict(members) for dialect, members in (before or {}).items()}
     for dialect, members in changes.items():
         kept = {**ext.pop(dialect, {}), **members}
@@ -78,7 +78,7 @@ def merge_dialect_data(
 
 
 def check_name(name: str) -> str:
-    """The name itself.
+    """Return the name itself.
 
     Raises `InvalidName` for control characters, which would break every list it is shown in, and for lone surrogates,
     which no log can write.
@@ -93,7 +93,7 @@ def check_name(name: str) -> str:
 def creation_event(
     state: State, key: SubjectKey, stamp: EventMetadata, defaults: SubjectDefaults = CONTINUE_NUMBERING
 ) -> SubjectCreated:
-    """The event that creates a subject's next incarnation, numbered after the ones before it."""
+    """Return the event that creates a subject's next incarnation, numbered after the ones before it."""
     namespace = state.find_namespace(key.namespace)
     return SubjectCreated(
         key=SubjectKey(check_name(key.namespace), check_name(key.name)),

@@ -87,7 +87,7 @@ def _deletion_decision(
 
 
 def purge_events(state: State, subject: Subject, version_numbers: tuple[int, ...]) -> tuple[Event, ...]:
-    """The events of purging versions: whatever was bound to what is gone is bound no more."""
+    """Return the events of purging versions: whatever was bound to what is gone is bound no more."""
     all_gone = len(version_numbers) == len(subject.versions)
     return VersionsPurged(subject.key, version_numbers), *_removed_bindings(
         state, subject.key, None if all_gone else version_numbers

@@ -86,7 +86,7 @@ def register_schema(state: State, command: RegisterSchema, stamp: EventMetadata,
 
 
 def _fill_from_latest(state: State, command: RegisterSchema, *, importing: bool) -> tuple[SchemaDocument, Attachments]:
-    """The document, taken from the newest version when the command brings none, and its attachments filled in.
+    """Return the document, taken from the newest version when the command brings none, and its attachments filled in.
 
     What an import brings was completed where it comes from, so nothing is added to it.
     """
@@ -135,7 +135,10 @@ def _find_equal(
 
 
 def _find_by_origin(state: State, command: RegisterSchema, document: SchemaDocument) -> Version | None:
-    """The version that has the origin URI of the command. Raises `AlreadyExists` for one that is something else."""
+    """Return the version that has the origin URI of the command.
+
+    Raises `AlreadyExists` when that version is another schema.
+    """
     there = queries.find_version_by_origin(state, command.origin_uri or "")
     if there is None:
         return None
@@ -165,7 +168,10 @@ def _is_repetition(command: RegisterSchema, same: Version, *, importing: bool) -
 
 
 def _same_schema_at(subject: Subject | None, same: Version, version_number: int | None) -> Version:
-    """The version of that number where it has the same schema, too: an import may have brought one several times."""
+    """Return the version of that number where it has the same schema, too.
+
+    An import may have brought the same schema several times.
+    """
     there = find_version(subject, version_number) if subject is not None and version_number else None
     return there if there is not None and there.schema is same.schema and there.state is VersionState.ACTIVE else same
 
@@ -224,7 +230,10 @@ def _require_fitting(state: State, command: RegisterSchema, subject: Subject | N
 
 
 def _effective_policy(state: State, command: RegisterSchema, subject: Subject | None) -> Policy:
-    """The policy in force; for a subject about to be created, its dialect's default stands below its own settings."""
+    """Return the policy in force.
+
+    For a subject about to be created, its dialect's default stands below its own settings.
+    """
     own = state.settings_at(SettingsLevel(*command.key))
     if subject is None and command.defaults.policy is not None and (own is None or own.policy is None):
         return command.defaults.policy
@@ -232,7 +241,7 @@ def _effective_policy(state: State, command: RegisterSchema, subject: Subject | 
 
 
 def _policy_events(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
-    """The policy a command brings made the subject's own, where another one is in force. Raises `ReadOnly`."""
+    """Return the policy a command brings made the subject's own, where another one is in force. Raises `ReadOnly`."""
     if command.policy is None or command.policy == _effective_policy(state, command, subject):
         return ()
     level = SettingsLevel(*command.key)
@@ -242,7 +251,7 @@ def _policy_events(state: State, command: RegisterSchema, subject: Subject | Non
 
 
 def _description_events(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
-    """What a command says about its subject, where something else is said there. Raises `ReadOnly`."""
+    """Return what a command says about its subject, where something else is said there. Raises `ReadOnly`."""
     if command.subject_update is None:
         return ()
     before = (subject.description, subject.labels, subject.dialect_data, subject.default_version) if subject else ("",)
@@ -355,5 +364,5 @@ def _replaced_versions(
 
 
 def make_document(text: bytes, format_name: str, type_name: str = "") -> SchemaDocument:
-    """A document whose only digest is its SHA-256."""
+    """Return a document whose only digest is its SHA-256."""
     return SchemaDocument(text, hashlib.sha256(text).digest(), format_name, type_name)

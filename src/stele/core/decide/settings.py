@@ -89,7 +89,7 @@ def clear_mode(state: State, command: ClearMode, stamp: EventMetadata) -> Decisi
 
 
 def _merge_changes(before: Settings, changes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The changes, with what a dialect keeps in `ext` merged member by member: None removes one."""
+    """Return the changes, with what a dialect keeps in `ext` merged member by member: None removes one."""
     if not changes.get("dialect_data"):
         return changes
     return {**changes, "dialect_data": merge_dialect_data(before.dialect_data, changes["dialect_data"])}

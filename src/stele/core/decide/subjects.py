@@ -64,7 +64,7 @@ def add_codec(state: State, command: cmd.AddCodec, stamp: EventMetadata) -> Deci
 
 
 def assign_encoding(state: State, command: cmd.AssignEncoding, stamp: EventMetadata) -> Decision:
-    """The encoding id of (version, codec), given now if it was never given. The codec '' needs no registration.
+    """Return the encoding id of (version, codec), given now if it was never given. The codec '' needs no registration.
 
     A soft-deleted version keeps the ids it has and gets no new ones.
     """

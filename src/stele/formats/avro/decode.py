@@ -144,14 +144,14 @@ _PRIMITIVES: Final[dict[str, Read]] = {
 def _convert_after(read: Read, convert: Callable[[Any], Any]) -> Read:
     """Return a reader that converts what read returns; a value that cannot be converted is malformed data."""
 
-    def converted(data: bytes, at: int) -> tuple[Any, int]:
+    def convert_value(data: bytes, at: int) -> tuple[Any, int]:
         raw, end = read(data, at)
         try:
             return convert(raw), end
         except (ValueError, OverflowError) as error:
             raise MalformedData(str(error), at) from None
 
-    return converted
+    return convert_value
 
 
 # --- building -------------------------------------------------------------------------------------------------------

@@ -10,18 +10,16 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import jsonschema_rs
 
 from stele.errors import Unavailable
 from stele.formats.jsonschema import engine_worker
 from stele.formats.jsonschema.json_text import Json, write_json
+from stele.formats.worker_process import WorkerProcess
 
 
 class EngineProcess:
@@ -34,7 +32,7 @@ class EngineProcess:
         """Start nothing yet; deadline is in seconds, for one question."""
         self._deadline = deadline
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: WorkerProcess | None = None
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(self.close)
 
@@ -46,33 +44,22 @@ class EngineProcess:
         text = write_json(question) + b"\n"
         with self._lock:
             process = self._process = self._process or self._start_process()
-            alarm = threading.Timer(self._deadline, process.kill)
-            alarm.daemon = True
-            alarm.start()
             answer: list[str] = []
             try:
-                with contextlib.suppress(OSError):  # the process is gone
-                    _require_pipe(process.stdin).write(text)
-                    _require_pipe(process.stdin).flush()
-                    while len(answer) < lines and (line := _require_pipe(process.stdout).readline()):
+                with process.limit_time(self._deadline), contextlib.suppress(OSError):  # OSError: the process is gone
+                    process.input.write(text)
+                    process.input.flush()
+                    while len(answer) < lines and (line := process.output.readline()):
                         answer.append(line.decode().rstrip("\n"))
             finally:
-                alarm.cancel()
                 if len(answer) < lines:  # also when the thread was interrupted: nobody else may get this answer
                     self._stop_process()
             return answer
 
     @staticmethod
-    def _start_process() -> subprocess.Popen[bytes]:
-        package = Path(jsonschema_rs.__file__).parent.parent
+    def _start_process() -> WorkerProcess:
         try:
-            return subprocess.Popen(
-                [sys.executable, "-I", engine_worker.__file__, str(package)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # an interrupt typed at a terminal is for the server alone
-            )
+            return WorkerProcess(engine_worker.__file__, Path(jsonschema_rs.__file__).parent.parent)
         except OSError as error:
             raise Unavailable("the process for JSON Schema could not be started") from error
 
@@ -84,24 +71,11 @@ class EngineProcess:
     def _stop_process(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
-            process.wait()
-            _close_pipes(process)
+            process.close()
 
     def _after_fork(self) -> None:
         # The lock may have been held by a thread that does not exist here, and the process belongs to the parent.
         self._lock = threading.Lock()
         process, self._process = self._process, None
         if process is not None:
-            _close_pipes(process)
-            process.returncode = process.returncode or 0  # keeps Popen from warning about a running child
-
-
-def _require_pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    return stream  # type: ignore[return-value]  # Popen types its pipes as optional; both are asked for above
-
-
-def _close_pipes(process: subprocess.Popen[bytes]) -> None:
-    for stream in (process.stdin, process.stdout):
-        with contextlib.suppress(OSError):
-            _require_pipe(stream).close()
+            process.abandon()

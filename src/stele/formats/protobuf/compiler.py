@@ -15,19 +15,17 @@ import queue
 import re
 import shutil
 import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from stele.errors import MalformedSchema, NotInstalled, Unavailable, UnresolvedReference
 from stele.formats.json_reader import line_and_column
 from stele.formats.protobuf import compiler_worker
+from stele.formats.worker_process import WorkerProcess
 
 DEADLINE = 10.0
 """Seconds one schema may take on the wall clock; `compiler_worker.PROCESSOR_LIMIT` ends busy ones before."""
@@ -50,69 +48,34 @@ class CompilerResult(NamedTuple):
     descriptors: bytes
 
 
-class _CompilerProcess:
+class _CompilerProcess(WorkerProcess):
     """One compiler process."""
 
     def __init__(self) -> None:
-        folder = compiler_folder().parent
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", compiler_worker.__file__, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt typed at a terminal is for the server alone
-        )
-        self._was_stopped = False
         self._folder = ""
+        super().__init__(compiler_worker.__file__, compiler_folder().parent)
         files = [part for name, text in builtin_sources().items() for part in (os.fsencode(name), text)]
         self._folder = os.fsdecode(self.send_and_receive(files)[0])
 
     def send_and_receive(self, parts: Sequence[bytes]) -> list[bytes]:
         """Send a message and wait for its answer. Raises EOFError or OSError when the process dies or is killed."""
-        alarm = threading.Timer(DEADLINE, self._stop)
-        alarm.daemon = True
-        alarm.start()
-        try:
-            compiler_worker.write_message(self._require_stream(self._process.stdin), parts)
-            return compiler_worker.read_message(self._require_stream(self._process.stdout))
-        finally:
-            alarm.cancel()
-
-    def _stop(self) -> None:
-        self._was_stopped = True
-        self._process.kill()
+        with self.limit_time(DEADLINE):
+            compiler_worker.write_message(self.input, parts)
+            return compiler_worker.read_message(self.output)
 
     def has_exceeded_limits(self) -> bool:
         """Whether the process, which is dead, was busy for longer than a job may take."""
-        return self._was_stopped or self._find_signal() == signal.SIGPROF
+        return self.has_timed_out or self.find_signal(_END_SECONDS) == signal.SIGPROF
 
     def has_crashed(self) -> bool:
         """Whether the process, which is dead, ended itself, and nobody else did."""
-        return self._find_signal() in _CRASHES
-
-    def _find_signal(self) -> int:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return -self._process.wait(_END_SECONDS)
-        return 0
-
-    @staticmethod
-    def _require_stream(stream: object) -> BinaryIO:
-        return stream  # type: ignore[return-value]  # Popen types its pipes as optional; both are asked for above
+        return self.find_signal(_END_SECONDS) in _CRASHES
 
     def close(self) -> None:
         """End the process and remove what it left."""
-        self._process.kill()
-        self._process.wait()
-        self.close_pipes()
+        super().close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def close_pipes(self) -> None:
-        """Close this side of the pipes without touching the process: after a fork it belongs to the parent."""
-        for stream in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                self._require_stream(stream).close()
-        self._process.returncode = self._process.returncode or 0  # keeps Popen from warning about a running child
 
 
 class CompilerPool:
@@ -188,7 +151,7 @@ class CompilerPool:
         idle = [slot for slot in self._slots.queue if slot is not None]
         self._slots = self._empty_slots()
         for slot in idle:
-            slot.close_pipes()
+            slot.abandon()
 
 
 # --- the imports that every schema may use without naming them as references ----------------------------------------

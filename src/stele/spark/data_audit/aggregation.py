@@ -50,7 +50,7 @@ class RecordColumn:
     position: tuple[str, ...] = ()
 
     def select_columns(self, *, needs_headers: bool, sample: float = 1.0, seed: int = 0) -> DataFrame:
-        """The columns a aggregator looks at: the record, and those of the others that there are.
+        """Return the columns a aggregator looks at: the record, and those of the others that there are.
 
         place is the JSON text of the position's columns; chosen is whether a record is in the sample. Raises `Invalid`.
         """
@@ -96,7 +96,7 @@ class RecordColumn:
         return f.col(f"c{self._column_index(name)}")
 
     def _time_in_micros(self, name: str) -> SparkColumn:
-        """A time as microseconds since 1970."""
+        """Return a time as microseconds since 1970."""
         from pyspark.sql import functions as f
         from pyspark.sql import types as t
 
@@ -112,7 +112,7 @@ class PartialResult(Protocol):
     """What is known of the records of one id. It is a `msgspec.Struct`, so that it travels."""
 
     def merge_with(self, other: Self) -> Self:
-        """What is known of these records and those; in any order and grouping the same."""
+        """Return what is known of these records and those; in any order and grouping the same."""
         ...
 
 
@@ -204,7 +204,7 @@ def _encode_results(answers: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
 
 
 def count_values(values: Column) -> dict[Any, int]:
-    """How often each value is in a column; nulls are left out."""
+    """Return how often each value is in a column; nulls are left out."""
     import pyarrow.compute as pc
 
     counts = pc.value_counts(values.drop_null())
@@ -220,7 +220,7 @@ def add_counts(one: Mapping[str, int], other: Mapping[str, int], limit: int = 0,
 
 
 def limit_kinds(counts: Mapping[str, int], limit: int, rest: str = "other") -> dict[str, int]:
-    """The most frequent kinds, the others under rest. Which kinds remain may depend on the order of merging."""
+    """Return the most frequent kinds, the others under rest. Which kinds remain may depend on the order of merging."""
     if len(counts) <= limit:
         return dict(counts)
     ranked = sorted((key for key in counts if key != rest), key=lambda key: (-counts[key], key))
@@ -229,15 +229,15 @@ def limit_kinds(counts: Mapping[str, int], limit: int, rest: str = "other") -> d
 
 
 def least_known(*times: Any) -> Any:
-    """The least of those that are there, None of none."""
+    """Return the least of those that are there, None of none."""
     return min((time for time in times if time is not None), default=None)
 
 
 def greatest_known(*times: Any) -> Any:
-    """The greatest of those that are there, None of none."""
+    """Return the greatest of those that are there, None of none."""
     return max((time for time in times if time is not None), default=None)
 
 
 def merge_sorted(items: Sequence[Any], other: Sequence[Any], limit: int, key: Callable[[Any], Any]) -> list[Any]:
-    """The first few of two lists."""
+    """Return the first few of two lists."""
     return sorted([*items, *other], key=key)[:limit]

@@ -60,7 +60,7 @@ class AuditScope:
     versions: tuple[AuditedVersion, ...]
 
     def find_schema(self, name: str) -> tuple[ResolvedSchema | None, str]:
-        """The schema of an id by its name, or None and why there is none."""
+        """Return the schema of an id by its name, or None and why there is none."""
         frame = self.context
         key: Any = int(name) if pa.types.is_integer(frame.wire.id_type) else name
         try:
@@ -70,11 +70,11 @@ class AuditScope:
         return (resolved.schema, "") if resolved else (None, f"unknown {frame.wire.id_label} {name}")
 
     def matching_versions(self, schema: ResolvedSchema) -> list[AuditedVersion]:
-        """The versions in question that are this schema."""
+        """Return the versions in question that are this schema."""
         return [version for version in self.versions if _is_same_schema(version.schema, schema)]
 
     def find_locations(self, schema: ResolvedSchema) -> list[VersionLocation]:
-        """Where the registry has a schema: as versions in question, or else anywhere."""
+        """Return where the registry has a schema: as versions in question, or else anywhere."""
         return [version.location for version in self.matching_versions(schema)] or self._find_other_locations(schema)
 
     def _find_other_locations(self, schema: ResolvedSchema) -> list[VersionLocation]:

@@ -161,7 +161,7 @@ class _BacktestTask:
     def _examine_failures(
         self, name: str, batch: pa.RecordBatch, failing: Column, ids: Column, reasons: Column, so_far: BacktestCounts
     ) -> BacktestCounts:
-        """The trial of an id: which of its failing records are damaged anyway, and the first ones."""
+        """Return the trial of an id: which of its failing records are damaged anyway, and the first ones."""
         most = self._question.examples
         if not pc.any(failing).as_py():
             return msgspec.structs.replace(so_far, most=most)
@@ -199,7 +199,7 @@ class JsonRecordValidator:
         self._decode = parsed.format.codec(parsed.parsed).decode
 
     def reasons(self, raw: Column, headers: Column | None) -> Column:
-        """A sentence for each record that is not valid; null for the others."""
+        """Return a sentence for each record that is not valid; null for the others."""
         frames = self._normalizer.normalize(raw, headers)
         known = zip(
             describe_errors(frames).to_pylist(), pc.binary_slice(frames.frames, 5, 1 << 31).to_pylist(), strict=True
@@ -282,7 +282,7 @@ class Backtest(msgspec.Struct, frozen=True):
         return not self.incompatible_ids and not self.broken_records and (allow_damaged or not self.damaged_records)
 
     def report(self) -> AuditReport:
-        """The answer for people."""
+        """Return the answer for people."""
         return _make_report(self)
 
 
@@ -339,7 +339,7 @@ def make_backtest(
     undecided: WhenUndecided = WhenUndecided.REFUSE,
     sample: float = 1.0,
 ) -> Backtest:
-    """The answer, of what was tried."""
+    """Return the answer, of what was tried."""
     named = sorted(((n, it) for n, it in tried.items() if n != NO_ID), key=lambda item: (-item[1].records, item[0]))
     failures = [
         BacktestFailure(name, reason, count, damaged)

@@ -117,7 +117,7 @@ class Census(msgspec.Struct, frozen=True):
         return not self.unframed and not self.unknown_ids and not any(seen.unreadable for seen in self.ids)
 
     def report(self) -> AuditReport:
-        """The answer for people."""
+        """Return the answer for people."""
         return _make_report(self)
 
 
@@ -152,7 +152,7 @@ def census(
 
 
 def make_census(seen: Mapping[str, SchemaStats], asked: AuditScope) -> Census:
-    """The census of what was seen."""
+    """Return the census of what was seen."""
     lost = seen.get(NO_ID, SchemaStats())
     named = {name: sighting for name, sighting in seen.items() if name != NO_ID}
     ids, by_version = [], dict[tuple[str, int], list[SchemaStats]]()
@@ -321,7 +321,7 @@ def record_usage(
 
 
 def make_census_record(census: Census, *, counted_at: int, whole: bool = True) -> CensusRecord:
-    """A census as the registry keeps it; counted_at is in milliseconds since 1970 UTC."""
+    """Return a census as the registry keeps it; counted_at is in milliseconds since 1970 UTC."""
     rows = tuple(row for seen in census.ids if seen.schema_id for row in _usage_rows(seen))
     return CensusRecord(counted_at, whole, census.records, rows)
 

@@ -82,7 +82,7 @@ class DriftReport(msgspec.Struct, frozen=True):
     fields: dict[str, FieldStats] = {}
 
     def report(self) -> AuditReport:
-        """The answer for people."""
+        """Return the answer for people."""
         return _make_report(self)
 
 
@@ -118,7 +118,7 @@ def drift(
 
 
 def make_drift_report(seen: Mapping[str, SchemaStats], asked: AuditScope, least: int = LEAST) -> DriftReport:
-    """The answer, of what was seen."""
+    """Return the answer, of what was seen."""
     named = {name: it for name, it in sorted(seen.items()) if name != NO_ID}
     whole: Fields = {}
     symbols: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -159,7 +159,7 @@ def make_drift_report(seen: Mapping[str, SchemaStats], asked: AuditScope, least:
 def find_drifts(
     path: str, stats: FieldStats, symbols: tuple[str, ...], ids: tuple[str, ...], least: int = LEAST
 ) -> Iterator[Drift]:
-    """What the figures of a field say. symbols are those its enumeration declares, if it is one."""
+    """Return what the figures of a field say. symbols are those its enumeration declares, if it is one."""
 
     def say(kind: str, why: str, fix: str, values: int = stats.present) -> Drift:
         return Drift(kind, path, stats.type, why, fix, values, ids)
@@ -226,7 +226,7 @@ def _join_words(words: list[str], most: int = 8) -> str:
 
 
 def collect_enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
-    """The symbols of each field that is an enumeration, by path; empty for formats that cannot tell."""
+    """Return the symbols of each field that is an enumeration, by path; empty for formats that cannot tell."""
     try:
         parsed = parse_schema(schema)
         if not isinstance(parsed.format, ToModel):
@@ -246,7 +246,7 @@ def collect_enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
 def _expand_type(
     model: Model, kind: Type, path: str, inside: frozenset[str], symbols: dict[str, tuple[str, ...]]
 ) -> Iterator[tuple[Type, str, frozenset[str]]]:
-    """The parts of a type; inside are the records around it, which are not entered again."""
+    """Return the parts of a type; inside are the records around it, which are not entered again."""
     match kind:
         case Array():
             yield kind.items, f"{path}[]", inside

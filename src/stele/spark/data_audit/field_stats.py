@@ -191,7 +191,7 @@ def _type_words(stats: FieldStats) -> list[str]:
 
 
 def _type_word(kind: ArrowType) -> str:
-    """A short word for a type; what a part is in, its own paths tell."""
+    """Return a short word for a type; what a part is in, its own paths tell."""
     if pa.types.is_map(kind):
         return "map"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):

@@ -99,7 +99,7 @@ def _try_offer(client: SchemaRegistryClient, subject: str, schema: ResolvedSchem
 
 
 def _comparable_outline(schema: ResolvedSchema) -> list[Any] | None:
-    """What a schema declares but for what only speaks to people; None for formats that cannot tell."""
+    """Return what a schema declares but for what only speaks to people; None for formats that cannot tell."""
     parsed = parse_schema(schema)
     if not isinstance(parsed.format, HasOutline):
         return None
@@ -110,7 +110,7 @@ def _comparable_outline(schema: ResolvedSchema) -> list[Any] | None:
 
 
 def make_notes(fields: tuple[ProposedField, ...], records: int, confidence: float) -> Metadata:
-    """The notes as properties of a schema, of many fields the least sure ones."""
+    """Return the notes as properties of a schema, of many fields the least sure ones."""
     properties = {f"{PREFIX}.records": str(records), f"{PREFIX}.confidence": str(confidence)}
     for field in sorted(fields, key=lambda it: it.confidence)[:MOST_NOTES]:
         note = f"{field.confidence}: {field.note}"
@@ -160,7 +160,7 @@ class Inference(msgspec.Struct, frozen=True):
         return ResolvedSchema(self.schema, self.format.upper())
 
     def report(self) -> AuditReport:
-        """The answer for people."""
+        """Return the answer for people."""
         return _make_report(self)
 
 
@@ -238,7 +238,7 @@ def register_inferred(
 
 
 def _collect_evidence(df: DataFrame, column: str | None, most: int, *, parse: bool) -> CollectedEvidence:
-    """The evidence. Raises `InvalidRequest` without any."""
+    """Return the evidence. Raises `InvalidRequest` without any."""
     seen = (
         aggregate_rows(df, RowAggregator(most, parse)).get(ALL, CollectedEvidence())
         if column is None

@@ -71,7 +71,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.there - self.nulls
 
     def merge_with(self, other: Evidence, most: int) -> Evidence:
-        """What both saw; most is how many different texts are told apart."""
+        """Return what both saw; most is how many different texts are told apart."""
         members = _merge_by_name(self, other, most)
         keyed = _merge_optional(self.keyed, other.keyed, most)
         if members is None:
@@ -115,7 +115,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def merge_members(members: Mapping[str, Evidence], most: int) -> Evidence | None:
-    """What the members of objects have in common, as values of a map."""
+    """Return what the members of objects have in common, as values of a map."""
     merged: Evidence | None = None
     for member in members.values():
         mine = msgspec.structs.replace(member, slots=member.there, order=0)
@@ -124,14 +124,14 @@ def merge_members(members: Mapping[str, Evidence], most: int) -> Evidence | None
 
 
 def check_size(evidence: Evidence) -> Evidence:
-    """The same. Raises `TooLarge` when there are more places than a schema should have."""
+    """Return the same. Raises `TooLarge` when there are more places than a schema should have."""
     if sum(1 for _ in evidence.iterate_places()) > MAX_PLACES:
         raise TooLarge(f"the records have more than {MAX_PLACES} different places")
     return evidence
 
 
 def limit_members(members: dict[str, Evidence]) -> dict[str, Evidence] | None:
-    """The members, or None of so many that they are keys."""
+    """Return the members, or None of so many that they are keys."""
     return members if len(members) <= MAX_MEMBERS else None
 
 
@@ -189,7 +189,7 @@ def evidence_of_rows(batch: pa.RecordBatch, *, most: int, parse: bool) -> Eviden
 
 
 def evidence_of_column(column: Column, *, order: int = 0, most: int, parse: bool = False) -> Evidence:
-    """The values of a column, all of which are there, null or not."""
+    """Return the values of a column, all of which are there, null or not."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
@@ -292,7 +292,7 @@ def add_parsed_texts(seen: Evidence, there: Column, most: int) -> Evidence:
 
 
 def _count_notations(there: Column) -> tuple[dict[str, int], int]:
-    """How many texts are in each notation, by the rules of the formats, and the most decimal places of a second."""
+    """Return how many texts each notation has, by the rules of the formats, and the most decimal places of a second."""
     likely = there.filter(pc.match_substring_regex(there, _NOTATION))
     counts: dict[str, int] = {}
     digits = 0
@@ -309,7 +309,7 @@ def _count_if_few(there: Column, most: int) -> dict[str, int] | None:
 
 
 def evidence_of_documents(documents: Sequence[bytes | str], most: int) -> tuple[Evidence, dict[str, int]]:
-    """The evidence of documents, and how many are none, by reason; most is how many texts are told apart."""
+    """Return the evidence of documents, and how many are none, by reason; most is how many texts are told apart."""
     place = _DocumentPlace()
     reasons: dict[str, int] = {}
     for document in documents:
@@ -325,7 +325,7 @@ def evidence_of_documents(documents: Sequence[bytes | str], most: int) -> tuple[
 
 
 def _decode_document(document: bytes | str) -> Any:
-    """The value of a document. Raises ValueError with a reason that many documents share."""
+    """Return the value of a document. Raises ValueError with a reason that many documents share."""
     try:
         value = msgspec.json.decode(document)
     except RecursionError:
@@ -416,7 +416,7 @@ class _DocumentPlace:
                 items.add_value(item)
 
     def make_evidence(self, slots: int, most: int) -> Evidence:
-        """What they show; slots is how often what the place is in was there."""
+        """Return what they show; slots is how often what the place is in was there."""
         counts = {"boolean": self.booleans, "object": self.objects, "list": self.lists}
         kinds = {name: count for name, count in counts.items() if count}
         seen = Evidence(slots=slots, there=self.there, nulls=self.nulls, kinds=kinds, order=self.order)

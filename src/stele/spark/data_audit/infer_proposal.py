@@ -61,7 +61,7 @@ class ProposedField(msgspec.Struct, frozen=True):
 
 
 def make_shape(evidence: Evidence, enumerations: int, *, parsed: bool = False) -> ValueShape:
-    """The evidence as the formats' inference knows it.
+    """Return the evidence as the formats' inference knows it.
 
     enumerations   most symbols of one
     parsed         whether kinds are only what texts look like, so that next to a text all are texts
@@ -83,7 +83,7 @@ def make_shape(evidence: Evidence, enumerations: int, *, parsed: bool = False) -
 
 
 def _resolve_kinds(evidence: Evidence, *, parsed: bool) -> Mapping[str, int]:
-    """The kinds at a place; of texts that only look like other kinds, the one that holds them all."""
+    """Return the kinds at a place; of texts that only look like other kinds, the one that holds them all."""
     if parsed and len(evidence.kinds) > 1 and evidence.kinds.keys() - {"integer", "number"}:
         return {"text": sum(evidence.kinds.values())}
     return evidence.kinds
@@ -125,7 +125,7 @@ def _object_shape(evidence: Evidence, enumerations: int, *, parsed: bool) -> Obj
 
 
 def make_model(evidence: Evidence, name: str, options: InferOptions, *, parsed: bool = False) -> Model:
-    """The model of documents, by the rules of the formats' inference."""
+    """Return the model of documents, by the rules of the formats' inference."""
     return model_from_shape(make_shape(evidence, options.enumerations, parsed=parsed), name=name, options=options)
 
 
@@ -133,7 +133,10 @@ def make_model(evidence: Evidence, name: str, options: InferOptions, *, parsed: 
 
 
 def refine_model(model: Model, evidence: Evidence, enumerations: int) -> Model:
-    """The model of typed columns, with what the evidence adds: what is never null, and enumerations up to a size."""
+    """Return the model of typed columns, with what the evidence adds.
+
+    That is what is never null, and enumerations up to a size.
+    """
     return _ModelRefiner(model, enumerations).refine(evidence)
 
 
@@ -194,7 +197,10 @@ def propose_fields(evidence: Evidence, model: Model, *, parsed: bool = False) ->
 
 
 def types_by_path(model: Model) -> Iterator[tuple[str, Type]]:
-    """The type at every place, `address.city`, `tags[]`, `homes{}`; records inside themselves are entered once."""
+    """Return the type at every place, `address.city`, `tags[]`, `homes{}`.
+
+    A record inside itself is entered once.
+    """
     todo: list[tuple[str, Type, frozenset[str]]] = [("", model.root, frozenset())]
     while todo:
         path, kind, inside = todo.pop()
@@ -214,7 +220,7 @@ def types_by_path(model: Model) -> Iterator[tuple[str, Type]]:
 
 
 def with_notes(model: Model, notes: Mapping[str, str]) -> Model:
-    """The model with notes by path as documentation of its fields, where they have none."""
+    """Return the model with notes by path as documentation of its fields, where they have none."""
     types: dict[str, NamedType] = dict(model.types)
     todo: list[tuple[str, Type]] = [("", model.root)]
     done: set[str] = set()
@@ -317,7 +323,7 @@ def _text_notes(seen: Evidence, count: int, *, enumeration: bool) -> Iterator[st
 
 
 def _format_share(part: int, whole: int) -> str:
-    """A part in percent, never rounded to all or nothing."""
+    """Return a part in percent, never rounded to all or nothing."""
     percent = 100 * part / whole
     text = f"{percent:.2f}"
     if text == "100.00" and part < whole:

@@ -105,7 +105,7 @@ class Migration(msgspec.Struct, frozen=True):
         return new == alive and verified.read == verified.records and verified.values is not False
 
     def report(self) -> AuditReport:
-        """The answer for people."""
+        """Return the answer for people."""
         return _make_report(self)
 
 
@@ -301,7 +301,10 @@ def _make_bare_wire(registry: RegistryLike, subject: str, schema: ReaderLike | N
 
 
 def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]:
-    """What the language's own rules hold against reading old data with the new schema: such records may be dead."""
+    """Return what the language's own rules hold against reading old data with the new schema.
+
+    Such records may be dead.
+    """
     reader, writer = parse_schema(new), parse_schema(old)
     if not reader.format.rulesets:
         return ()
@@ -310,7 +313,7 @@ def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]
 
 
 def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_message: str) -> tuple[Loss, ...]:
-    """What the new language cannot say of the old schema, and how fields go by name."""
+    """Return what the new language cannot say of the old schema, and how fields go by name."""
     from stele.spark.data_audit.transcoders import make_neutral_model, map_by_name
 
     _, losses = map_by_name(make_neutral_model(old, message), make_neutral_model(new, to_message))
@@ -366,7 +369,7 @@ def _map_records(
 
 
 def _free_name(names: Sequence[str]) -> str:
-    """A name for the error no column has."""
+    """Return a name for the error no column has."""
     name = ERROR
     while name in names:
         name = f"_{name}"

@@ -113,7 +113,7 @@ def verify_records(
 
 
 def with_verification(migration: Migration, seen: Verification | None) -> Migration:
-    """The answer once records are written."""
+    """Return the answer once records are written."""
     return msgspec.structs.replace(migration, written=True, verified=seen)
 
 
@@ -160,7 +160,7 @@ def _old_headers(moved: MigratedRecords) -> list[Any]:
 
 
 def _digest_column() -> Any:
-    """A sum over all values, the same in any order."""
+    """Return a sum over all values, the same in any order."""
     from pyspark.sql import functions as f
 
     text = f.to_json(f.struct("value"))

@@ -172,12 +172,12 @@ class HasReport(Protocol):
     """An answer that can be shown; a `msgspec.Struct`."""
 
     def report(self) -> AuditReport:
-        """The answer for people."""
+        """Return the answer for people."""
         ...
 
 
 def to_json(answer: HasReport) -> str:
-    """The typed answer as an indented JSON document."""
+    """Return the typed answer as an indented JSON document."""
     encoded: bytes = msgspec.json.encode(answer)
     return msgspec.json.format(encoded, indent=2).decode()
 
@@ -221,7 +221,7 @@ class _ShownSection(msgspec.Struct, frozen=True):
 
 
 def to_html(answer: HasReport) -> str:
-    """The report as one HTML page that needs nothing else: styles and plots are in it."""
+    """Return the report as one HTML page that needs nothing else: styles and plots are in it."""
     report = answer.report()
     return render_template(
         "stele.spark.data_audit",
@@ -303,7 +303,7 @@ def bucket_days(days: Mapping[str, Mapping[str, int]], names: Iterable[str], mos
 
 
 def to_text(answer: Any) -> str:
-    """The report as text without colours, as a notebook or a log shows it."""
+    """Return the report as text without colours, as a notebook or a log shows it."""
     from io import StringIO
 
     from rich.console import Console

@@ -110,7 +110,7 @@ class AuditContext:
     engine: str = "auto"
 
     def pin_reader(self, reader: ResolvedSchema) -> PinnedSchemas:
-        """The schemas with one of them, or another one, as the reader's."""
+        """Return the schemas with one of them, or another one, as the reader's."""
         return PinnedSchemas(self.subject, self.snapshot, reader)
 
     def make_lookup(self) -> SchemaLookup:
@@ -174,7 +174,7 @@ class _SchemaStatsTask:
         return stats
 
     def _decode_records(self, key: Any, seen: SchemaStats, raw: Column, headers: Column | None) -> SchemaStats:
-        """What decoding the records of an id shows."""
+        """Return what decoding the records of an id shows."""
         decoder, note = self._own.get_decoder(key) if self._question.fields else (None, "")
         if decoder is None:
             return msgspec.structs.replace(seen, note=note)
@@ -194,7 +194,7 @@ class WriterDecoders:
         self._known: dict[Any, tuple[RecordDecoder | None, str]] = {}
 
     def get_decoder(self, key: Any) -> tuple[RecordDecoder | None, str]:
-        """The decoder, or None and why there is none. Raises `RegistryUnreachable`."""
+        """Return the decoder, or None and why there is none. Raises `RegistryUnreachable`."""
         if key not in self._known:
             self._known[key] = self._make_decoder(key)
         return self._known[key]
@@ -211,7 +211,7 @@ class WriterDecoders:
 
 
 def _count_records(raw: Column, times: Column) -> SchemaStats:
-    """How many records, how long, and when."""
+    """Return how many records, how long, and when."""
     known = times.drop_null()
     if not len(known):
         return SchemaStats(records=len(raw), bytes=pc.sum(pc.binary_length(raw)).as_py() or 0)

@@ -53,7 +53,7 @@ def read_records(
 
 
 def read_stored(spark: SparkSession, path: str, format: str, column: str) -> DataFrame:  # noqa: A002 - as above
-    """All columns of a file, a folder or a table with records, and no others. Raises as `read_records`."""
+    """Return all columns of a file, a folder or a table with records, and no others. Raises as `read_records`."""
     _check_exists(path, format)
     with spark_failures():
         df = load_data(spark, path, format)
@@ -88,7 +88,7 @@ def read_raw(spark: SparkSession, path: str, format: str, column: str | None = N
 
 
 def load_data(spark: SparkSession, path: str, format_: str) -> DataFrame:
-    """What is at a path, or in a table, as Spark reads it; CSV has a line of names first."""
+    """Return what is at a path, or in a table, as Spark reads it; CSV has a line of names first."""
     if format_ == TABLE:
         return spark.read.table(path)
     reader = spark.read.format(format_)

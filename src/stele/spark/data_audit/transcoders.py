@@ -63,7 +63,7 @@ _MEETING: Final = ({"number", "decimal"}, {"decimal", "text"})
 
 
 def map_by_name(source: Model, target: Model) -> tuple[Adapt, list[Loss]]:
-    """How data of source become data of target, and what they lose.
+    """Return how data of source become data of target, and what they lose.
 
     A field takes the value of the one of its name, of one of its aliases, or of the only one whose name differs in case
     and underscores alone. A field nothing fills has its default, or null. Raises `CannotConvert` for one that has
@@ -82,7 +82,7 @@ class _TypeMapper:
         self.losses: list[Loss] = []
 
     def map_value(self, have: Type, want: Type, path: str) -> Adapt:
-        """How a value that is not null goes from one type to another."""
+        """Return how a value that is not null goes from one type to another."""
         have_named, want_named = self._find_declared(have, self._source), self._find_declared(want, self._target)
         if isinstance(have_named, RecordType) and isinstance(want_named, RecordType):
             return self._map_records(have_named, want_named, path)
@@ -132,7 +132,7 @@ class _TypeMapper:
         return within
 
     def _fill_field(self, field: RecordField, path: str) -> list[tuple[str, Any]]:
-        """What a field of the target has that nothing in the source fills."""
+        """Return what a field of the target has that nothing in the source fills."""
         if field.default is not ABSENT:
             why = "The source has no such field: it gets its default."
         elif field.nullable or not field.required:
@@ -220,7 +220,7 @@ def _loose_name(name: str) -> str:
 
 
 def _value_family(kind: Any) -> str:
-    """What the neutral notation of a type is: text for nearly everything that is no number."""
+    """Return what the neutral notation of a type is: text for nearly everything that is no number."""
     match kind:
         case Scalar(scalar) if scalar in _NUMBERS:
             return "number"
@@ -309,7 +309,7 @@ class Transcoder(Protocol):
     """For one task."""
 
     def transcode(self, raw: Column, headers: Column | None) -> TranscodedBatch:
-        """The new records. Raises `RegistryUnreachable`."""
+        """Return the new records. Raises `RegistryUnreachable`."""
         ...
 
 
@@ -409,7 +409,7 @@ class ValueTranscoder:
         return payload
 
     def _decode_datum(self, number: int, data: bytes, *, padded: bool) -> Any:
-        """The datum of a payload, towards the reader's schema. Raises `DataError`, `Invalid`."""
+        """Return the datum of a payload, towards the reader's schema. Raises `DataError`, `Invalid`."""
         schema = self._normalizer.find_schema(number)
         if schema is None:
             raise RecordError(ErrorCode.UNKNOWN_SCHEMA_ID)
@@ -432,7 +432,7 @@ class ValueTranscoder:
 
 
 def make_neutral_model(schema: ResolvedSchema, message: str = "") -> Any:
-    """The neutral model of a schema's data. Raises `CannotConvert` for a language that has none."""
+    """Return the neutral model of a schema's data. Raises `CannotConvert` for a language that has none."""
     source = parse_schema(schema)
     to_model: Any = getattr(source.format, "to_model", None)
     if to_model is None:
@@ -460,7 +460,7 @@ class HeaderMerger:
         self._stale = _is_stale_header(wire)
 
     def merge_headers(self, old: Column | None, new: Column | None, rows: int) -> Column:
-        """The headers records have: what is left of the old ones, then the new ones."""
+        """Return the headers records have: what is left of the old ones, then the new ones."""
         if old is None:
             return pa.nulls(rows, HEADERS) if new is None else new
         before = old.to_pylist()

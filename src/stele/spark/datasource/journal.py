@@ -11,7 +11,7 @@ from pyspark.sql.datasource import InputPartition
 
 from stele.client import JournalEntry, LocationUsage, SchemaRegistryClient
 from stele.errors import DataError
-from stele.spark.datasource.tables import Row, Scope, SourceOptions, journal_row, to_timestamp
+from stele.spark.datasource.tables import Row, SourceOptions, TableScope, journal_row, to_timestamp
 from stele.spark.registry.clients import get_client, retry_unavailable
 
 T = TypeVar("T")
@@ -26,17 +26,20 @@ class JournalFeed:
         self._options = options
 
     def end(self) -> int:
-        """The last sequence number of the journal."""
+        """Return the last sequence number of the journal."""
         return self._query(lambda client: client.journal(limit=0)).end
 
-    def with_end(self, scope: Scope) -> int:
-        """Where a scope ends: as of its number, or now. Raises `DataError` for a number that is still to come."""
+    def with_end(self, scope: TableScope) -> int:
+        """Return where a scope ends: as of its number, or now.
+
+        Raises `DataError` for a number that the journal has not reached.
+        """
         end = self.end()
         if scope.until is not None and scope.until > end:
             raise DataError(f"asOf is {scope.until}, and the journal ends at {end}")
         return end if scope.until is None else scope.until
 
-    def changes(self, scope: Scope) -> Iterator[JournalEntry]:
+    def changes(self, scope: TableScope) -> Iterator[JournalEntry]:
         """Changes of a scope that has an end, in order; ids are not looked at."""
         until = scope.until or 0
         namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
@@ -47,8 +50,8 @@ class JournalFeed:
             page = self._read_page(after, min(_PAGE, until - after), namespace, subject)
             yield from (entry for entry in page if wanted.has(entry.namespace, entry.subject, None))
 
-    def usage(self, scope: Scope) -> list[LocationUsage]:
-        """The places in which records of a scope were seen, with what was seen; ids are not looked at."""
+    def usage(self, scope: TableScope) -> list[LocationUsage]:
+        """Return the places in which records of a scope were seen, with what was seen; ids are not looked at."""
         if scope.namespaces == frozenset() or scope.subjects == frozenset():
             return []
         namespace, subject = _only_value(scope.namespaces), _only_value(scope.subjects)
@@ -81,7 +84,7 @@ class JournalFeed:
 
 
 def _only_value(values: frozenset[str] | None) -> str | None:
-    """The one value there is, if there is one."""
+    """Return the one value there is, if there is one."""
     return next(iter(values)) if values is not None and len(values) == 1 else None
 
 
@@ -164,13 +167,13 @@ class History:
             del self._subjects[key]
 
     def versions(self) -> Iterator[KnownVersion]:
-        """All versions by namespace, subject and number."""
+        """Return all versions by namespace, subject and number."""
         for _, subject in sorted(self._subjects.items()):
             for _, known in sorted(subject.versions.items()):
                 yield known
 
     def subjects(self) -> Iterator[Row]:
-        """All subjects by name, as rows of the table subjects."""
+        """Return all subjects by name, as rows of the table subjects."""
         for (namespace, name), subject in sorted(self._subjects.items()):
             live = [known for _, known in sorted(subject.versions.items()) if not known.deleted]
             latest = live[-1] if live else None
@@ -193,7 +196,7 @@ RECORDS = 10_000
 class JournalPartition(InputPartition):
     """Changes behind one sequence number up to another."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: TableScope) -> None:
         self.scope = scope
 
 
@@ -211,14 +214,14 @@ class VersionsPartition(InputPartition):
         self.versions = versions
 
 
-def split_scope(scope: Scope, until: int) -> list[InputPartition]:
-    """A scope of the journal up to a sequence number, in parts for tasks."""
+def split_scope(scope: TableScope, until: int) -> list[InputPartition]:
+    """Return a scope of the journal up to a sequence number, in parts for tasks."""
     return [
         JournalPartition(scope.between(after, min(after + RECORDS, until)))
         for after in range(scope.after, until, RECORDS)
     ]
 
 
-def read_stretch(feed: JournalFeed, scope: Scope) -> Iterator[Row]:
+def read_stretch(feed: JournalFeed, scope: TableScope) -> Iterator[Row]:
     """Its changes as rows."""
     return (journal_row(entry) for entry in feed.changes(scope) if scope.ids is None or entry.schema_id in scope.ids)

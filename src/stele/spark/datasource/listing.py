@@ -21,7 +21,7 @@ _Key = tuple[str, str, int]
 
 
 def subject_tables(spark: SparkSession, registry: str, **options: Any) -> DataFrame:
-    """A row for each subject with a live version; spark_schema is its columns as DDL.
+    """Return a row for each subject with a live version; spark_schema is its columns as DDL.
 
     registry, options   as of the source `stele`: `namespace`, `subject`, `asOf`, `patience`
 

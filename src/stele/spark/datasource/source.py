@@ -40,19 +40,22 @@ class SteleSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the format's name."""
         return "stele"
 
     def schema(self) -> str:
-        """The columns of the table."""
+        """Return the columns of the table."""
         return COLUMNS[SourceOptions.of(self.options).table]
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the table as it is, or was."""
+        """Return a reader of the table as it is, or was."""
         return TableReader(SourceOptions.of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """A reader of the journal as it grows. Raises `Invalid` for another table, `NotInstalled` before Spark 4.2."""
+        """Return a reader of the journal as it grows.
+
+        Raises `Invalid` for another table, `NotInstalled` before Spark 4.2.
+        """
         options = SourceOptions.of(self.options)
         if options.table != JOURNAL or options.scope.until is not None:
             raise Invalid("only the table journal can be streamed, and without asOf: .option('table', 'journal')")
@@ -102,7 +105,7 @@ class TableReader(DataSourceReader):
         return True
 
     def partitions(self) -> Sequence[InputPartition]:
-        """What the tasks read; the state of the registry is that of now, or of `asOf`."""
+        """Return what the tasks read; the state of the registry is that of now, or of `asOf`."""
         feed = JournalFeed(self.options)
         if self.options.table == USAGE:
             rows = [row for place in feed.usage(self.scope) for row in usage_rows(place)]
@@ -122,7 +125,7 @@ class TableReader(DataSourceReader):
         return [VersionsPartition(known[first : first + _VERSIONS]) for first in range(0, len(known), _VERSIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[Row]:
-        """The rows of one part."""
+        """Return the rows of one part."""
         feed = JournalFeed(self.options)
         if isinstance(partition, RowsPartition):
             yield from partition.rows
@@ -134,7 +137,7 @@ class TableReader(DataSourceReader):
 
 
 def _text_or_null(data: bytes | None) -> Any:
-    """A text; null for one that was purged or is none, like a compiled descriptor."""
+    """Return a text; null for one that was purged or is none, like a compiled descriptor."""
     try:
         return None if data is None else data.decode()
     except UnicodeDecodeError:

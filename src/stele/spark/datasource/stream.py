@@ -23,12 +23,12 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._end: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Where a stream without a checkpoint begins."""
+        """Return where a stream without a checkpoint begins."""
         start = self.options.start
         return {_SEQ: JournalFeed(self.options).end() if start is None else start}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """All there is, or what `maxRecordsPerTrigger` says."""
+        """Return all there is, or what `maxRecordsPerTrigger` says."""
         return ReadAllAvailable() if self.options.most is None else ReadMaxRows(self.options.most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
@@ -36,7 +36,10 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._end = JournalFeed(self.options).end()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Where the next micro-batch ends. Raises `DataError` when the journal is shorter than what was read of it."""
+        """Return where the next micro-batch ends.
+
+        Raises `DataError` when the journal is shorter than what was already read.
+        """
         end = JournalFeed(self.options).end() if self._end is None else self._end
         behind = int(start[_SEQ])
         if end < behind:
@@ -44,14 +47,14 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {_SEQ: min(end, behind + limit.max_rows) if isinstance(limit, ReadMaxRows) else end}
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Where the journal ends, for the progress of the query."""
+        """Return where the journal ends, for the progress of the query."""
         return {_SEQ: JournalFeed(self.options).end()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """What the tasks of a micro-batch read."""
+        """Return what the tasks of a micro-batch read."""
         return split_scope(self.options.scope.between(after=int(start[_SEQ])), int(end[_SEQ]))
 
     def read(self, partition: InputPartition) -> Iterator[Row]:
-        """The rows of one part."""
+        """Return the rows of one part."""
         assert isinstance(partition, JournalPartition)
         return read_stretch(JournalFeed(self.options), partition.scope)

@@ -53,7 +53,7 @@ _FARTHEST = 253_402_300_799_999  # milliseconds: the last instant Python and Spa
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TableScope:
     """Which part of a table is read. None: no limit; namespace '' is the default one.
 
     ids     of schemas
@@ -67,14 +67,14 @@ class Scope:
     after: int = 0
     until: int | None = None
 
-    def narrow_to(self, column: str, values: frozenset[Any]) -> Scope:
-        """The same with rows only whose column, one of namespace, subject and schema_id, has one of the values."""
+    def narrow_to(self, column: str, values: frozenset[Any]) -> TableScope:
+        """Return the scope limited to rows whose column (namespace, subject or schema_id) has one of the values."""
         member = {"namespace": "namespaces", "subject": "subjects", "schema_id": "ids"}[column]
         own = getattr(self, member)
         return replace(self, **{member: values if own is None else own & values})  # type: ignore[arg-type]  # by name
 
-    def between(self, after: int | None = None, until: int | None = None) -> Scope:
-        """The same with changes behind a sequence number, or up to one, only."""
+    def between(self, after: int | None = None, until: int | None = None) -> TableScope:
+        """Return the same with changes behind a sequence number, or up to one, only."""
         return replace(
             self,
             after=self.after if after is None else max(self.after, after),
@@ -102,14 +102,14 @@ class SourceOptions:
 
     registry: str
     table: str
-    scope: Scope
+    scope: TableScope
     start: int | None = 0
     most: int | None = None
     patience: float = PATIENCE
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> SourceOptions:
-        """The options a user gave; their names are not case-sensitive. Raises `Invalid`."""
+        """Return the options a user gave; their names are not case-sensitive. Raises `Invalid`."""
         known = {name.lower(): name for name in OPTIONS}
         said = {known.get(name.lower(), name): value for name, value in given.items()}
         if strange := said.keys() - set(OPTIONS) - {"path"}:
@@ -134,8 +134,8 @@ class SourceOptions:
         )
 
 
-def _read_scope(said: Mapping[str, str]) -> Scope:
-    scope = Scope(until=_read_whole_number(said["asOf"], "asOf") if "asOf" in said else None)
+def _read_scope(said: Mapping[str, str]) -> TableScope:
+    scope = TableScope(until=_read_whole_number(said["asOf"], "asOf") if "asOf" in said else None)
     for name in ("namespace", "subject"):
         if name in said:
             scope = scope.narrow_to(name, frozenset({said[name]}))
@@ -149,12 +149,12 @@ def _read_whole_number(text: str, name: str, otherwise: str = "") -> int:
 
 
 def to_timestamp(milliseconds: int) -> datetime:
-    """A time in milliseconds since 1970 as Spark takes it; what is out of its reach is brought to its ends."""
+    """Return a time in milliseconds since 1970 as Spark takes it; what is out of its reach is brought to its ends."""
     return _EPOCH + timedelta(milliseconds=max(0, min(milliseconds, _FARTHEST)))
 
 
 def usage_rows(place: LocationUsage) -> Iterator[Row]:
-    """The census of a place as rows of the table usage, one for each version that was seen."""
+    """Return the census of a place as rows of the table usage, one for each version that was seen."""
     for seen in place.seen:
         yield (
             place.place,
@@ -172,7 +172,7 @@ def usage_rows(place: LocationUsage) -> Iterator[Row]:
 
 
 def journal_row(entry: JournalEntry) -> Row:
-    """A change as a row of the table journal."""
+    """Return a change as a row of the table journal."""
     return (
         entry.seq,
         entry.part,

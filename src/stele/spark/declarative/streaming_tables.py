@@ -17,7 +17,7 @@ import pyarrow as pa
 from stele.errors import Invalid, NotInstalled
 from stele.spark.decode.errors import error_structs, error_type, raise_first_error
 from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE
-from stele.spark.decode.jvm_expressions import decoded as decode_by_jvm
+from stele.spark.decode.jvm_expressions import decode_column as decode_by_jvm
 from stele.spark.decode.planning import plan_read
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.decode.rules import refuse_reading
@@ -81,7 +81,7 @@ class _DecodeExpression:
         return pa.struct([(VALUE, self.reading.type), (ID, number), (ERROR, error_type(number))])
 
     def make_function(self) -> Callable[[Iterator[Any]], Iterator[Column]]:
-        """The function of batches. Nested, for Spark asks what it is given for its name."""
+        """Return the function of batches. Nested, for Spark asks what it is given for its name."""
         reading, fail_fast, type_ = self.reading, self.fail_fast, self.type
 
         def decode(batches: Iterator[Any]) -> Iterator[Column]:
@@ -144,7 +144,7 @@ class DeclaredStream:
             table(name=target.name, format=format_, **details)(partial(_return_frame, rows))
 
     def select_dead_letters(self, spark: SparkSession) -> DataFrame:
-        """The dead letters among the records."""
+        """Return the dead letters among the records."""
         from pyspark.sql import functions as f
 
         error = f.col(ERROR_COLUMN)
@@ -177,7 +177,7 @@ class DeclaredStream:
         return raw.select("*", decoded.alias(_MADE)).select(_column_named(self.column), *self._kept_columns(), *own)
 
     def _select_rows(self, spark: SparkSession, target: ReadTarget, kept: Mapping[str, str]) -> DataFrame:
-        """A table's records, decoded once more: this time each is known to be good."""
+        """Return a table's records, decoded once more: this time each is known to be good."""
         from pyspark.sql import functions as f
 
         mine = _column_named(self.column).isNotNull() & (f.col(TABLE_COLUMN) == target.name)
@@ -221,7 +221,7 @@ def declare_dead_letters(name: str, flows: Mapping[str, DataFrame], format_: str
 
 
 def active_session() -> SparkSession:
-    """The session that loads the definitions."""
+    """Return the session that loads the definitions."""
     from pyspark.sql import SparkSession
 
     return SparkSession.active()
@@ -242,7 +242,7 @@ def _return_frame(df: DataFrame) -> DataFrame:
 
 
 def _column_named(name: str) -> Expression:
-    """A column by its name, whatever is in it."""
+    """Return a column by its name, whatever is in it."""
     from pyspark.sql import functions as f
 
     return f.col("`" + name.replace("`", "``") + "`")
@@ -366,7 +366,7 @@ def _pin_route(route: RouteConfig, config: PipelineConfig, registry: RegistryLik
 
 
 def _make_stream(group: RouteGroup, config: PipelineConfig, registry: RegistryLike, newer: Newer) -> DeclaredStream:
-    """The records of a group, whose tables have their full names."""
+    """Return the records of a group, whose tables have their full names."""
     reading = group.make_read_plan(config, registry)
     named = tuple(replace(target, name=_qualify_table(config, target.name)) for target in reading.targets)
     return DeclaredStream(

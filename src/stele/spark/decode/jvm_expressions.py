@@ -32,8 +32,8 @@ VALUE, ID, ERROR = "value", "schema_id", "error"
 """Columns of the struct that `decoded` makes."""
 
 
-def decoded(session: SparkSession, raw: Column, reading: ReadPlan, *, fail_fast: bool) -> Column | None:
-    """The records of a binary column as a struct (value, schema_id, error); None where another engine is chosen.
+def decode_column(session: SparkSession, raw: Column, reading: ReadPlan, *, fail_fast: bool) -> Column | None:
+    """Return the records of a binary column as a struct (value, schema_id, error); None where another engine is chosen.
 
     All pinned writers are resolved here, on the driver; what cannot be read is an answer of its own. Raises `Invalid`
     and `JarMissing` when the engine `jvm` was asked for and cannot be had, and what the reader's schema is refused for.
@@ -60,7 +60,10 @@ def decoding(
     fail_fast: bool = False,
     ask: dict[str, Any] | None = None,
 ) -> Column:
-    """The call that decodes records of these ids; ask is what the jar needs to ask about others, see `Asking.java`."""
+    """Return the call that decodes records of these ids.
+
+    ask is what the jar needs to look up other ids, see `Asking.java`.
+    """
     known = {number: answers.describe_writer(number) for number in ids}
     spec = {
         "subject": subject,
@@ -74,8 +77,10 @@ def decoding(
     return _call_function("decode", spec, raw)
 
 
-def encoded(df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Sequence[str] | None) -> Column | None:
-    """Those columns as framed records; None where another engine is chosen.
+def encode_columns(
+    df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Sequence[str] | None
+) -> Column | None:
+    """Return those columns as framed records; None where another engine is chosen.
 
     fields are the names they have in the record, None when the one column is the whole value. Raises like `decoded`.
     """
@@ -94,7 +99,7 @@ def encoded(df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Seque
 
 
 def encoding(value: Column, resolver: Resolver, number: int, *, whole: bool) -> Column:
-    """The call that encodes a struct under the resolver's schema; whole: its only column is the value."""
+    """Return the call that encodes a struct under the resolver's schema; whole: its only column is the value."""
     steps = resolver.resolve_writer(resolver.reader)
     spec = {
         "id": number,
@@ -135,7 +140,7 @@ def _why_not(wire: object, schema_type: str, rules: object) -> str:
 
 
 def _call_function(what: str, spec: dict[str, Any], argument: Column) -> Column:
-    """The call of a function that has its spec in its name (`Spec.java`)."""
+    """Return the call of a function that has its spec in its name (`Spec.java`)."""
     from pyspark.sql import functions as f
 
     pack = zlib.compress(json.dumps(spec, separators=(",", ":")).encode(), 9)
@@ -159,5 +164,5 @@ def _result_type(resolver: Resolver) -> StructType:
 
 
 def _executor_python(session: SparkSession) -> str | None:
-    """The Python of the executors, as far as this side knows it."""
+    """Return the Python of the executors, as far as this side knows it."""
     return None if is_remote(session) else str(session.sparkContext.pythonExec)

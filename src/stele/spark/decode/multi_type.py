@@ -88,7 +88,7 @@ class MultiTypeDecoder:
         chosen[place] = both.take(pa.array(source, pa.int64()))
 
     def _candidate_types(self, head: bytes | None) -> tuple[int, ...]:
-        """The types a record may be of, likeliest first; what is wrong with a frame the first decoder says."""
+        """Return the types a record may be of, likeliest first; what is wrong with a frame the first decoder says."""
         if head is None or len(head) < 5 or head[0] != 0:
             return (0,)
         number = int.from_bytes(head[1:], "big", signed=True)
@@ -115,7 +115,7 @@ class MultiTypeDecoder:
 
 
 def _list_errors(decoded: Decoded) -> Iterator[RecordError | None]:
-    """What is wrong with each record."""
+    """Return what is wrong with each record."""
     parts = zip(decoded.codes.to_pylist(), decoded.details.to_pylist(), decoded.offsets.to_pylist(), strict=True)
     for code, detail, offset in parts:
         yield RecordError(ErrorCode(code), detail, offset) if code else None
@@ -131,7 +131,7 @@ def _is_of(schema: ResolvedSchema, pinned: PinnedSchemas, message: str) -> bool:
 
 
 def _split_last(masks: list[Column]) -> tuple[Column, Column]:
-    """All but the last mask as one, and the last."""
+    """Return all but the last mask as one, and the last."""
     whole = masks[0]
     for mask in masks[1:-1]:
         whole = pc.and_(whole, mask)

@@ -34,7 +34,7 @@ def plan_read(
     patience: float = PATIENCE,
     recursion: int = 0,
 ) -> ReadPlan:
-    """A reading of records; see `from_registry` for the arguments and for what is raised."""
+    """Return a reading of records; see `from_registry` for the arguments and for what is raised."""
     check_recursion(recursion)
     chosen, rules = get_wire(wire), check_rules_choice(rules)
     several = subject is not None and not isinstance(subject, str)
@@ -77,7 +77,7 @@ def _read_without_subject(registry: RegistryLike, reader: ReaderLike, message: s
 
 
 def _name_targets(pins: Sequence[PinnedSchemas]) -> list[ReadTarget]:
-    """Each type under the last part of its name, or under its subject where that is no name, or taken."""
+    """Return each type under the last part of its name, or under its subject where that is no name, or taken."""
     short = [str(parse_schema(pinned.reader).parsed.type_name).rpartition(".")[2] for pinned in pins]
     often = Counter(name.lower() for name in short)
     names = [
@@ -97,7 +97,7 @@ def plan_write(
     engine: str = "auto",
     recursion: int = 0,
 ) -> WritePlan:
-    """A writing of records; see `to_registry` for the arguments and for what is raised."""
+    """Return a writing of records; see `to_registry` for the arguments and for what is raised."""
     chosen, rules = get_wire(wire), check_rules_choice(rules)
     if rules == "refuse":
         refuse_writing(writer)

@@ -77,7 +77,7 @@ class ReadPlan:
         return pa.struct([pa.field(target.name, type_) for target, type_ in zip(self.targets, types, strict=True)])
 
     def decoder(self) -> RecordDecoder:
-        """What decodes batches; one for each task."""
+        """Return what decodes batches; one for each task."""
         return RecordDecoder(self)
 
 
@@ -121,7 +121,7 @@ class RecordDecoder:
         ).decode
 
     def _find_schema(self, number: int) -> ResolvedSchema | None:
-        """The schema of an id in a frame. Raises `DataError` for one with rules that nobody decided about."""
+        """Return the schema of an id in a frame. Raises `DataError` for one with rules that nobody decided about."""
         found = (
             self._normalizer.find_schema(number) if self._normalizer is not None else self._lookup.find_schema(number)
         )
@@ -229,7 +229,7 @@ class RecordEncoder:
             self._rules = RuleEncoder(writer, writing.registry, writing.rules, writing.topic)
 
     def encode(self, values: Column) -> list[Column]:
-        """The records, and their headers where the wire has such. Raises `EncodeError`, `RuleFailed`."""
+        """Return the records, and their headers where the wire has such. Raises `EncodeError`, `RuleFailed`."""
         frames = self._encoder.encode(values)
         if self._rules is not None:
             run = self._rules.run

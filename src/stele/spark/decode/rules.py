@@ -51,7 +51,7 @@ class RulesRefused(Invalid):
 
 
 def check_rules_choice(rules: RulesLike) -> RulesLike:
-    """The choice itself. Raises `Invalid` for a word there is not."""
+    """Return the choice itself. Raises `Invalid` for a word there is not."""
     if isinstance(rules, Rules) or rules in {"refuse", "run", "ignore"}:
         return rules
     raise Invalid(f"rules are 'refuse', 'run', 'ignore' or Rules(…), not {rules!r}")
@@ -193,7 +193,7 @@ class RuleRunner:
         )
 
     def run(self, frame: bytes) -> bytes:
-        """The record after its rules, framed with `REENCODED_ID`.
+        """Return the record after its rules, framed with `REENCODED_ID`.
 
         Raises `DataError` for a record that rules refuse; an outage, of the registry or of a key management service,
         is raised as it is, and a library that is missing as `NotInstalled`.
@@ -213,7 +213,7 @@ class RuleRunner:
 
 
 def _find_outage(failure: BaseException) -> Unavailable | KmsError | None:
-    """What was away, where that is why a rule failed."""
+    """Return what was away, where that is why a rule failed."""
     cause: BaseException | None = failure
     for _ in range(20):
         if cause is None or isinstance(cause, Unavailable | KmsError):
@@ -253,7 +253,7 @@ class RuleEncoder:
         self._topic = topic
 
     def run(self, frame: bytes) -> bytes:
-        """The record after its rules. Raises `RuleFailed`; outages as `RuleRunner.run` does."""
+        """Return the record after its rules. Raises `RuleFailed`; outages as `RuleRunner.run` does."""
         try:
             made = self._write(self._read(frame), topic=self._topic)
         except RuleFailed as failure:

@@ -51,7 +51,7 @@ class LookupTask(msgspec.Struct, frozen=True):
     recursion: int = 0
 
     def pack(self) -> str:
-        """The first line for the process. What was pinned stays behind: the jar has it."""
+        """Return the first line for the process. What was pinned stays behind: the jar has it."""
         from pyspark import cloudpickle
 
         bare = msgspec.structs.replace(self.pinned, snapshot=SchemaSnapshot(()))
@@ -67,12 +67,12 @@ class WriterPrograms:
 
     @classmethod
     def to(cls, task: LookupTask) -> WriterPrograms:
-        """The answers to a task. Raises what is wrong with the reader's schema."""
+        """Return the answers to a task. Raises what is wrong with the reader's schema."""
         resolver = Resolver(parse_avro(task.pinned.reader), for_spark=True, recursion=task.recursion)
         return cls(resolver, _writer_lookup(task))
 
     def describe_writer(self, number: int) -> dict[str, Any]:
-        """What is known of an id. Raises what the look-up raises when nobody answers."""
+        """Return what is known of an id. Raises what the look-up raises when nobody answers."""
         try:
             writer = self._writer_lookup(number)
             if writer is None:
@@ -98,7 +98,7 @@ def _writer_lookup(task: LookupTask) -> FindWriter:
 
 
 def answer_questions(task: str, questions: Iterable[str]) -> Iterator[str]:
-    """An answer to each question of a task."""
+    """Return an answer to each question of a task."""
     made: Any = pickle.loads(base64.b64decode(task))  # noqa: S301 - made by the driver, as all tasks are
     answers = WriterPrograms.to(LookupTask(*made))
     for question in questions:

@@ -39,11 +39,11 @@ class DecodeTask:
         return types
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
-        """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
-        from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE, decoded
+        """Return the same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
+        from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE, decode_column
 
         raw, *kept = df.columns
-        made = decoded(df.sparkSession, df[raw], self._reading, fail_fast=self._fail_fast)
+        made = decode_column(df.sparkSession, df[raw], self._reading, fail_fast=self._fail_fast)
         if made is None:
             return None
         parts = [VALUE, *([ID] if self._with_id else []), *([] if self._fail_fast else [ERROR])]
@@ -108,11 +108,11 @@ class EncodeTask:
         ColumnInputs.from_column(root, value)
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
-        """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
-        from stele.spark.decode.jvm_expressions import encoded
+        """Return the same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
+        from stele.spark.decode.jvm_expressions import encode_columns
 
         taken = 1 if self._fields is None else len(self._fields)
-        made = encoded(df, df.columns[:taken], self._writing, self._fields)
+        made = encode_columns(df, df.columns[:taken], self._writing, self._fields)
         if made is None:
             return None
         found = df.select(*df.columns[taken:], made)
@@ -141,7 +141,7 @@ class EncodeTask:
 def field_names(
     writer: ResolvedSchema, columns: Sequence[str], message: str = "", recursion: int = 0
 ) -> Sequence[str] | None:
-    """The columns as fields of the record, or None where the schema is no record and one column is its value.
+    """Return the columns as fields of the record, or None where the schema is no record and one column is its value.
 
     Raises `Invalid` when there are several columns then, `DataError` for a schema of a format without columns.
     """

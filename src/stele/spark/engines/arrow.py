@@ -20,12 +20,12 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def as_buffer(memory: npt.NDArray[np.generic[Any]]) -> pa.Buffer:
-    """The memory of an array as an Arrow buffer, not copied."""
+    """Return the memory of an array as an Arrow buffer, not copied."""
     return pa.py_buffer(cast("Any", np.ascontiguousarray(memory)))
 
 
 def as_numbers(buffer: pa.Buffer | None, kind: type[Number]) -> npt.NDArray[Number]:
-    """An Arrow buffer as numbers, not copied and not writable; no buffer is no numbers."""
+    """Return an Arrow buffer as numbers, not copied and not writable; no buffer is no numbers."""
     numbers = np.frombuffer(cast("Any", buffer or b""), kind)
     numbers.flags.writeable = False
     return numbers

@@ -52,7 +52,7 @@ class Engine(Protocol):
     def decoder(
         self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0
     ) -> Decoder:
-        """A decoder towards the reader's schema, with types Spark can take when asked for.
+        """Return a decoder towards the reader's schema, with types Spark can take when asked for.
 
         recursion is how often a type that contains itself is unrolled into columns; records that go deeper are bad.
         Raises `Invalid` when the reader's schema has no table shape (a type that contains itself, and no recursion).
@@ -60,7 +60,9 @@ class Engine(Protocol):
         ...
 
     def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False, recursion: int = 0) -> Encoder:
-        """An encoder whose frames carry the id; recursion as in `decoder`, what is deeper is written as null or empty.
+        """Return an encoder whose frames carry the id.
+
+        recursion is as in `decoder`; what is deeper is written as null or empty.
 
         Raises `Invalid` when the schema has no table shape.
         """

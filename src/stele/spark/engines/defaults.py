@@ -24,7 +24,7 @@ _NOBODY = AvroRecord("")
 
 
 def encode_varint(value: int) -> bytes:
-    """The zig-zag bytes of a 64-bit integer."""
+    """Return the zig-zag bytes of a 64-bit integer."""
     bits = (value << 1) ^ (value >> 63)
     out = bytearray()
     while bits > 127:
@@ -35,7 +35,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_default(node: AvroType, value: Any) -> bytes:
-    """The JSON default under its type. Raises `DataError` when it is none of that type."""
+    """Return the JSON default under its type. Raises `DataError` when it is none of that type."""
     fault = find_default_fault(node, value, _NOBODY)
     if fault:
         raise DataError(f"the default {value!r} does not fit: {fault}")

@@ -114,7 +114,7 @@ _LONGEST = 1000
 
 
 def _decimal_bytes(values: Column, digits: WideDecimal, path: str) -> Column:
-    """The unscaled integers of decimals shown as text."""
+    """Return the unscaled integers of decimals shown as text."""
     found = []
     for row, text in enumerate(values.to_pylist()):
         try:
@@ -125,7 +125,7 @@ def _decimal_bytes(values: Column, digits: WideDecimal, path: str) -> Column:
 
 
 def _unscaled_bytes(text: str, digits: WideDecimal) -> bytes:
-    """The fewest bytes for the number, or as many as its type has. Raises `ValueError`."""
+    """Return the fewest bytes for the number, or as many as its type has. Raises `ValueError`."""
     if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
         raise ValueError("is no number")
     sign, figures, exponent = Decimal(text).as_tuple()

@@ -24,7 +24,7 @@ from stele.spark.engines.steps import Slot, SlotKind, WideDecimal
 
 
 def build_layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
-    """The slots of a schema. Raises `Invalid` for recursive types and for what Arrow cannot hold.
+    """Return the slots of a schema. Raises `Invalid` for recursive types and for what Arrow cannot hold.
 
     Decimals of more than 38 digits are text, which Spark, Parquet and Iceberg all hold without loss.
     for_spark chooses types that Spark, Parquet and Iceberg v2 all hold without loss: timestamps in microseconds, times
@@ -36,7 +36,7 @@ def build_layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
 
 
 def tabular_type(type_: ArrowType) -> ArrowType:
-    """The type Spark and Iceberg take instead of an Arrow leaf type."""
+    """Return the type Spark and Iceberg take instead of an Arrow leaf type."""
     if pa.types.is_timestamp(type_):
         return pa.int64() if type_.unit == "ns" else pa.timestamp("us", type_.tz)
     if pa.types.is_time(type_):
@@ -49,12 +49,17 @@ def tabular_type(type_: ArrowType) -> ArrowType:
 
 
 def union_members(node: AvroUnion) -> list[AvroType]:
-    """The branches of a union that are not null: one makes a nullable column, more make a struct with a field each."""
+    """Return the branches of a union that are not null.
+
+    One makes a nullable column, more make a struct with a field each.
+    """
     return [branch for branch in node.branches if branch.kind != "null"]
 
 
 def merge_branches(branches: Sequence[AvroType], type_: ArrowType) -> AvroType | None:
-    """The one branch that holds all: the only one, or the wider where the mapping made one number of int and long.
+    """Return the one branch that holds all.
+
+    That is the only one, or the wider one where the mapping made one number of int and long.
 
     None for a general union, whose type is a struct with one field per branch.
     """
@@ -71,7 +76,7 @@ class _Layout:
         self._numbers = count()
 
     def add_slot(self, name: str, node: AvroType, type_: ArrowType) -> Slot:
-        """The slot of one node, numbered before those below it."""
+        """Return the slot of one node, numbered before those below it."""
         index = next(self._numbers)
         if isinstance(node, AvroUnion):
             branches = union_members(node) or [PRIMITIVES["null"]]

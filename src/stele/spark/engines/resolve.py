@@ -87,7 +87,7 @@ def can_promote(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroF
 
 
 def read_number(writer: AvroType, reader: AvroType, slot: Slot | None) -> ReadNumber:
-    """The step that reads a number; points in time change from the writer's unit to the slot's."""
+    """Return the step that reads a number; points in time change from the writer's unit to the slot's."""
     wire = WIRES[writer.kind]
     if slot is None:
         return ReadNumber(None, wire)
@@ -112,7 +112,7 @@ def _time_units(writer: AvroType, reader: AvroType, slot: Slot) -> tuple[int, in
 
 
 def _time_unit(node: AvroType) -> tuple[str, int | None]:
-    """The family of a logical type (`timestamp`, `local-timestamp`, `time`) and its units per second."""
+    """Return the family of a logical type (`timestamp`, `local-timestamp`, `time`) and its units per second."""
     if node.logical is None:
         return "", None
     family, _, unit = node.logical.name.rpartition("-")
@@ -137,7 +137,7 @@ class Resolver:
         self.root = build_layout(self._shape, for_spark=for_spark)
 
     def resolve_writer(self, writer: AvroSchema) -> Step:
-        """How to read the writer's data into the slots. Raises `DataError` when the reader's schema cannot."""
+        """Return how to read the writer's data into the slots. Raises `DataError` when the reader's schema cannot."""
         return _Match(bare=writer.root.kind == "bytes").match_types(writer.root, self._shape.root, self.root)
 
 
@@ -155,7 +155,7 @@ class _Match:
         self._again: set[int] = set()
 
     def match_types(self, writer: AvroType, reader: AvroType, slot: Slot) -> Step:
-        """How to read a value of the writer's type as one of the reader's."""
+        """Return how to read a value of the writer's type as one of the reader's."""
         self._count_step()
         if isinstance(writer, AvroUnion):
             return self._match_writer_union(writer, reader, slot)
@@ -177,7 +177,7 @@ class _Match:
         raise _mismatch_error(writer, reader)
 
     def skip_value(self, writer: AvroType, depth: int = 0) -> Step:
-        """How to read past a value."""
+        """Return how to read past a value."""
         self._count_step()
         if depth > MAX_DEPTH:
             raise DataError(f"the writer's schema nests types more than {MAX_DEPTH} deep")
@@ -203,7 +203,7 @@ class _Match:
                 return read_number(writer, writer, None) if is_number(writer) else ReadBytes(None)
 
     def _skip_record(self, writer: AvroRecord, depth: int) -> Step:
-        """The record's parts one after the other; by its routine, when it is met again inside itself."""
+        """Return the record's parts one after the other; by its routine, when it is met again inside itself."""
         key = id(writer)
         if key in self._routines:
             self._again.add(key)
@@ -303,7 +303,7 @@ def _read_empty(writer: AvroType) -> Step:
 
 
 def _empty_value(writer: AvroType) -> tuple[int, ...] | None:
-    """How the writer says null or, where it cannot, that there are no items."""
+    """Return how the writer says null or, where it cannot, that there are no items."""
     match writer:
         case AvroPrimitive(kind="null"):
             return ()
@@ -320,7 +320,7 @@ def _truncated_fields(reader: AvroRecord) -> tuple[AvroField, ...]:
 
 
 def _truncated_default(field: AvroField) -> Step:
-    """What becomes of a field that has no column, and that the writer does not have."""
+    """Return what becomes of a field that has no column, and that the writer does not have."""
     if field.default is NO_DEFAULT:
         raise _no_default_error(field)
     return ReadNull(None) if field.default in (None, [], {}) else RefuseValue(None, ErrorCode.TOO_DEEP)
@@ -347,7 +347,7 @@ def _match_field_names(writer: AvroRecord, reader: AvroRecord) -> dict[str, Avro
 
 
 def _rank_branches(writer: AvroType, branches: list[AvroType]) -> list[AvroType]:
-    """The reader's branches, likeliest first: same name, same kind, then promotions in the order written."""
+    """Return the reader's branches, likeliest first: same name, same kind, then promotions in the order written."""
     return sorted(branches, key=lambda branch: _branch_rank(writer, branch))
 
 

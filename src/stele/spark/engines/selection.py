@@ -7,7 +7,7 @@ from stele.spark.engines.base import Engine
 
 
 def get_engine(name: str = "auto") -> Engine:
-    """The engine `vm` or `python`; `auto` is `vm` where numba is installed. Raises `Invalid`, `NotInstalled`.
+    """Return the engine `vm` or `python`; `auto` is `vm` where numba is installed. Raises `Invalid`, `NotInstalled`.
 
     The engine `jvm` is not among them: it is part of Spark's plans and sees no Arrow (`engines.jvm.columns`).
     """

@@ -64,7 +64,7 @@ class Slot:
             yield from child.walk_slots()
 
     def slots_with_null(self) -> Iterator[Slot]:
-        """The slots that get an entry when this one is null: structs reach down, lists do not."""
+        """Return the slots that get an entry when this one is null: structs reach down, lists do not."""
         yield self
         if self.kind is SlotKind.STRUCT:
             for child in self.children:
@@ -262,7 +262,7 @@ Step: TypeAlias = (
 
 
 def least_size(step: Step) -> int:
-    """The least number of bytes the step can consume."""
+    """Return the least number of bytes the step can consume."""
     match step:
         case ReadNumber(wire=wire):
             return {NumberEncoding.FLOAT: 4, NumberEncoding.DOUBLE: 8}.get(wire, 1)

@@ -42,14 +42,14 @@ class Remainder(Enum):
 
 
 def check_recursion(levels: int) -> int:
-    """The number of levels. Raises `Invalid` for one that nobody can ask for."""
+    """Return the number of levels. Raises `Invalid` for one that nobody can ask for."""
     if isinstance(levels, bool) or not isinstance(levels, int) or not 0 <= levels <= MAX_RECURSION:
         raise Invalid(f"recursion is a number of levels from 0 to {MAX_RECURSION}, not {levels!r}")
     return levels
 
 
 def unroll_schema(schema: AvroSchema, levels: int) -> AvroSchema:
-    """The schema with records that contain themselves at most so often; itself when there are none.
+    """Return the schema with records that contain themselves at most so often; itself when there are none.
 
     Raises `Invalid` for a type that contains itself when no levels are asked for, or that has no finite value, or that
     unfolds to too many fields.
@@ -83,7 +83,7 @@ def _child_types(node: AvroType) -> tuple[AvroType, ...]:
 
 
 def _find_recursive(root: AvroType) -> AvroRecord | None:
-    """A record that contains itself, the first there is; without recursion, as schemas may be deep."""
+    """Return a record that contains itself, the first there is; without recursion, as schemas may be deep."""
     done: set[int] = set()
     open_: set[int] = set()
     ways: list[tuple[AvroType, bool]] = [(root, False)]
@@ -111,7 +111,7 @@ class _Unroller:
         self._fields = 0
 
     def unroll_type(self, node: AvroType) -> AvroType | Remainder:
-        """A type at one place, or what is left of it."""
+        """Return a type at one place, or what is left of it."""
         match node:
             case AvroRecord():
                 return self._unroll_record(node)

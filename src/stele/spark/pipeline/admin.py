@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def plan_pipeline(
     config: PipelineConfig, *, spark: SparkSession | None = None, registry: RegistryLike | None = None
 ) -> list[TablePlan]:
-    """What each table needs for the newest version of its subject; nothing is touched.
+    """Return what each table needs for the newest version of its subject; nothing is touched.
 
     Raises what `run_pipeline` raises before its first batch.
     """
@@ -78,7 +78,7 @@ def replay_dead_letters(
 
 
 def read_dead_letters(config: PipelineConfig, *, spark: SparkSession) -> DataFrame:
-    """All dead letters, with the time at which they were replayed, null for open ones. Raises `NotFound`."""
+    """Return all dead letters, with the time at which they were replayed, null for open ones. Raises `NotFound`."""
     from stele.spark.pipeline.dead_letters import DeadLetterTable
 
     return DeadLetterTable(spark, config).read_all()

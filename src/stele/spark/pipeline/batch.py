@@ -12,7 +12,7 @@ from stele.spark.decode.errors import decode_error
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.classification import BatchClassifier, ClassifiedBatch
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.journal import MOST_REASONS, BatchEntry, BatchJournal, BatchReport, summed
+from stele.spark.pipeline.journal import MOST_REASONS, BatchEntry, BatchJournal, BatchReport, add_counts
 from stele.spark.pipeline.raw_records import check_files
 from stele.spark.pipeline.routes import ERROR
 from stele.spark.pipeline.tables import PipelineTables
@@ -60,14 +60,14 @@ class BatchRunner:
 
 
 def make_entry(judged: ClassifiedBatch) -> BatchEntry:
-    """What a batch was judged by."""
+    """Return what a batch was judged by."""
     return BatchEntry(judged.counts.batch, tuple(route.pinned for route in judged.routes), judged.known_ids)
 
 
 def make_report(
     judged: ClassifiedBatch, added: tuple[str, ...], seconds: float, *, replayed: bool = False
 ) -> BatchReport:
-    """The report of a batch that is in its tables."""
+    """Return the report of a batch that is in its tables."""
     versions = {route.pinned.subject: route.pinned.reader_version for route in judged.routes}
     return msgspec.structs.replace(
         judged.counts,
@@ -81,19 +81,19 @@ def make_report(
 
 
 def _count_reasons(judged: ClassifiedBatch) -> dict[str, int]:
-    """The dead letters by reason; of many different ones the most frequent."""
+    """Return the dead letters by reason; of many different ones the most frequent."""
     from pyspark.sql import functions as f
 
     counts: dict[str, int] = {}
     for _, df in judged.parts:
         bad = df.where(f.col(ERROR).isNotNull()).groupBy(f.col(ERROR)["reason"].alias("reason")).count()
         most = bad.orderBy(f.desc("count")).limit(MOST_REASONS).collect()
-        counts = summed(counts, {row.reason: row["count"] for row in most})
+        counts = add_counts(counts, {row.reason: row["count"] for row in most})
     return counts
 
 
 def _first_error(judged: ClassifiedBatch) -> DecodeError:
-    """The error for a pipeline that does not take bad records."""
+    """Return the error for a pipeline that does not take bad records."""
     from pyspark.sql import functions as f
 
     for _, df in judged.parts:

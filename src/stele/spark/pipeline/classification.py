@@ -18,7 +18,7 @@ from stele.errors import Conflict, ContentNotFound, Unavailable
 from stele.spark.decode.rules import refuse_reading
 from stele.spark.engines.error_codes import MESSAGES, ErrorCode
 from stele.spark.pipeline.config import PipelineConfig
-from stele.spark.pipeline.journal import BatchEntry, BatchReport, summed
+from stele.spark.pipeline.journal import BatchEntry, BatchReport, add_counts
 from stele.spark.pipeline.routes import (
     ERROR,
     ID,
@@ -79,7 +79,7 @@ def freeze_unknown_ids(judged: DataFrame, known: Sequence[str], label: str) -> D
 
 
 def _error_struct(schema_id: Column, code: ErrorCode, reason: Column) -> Column:
-    """An error struct as decoding makes it, without an offset."""
+    """Return an error struct as decoding makes it, without an offset."""
     from pyspark.sql import functions as f
 
     return f.struct(
@@ -114,7 +114,10 @@ class BatchClassifier:
         self._label = get_wire(config.source.wire).id_label
 
     def pin_routes(self) -> tuple[PinnedRoute, ...]:
-        """The routes with the newest versions of their subjects; a registry that is being restarted is waited for."""
+        """Return the routes with the newest versions of their subjects.
+
+        Waits for a registry that restarts.
+        """
         return tuple(PinnedRoute(route, self._pin_subject(route.subject)) for route in self._config.routes)
 
     def check_routes(self, *, waiting: bool) -> None:
@@ -162,7 +165,7 @@ class BatchClassifier:
     def _classify_parts(
         self, raw: DataFrame, routes: Sequence[PinnedRoute], kept: list[DataFrame], known: Sequence[str] | None = None
     ) -> tuple[RoutePart, ...]:
-        """The judged records by group, each kept once it is computed."""
+        """Return the judged records by group, each kept once it is computed."""
         parts: list[RoutePart] = []
         grouped = group_routes(routes)
         for group in grouped:
@@ -177,7 +180,7 @@ class BatchClassifier:
         return tuple(parts)
 
     def _pin_subject(self, subject: str, *, waiting: bool = True) -> PinnedSchemas:
-        """The subject's versions now. Raises `RulesRefused` where nobody decided about the rules they have."""
+        """Return the subject's versions now. Raises `RulesRefused` where nobody decided about the rules they have."""
         pause = 0.5
         until = time.monotonic() + self._config.source.patience
         while True:
@@ -193,7 +196,7 @@ class BatchClassifier:
             pause = min(2 * pause, 10.0)
 
     def _pin_if_newer(self, routes: Sequence[PinnedRoute]) -> tuple[PinnedRoute, ...] | None:
-        """The routes with fresh pins, when there is a newer version of a subject."""
+        """Return the routes with fresh pins, when there is a newer version of a subject."""
         fresh = self.pin_routes()
         pairs = zip(routes, fresh, strict=True)
         return fresh if any(new.pinned.reader_version > old.pinned.reader_version for old, new in pairs) else None
@@ -201,7 +204,7 @@ class BatchClassifier:
     def _add_late_schemas(
         self, routes: Sequence[PinnedRoute], parts: Sequence[RoutePart]
     ) -> tuple[PinnedRoute, ...] | None:
-        """The routes with schemas of ids that tasks did not know, when the registry knows some of them by now.
+        """Return the routes with schemas of ids that tasks did not know, when the registry knows some of them by now.
 
         Tasks do not ask again for a while; and an id may be registered while a batch is judged.
         """
@@ -244,7 +247,7 @@ def _unpersist_all(kept: list[DataFrame]) -> None:
 
 
 def _count_outcomes(parts: Sequence[RoutePart], batch: int) -> tuple[BatchReport, set[str], bool]:
-    """What came of the records, ids that were found, and whether others were not."""
+    """Return what came of the records, ids that were found, and whether others were not."""
     from pyspark.sql import functions as f
 
     report, known, unknown = BatchReport(batch), set[str](), False
@@ -268,18 +271,18 @@ def _add_outcomes(report: BatchReport, group: RouteGroup | None, rows: Sequence[
     null = 0
     for row in rows:
         if row.outcome == _DEAD:
-            codes = summed(codes, {row.code: row["count"]})
+            codes = add_counts(codes, {row.code: row["count"]})
         elif row.outcome in (_NULL, None):
             null += row["count"]
         elif group is not None:
-            tables = summed(tables, {group.routes[int(row.outcome)].config.table: row["count"]})
-            records = summed(records, {row.id or "": row["count"]})
+            tables = add_counts(tables, {group.routes[int(row.outcome)].config.table: row["count"]})
+            records = add_counts(records, {row.id or "": row["count"]})
     return msgspec.structs.replace(
         report,
         rows=report.rows + sum(tables.values()),
         dead_letters=report.dead_letters + sum(codes.values()),
-        codes=summed(report.codes, codes),
+        codes=add_counts(report.codes, codes),
         tombstones=report.tombstones + null,
-        tables=summed(report.tables, tables),
-        records=summed(report.records, records),
+        tables=add_counts(report.tables, tables),
+        records=add_counts(report.records, records),
     )

@@ -88,7 +88,7 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("give either topics or a pattern")
 
     def open_registry(self) -> RegistryLike:
-        """The registry as functions take it. Raises `OSError`, `InvalidRequest` for a bad snapshot file."""
+        """Return the registry as functions take it. Raises `OSError`, `InvalidRequest` for a bad snapshot file."""
         return SchemaSnapshot.load(Path(self.registry)) if self.registry.endswith(".json") else self.registry
 
 
@@ -272,9 +272,12 @@ def load_config(path: Path | str, environment: Mapping[str, str] = os.environ) -
 
 
 def _expand_variables(value: Any, environment: Mapping[str, str]) -> Any:
-    """The document with variables of the environment in its texts. Raises `ValueError` for one that is not set."""
+    """Return the document with variables of the environment in its texts.
 
-    def found(match: re.Match[str]) -> str:
+    Raises `ValueError` for a variable that is not set.
+    """
+
+    def read_variable(match: re.Match[str]) -> str:
         if match[1] not in environment:
             raise ValueError(f"there is no environment variable {match[1]}")
         return environment[match[1]]
@@ -283,11 +286,11 @@ def _expand_variables(value: Any, environment: Mapping[str, str]) -> Any:
         return {key: _expand_variables(each, environment) for key, each in value.items()}
     if isinstance(value, list):
         return [_expand_variables(each, environment) for each in value]
-    return re.sub(r"\$\{(\w+)\}", found, value) if isinstance(value, str) else value
+    return re.sub(r"\$\{(\w+)\}", read_variable, value) if isinstance(value, str) else value
 
 
 def _make_absolute(config: PipelineConfig, folder: Path) -> PipelineConfig:
-    """The same pipeline with paths that do not depend on the working folder."""
+    """Return the same pipeline with paths that do not depend on the working folder."""
 
     def full(path: str) -> str:
         return path if "://" in path or not path else str(folder / path)

@@ -51,13 +51,13 @@ def count_by_kind(codes: Mapping[str, int], letters: int) -> dict[str, int]:
 
 
 def dead_letter_fields(error: Column) -> list[Column]:
-    """The parts of an error struct under the names that dead letters have."""
+    """Return the parts of an error struct under the names that dead letters have."""
     names = {"schema_id": "schema_id", "offset": "byte", "code": "code", "reason": "reason"}
     return [error[part].alias(name) for part, name in names.items()]
 
 
 def dead_letter_columns(config: PipelineConfig) -> StructType:
-    """The columns of the dead-letter table.
+    """Return the columns of the dead-letter table.
 
     letter       a name of its own for each
     …            the raw record and where it was, see `source.RAW`
@@ -77,7 +77,7 @@ def dead_letter_columns(config: PipelineConfig) -> StructType:
 
 
 def select_dead_letters(judged: DataFrame, application: str, batch: int) -> DataFrame:
-    """The dead letters among judged records."""
+    """Return the dead letters among judged records."""
     from pyspark.sql import functions as f
 
     return judged.where(f.col(ERROR).isNotNull()).select(
@@ -106,7 +106,10 @@ class DeadLetterTable:
         self.marks: Sink = open_sink(spark, config.table, f"{config.dead_letter_table}_replayed")
 
     def read_all(self) -> DataFrame:
-        """All letters, with the time they were replayed at, null for open ones. Raises `NotFound` without a table."""
+        """Return all letters, with the time they were replayed at, null for open ones.
+
+        Raises `NotFound` when there is no table.
+        """
         from pyspark.sql import functions as f
 
         letters = self._letters.read_table()
@@ -115,7 +118,7 @@ class DeadLetterTable:
         return letters.join(self.marks.read_table().select("letter", "replayed_at"), "letter", "left")
 
     def select_open(self, where: str) -> DataFrame:
-        """Those not replayed yet that meet a condition. Raises `Invalid` for one Spark does not understand."""
+        """Return those not replayed yet that meet a condition. Raises `Invalid` for one Spark does not understand."""
         from pyspark.errors import AnalysisException, ParseException
 
         try:
@@ -125,7 +128,7 @@ class DeadLetterTable:
             raise Invalid(f"the condition {where!r} is not understood: {str(error).partition(chr(10))[0]}") from error
 
     def letters_of_replay(self, replay: int) -> DataFrame | None:
-        """The letters a replay brought or was about to bring into their tables, None where it did not get that far."""
+        """Return the letters that a replay brought or was about to bring into their tables; None before it began."""
         if self.marks.load_columns() is None:
             return None
         mine = self.marks.read_table().where(f"replay = {replay}").select("letter")

@@ -82,7 +82,7 @@ class PipelineReport(msgspec.Struct, frozen=True):
     through: int = -1
 
     def add_batch(self, batch: BatchReport) -> PipelineReport:
-        """The report with one more batch."""
+        """Return the report with one more batch."""
         seen = {
             subject: tuple(dict.fromkeys((*self.versions.get(subject, ()), version)))
             for subject, version in batch.versions.items()
@@ -92,9 +92,9 @@ class PipelineReport(msgspec.Struct, frozen=True):
             rows=self.rows + batch.rows,
             dead_letters=self.dead_letters + batch.dead_letters,
             tombstones=self.tombstones + batch.tombstones,
-            tables=summed(self.tables, batch.tables),
+            tables=add_counts(self.tables, batch.tables),
             versions=self.versions | seen,
-            records=summed(self.records, batch.records),
+            records=add_counts(self.records, batch.records),
             columns_added=self.columns_added + batch.columns_added,
             seconds=self.seconds + batch.seconds,
             first=self.first or batch.at,
@@ -103,8 +103,8 @@ class PipelineReport(msgspec.Struct, frozen=True):
         )
 
 
-def summed(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    """The sums by key."""
+def add_counts(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    """Return the sums by key."""
     return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *(key for key in other if key not in one))}
 
 
@@ -189,7 +189,7 @@ class BatchJournal:
         self._files.create_dir(f"{self._folder}/reports", recursive=True)
 
     def application_name(self) -> str:
-        """The name under which this checkpoint's batches are counted in tables; made once."""
+        """Return the name under which this checkpoint's batches are counted in tables; made once."""
         known = self._read_file(f"{self._root}/application")
         if known is not None:
             return known.decode()
@@ -198,7 +198,10 @@ class BatchJournal:
         return name
 
     def read_entry(self, batch: int) -> BatchEntry | None:
-        """What a batch was judged by, None when it did not get that far. Raises `StoreError` for a damaged one."""
+        """Return what a batch was judged by, None when it did not get that far.
+
+        Raises `StoreError` for a damaged entry.
+        """
         return self._read_json(f"{self._folder}/{batch}.json", BatchEntry)
 
     def save_entry(self, entry: BatchEntry) -> None:
@@ -217,11 +220,11 @@ class BatchJournal:
             self.save_entry(msgspec.structs.replace(entry, done=True))
 
     def read_totals(self) -> PipelineReport:
-        """The sums over all batches there were."""
+        """Return the sums over all batches there were."""
         return self._read_json(f"{self._folder}/{_TOTALS}", PipelineReport) or PipelineReport()
 
     def read_reports(self) -> list[BatchReport]:
-        """The newest batches, oldest first."""
+        """Return the newest batches, oldest first."""
         last = self.read_totals().through
         numbers = range(max(0, last - KEPT_REPORTS + 1), last + 1)
         reports = (self._read_json(f"{self._folder}/reports/{number}.json", BatchReport) for number in numbers)

@@ -86,7 +86,7 @@ def has_run(checkpoint: str) -> bool:
 
 
 def finished_offsets(checkpoint: str) -> Offsets | None:
-    """Where the newest finished batch of a checkpoint ended; None before the first one, and for other sources.
+    """Return where the newest finished batch of a checkpoint ended; None before the first one, and for other sources.
 
     Which one that is, the journal says: Spark's own list of finished batches lacks the last one before a stop. Where it
     ends is in Spark's file `offsets/<batch>`: a line with the format, a line of Spark's own, a line for each source,
@@ -116,7 +116,10 @@ def _open_filesystem(checkpoint: str) -> tuple[FileSystem, str]:
 
 
 def kafka_client_settings(source: SourceConfig) -> dict[str, Any]:
-    """The settings of Spark's connector in the words of librdkafka; user and password are found in a JAAS line."""
+    """Return the settings of Spark's connector in the words of librdkafka.
+
+    It takes user and password from a JAAS line.
+    """
     given = {name.removeprefix("kafka."): v for name, v in source.options.items() if name.startswith("kafka.")}
     credentials = {
         f"sasl.{name}": re.sub(r"\\(.)", r"\1", value)

@@ -144,7 +144,7 @@ class PipelineMetrics(Collector):
             draft.unlink(missing_ok=True)
 
     def collect(self) -> Iterator[Metric]:
-        """Every family, as prometheus-client asks for them."""
+        """Return every family, as prometheus-client asks for them."""
         behind = self._behind()
         with self._lock:
             totals, kinds, durations = self._totals, dict(self._kinds), self._durations

@@ -32,7 +32,7 @@ RAW: Final[Mapping[str, ArrowType]] = {
 
 
 def read_raw_stream(spark: SparkSession, config: PipelineConfig) -> DataFrame:
-    """The stream. Raises `NotInstalled` when the session has no connector for Kafka."""
+    """Return the stream. Raises `NotInstalled` when the session has no connector for Kafka."""
     return _read_kafka(spark, config.source) if config.source.kind == "kafka" else _read_files(spark, config.source)
 
 
@@ -75,7 +75,7 @@ def _read_kafka(spark: SparkSession, source: SourceConfig) -> DataFrame:
 
 
 def _select_raw_columns(df: DataFrame) -> DataFrame:
-    """The columns of `RAW`, null where the source does not have them."""
+    """Return the columns of `RAW`, null where the source does not have them."""
     from pyspark.sql import functions as f
 
     columns = {name: f.col(name) if name in df.columns else f.lit(None) for name in RAW}
@@ -84,7 +84,10 @@ def _select_raw_columns(df: DataFrame) -> DataFrame:
 
 
 def find_file_without_column(spark: SparkSession, source: SourceConfig, files: Iterable[str]) -> str | None:
-    """The first of the files that lacks the column: to Spark its records are null and would pass for tombstones."""
+    """Return the first of the files that lacks the column.
+
+    Spark reads records of such a file as null, which looks like tombstones.
+    """
     for file in sorted(files):
         columns = spark.read.format(source.format).load(unquote(file)).columns
         if source.column.casefold() not in (name.casefold() for name in columns):

@@ -42,7 +42,7 @@ class PinnedRoute:
     pinned: PinnedSchemas
 
     def record_type(self, config: PipelineConfig) -> StructType:
-        """The columns of its records. Raises `Invalid` when the newest schema is no record."""
+        """Return the columns of its records. Raises `Invalid` when the newest schema is no record."""
         from pyspark.sql.types import StructType
 
         type_ = type_for(self.pinned.reader, self.config.message, config.source.recursion)
@@ -59,7 +59,7 @@ class PinnedRoute:
         return columns
 
     def table_columns(self, config: PipelineConfig) -> StructType:
-        """The columns its table needs, with the documentation of their fields as comments."""
+        """Return the columns its table needs, with the documentation of their fields as comments."""
         from pyspark.sql.types import IntegerType, StructField, StructType
 
         own = [StructField(ID_COLUMN, id_type(config)), StructField(VERSION_COLUMN, IntegerType())]
@@ -73,7 +73,7 @@ class PinnedRoute:
         )
 
     def select_rows(self, judged: DataFrame, config: PipelineConfig, value: Column) -> DataFrame:
-        """The rows of its table among judged records; value is its part of them."""
+        """Return the rows of its table among judged records; value is its part of them."""
         from pyspark.sql import functions as f
 
         fields = [value.getField(field.name).alias(field.name) for field in self.record_type(config).fields]
@@ -99,12 +99,12 @@ def version_column(pinned: PinnedSchemas, name: Column) -> Column:
 
 
 def id_type(config: PipelineConfig) -> DataType:
-    """The type of what names a record's schema."""
+    """Return the type of what names a record's schema."""
     return to_spark_types([get_wire(config.source.wire).id_type])[0]
 
 
 def schema_names(schema: ResolvedSchema) -> list[str]:
-    """What records may call a schema, as texts."""
+    """Return what records may call a schema, as texts."""
     return [name for name in (str(schema.id) if schema.id else "", schema.guid) if name]
 
 
@@ -128,13 +128,13 @@ class RouteGroup:
         return raw.where(f.col("topic").isNull() | ~f.col("topic").isin(*self.others)) if self.others else raw
 
     def value_column(self, route: PinnedRoute) -> Column:
-        """A route's part of the judged records."""
+        """Return a route's part of the judged records."""
         from pyspark.sql import functions as f
 
         return f.col(VALUE)[route.config.table] if len(self.routes) > 1 else f.col(VALUE)
 
     def make_read_plan(self, config: PipelineConfig, registry: RegistryLike) -> ReadPlan:
-        """How its records are decoded."""
+        """Return how its records are decoded."""
         source = config.source
         return ReadPlan(
             tuple(ReadTarget(route.config.table, route.pinned, route.config.message) for route in self.routes),
@@ -159,7 +159,7 @@ class RouteGroup:
 
 
 def group_routes(routes: Sequence[PinnedRoute]) -> list[RouteGroup]:
-    """The routes by topic, those of every topic last."""
+    """Return the routes by topic, those of every topic last."""
     topics = dict.fromkeys(route.config.topic for route in routes)
     named = tuple(topic for topic in topics if topic)
     groups = [RouteGroup(topic, tuple(r for r in routes if r.config.topic == topic)) for topic in named]

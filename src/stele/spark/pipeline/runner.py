@@ -207,7 +207,7 @@ def _set_trigger(writer: DataStreamWriter, config: PipelineConfig) -> DataStream
 
 
 def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSession | None:
-    """The session given, or the active one; None where one is to be made. Raises `NotInstalled`, `Invalid`."""
+    """Return the session given, or the active one; None where one is to be made. Raises `NotInstalled`, `Invalid`."""
     require_spark()
     from pyspark.sql import SparkSession
 
@@ -238,5 +238,5 @@ def open_session(config: PipelineConfig, given: SparkSession | None) -> Iterator
 
 
 def resolve_registry(config: PipelineConfig, given: RegistryLike | None) -> RegistryLike:
-    """The registry given, or the configuration's, as it travels to tasks."""
+    """Return the registry given, or the configuration's, as it travels to tasks."""
     return as_picklable(config.source.open_registry() if given is None else given)

@@ -74,7 +74,7 @@ class PipelineAnswers(msgspec.Struct, frozen=True):
 
 
 def render_pipeline_toml(answers: PipelineAnswers, folder: Path, *, spark: str = "") -> str:
-    """The file's text. Raises `Invalid` for answers that do not fit together.
+    """Return the file's text. Raises `Invalid` for answers that do not fit together.
 
     folder   where the file will be
     spark    the version of Spark, for packages that must fit it
@@ -213,18 +213,18 @@ def _catalog_settings(kind: TableKind, folder: Path) -> dict[str, str]:
 
 
 def _format_line(key: str, value: str | int | Sequence[str], comment: str = "") -> str:
-    """A key and its value; the texts of JSON are texts of TOML, but for one character."""
+    """Return a key and its value; the texts of JSON are texts of TOML, but for one character."""
     text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return f"{key} = {text}{f'  # {comment}' if comment else ''}"
 
 
 def _table_name(about: str) -> str:
-    """A name for a table: letters, digits and underscores."""
+    """Return a name for a table: letters, digits and underscores."""
     return re.sub(r"\W", "_", about) or "records"
 
 
 def _distinct_table_names(topics: Sequence[str]) -> list[str]:
-    """A name for the table of each topic; none is another's, or that of the dead letters."""
+    """Return a name for the table of each topic; none is another's, or that of the dead letters."""
     names: list[str] = []
     for topic in topics:
         name, number = _table_name(topic), 1

@@ -118,7 +118,7 @@ def plan_changes(
     renames: RenamePolicy = "rename",
     drops: DropPolicy = "keep",
 ) -> tuple[ColumnChange, ...]:
-    """The changes that let a table hold what is wanted; None stands for no table yet.
+    """Return the changes that let a table hold what is wanted; None stands for no table yet.
 
     former  earlier names of fields, by the names that lead to them (see `former_names`)
     """
@@ -194,7 +194,7 @@ class _ChangePlanner:
     def _old_name(
         self, field: StructField, there: Mapping[str, StructField], wanted: StructType, names: FieldPath
     ) -> str:
-        """The column that this field was, where it is to be renamed."""
+        """Return the column that this field was, where it is to be renamed."""
         # one of a name that differs in case only would be in its way, or is it
         taken = field.name.lower() in {name.lower() for name in there}
         if taken or self._renames != "rename" or not self._can.rename:
@@ -272,7 +272,10 @@ def can_hold(has: DataType, given: DataType) -> bool:
 
 
 def can_widen(has: DataType, wanted: DataType) -> bool:
-    """The widenings of Iceberg: longer integers, longer floating point, decimals of more digits before the point."""
+    """Return the widenings of Iceberg.
+
+    They are longer integers, longer floating point, and decimals of more digits before the point.
+    """
     from pyspark.sql.types import DecimalType
 
     if isinstance(has, DecimalType) and isinstance(wanted, DecimalType) and has.scale != wanted.scale:
@@ -281,7 +284,7 @@ def can_widen(has: DataType, wanted: DataType) -> bool:
 
 
 def find_type(schema: StructType, path: ColumnPath) -> DataType | None:
-    """The type of a column, None when there is no such column. Names must match to the letter."""
+    """Return the type of a column, None when there is no such column. Names must match to the letter."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     kind: DataType = schema
@@ -299,7 +302,7 @@ def find_type(schema: StructType, path: ColumnPath) -> DataType | None:
 
 
 def find_column(schema: StructType, path: ColumnPath) -> StructField | None:
-    """The column at a path that ends with a name, None when there is no such column."""
+    """Return the column at a path that ends with a name, None when there is no such column."""
     from pyspark.sql.types import StructType
 
     parent = find_type(schema, path[:-1])
@@ -325,7 +328,7 @@ def is_applied(change: ColumnChange, has: StructType, wanted: StructType) -> boo
 
 
 def make_nullable(type_: DataType) -> DataType:
-    """The type with nulls allowed at every depth, except where keys of maps are; of metadata, comments stay."""
+    """Return the type with nulls allowed at every depth, except where keys of maps are; of metadata, comments stay."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     match type_:
@@ -340,7 +343,7 @@ def make_nullable(type_: DataType) -> DataType:
 
 
 def make_nullable_column(column: StructField) -> StructField:
-    """The column with nulls allowed at every depth; of metadata, comments stay."""
+    """Return the column with nulls allowed at every depth; of metadata, comments stay."""
     from pyspark.sql.types import StructField
 
     comment = comment_of(column)
@@ -348,7 +351,7 @@ def make_nullable_column(column: StructField) -> StructField:
 
 
 def change_schema(table: StructType, changes: Sequence[ColumnChange], wanted: StructType) -> StructType:
-    """The columns of a table after its changes, in plain words: what `Sink.change` comes to."""
+    """Return the columns of a table after its changes, in plain words: what `Sink.change` comes to."""
     for change in changes:
         type_ = find_type(wanted, change.path)
         match change.kind:
@@ -364,7 +367,7 @@ def change_schema(table: StructType, changes: Sequence[ColumnChange], wanted: St
 
 
 def _edit_type(type_: _T, path: ColumnPath, edit: _Edit) -> _T:
-    """The type with one of its parts edited."""
+    """Return the type with one of its parts edited."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if not path:

@@ -18,7 +18,7 @@ from stele.errors import StoreError
 from stele.spark.data_audit.report import AuditReport, Cell, Fact, Section, Stack, format_micros, pluralize
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.dead_letters import count_by_kind
-from stele.spark.pipeline.journal import FOLDER, BatchJournal, BatchReport, PipelineReport, summed
+from stele.spark.pipeline.journal import FOLDER, BatchJournal, BatchReport, PipelineReport, add_counts
 from stele.spark.pipeline.kafka_lag import has_run, measure_lag
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     lag: dict[str, int] | None = None
 
     def report(self) -> AuditReport:
-        """The status for people."""
+        """Return the status for people."""
         return AuditReport(
             f"Pipeline {self.checkpoint}",
             _describe_state(self),
@@ -81,7 +81,7 @@ class PipelineStatus(msgspec.Struct, frozen=True):
 
 
 def read_status(config: PipelineConfig) -> PipelineStatus:
-    """The status. Nothing is touched. Raises `StoreError` for a damaged journal."""
+    """Return the status. Nothing is touched. Raises `StoreError` for a damaged journal."""
     running = is_running(config.checkpoint)
     if not has_run(config.checkpoint):
         return PipelineStatus(config.checkpoint, running)
@@ -89,7 +89,7 @@ def read_status(config: PipelineConfig) -> PipelineStatus:
     totals, reports = journal.read_totals(), journal.read_reports()
     reasons: dict[str, int] = {}
     for batch in reports:
-        reasons = summed(reasons, batch.reasons)
+        reasons = add_counts(reasons, batch.reasons)
     entry = journal.read_entry(totals.through)
     return PipelineStatus(
         config.checkpoint,
@@ -238,14 +238,14 @@ class PipelineHistory(msgspec.Struct, frozen=True):
     batches: tuple[BatchReport, ...] = ()
 
     def report(self) -> AuditReport:
-        """The summary for people."""
+        """Return the summary for people."""
         own = self.status.report()
         plots = tuple(_plot_sections(self.batches, self.status.ids)) if self.batches else ()
         return msgspec.structs.replace(own, sections=(*plots, *own.sections, *_batch_sections(self.batches)))
 
 
 def read_history(config: PipelineConfig) -> PipelineHistory:
-    """The summary of a pipeline, from its checkpoint alone. Raises `StoreError` for a damaged journal."""
+    """Return the summary of a pipeline, from its checkpoint alone. Raises `StoreError` for a damaged journal."""
     status = read_status(config)
     return PipelineHistory(
         status, tuple(BatchJournal(config.checkpoint).read_reports()) if has_run(config.checkpoint) else ()
@@ -278,7 +278,7 @@ class TimeSlots:
     def measure_slots(
         self, name: str, figure: Callable[[list[BatchReport]], float]
     ) -> list[tuple[str, dict[str, int]]]:
-        """One figure of the batches in each, rounded up; nothing where there are none."""
+        """Return one figure of the batches in each, rounded up; nothing where there are none."""
         return [(start, {name: ceil(figure(group))} if group else {}) for start, group in self._iterate_slots()]
 
     def _iterate_slots(self) -> Iterator[tuple[str, list[BatchReport]]]:
@@ -311,7 +311,7 @@ def _total_seconds(group: Iterable[BatchReport]) -> float:
 
 
 def _plot_section(title: str, label: str, slots: Sequence[tuple[str, dict[str, int]]]) -> Section:
-    """A plot with its figures; nothing is shown of a figure that is 0 throughout."""
+    """Return a plot with its figures; nothing is shown of a figure that is 0 throughout."""
     sums = _sum_counts(counts for _, counts in slots)
     ranked = sorted((name for name, count in sums.items() if count), key=lambda name: -sums[name])
     if not ranked:

@@ -30,7 +30,7 @@ class PipelineTables:
         self.dead_letters = open_sink(spark, config.table, config.dead_letter_table)
 
     def plan_tables(self, routes: Sequence[PinnedRoute]) -> list[TablePlan]:
-        """What the tables need, clashes among it; nothing is touched."""
+        """Return what the tables need, clashes among it; nothing is touched."""
         plans = [self._plan_table(route) for route in routes]
         columns = dead_letter_columns(self._config)
         own = plan_changes(self.dead_letters.load_columns(), columns, self.dead_letters.capabilities, renames="add")
@@ -98,7 +98,7 @@ def _append(sink: Sink, rows: DataFrame, application: str, batch: int) -> None:
 
 
 def conform_rows(rows: DataFrame, columns: StructType) -> DataFrame:
-    """The rows in a table's columns: wider numbers, and null for what they do not have, at every depth."""
+    """Return the rows in a table's columns: wider numbers, and null for what they do not have, at every depth."""
     return rows.to(columns)
 
 
@@ -123,7 +123,7 @@ def former_names(pinned: PinnedSchemas, message: str = "") -> dict[FieldPath, Fi
 
 
 def _schema_outline(schema: Any) -> list[OutlineNode] | None:
-    """What a schema declares; None for a format, or a text, that does not say."""
+    """Return what a schema declares; None for a format, or a text, that does not say."""
     try:
         format_: Any = get_format(schema.schema_type.lower())
         return format_.outline(parse_schema(schema).parsed) if isinstance(format_, HasOutline) else None

@@ -30,22 +30,22 @@ PATIENCE = 30.0
 _FIRST_DELAY, _LONGEST_PAUSE = 0.5, 10.0  # seconds
 
 
-class Registry(Protocol):
+class RegistryClient(Protocol):
     """What is asked of a registry; `SchemaRegistryClient` is one."""
 
     def snapshot(self, *, subjects: Iterable[str] = ()) -> SchemaSnapshot:
-        """All live versions of the subjects."""
+        """Return all live versions of the subjects."""
         ...
 
     def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
-        """The schema of an id in a context, or of a guid.
+        """Return the schema of an id in a context, or of a guid.
 
         Raises `ContentNotFound` when there is none, `RegistryUnreachable` without an answer.
         """
         ...
 
     def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
-        """One version of a subject. Raises `SubjectNotFound`, `VersionNotFound`."""
+        """Return one version of a subject. Raises `SubjectNotFound`, `VersionNotFound`."""
         ...
 
     def register(self, subject: str, schema: Schema) -> RegisteredSchema:
@@ -53,19 +53,19 @@ class Registry(Protocol):
         ...
 
     def lookup(self, subject: str, schema: Schema) -> RegisteredSchema:
-        """The id of a schema the subject has. Raises `ContentNotFound`."""
+        """Return the id of a schema the subject has. Raises `ContentNotFound`."""
         ...
 
     def resolve_schema(self, schema: Schema, *, context: str = "") -> ResolvedSchema:
-        """A schema at hand and all it refers to."""
+        """Return a schema at hand and all it refers to."""
         ...
 
     def send(self, request: Request[T]) -> T:
-        """The answer to a request of another of the registry's dialects."""
+        """Return the answer to a request of another of the registry's dialects."""
         ...
 
 
-OpenClient: TypeAlias = Callable[[], Registry]
+OpenClient: TypeAlias = Callable[[], RegistryClient]
 RegistryLike: TypeAlias = "str | SchemaSnapshot | OpenClient"
 """An address (several with commas), a snapshot (nobody is ever asked), or a function that opens a client.
 
@@ -85,7 +85,7 @@ def retry_unavailable(
     clock: Callable[[], float] = time.monotonic,
     jitter: Callable[[], float] = random.random,
 ) -> T:
-    """What a call gives, tried again while the registry is away, for so many seconds.
+    """Return what a call gives, tried again while the registry is away, for so many seconds.
 
     Pauses double from half a second to ten, each shortened by up to a half so that the tasks of one outage do not come
     back together. Raises what the last try raised.
@@ -113,17 +113,17 @@ class ClientFactory(msgspec.Struct, frozen=True):
     name: str
     function: OpenClient
 
-    def __call__(self) -> Registry:
+    def __call__(self) -> RegistryClient:
         """Open a client."""
         return self.function()
 
 
 _NAMES: WeakKeyDictionary[OpenClient, str] = WeakKeyDictionary()
-_OPENED: OrderedDict[str, Registry] = OrderedDict()
+_OPENED: OrderedDict[str, RegistryClient] = OrderedDict()
 
 
 def as_picklable(registry: RegistryLike) -> RegistryLike:
-    """The registry in the form in which it is sent to tasks. Raises `Invalid` for what cannot travel."""
+    """Return the registry in the form in which it is sent to tasks. Raises `Invalid` for what cannot travel."""
     if isinstance(registry, str | SchemaSnapshot | ClientFactory):
         return registry
     given: object = registry
@@ -133,8 +133,8 @@ def as_picklable(registry: RegistryLike) -> RegistryLike:
     return ClientFactory(_NAMES.setdefault(registry, uuid4().hex), registry)
 
 
-def get_client(registry: str | OpenClient) -> Registry:
-    """The client of this process for an address or function, opened at its first use."""
+def get_client(registry: str | OpenClient) -> RegistryClient:
+    """Return the client of this process for an address or function, opened at its first use."""
     named = as_picklable(registry)
     key = named.name if isinstance(named, ClientFactory) else str(named)
     if key not in _OPENED:

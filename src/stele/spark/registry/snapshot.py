@@ -19,7 +19,7 @@ from stele.client import (
 from stele.client.names import split_subject
 from stele.errors import ContentNotFound, DataError, Invalid, NotFound, VersionNotFound
 from stele.formats.avro import AVRO, AvroSchema
-from stele.spark.registry.clients import Registry, RegistryLike, get_client, retry_unavailable
+from stele.spark.registry.clients import RegistryClient, RegistryLike, get_client, retry_unavailable
 
 T = TypeVar("T")
 
@@ -89,7 +89,10 @@ def _format_of(snapshot: SchemaSnapshot, subject: str) -> str:
 
 
 def resolve_references(registry: RegistryLike, schema: Schema | ResolvedSchema, context: str = "") -> ResolvedSchema:
-    """A schema with all it refers to. Raises `Invalid` for references beside a snapshot, which cannot follow them."""
+    """Return a schema with all it refers to.
+
+    Raises `Invalid` for references beside a snapshot, which cannot follow them.
+    """
     if isinstance(schema, ResolvedSchema):
         return schema
     if not isinstance(registry, SchemaSnapshot):
@@ -100,7 +103,7 @@ def resolve_references(registry: RegistryLike, schema: Schema | ResolvedSchema, 
 
 
 def parse_avro(schema: ResolvedSchema) -> AvroSchema:
-    """The schema as the Avro format reads it. Raises `DataError` when it is not Avro or does not parse."""
+    """Return the schema as the Avro format reads it. Raises `DataError` when it is not Avro or does not parse."""
     if schema.schema_type != "AVRO":
         raise DataError(f"its format is {schema.schema_type}, Avro is needed")
     references = {name: text.encode() for name, text in schema.references.items()}
@@ -149,7 +152,7 @@ class SchemaLookup:
         return self._parsed[number]
 
     def find_schema(self, number: int | UUID) -> ResolvedSchema | None:
-        """The schema of an id or a guid, None when there is none. Raises likewise."""
+        """Return the schema of an id or a guid, None when there is none. Raises likewise."""
         if isinstance(number, int):
             self.requested_ids.add(number)
         if number not in self._found:
@@ -160,9 +163,9 @@ class SchemaLookup:
         return self._found[number]
 
     def query(
-        self, key: object, question: Callable[[Registry], T], absent: type[NotFound] = ContentNotFound
+        self, key: object, question: Callable[[RegistryClient], T], absent: type[NotFound] = ContentNotFound
     ) -> T | None:
-        """The registry's answer; None for the error absent, after which it is not asked again for a while.
+        """Return the registry's answer; None for the error absent, after which it is not asked again for a while.
 
         Raises `RegistryUnreachable` and whatever else the registry refuses with.
         """

@@ -35,7 +35,7 @@ class Connector(Protocol):
         ...
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """The records with all that is beside them. Raises `Invalid`, `NotFound`."""
+        """Return the records with all that is beside them. Raises `Invalid`, `NotFound`."""
         ...
 
     def write(self, df: DataFrame) -> None:

@@ -52,7 +52,7 @@ def format_grid(rows: FirstRows) -> str:
 
 
 def format_html(first_rows: FirstRows) -> str:
-    """The same as an HTML table, everything in it escaped."""
+    """Return the same as an HTML table, everything in it escaped."""
     rows = [[_clean_cell(_value_text(each)) for each in row] for row in first_rows.rows]
     columns = [_clean_cell(name) for name in first_rows.columns]
     return render_template(
@@ -61,14 +61,14 @@ def format_html(first_rows: FirstRows) -> str:
 
 
 def format_json_lines(rows: FirstRows) -> Iterator[str]:
-    """Each row as one JSON object. A name that stands twice gets a number behind it; bytes are base64."""
+    """Return each row as one JSON object. A name that stands twice gets a number behind it; bytes are base64."""
     names = list(_distinct_names(rows.columns))
     for row in rows.rows:
         yield msgspec.json.encode(dict(zip(names, map(_json_value, row), strict=True))).decode()
 
 
 def format_csv(rows: FirstRows, *, head: bool) -> str:
-    """The rows as CSV, under their names if asked; null is empty, parts are JSON."""
+    """Return the rows as CSV, under their names if asked; null is empty, parts are JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if head:
@@ -102,7 +102,7 @@ def _value_text(value: Any) -> str:
 
 
 def _json_value(value: Any) -> Any:
-    """A value of Spark's as JSON has it."""
+    """Return a value of Spark's as JSON has it."""
     match value:
         case None | bool() | str() | float():
             return value

@@ -197,7 +197,10 @@ def run_statement(spark: SparkSession, piece: StatementText, args: Mapping[str, 
 
 
 def rewrite_for_spark(spark: SparkSession, piece: StatementText) -> RewrittenQuery:
-    """The query a statement hands to Spark, with the way back from places in it: the statement, or that of INSERT."""
+    """Return the query a statement hands to Spark, with the way back from places in it.
+
+    The way back leads to the statement, or to the query of an INSERT.
+    """
     statement = parse_statement(piece)
     if isinstance(statement, InsertInto) and (statement.says_stream or _is_stream(spark, statement.name)):
         piece = StatementText(piece.text, [token for token in piece.tokens if token.start >= statement.at])
@@ -244,7 +247,7 @@ def _with_position(piece: StatementText, at: int | None, error: Invalid) -> Inva
 
 
 def _at_name(piece: StatementText, name: str, error: StreamNotFound) -> StreamNotFound | StatementInvalid:
-    """The error with the place of the name in the statement."""
+    """Return the error with the place of the name in the statement."""
     for token in piece.tokens:
         if token.name is not None and token.name.lower() == name.lower():
             return StatementInvalid(str(error), *line_and_column(piece.text, token.start))

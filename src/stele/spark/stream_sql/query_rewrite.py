@@ -76,13 +76,13 @@ class RewrittenQuery:
         return line_and_column(self.piece.text, min(offset + shift, len(self.piece.text)))
 
     def place_of(self, line: int, position: int) -> tuple[int, int]:
-        """The same of a line, from 1, and a position in it, from 0, as Spark says them."""
+        """Return the same of a line, from 1, and a position in it, from 0, as Spark says them."""
         before = self.text.split("\n")[: line - 1]
         return self.place(sum(len(each) + 1 for each in before) + position)
 
 
 def rewrite_query(piece: StatementText, known: Collection[str]) -> RewrittenQuery:
-    """A query of Spark's for a piece of text. known are the names of streams, in lower case."""
+    """Return a query of Spark's for a piece of text. known are the names of streams, in lower case."""
     tokens = piece.tokens
     everywhere = [at for at in range(len(tokens)) if _is_select_stream(tokens, at)]
     hidden = set(_table_expression_names(tokens))
@@ -117,7 +117,7 @@ def _apply_edits(piece: StatementText, changes: Sequence[_TextEdit]) -> str:
 
 
 def _edit_to_streaming_view(tokens: Sequence[SqlToken], reference: StreamReference) -> _TextEdit:
-    """The streaming view, under the stream's own name unless the query gives another."""
+    """Return the streaming view, under the stream's own name unless the query gives another."""
     after = tokens[reference.end] if reference.end < len(tokens) else _END
     named = after.kind is SqlTokenKind.QUOTED or (after.kind is SqlTokenKind.WORD and after.word not in _NO_ALIAS)
     alias = "" if named else f" AS {quote_name(reference.name)}"
@@ -164,7 +164,7 @@ class _ParenthesisLevel:
 
 
 def find_stream_references(tokens: Sequence[SqlToken], known: Collection[str]) -> Iterator[StreamReference]:
-    """The streams a query reads from: names of known ones where a relation stands."""
+    """Return the streams a query reads from: names of known ones where a relation stands."""
     levels = [_ParenthesisLevel()]
     merging = bool(tokens) and tokens[0].word == "MERGE"
     at = 0
@@ -207,18 +207,18 @@ def _track_token(levels: list[_ParenthesisLevel], tokens: Sequence[SqlToken], at
 
 
 def _reference_at(tokens: Sequence[SqlToken], at: int, known: Collection[str]) -> StreamReference | None:
-    """The stream that is named here, behind STREAM or STREAM( perhaps."""
+    """Return the stream that is named here, behind STREAM or STREAM( perhaps."""
 
-    def named(place: int) -> str | None:
+    def find_name(place: int) -> str | None:
         name = tokens[place].name if place < len(tokens) else None
         after = tokens[place + 1].word if place + 1 < len(tokens) else ""
         return name if name is not None and name.lower() in known and after not in {".", "("} else None
 
     if tokens[at].word == "STREAM" and at + 1 < len(tokens):
-        if (name := named(at + 1)) is not None:
+        if (name := find_name(at + 1)) is not None:
             return StreamReference(name, at, at + 2, streaming=True)
         closed = at + 3 < len(tokens) and tokens[at + 1].word == "(" and tokens[at + 3].word == ")"
-        if closed and (name := named(at + 2)) is not None:
+        if closed and (name := find_name(at + 2)) is not None:
             return StreamReference(name, at, at + 4, streaming=True)
-    name = named(at)
+    name = find_name(at)
     return None if name is None else StreamReference(name, at, at + 1, streaming=False)

@@ -212,7 +212,7 @@ class RegisteredStream:
         return StreamTables(table, dead, None if several else reader)
 
     def _rename_columns(self, df: DataFrame) -> DataFrame:
-        """The source's columns with `_` before their names, the records apart."""
+        """Return the source's columns with `_` before their names, the records apart."""
         column = self.options.connector.column
         if column not in df.columns:
             raise Invalid(
@@ -226,7 +226,7 @@ class RegisteredStream:
         return names[0] if len(names) == 1 else list(names) or None
 
     def _resolve_reader(self) -> ResolvedSchema | None:
-        """The one version that columns are of, checked against `format.type`."""
+        """Return the one version that columns are of, checked against `format.type`."""
         how = self.options
         if len(how.subjects) != 1:
             if how.reader != "latest" or how.format_type:
@@ -243,7 +243,7 @@ class RegisteredStream:
         return reader
 
     def _select_table(self, df: DataFrame, reader: ResolvedSchema | None) -> DataFrame:
-        """The record's fields as columns, then what stands beside the record under names that are free."""
+        """Return the record's fields as columns, then what stands beside the record under names that are free."""
         from pyspark.sql import functions as f
         from pyspark.sql.types import StructType
 
@@ -275,7 +275,7 @@ class RegisteredStream:
 
 
 def _select_dead(df: DataFrame, column: str) -> DataFrame:
-    """The records that could not be read: what was wrong, the bytes, and what stands beside them."""
+    """Return the records that could not be read: what was wrong, the bytes, and what stands beside them."""
     from pyspark.sql import functions as f
 
     held = {ERROR: f"{_VALUE}_error", f"_{column}": _RAW}
@@ -290,7 +290,7 @@ def make_stream(
     columns: Sequence[RequestedColumn] = (),
     registry: RegistryLike | None = None,
 ) -> RegisteredStream:
-    """The stream of a name; see `options.reading`. registry goes before the option."""
+    """Return the stream of a name; see `options.reading`. registry goes before the option."""
     how = resolve_options(name, given, settings)
     if registry is None and not how.registry:
         raise Invalid("no registry given: set the option registry or stele.registry = 'http://…'")
@@ -298,7 +298,7 @@ def make_stream(
 
 
 def _format_name(word: str) -> str:
-    """The registry's word for what another system calls a format."""
+    """Return the registry's word for what another system calls a format."""
     plain = word.partition("-")[0].removesuffix("_SR")
     return {"PROTO": "PROTOBUF", "JSONSCHEMA": "JSON"}.get(plain, plain)
 
@@ -402,12 +402,12 @@ def drop_stream(spark: SparkSession, name: str, *, if_exists: bool = False) -> b
 
 
 def list_streams(spark: SparkSession) -> list[RegisteredStream]:
-    """The streams of a session by name."""
+    """Return the streams of a session by name."""
     return [stream for _, stream in sorted(_STREAMS.get(spark, {}).items())]
 
 
 def get_stream(spark: SparkSession, name: str) -> RegisteredStream:
-    """The stream of a name; case does not count. Raises `StreamNotFound`."""
+    """Return the stream of a name; case does not count. Raises `StreamNotFound`."""
     stream = _STREAMS.get(spark, {}).get(name.lower())
     if stream is None:
         raise StreamNotFound(name)
@@ -415,7 +415,7 @@ def get_stream(spark: SparkSession, name: str) -> RegisteredStream:
 
 
 def read_stream(spark: SparkSession, name: str, *, streaming: bool = True) -> DataFrame:
-    """A stream as a streaming DataFrame, or as it is now, with the columns of the newest version.
+    """Return a stream as a streaming DataFrame, or as it is now, with the columns of the newest version.
 
     `name$dead` are the records that could not be read. Raises `StreamNotFound`, and what `Stream.made` raises.
     """
@@ -429,7 +429,7 @@ def read_stream(spark: SparkSession, name: str, *, streaming: bool = True) -> Da
 
 
 def describe_stream(spark: SparkSession, name: str) -> StreamDescription:
-    """What a stream is now. Raises `StreamNotFound`, and what `RegisteredStream.make_tables` raises."""
+    """Return what a stream is now. Raises `StreamNotFound`, and what `RegisteredStream.make_tables` raises."""
     from stele.spark.wires import Pravega, get_wire
 
     stream = get_stream(spark, name)
@@ -475,7 +475,7 @@ def refresh_views(spark: SparkSession, batch: Iterable[str], streaming: Iterable
 
 
 def _split_dead_suffix(name: str) -> tuple[str, bool]:
-    """The stream a name is of, and whether it is that of its dead letters."""
+    """Return the stream a name is of, and whether it is that of its dead letters."""
     plain = name[: -len(DEAD)] if name.lower().endswith(DEAD) else name
     return plain, plain != name
 

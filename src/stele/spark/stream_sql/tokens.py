@@ -86,7 +86,7 @@ _SPECIAL: Final = frozenset(
 
 
 def iterate_tokens(text: str) -> Iterator[SqlToken]:
-    """The tokens of a text. Raises `Unfinished`."""
+    """Return the tokens of a text. Raises `Unfinished`."""
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -118,22 +118,22 @@ def line_and_column(text: str, offset: int) -> tuple[int, int]:
 
 
 def quote_name(name: str) -> str:
-    """A name in backquotes, as Spark reads every one."""
+    """Return a name in backquotes, as Spark reads every one."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def short_name(name: str) -> str:
-    """A name as short as it can be written: a word, or in backquotes."""
+    """Return a name as short as it can be written: a word, or in backquotes."""
     return name if _PLAIN.fullmatch(name) and name.upper() not in _SPECIAL else quote_name(name)
 
 
 def quote_string(value: str) -> str:
-    """A string as SQL."""
+    """Return a string as SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def parse_string(token: str) -> str:
-    """What a string token says."""
+    """Return what a string token says."""
     if token[0] in "rR":
         return token[2:-1]
     mark, inside = token[0], token[1:-1]
@@ -162,13 +162,13 @@ class StatementText(NamedTuple):
 
 
 def split_statements(text: str) -> list[StatementText]:
-    """The statements of a text, parted by `;`; a script of Spark, `BEGIN … END`, is one. Raises `Unfinished`."""
+    """Return the statements of a text, parted by `;`; a script of Spark, `BEGIN … END`, is one. Raises `Unfinished`."""
     pieces, rest = split_finished(text)
     return [*pieces, rest] if rest.tokens else pieces
 
 
 def split_finished(text: str) -> tuple[list[StatementText], StatementText]:
-    """The statements that end in `;`, and the tokens behind the last one. Raises `Unfinished`."""
+    """Return the statements that end in `;`, and the tokens behind the last one. Raises `Unfinished`."""
     pieces: list[StatementText] = []
     current: list[SqlToken] = []
     depth = 0
@@ -187,7 +187,7 @@ _BLOCKS: Final = {"IF", "WHILE", "LOOP", "REPEAT", "FOR"}
 
 
 def _depth_change(token: SqlToken, before: Sequence[SqlToken]) -> int:
-    """How a token changes the depth within a script of Spark: BEGIN and CASE go in, their END out."""
+    """Return how a token changes the depth within a script of Spark: BEGIN and CASE go in, their END out."""
     first = [each.word for each in before[:3]]
     if first[:1] != ["BEGIN"] and first[1:] != [":", "BEGIN"]:
         return 1 if token.word == "BEGIN" and (not first or first[1:] == [":"]) else 0

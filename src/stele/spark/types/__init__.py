@@ -39,7 +39,7 @@ ROOT_NAME = "Row"
 
 
 def to_spark(model: Model) -> tuple[StructType, list[Loss]]:
-    """The columns for data of a model, and what they do not say; a root that is no record is the column `value`.
+    """Return the columns for data of a model, and what they do not say; a root that is no record is the column `value`.
 
     Raises `TooLarge` past 10 000 columns or 64 levels, `CannotConvert` for a model that is not sound, `NotInstalled`.
     """
@@ -49,7 +49,7 @@ def to_spark(model: Model) -> tuple[StructType, list[Loss]]:
 
 
 def from_spark(struct: StructType, *, name: str = ROOT_NAME) -> tuple[Model, list[Loss]]:
-    """The model of rows with these columns, and what it does not say; name is the record's full name.
+    """Return the model of rows with these columns, and what it does not say; name is the record's full name.
 
     Raises `TooLarge` past 10 000 columns or 64 levels, `CannotConvert` for two columns of one name and for types that
     no schema language knows (geometry), `NotInstalled`.
@@ -64,7 +64,7 @@ def spark_schema(
     text: str | bytes,
     references: Mapping[str, str | bytes] | None = None,
 ) -> tuple[StructType, list[Loss]]:
-    """The columns for data of a schema document, and what they do not say.
+    """Return the columns for data of a schema document, and what they do not say.
 
     format is the name of an installed format; references map reference names to documents. Raises `UnknownFormat`,
     `MalformedSchema`, `UnresolvedReference`, and what `to_spark` raises.
@@ -85,7 +85,9 @@ def schema_for(
     *,
     name: str = ROOT_NAME,
 ) -> tuple[str, list[Loss]]:
-    """The text of a schema for rows with these columns, and what it does not say; name is the record's full name.
+    """Return the text of a schema for rows with these columns, and what it does not say.
+
+    name is the record's full name.
 
     Raises `UnknownFormat`, and what `from_spark` and the format's `from_model` raise.
     """

@@ -49,7 +49,7 @@ MAX_DEPTH: Final = 200
 
 
 def metadata_of(doc: str, notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of a column."""
+    """Return the metadata of a column."""
     metadata = {COMMENT: doc} if doc else {}
     return {**metadata, NOTES: json.dumps(notes)} if notes else metadata
 
@@ -61,7 +61,7 @@ def comment_of(column: StructField) -> str:
 
 
 def notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The notes in a column's metadata; empty when there are none, or they are no JSON object."""
+    """Return the notes in a column's metadata; empty when there are none, or they are no JSON object."""
     text = metadata.get(NOTES)
     if not isinstance(text, str):
         return {}
@@ -73,7 +73,7 @@ def notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def note_of(kind: Type) -> Any:
-    """The note for a type without parts: `uint8`, `{"timestamp": "ns", "utc": true}` …."""
+    """Return the note for a type without parts: `uint8`, `{"timestamp": "ns", "utc": true}` …."""
     match kind:
         case Scalar():
             return kind.kind.value
@@ -89,7 +89,7 @@ def note_of(kind: Type) -> Any:
 
 
 def type_in(note: Any) -> Type | None:
-    """The type without parts that a note names; None for anything else."""
+    """Return the type without parts that a note names; None for anything else."""
     try:
         match note:
             case str():
@@ -108,13 +108,13 @@ def type_in(note: Any) -> Type | None:
 
 
 def enum_note(item: Enumeration) -> dict[str, Any]:
-    """The note for an enumeration, whose column is text."""
+    """Return the note for an enumeration, whose column is text."""
     symbols = [[symbol.name, symbol.number, symbol.doc] for symbol in item.symbols]
     return {"enum": {"name": item.name, "symbols": symbols, "default": item.default, **_head_note(item)}}
 
 
 def enum_in(note: Any) -> Enumeration | None:
-    """The enumeration that a note describes; None for anything else."""
+    """Return the enumeration that a note describes; None for anything else."""
     match note:
         case {"enum": {"name": str(name), "symbols": list(symbols), "default": str(default), **rest}}:
             pass
@@ -132,12 +132,12 @@ def enum_in(note: Any) -> Enumeration | None:
 
 
 def fixed_note(item: Fixed) -> dict[str, Any]:
-    """The note for bytes of one length."""
+    """Return the note for bytes of one length."""
     return {"fixed": {"name": item.name, "size": item.size, **_head_note(item)}}
 
 
 def fixed_in(note: Any) -> Fixed | None:
-    """The fixed type that a note describes; None for anything else."""
+    """Return the fixed type that a note describes; None for anything else."""
     match note:
         case {"fixed": {"name": str(name), "size": int(size), **rest}}:
             doc, aliases = head_in(rest)
@@ -146,7 +146,7 @@ def fixed_in(note: Any) -> Fixed | None:
 
 
 def record_note(item: RecordType, usual: str) -> dict[str, Any] | None:
-    """The note for a struct; None where the record has its usual name and nothing else to say."""
+    """Return the note for a struct; None where the record has its usual name and nothing else to say."""
     note = _head_note(item)
     if item.name != usual:
         note["name"] = item.name
@@ -171,5 +171,5 @@ def head_in(note: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
 
 
 def strings_in(value: Any) -> tuple[str, ...]:
-    """A list of texts; empty for anything else."""
+    """Return a list of texts; empty for anything else."""
     return tuple(value) if isinstance(value, list) and all(isinstance(each, str) for each in value) else ()

@@ -53,7 +53,7 @@ MAX_DEPTH: Final = 64
 
 
 def usual_name(record: str, field: str) -> str:
-    """The name of a struct that says none: that of the record around it and its field."""
+    """Return the name of a struct that says none: that of the record around it and its field."""
     return f"{record}.{field[:1].upper()}{field[1:]}"
 
 
@@ -70,7 +70,7 @@ class StructBuilder:
         self.losses.append(Loss(path, what, why, data))
 
     def build_root(self) -> StructType:
-        """The columns of the root; of one that is no record, the column `value`."""
+        """Return the columns of the root; of one that is no record, the column `value`."""
         declared = self._model.types.get(self._model.root.name) if isinstance(self._model.root, TypeReference) else None
         if isinstance(declared, RecordType):
             if self._model.nullable:
@@ -140,7 +140,7 @@ class StructBuilder:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _build_type(self, kind: Type, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
-        """The type of a column, and the note without which it would come back as another one."""
+        """Return the type of a column, and the note without which it would come back as another one."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise TooLarge(f"{path[:200]}: structs, arrays and maps are nested deeper than {MAX_DEPTH} levels")
@@ -200,7 +200,7 @@ class StructBuilder:
         return self._build_struct(item, path, above), record_note(item, usual)
 
     def _build_union(self, kind: Union, usual: str, path: str, above: tuple[str, ...]) -> tuple[DataType, Any]:
-        """A struct with a column for each option, of which one is not null."""
+        """Return a struct with a column for each option, of which one is not null."""
         from pyspark.sql import types as t
 
         self._left -= len(kind.options)
@@ -228,7 +228,7 @@ class ModelBuilder:
         self._depth = 0
 
     def model(self, struct: StructType, name: str) -> Model:
-        """A record with that name, and what it uses."""
+        """Return a record with that name, and what it uses."""
         self._types[name] = RecordType(name, ())  # the name is taken, and a column may say that it holds another one
         self._types[name] = self._read_record(struct, name, {}, "")
         return Model(TypeReference(name), self._types)
@@ -282,7 +282,7 @@ class ModelBuilder:
     # --- types ------------------------------------------------------------------------------------------------------
 
     def _read_type(self, kind: DataType, note: Any, usual: str, path: str) -> tuple[Type, Mapping[str, Any]]:
-        """The type of a column, and constraints for its values."""
+        """Return the type of a column, and constraints for its values."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise TooLarge(f"{path[:200]}: structs, arrays and maps are nested deeper than {MAX_DEPTH} levels")
@@ -315,7 +315,7 @@ class ModelBuilder:
         return found[0], found[1]
 
     def _read_inner_type(self, kind: DataType, note: Any, usual: str, path: str) -> Type:
-        """The type of items, keys and values, whose constraints have no place."""
+        """Return the type of items, keys and values, whose constraints have no place."""
         made, constraints = self._read_type(kind, note, usual, path)
         if constraints:
             self._add_loss(path, "CONSTRAINT", f"Nothing checks {', '.join(constraints)} of what is inside.")
@@ -331,7 +331,7 @@ class ModelBuilder:
         return Array(self._declare_type(RecordType(f"{usual}Entry", entries)))
 
     def _read_noted_type(self, kind: DataType, note: Any) -> Type | None:
-        """The type that the note names, provided that it makes this very column."""
+        """Return the type that the note names, provided that it makes this very column."""
         from pyspark.sql import types as t
 
         item = enum_in(note) if kind == t.StringType() else fixed_in(note) if kind == t.BinaryType() else None
@@ -368,7 +368,7 @@ class ModelBuilder:
         return Union(tuple(options))
 
     def _declare_type(self, item: Enumeration | Fixed | RecordType, path: str = "") -> TypeReference:
-        """The name of a type: its own, or a new one when another type has it."""
+        """Return the name of a type: its own, or a new one when another type has it."""
         known = self._types.get(item.name)
         if known == item:
             return TypeReference(item.name)

@@ -48,7 +48,7 @@ _NAMES = {kind: name for name, kind in PRIMITIVES.items()}
 
 
 def parse_primitive(name: str) -> Type:
-    """The type of a name, in any case. Raises `CannotConvert` for a name that is none of them."""
+    """Return the type of a name, in any case. Raises `CannotConvert` for a name that is none of them."""
     word = name.strip().upper()
     found = PRIMITIVES.get("FLOAT" if word == "FLOATE" else word)
     if found is None:
@@ -57,13 +57,16 @@ def parse_primitive(name: str) -> Type:
 
 
 def spark_type(name: str) -> DataType:
-    """The Spark type. Raises `CannotConvert`, `NotInstalled`."""
+    """Return the Spark type. Raises `CannotConvert`, `NotInstalled`."""
     columns, _ = to_spark(Model(parse_primitive(name)))
     return columns.fields[0].dataType
 
 
 def from_spark_type(kind: DataType) -> str:
-    """The name of a Spark type: inverse of `spark_type`. Raises `CannotConvert` for any other, `NotInstalled`."""
+    """Return the name of a Spark type: inverse of `spark_type`.
+
+    Raises `CannotConvert` for any other type, `NotInstalled`.
+    """
     from pyspark.sql.types import StructField, StructType
 
     model, _ = from_spark(StructType([StructField("value", kind, nullable=False)]))
@@ -77,12 +80,15 @@ def from_spark_type(kind: DataType) -> str:
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """The Arrow type. Raises `CannotConvert`, `NotInstalled`."""
+    """Return the Arrow type. Raises `CannotConvert`, `NotInstalled`."""
     return _arrow_types()[_NAMES[parse_primitive(name)]]
 
 
 def from_arrow_type(kind: pa.DataType) -> str:
-    """The name of an Arrow type: inverse of `arrow_type`. Raises `CannotConvert` for any other, `NotInstalled`."""
+    """Return the name of an Arrow type: inverse of `arrow_type`.
+
+    Raises `CannotConvert` for any other type, `NotInstalled`.
+    """
     for name, known in _arrow_types().items():
         if known == kind:
             return name

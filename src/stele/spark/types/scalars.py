@@ -45,7 +45,7 @@ _WHOLE: Final = {ScalarKind.UINT64: 20, ScalarKind.INTEGER: MAX_PRECISION}
 
 
 def to_spark_scalar(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
-    """The type of a column for a type without parts, and what it does not say."""
+    """Return the type of a column for a type without parts, and what it does not say."""
     from pyspark.sql import types as t
 
     match kind:
@@ -72,7 +72,7 @@ def to_spark_scalar(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
 
 
 def _decimal_type(kind: Decimal, path: str) -> tuple[DataType, list[Loss]]:
-    """A decimal where Spark has one wide enough, else text, which holds every number."""
+    """Return a decimal where Spark has one wide enough, else text, which holds every number."""
     from pyspark.sql import types as t
 
     scale = max(kind.scale, 0)
@@ -89,7 +89,10 @@ def _below_micro(unit: TimeUnit, path: str) -> list[Loss]:
 
 
 def to_model_scalar(kind: DataType, path: str) -> tuple[Type, dict[str, Any], list[Loss]] | None:
-    """The type of a column without parts, constraints for its values, and what they do not say; None for others."""
+    """Return the type of a column without parts, constraints for its values, and what they do not say.
+
+    The result is None for other types.
+    """
     from pyspark.sql import types as t
 
     match kind:

@@ -120,7 +120,7 @@ class WriteSupport(NamedTuple):
 
 
 def reading() -> Iterator[ReadSupport]:
-    """A row for each type of each language. Raises `NotInstalled`."""
+    """Return a row for each type of each language. Raises `NotInstalled`."""
     for format_name, name, text in _sample_schemas():
         try:
             struct, losses = spark_schema(format_name, text)
@@ -132,7 +132,7 @@ def reading() -> Iterator[ReadSupport]:
 
 
 def writing() -> Iterator[WriteSupport]:
-    """A row for each type of Spark in each language. Raises `NotInstalled`."""
+    """Return a row for each type of Spark in each language. Raises `NotInstalled`."""
     from pyspark.sql import types as t
 
     for kind in _spark_samples():
@@ -165,7 +165,7 @@ def _sample_schemas() -> Iterator[tuple[str, str, str]]:
 
 
 def _data_type(format_name: str, text: str) -> str:
-    """The type `from_registry` gives the field, '' where the schema has no columns for data."""
+    """Return the type `from_registry` gives the field, '' where the schema has no columns for data."""
     from stele.spark.decode.formats import type_for
 
     try:

@@ -46,7 +46,7 @@ __all__ = [
 
 
 def get_wire(wire: WireLike) -> Wire:
-    """The wire a word stands for. Raises `Invalid` naming the words there are."""
+    """Return the wire a word stands for. Raises `Invalid` naming the words there are."""
     if not isinstance(wire, str):
         return wire
     word, _, setting = wire.partition(":")

@@ -92,11 +92,11 @@ class Wire(Protocol):
         ...
 
     def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
-        """What an id stands for, None when nobody knows it; see `engines.base.Writers` for what it raises."""
+        """Return what an id stands for, None when nobody knows it; see `engines.base.Writers` for what it raises."""
         ...
 
     def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
-        """How records of a schema are framed. Raises `Invalid` when the wire cannot carry it."""
+        """Return how records of a schema are framed. Raises `Invalid` when the wire cannot carry it."""
         ...
 
 
@@ -129,7 +129,7 @@ def _header_entries(headers: Column) -> tuple[tuple[Column, Column], Column]:
 
 
 def split_heads(values: Column, size: int) -> tuple[Column, Column]:
-    """The first bytes of each record, and the rest of it; the first are shorter where the record is."""
+    """Return the first bytes of each record, and the rest of it; the first are shorter where the record is."""
     if not pa.types.is_binary(values.type):
         values = values.cast(pa.binary())
     return pc.binary_slice(values, 0, size), pc.binary_slice(values, size, 1 << 31)
@@ -161,6 +161,6 @@ def read_ids(keys: Column, read: Callable[[bytes], Any], id_type: ArrowType) -> 
 
 
 def prepend_frame(prefix: bytes, payloads: Column) -> Column:
-    """A prefix before every payload."""
+    """Return a prefix before every payload."""
     prefixes = pa.repeat(pa.scalar(prefix, pa.binary()), len(payloads))
     return pc.binary_join_element_wise(prefixes, payloads.cast(pa.binary()), b"")

@@ -52,7 +52,7 @@ class FrameNormalizer:
         self._known: list[tuple[Any, ResolvedId]] = []
 
     def normalize(self, values: Column, headers: Column | None) -> NormalizedFrames:
-        """The records of a batch. Raises what looking up schemas raises."""
+        """Return the records of a batch. Raises what looking up schemas raises."""
         parts = self._wire.split(values, headers)
         coded = parts.ids.dictionary_encode()
         resolved = [self._look_up(key) for key in coded.dictionary.to_pylist()]
@@ -79,7 +79,7 @@ class FrameNormalizer:
         return NormalizedFrames(good_frames, parts.ids, codes, details, self._wire.id_label, padded)
 
     def find_schema(self, number: int) -> ResolvedSchema | None:
-        """The schema behind a number of ours."""
+        """Return the schema behind a number of ours."""
         return self._known[number][1].schema if number < len(self._known) else None
 
     def restore_ids(self, decoded: Decoded, frames: NormalizedFrames) -> Decoded:
@@ -94,7 +94,7 @@ class FrameNormalizer:
         )
 
     def _look_up(self, key: Any) -> tuple[ResolvedId, bytes] | RecordError:
-        """What an id stands for and what goes before its payloads, or why neither is known."""
+        """Return what an id stands for and what goes before its payloads, or why neither is known."""
         try:
             return self._find_prefix(key) or RecordError(ErrorCode.UNKNOWN_SCHEMA_ID)
         except DataError as error:

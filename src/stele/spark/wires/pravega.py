@@ -173,7 +173,7 @@ def _group_path(name: str) -> str:
 
 
 def _to_resolved_schema(schema: _Schema) -> ResolvedSchema:
-    """The schema as a document; descriptors of Protobuf, which are no text, as base64."""
+    """Return the schema as a document; descriptors of Protobuf, which are no text, as base64."""
     try:
         text = schema.schema_data.decode()
     except UnicodeDecodeError:

@@ -178,14 +178,14 @@ def test_rules_are_merged_and_removed() -> None:
     merged = tag_attachments(
         before,
         api.TagSchemaRequest(
-            rules_to_merge=api.RuleSet(domain_rules=[api.Rule(name="b", type="Y")]), rules_to_remove=["c"]
+            rules_to_merge=api.RuleSetBody(domain_rules=[api.RuleBody(name="b", type="Y")]), rules_to_remove=["c"]
         ),
     ).rule_set
     assert merged == RuleSet(domain_rules=(Rule("a", type="X"), Rule("b", type="Y")))
     assert tag_attachments(before, api.TagSchemaRequest()).rule_set == old
     assert tag_attachments(NO_ATTACHMENTS, api.TagSchemaRequest(rules_to_remove=["a"])).rule_set is None
     with pytest.raises(InvalidRuleSet):
-        tag_attachments(before, api.TagSchemaRequest(rule_set=api.RuleSet(), rules_to_remove=["a"]))
+        tag_attachments(before, api.TagSchemaRequest(rule_set=api.RuleSetBody(), rules_to_remove=["a"]))
 
 
 def test_reserved_fields() -> None:

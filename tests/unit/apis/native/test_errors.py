@@ -6,7 +6,7 @@ from litestar.exceptions import HTTPException
 
 from stele import errors as err
 from stele.apis.http.requests import NotJson, WrongShape
-from stele.apis.native.errors import Problem, describe_error, http_status
+from stele.apis.native.errors import SchemaProblem, describe_error, http_status
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_malformed_schemas_say_where() -> None:
         "path": "/a",
         "expected": "good",
     }
-    assert describe_error(err.UnknownPolicy("x")) == Problem("unknown_policy", "x", None, None, None, None)
+    assert describe_error(err.UnknownPolicy("x")) == SchemaProblem("unknown_policy", "x", None, None, None, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def test_a_process_that_died_is_not_blamed_on_a_pattern(monkeypatch: pytest.Monk
     process = engine._process
     assert process is not None
     process.kill()
-    process.wait()
+    assert process.find_signal(5) == signal.SIGKILL
     assert parse(schema).pattern_size > 1 << 20
     engine.close()
 

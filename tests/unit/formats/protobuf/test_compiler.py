@@ -40,7 +40,7 @@ def test_a_killed_process_is_not_the_fault_of_the_schema(monkeypatch: pytest.Mon
     def kill_process() -> None:
         (slot,) = pool._slots.queue
         assert slot is not None
-        slot._process.kill()
+        slot.kill()
 
     try:
         assert pool.compile_file("a", [("a", GOOD)]) is not None
@@ -52,7 +52,7 @@ def test_a_killed_process_is_not_the_fault_of_the_schema(monkeypatch: pytest.Mon
 
         def start_dying_process() -> compiler._CompilerProcess:
             process = compiler._CompilerProcess()
-            process._process.kill()
+            process.kill()
             return process
 
         monkeypatch.setattr(pool, "_start_process", start_dying_process)

@@ -271,7 +271,7 @@ async def make_associations(
 
     Raises what `associations.decide_bindings` and `register_schema` raise, and `TooManyAssociations`.
     """
-    versions: dict[str, api.Schema] = {}
+    versions: dict[str, api.SubjectVersionBody] = {}
 
     async def attempt(state: State) -> api.AssociationResponse:
         coming = [wish.subject for wish in wishes.rows if wish.schema is not None]
@@ -310,7 +310,7 @@ async def _require_registered(
 
 
 async def _register_schema(
-    operations: Operations, wish: AssociationRequest, versions: dict[str, api.Schema], *, dry_run: bool
+    operations: Operations, wish: AssociationRequest, versions: dict[str, api.SubjectVersionBody], *, dry_run: bool
 ) -> None:
     """Register the schema of a wish, or only see whether that could be done."""
     if wish.schema is None:
@@ -331,7 +331,7 @@ async def _check_schema(operations: Operations, wish: AssociationRequest) -> Non
 
 
 def _response_out(
-    wishes: ResourceRequest, made: tuple[Binding, ...], versions: dict[str, api.Schema]
+    wishes: ResourceRequest, made: tuple[Binding, ...], versions: dict[str, api.SubjectVersionBody]
 ) -> api.AssociationResponse:
     infos = [replace(info_out(row), schema=versions.get(row.role)) for row in made]
     return api.AssociationResponse(wishes.resource, wishes.cluster, wishes.resource_id, TOPIC, infos)

@@ -75,7 +75,7 @@ class AppState(msgspec.Struct, frozen=True):
     usage: Usage
 
 
-class Draft(msgspec.Struct, frozen=True):
+class SchemaDraft(msgspec.Struct, frozen=True):
     """A schema of a request, parsed: what would be registered."""
 
     prepared: PreparedSchema
@@ -161,7 +161,7 @@ class Operations:
 
     async def parse_draft(
         self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool
-    ) -> Draft:
+    ) -> SchemaDraft:
         """Parse the schema of a request. Raises `RefusedText`, `UnknownFormat`, `UnresolvedReference`, `TooLarge`."""
         settings = queries.settings_for(state, SettingsLevel(*key))
         importing = queries.mode_for(state, SettingsLevel(*key)) is Mode.IMPORT
@@ -192,7 +192,7 @@ class Operations:
             raise _refused_text(error, request) from None
         metadata = request.metadata.in_stored_order() if request.metadata is not None else None
         attachments = Attachments(prepared.references, metadata, rule_set_in(request.rule_set))
-        return Draft(prepared, attachments, normalize)
+        return SchemaDraft(prepared, attachments, normalize)
 
     async def look_up(
         self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool, deleted: bool
@@ -218,7 +218,9 @@ class Operations:
             raise ContentNotFound
         return found
 
-    async def find_equivalent(self, state: State, key: SubjectKey, draft: Draft, *, deleted: bool) -> Version | None:
+    async def find_equivalent(
+        self, state: State, key: SubjectKey, draft: SchemaDraft, *, deleted: bool
+    ) -> Version | None:
         """The newest version that is the draft but for attachments it leaves open, or with references resolved."""
         lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
         exact = queries.find_equal_version(
@@ -235,7 +237,7 @@ class Operations:
         return None
 
     async def find_equal(
-        self, state: State, key: SubjectKey, draft: Draft, rows: list[Version] | None = None
+        self, state: State, key: SubjectKey, draft: SchemaDraft, rows: list[Version] | None = None
     ) -> Version | None:
         """The newest live version (of rows, if given) that is the draft but for the version hint and references."""
         exact = queries.find_equal_version(state, key, draft.document.sha, draft.attachments, kind=draft.document.kind)
@@ -248,7 +250,7 @@ class Operations:
                 return row
         return None
 
-    async def _is_same_schema(self, state: State, draft: Draft, row: Version) -> bool:
+    async def _is_same_schema(self, state: State, draft: SchemaDraft, row: Version) -> bool:
         theirs = row.schema.attachments.references
         if _same_references(draft, row):
             return row.content.sha == draft.document.sha or await self._compares_equal(state, draft, row)
@@ -260,7 +262,7 @@ class Operations:
             return False
         return resolved is not None and await asyncio.to_thread(_has_same_meaning, draft.prepared, resolved)
 
-    async def _compares_equal(self, state: State, draft: Draft, row: Version) -> bool:
+    async def _compares_equal(self, state: State, draft: SchemaDraft, row: Version) -> bool:
         """Whether a version of the draft's format is the same schema, in whatever order it was written."""
         fmt, parsed = await self.registry.parser.parse_registered(
             state, row.content.format, row.content.sha, row.schema.attachments.references
@@ -325,7 +327,7 @@ class Operations:
         messages = self.explain_findings(state, key, findings, against)
         return RefusedChange(qualify_subject(key), findings, messages, queries.policy_for(state, key).nearest_name)
 
-    async def find_reserved_name_violations(self, state: State, key: SubjectKey, draft: Draft) -> list[Finding]:
+    async def find_reserved_name_violations(self, state: State, key: SubjectKey, draft: SchemaDraft) -> list[Finding]:
         """What the level's `validateFields` holds against a draft that is not registered yet."""
         level = SettingsLevel(*key)
         if not queries.settings_for(state, level).validate_fields or queries.mode_for(state, level) is Mode.IMPORT:
@@ -352,7 +354,7 @@ def _resolve_alias(state: State, segment: str, context: str) -> SubjectRef:
     return SubjectRef(parse_subject_key(settings.alias, asked.key.namespace), is_qualified=True)
 
 
-def _list_similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[VersionState]) -> list[Version]:
+def _list_similar(state: State, key: SubjectKey, draft: SchemaDraft, lives: frozenset[VersionState]) -> list[Version]:
     """List versions that may be the draft written differently, newest first.
 
     Their text is the same but for its spelling, or it has references.
@@ -373,7 +375,7 @@ def _list_similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[
     return sorted(rows, key=lambda row: row.version_number, reverse=True)
 
 
-def _same_references(draft: Draft, row: Version) -> bool:
+def _same_references(draft: SchemaDraft, row: Version) -> bool:
     theirs = row.schema.attachments.references
     return draft.attachments.references == (_normalize_references(theirs) if draft.is_normalized else theirs)
 

@@ -21,7 +21,7 @@ from stele.apis.confluent.errors import NoActiveVersion, OwnedReference, Subject
 from stele.apis.confluent.metadata import apply_tag_changes, set_version_hint, version_hint
 from stele.apis.confluent.models import STRONG
 from stele.apis.confluent.names import qualify_subject, require_valid_key
-from stele.apis.confluent.operations.schemas import Draft, Operations
+from stele.apis.confluent.operations.schemas import Operations, SchemaDraft
 from stele.apis.confluent.translate import references_in, rule_set_in
 from stele.core import queries
 from stele.core.commands import (
@@ -100,7 +100,7 @@ def _require_shareable_references(state: State, key: SubjectKey, request: api.Re
 
 
 async def _find_registered(
-    operations: Operations, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, draft: Draft
+    operations: Operations, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, draft: SchemaDraft
 ) -> Version | None:
     """The live version that makes registering needless: the schema as sent or as completed, give or take the hint."""
     if (request.id is not None and request.id >= 0) or (request.version or 0) > 0:

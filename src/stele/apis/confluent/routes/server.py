@@ -51,7 +51,7 @@ async def get_cluster_id(operations: InjectedOperations) -> api.ServerClusterId:
     # GET /v1/metadata/id
     """Names of the clusters."""
     options = operations.options
-    return api.ServerClusterId("", api.Scope([], api.Clusters(options.kafka, options.cluster)))
+    return api.ServerClusterId("", api.ServerScope([], api.Clusters(options.kafka, options.cluster)))
 
 
 @get("/v1/metadata/version", **READ)

@@ -112,7 +112,7 @@ async def get_mode(
     subject: Subject = "",
     context: Context = "",
     default_to_global: DefaultToGlobal = "",
-) -> api.Mode:
+) -> api.ModeBody:
     # GET /mode/{subject}
     """The mode of a level, or the one in force there."""
     level = parse_level(subject, context)
@@ -128,7 +128,7 @@ async def get_mode(
         own = queries.mode_for(state, level)
     elif own is None and level != _TOP:
         raise SettingNotFound(level_name(level), "mode")
-    return api.Mode((own or Mode.READWRITE).value)
+    return api.ModeBody((own or Mode.READWRITE).value)
 
 
 @put(_MODE, operation_class=openapi_body(api.ModeUpdateRequest), **WRITE)
@@ -138,7 +138,7 @@ async def change_mode(
     subject: Subject = "",
     context: Context = "",
     force: Flag = "",
-) -> api.Mode:
+) -> api.ModeBody:
     # PUT /mode/{subject}
     """Set the mode of a level, or remove it."""
     body = await read_body(request, api.ModeUpdateRequest)
@@ -148,13 +148,13 @@ async def change_mode(
     level = require_valid_level(parse_level(subject, context))
     _require_mutable(operations)
     await operations.execute(SetMode(level, _meant_mode(operations, level, mode), force=is_true(force)))
-    return api.Mode(mode.value if mode is not None else None)
+    return api.ModeBody(mode.value if mode is not None else None)
 
 
 @delete(_MODE, **WRITE)
 async def delete_mode(
     operations: InjectedOperations, subject: Subject = "", context: Context = "", recursive: Flag = ""
-) -> api.Mode:
+) -> api.ModeBody:
     # DELETE /mode/{subject}
     """Remove the mode of a level, with recursive those below it too; answers what it was."""
     level = parse_level(subject, context)
@@ -165,7 +165,7 @@ async def delete_mode(
     outcome = await operations.execute(ClearMode(level, recursive=is_true(recursive)))
     assert isinstance(outcome, ModeOutcome)
     before = outcome.mode or (Mode.READWRITE if level == _TOP else None)
-    return api.Mode(before.value if before is not None else None)
+    return api.ModeBody(before.value if before is not None else None)
 
 
 def _meant_mode(operations: Operations, level: SettingsLevel, mode: Mode | None) -> Mode | None:

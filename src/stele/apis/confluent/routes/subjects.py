@@ -100,7 +100,7 @@ async def look_up_schema(
     normalize: Flag = "",
     deleted: Flag = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
-) -> api.Schema:
+) -> api.SubjectVersionBody:
     # POST /subjects/{subject}
     """The version of a subject that has the schema in the body."""
     body = await read_schema_body(operations, request)
@@ -181,7 +181,7 @@ async def find_by_metadata(
     values: Annotated[list[str] | None, QueryParameter(name="value", description="their values in that order")] = None,
     deleted: Flag = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
-) -> api.Schema:
+) -> api.SubjectVersionBody:
     # GET /subjects/{subject}/metadata
     """The newest version with all those metadata properties."""
     state, asked = await operations.resolve_subject(subject, context)
@@ -208,7 +208,7 @@ async def get_version(
     reference_format: References = "",
     find_tags: FindTags = None,
     deleted: Flag = "",
-) -> api.Schema:
+) -> api.SubjectVersionBody:
     # GET /subjects/{subject}/versions/{version}
     """One version, or the latest."""
     state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))

@@ -45,7 +45,7 @@ Digests = Annotated[
 
 
 def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """The endpoints about the journal of one registry."""
+    """Return the endpoints about the journal of one registry."""
 
     @get("/api/journal", responses=_REFUSED)
     async def read_journal(

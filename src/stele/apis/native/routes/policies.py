@@ -38,7 +38,7 @@ _WRITING = ERRORS | {
 
 
 def _create_policy_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """The endpoints about policies of one registry."""
+    """Return the endpoints about policies of one registry."""
 
     @get(_PATHS, responses=_READING)
     async def show_policy(name: Name = "") -> PolicyAnswer:
@@ -85,7 +85,7 @@ class Adoption(msgspec.Struct, frozen=True):
 
 
 def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """The endpoints about rulesets of one registry."""
+    """Return the endpoints about rulesets of one registry."""
 
     @get("/api/rulesets")
     async def list_rulesets() -> RulesetsOut:

@@ -39,7 +39,7 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
 
 
 def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """The endpoints that say what is wrong with a schema, or what it changes."""
+    """Return the endpoints that say what is wrong with a schema, or what it changes."""
 
     @post("/api/check", status_code=200, operation_class=openapi_body(CheckRequest), responses=ERRORS)
     async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckAnswer]:
@@ -80,33 +80,33 @@ def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
 
 
 def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """The endpoints that make something else of a schema."""
+    """Return the endpoints that make something else of a schema."""
 
     @post("/api/convert", status_code=200, operation_class=openapi_body(ConvertRequest), responses=ERRORS)
     async def convert_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
         # POST /api/convert
-        """A schema in another language, and what it does not say there."""
+        """Return a schema in another language, and what it does not say there."""
         asked = await read_body(request, ConvertRequest)
         return await registry.run_stateless(conversions.convert_schema, asked, registry.limits)
 
     @post("/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS)
     async def infer_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
         # POST /api/infer
-        """A schema made from samples of its data."""
+        """Return a schema made from samples of its data."""
         asked = await read_body(request, InferRequest)
         return await registry.run_stateless(conversions.infer_schema, asked)
 
     @post("/api/example", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
     async def show_example(request: Request[Any, Any, Any]) -> ExampleAnswer:
         # POST /api/example
-        """A small datum that fits a schema."""
+        """Return a small datum that fits a schema."""
         asked = await read_body(request, SchemaRequest)
         return await registry.run_stateless(conversions.make_example, asked, registry.limits)
 
     @post("/api/fields", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
     async def list_fields(request: Request[Any, Any, Any]) -> FieldsAnswer:
         # POST /api/fields
-        """All fields of a schema, at any depth."""
+        """Return all fields of a schema, at any depth."""
         asked = await read_body(request, SchemaRequest)
         return await registry.run_stateless(conversions.list_fields, asked, registry.limits)
 

@@ -51,7 +51,7 @@ _REFUSED = {422: ERRORS[422]}
 
 
 def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
-    """The endpoints about usage of one registry."""
+    """Return the endpoints about usage of one registry."""
     usage = Usage(registry)
 
     @get("/api/usage", responses=_REFUSED)

@@ -62,7 +62,7 @@ def format_text(pattern: str, values: list[Any]) -> Any:
     """
     rest = list(values)
 
-    def shown(found: re.Match[str]) -> str:
+    def print_value(found: re.Match[str]) -> str:
         digits, letter = found.groups()
         if letter is None:
             return "%"
@@ -72,7 +72,7 @@ def format_text(pattern: str, values: list[Any]) -> Any:
 
     if "%" in _PLACEHOLDER.sub("", pattern):
         raise ValueError("the pattern has a % that stands for nothing")
-    text = _PLACEHOLDER.sub(shown, pattern)
+    text = _PLACEHOLDER.sub(print_value, pattern)
     if rest:
         raise ValueError("more values than the pattern asks for")
     return celtypes.StringType(text)
@@ -102,14 +102,14 @@ def _format_hex(value: Any, _: int) -> str:
 
 
 def _format_float(letter: str) -> Callable[[Any, int], str]:
-    def shown(value: Any, digits: int) -> str:
+    def print_number(value: Any, digits: int) -> str:
         return (
             f"{float(value):.{digits}{letter}}"
             if isinstance(value, celtypes.DoubleType)
             else str(_require_number(value))
         )
 
-    return shown
+    return print_number
 
 
 def _require_number(value: Any) -> int:

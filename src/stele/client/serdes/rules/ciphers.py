@@ -56,13 +56,13 @@ def _make_siv(own: AESSIV) -> Cipher:
 
 
 def _with_decode_errors(decrypt: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-    def guarded(data: bytes) -> bytes:
+    def decrypt_checked(data: bytes) -> bytes:
         try:
             return decrypt(data)
         except (InvalidTag, ValueError):
             raise DecodeError("not encrypted with this data key") from None
 
-    return guarded
+    return decrypt_checked
 
 
 def _decode_key(material: bytes, number: int) -> bytes:

@@ -24,7 +24,7 @@ from stele.client.serdes.rules.model import (
     failed_condition_message,
 )
 from stele.errors import NotInstalled, RuleFailed, SteleError
-from stele.protocol.confluent import Rule
+from stele.protocol.confluent import RuleBody
 
 if TYPE_CHECKING:
     from stele.client.api import BlockingApi
@@ -77,7 +77,7 @@ class Rules:
     enabled: bool = True
     now: Callable[[], int] = _current_millis
 
-    def find_override(self, rule: Rule) -> Override:
+    def find_override(self, rule: RuleBody) -> Override:
         """What holds for a rule."""
         return self.overrides.get(rule.name or "") or self.overrides.get(rule.type or "") or Override()
 
@@ -122,7 +122,7 @@ class RuleEngine:
 
     def _run_rules(
         self,
-        rules: Sequence[Rule],
+        rules: Sequence[RuleBody],
         mode: RuleMode,
         owner: ResolvedSchema,
         target: ResolvedSchema,
@@ -172,7 +172,7 @@ class RuleEngine:
             raise context.rule_failure(f"there is no action {name!r}") from failure
         action.run(context, value, failure)
 
-    def _is_disabled(self, rule: Rule, owner: ResolvedSchema) -> bool:
+    def _is_disabled(self, rule: RuleBody, owner: ResolvedSchema) -> bool:
         override = self._rules.find_override(rule).disabled
         if override is not None:
             return override
@@ -211,7 +211,7 @@ def _describe_error(error: Exception) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 
 
-def _is_for(rule: Rule, mode: RuleMode) -> bool:
+def _is_for(rule: RuleBody, mode: RuleMode) -> bool:
     return (rule.mode or "WRITEREAD") in {mode.value, mode.both_directions}
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from stele.client.serdes.rules.tags import tags_at
 from stele.errors import RuleFailed
-from stele.protocol.confluent import Rule, RuleSet
+from stele.protocol.confluent import RuleBody, RuleSetBody
 from stele.wire.confluent import RecordField
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class RulePhase(Enum):
     ENCODING = "encoding"
     MIGRATION = "migration"
 
-    def rules_of(self, rule_set: RuleSet | None) -> Sequence[Rule]:
+    def rules_of(self, rule_set: RuleSetBody | None) -> Sequence[RuleBody]:
         """The phase's rules, as registered."""
         if rule_set is None:
             return ()
@@ -154,9 +154,9 @@ class RuleContext:
     walk           None where a value has no fields: payloads, migrations
     """
 
-    rule: Rule
+    rule: RuleBody
     mode: RuleMode
-    rules: Sequence[Rule]
+    rules: Sequence[RuleBody]
     index: int
     record: RecordContext
     target: ResolvedSchema
@@ -262,7 +262,7 @@ class RuleAction(ABC):
         """Do it; failure is None after a success. Whatever is raised goes to the caller of the serializer."""
 
 
-def failed_condition_message(rule: Rule) -> str:
+def failed_condition_message(rule: RuleBody) -> str:
     """Why a condition does not hold, in its author's words if there are any."""
     return rule.doc or (f"the condition does not hold: {rule.expr}" if rule.expr else "the condition does not hold")
 

@@ -37,7 +37,7 @@ __all__ = ["AVRO", "COLUMN_FORMATS", "Schemas", "check_columns", "decoder_for", 
 def decoder_for(
     reader: ResolvedSchema, schemas: Schemas, engine: str = "auto", message: str = "", recursion: int = 0
 ) -> Decoder:
-    """A decoder of Confluent-framed records towards the reader's schema.
+    """Return a decoder of Confluent-framed records towards the reader's schema.
 
     engine is for Avro; with `python`, Protobuf is read without numba, too. message names a type among those of a
     Protobuf or Thrift schema. recursion is how often a type that contains itself is unrolled into columns: Avro needs
@@ -60,7 +60,7 @@ def decoder_for(
 def encoder_for(
     writer: ResolvedSchema, number: int, engine: str = "auto", message: str = "", recursion: int = 0
 ) -> Encoder:
-    """An encoder whose frames carry the number. Raises like `decoder_for`."""
+    """Return an encoder whose frames carry the number. Raises like `decoder_for`."""
     if writer.schema_type.upper() == AVRO:
         return get_engine(engine).encoder(parse_avro(writer), number, for_spark=True, recursion=recursion)
     language = _get_language(writer)
@@ -69,7 +69,7 @@ def encoder_for(
 
 
 def type_for(reader: ResolvedSchema, message: str = "", recursion: int = 0) -> ArrowType:
-    """The type of decoded values: a struct for a record. Raises like `decoder_for`."""
+    """Return the type of decoded values: a struct for a record. Raises like `decoder_for`."""
     if reader.schema_type.upper() == AVRO:
         from stele.spark.engines.resolve import Resolver
 

@@ -46,7 +46,7 @@ class ColumnFormat(Protocol):
         ...
 
     def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
-        """The columns for data of a schema. Raises `Invalid` when it has no table shape.
+        """Return the columns for data of a schema. Raises `Invalid` when it has no table shape.
 
         recursion is how often a type that contains itself is unrolled into columns, values that go deeper are bad; with
         0 they are JSON text where they come round again.
@@ -54,7 +54,7 @@ class ColumnFormat(Protocol):
         ...
 
     def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> Scanner | None:
-        """What reads whole batches at once, where there is such a thing for the reader's schema and its plan."""
+        """Return what reads whole batches at once, where there is such a thing for the reader's schema and its plan."""
         ...
 
     def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
@@ -67,7 +67,7 @@ class ColumnFormat(Protocol):
 
 
 def require_parsed(schema: ResolvedSchema, schema_type: str) -> ParsedSchema:
-    """The schema parsed. Raises `DataError` when it is of another type, or none at all."""
+    """Return the schema parsed. Raises `DataError` when it is of another type, or none at all."""
     if schema.schema_type.upper() != schema_type.upper():
         raise DataError(f"its format is {schema.schema_type}, {schema_type} is needed")
     try:

@@ -109,7 +109,10 @@ def _build_protobuf_reader(schema: ParsedSchema) -> _Read:
 
 
 def dump_json_text(value: Any) -> str:
-    """A decoded value as JSON text. Raises `DecodeError` for what JSON cannot hold, such as half a surrogate pair."""
+    """Return a decoded value as JSON text.
+
+    Raises `DecodeError` for what JSON cannot hold, such as half a surrogate pair.
+    """
     try:
         return orjson.dumps(
             value, default=_to_json_value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME

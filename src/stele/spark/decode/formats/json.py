@@ -97,7 +97,7 @@ def _plan_struct(fields: list[Any], path: str) -> Struct:
 
 
 def _plan_column(type_: ArrowType, metadata: Any, path: str) -> ColumnPlan | None:
-    """The plan of a place; None where a schema would be deeper inside itself than asked for."""
+    """Return the plan of a place; None where a schema would be deeper inside itself than asked for."""
     if DEEPER in (metadata or {}):
         return None
     if JSON_TEXT in (metadata or {}):

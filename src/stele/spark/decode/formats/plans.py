@@ -39,11 +39,11 @@ class ColumnPlan(Protocol):
     path: str
 
     def array(self, values: Values) -> Column:
-        """The column of these values. Raises `DataError`."""
+        """Return the column of these values. Raises `DataError`."""
         ...
 
     def datum(self, value: Any) -> Any:
-        """What a codec takes for one value of the column, as `to_pylist` gives it. Raises `EncodeError`."""
+        """Return what a codec takes for one value of the column, as `to_pylist` gives it. Raises `EncodeError`."""
         ...
 
 
@@ -244,7 +244,7 @@ class MapPlan:
 
 
 def _check_kinds(values: Values, kinds: Kinds, plan: ColumnPlan) -> set[type]:
-    """The classes there are. Raises `DataError` for one that is not among the kinds."""
+    """Return the classes there are. Raises `DataError` for one that is not among the kinds."""
     there = set(map(type, values))
     if not there <= kinds:
         odd = next(iter(there - kinds))
@@ -253,7 +253,7 @@ def _check_kinds(values: Values, kinds: Kinds, plan: ColumnPlan) -> set[type]:
 
 
 def _list_offsets(values: Iterable[Any]) -> Column:
-    """Where the items of each value begin; null for a null value, as `from_arrays` wants it."""
+    """Return where the items of each value begin; null for a null value, as `from_arrays` wants it."""
     sizes = [0 if value is None else len(value) for value in values]
     ends = list(accumulate(sizes, initial=0))
     if ends[-1] >= 1 << 31:
@@ -264,7 +264,10 @@ def _list_offsets(values: Iterable[Any]) -> Column:
 
 
 def spark_type(type_: ArrowType) -> ArrowType:
-    """The type that Spark takes instead of one without parts: signed numbers, times in microseconds, plain bytes."""
+    """Return the type that Spark takes instead of one without parts.
+
+    That is a signed number, a time in microseconds or plain bytes.
+    """
     if type_ in _WIDER:
         return _WIDER[type_]
     if pa.types.is_duration(type_):
@@ -291,7 +294,7 @@ class BuiltColumn(NamedTuple):
 
 
 def build_column(plan: ColumnPlan, values: Values) -> BuiltColumn:
-    """The column of all values that fit."""
+    """Return the column of all values that fit."""
     misfits: dict[int, RecordError] = {}
     pieces = list(_build_pieces(plan, values, 0, misfits))
     return BuiltColumn(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), misfits)

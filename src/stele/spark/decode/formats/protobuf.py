@@ -160,7 +160,7 @@ class _Planner:
         self._recursion = recursion
 
     def message(self, message: Descriptor, path: str, above: tuple[str, ...]) -> Struct | None:
-        """The plan of a message; None where it cannot be without going deeper than asked for."""
+        """Return the plan of a message; None where it cannot be without going deeper than asked for."""
         self._left -= len(message.fields)
         if self._left < 0:
             raise Invalid(f"message {message.full_name} has more than {MAX_COLUMNS} columns")
@@ -193,7 +193,7 @@ class _Planner:
         return ListPlan(plan, path) if field.is_repeated and plan is not None else plan
 
     def _plan_value(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> ColumnPlan | None:
-        """The plan of one value; None where it would be deeper inside itself than asked for."""
+        """Return the plan of one value; None where it would be deeper inside itself than asked for."""
         if field.message_type is None:
             return _plan_scalar(field, path)
         message = message_of(field)
@@ -280,6 +280,6 @@ def _from_json(text: str) -> Any:
 
 
 def _enum_value(text: str) -> str | int:
-    """A name, or the number of a value that has none."""
+    """Return a name, or the number of a value that has none."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else text

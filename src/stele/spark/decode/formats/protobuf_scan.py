@@ -55,7 +55,7 @@ class ScanUnsupported(Exception):
 
 
 @dataclass(slots=True)
-class Slot:
+class FieldSlot:
     """A field at one place of the message; place is its number in the tables.
 
     scope   what its values are counted by: 0 the records, others the items of a repeated field
@@ -74,7 +74,7 @@ class Slot:
     optional: bool
     repeated: bool = False
     oneof: int = -1
-    inner: list[Slot] = field(default_factory=list)
+    inner: list[FieldSlot] = field(default_factory=list)
     node: int = -1
     names: dict[int, str] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class Layout:
     """All slots of a message, and the tables. Raises `ScanUnsupported`."""
 
     def __init__(self, message: Descriptor, plan: Struct) -> None:
-        self.slots: list[Slot] = []
+        self.slots: list[FieldSlot] = []
         self.scopes = 1
         self.oneofs: list[int] = []
         self._nodes: list[dict[int, int]] = []
@@ -91,7 +91,7 @@ class Layout:
         self.root = self._add_message(message, plan, 0)[1]
         self.tables = self._build_tables()
 
-    def _add_message(self, message: Descriptor, plan: Struct, scope: int) -> tuple[int, list[Slot]]:
+    def _add_message(self, message: Descriptor, plan: Struct, scope: int) -> tuple[int, list[FieldSlot]]:
         if plan.deeper:
             raise ScanUnsupported
         groups = {}
@@ -111,7 +111,7 @@ class Layout:
         self._nodes.append({})
         return len(self._nodes) - 1, self._nodes[-1]
 
-    def _add_field(self, described: FieldDescriptor, plan: ColumnPlan, scope: int, known: dict[int, int]) -> Slot:
+    def _add_field(self, described: FieldDescriptor, plan: ColumnPlan, scope: int, known: dict[int, int]) -> FieldSlot:
         repeated = described.is_repeated
         owner = scope
         if repeated:
@@ -131,12 +131,12 @@ class Layout:
 
     def _add_slot(
         self, described: FieldDescriptor, plan: ColumnPlan, scope: int, owner: int, known: dict[int, int]
-    ) -> Slot:
+    ) -> FieldSlot:
         kind = _KINDS.get(described.type)
         if kind is None or described.number > HIGHEST or described.is_required:
             raise ScanUnsupported
         optional = described.has_presence and not described.is_repeated
-        slot = Slot(len(self.slots), described.number, described.type, kind, scope, owner, plan, optional)
+        slot = FieldSlot(len(self.slots), described.number, described.type, kind, scope, owner, plan, optional)
         known[described.number] = len(self.slots)
         self.slots.append(slot)
         if described.type == F.TYPE_ENUM:
@@ -148,7 +148,7 @@ class Layout:
             self._is_inside(message_of(described), slot)
         return slot
 
-    def _is_inside(self, message: Descriptor, slot: Slot) -> None:
+    def _is_inside(self, message: Descriptor, slot: FieldSlot) -> None:
         if isinstance(slot.plan, Struct):
             slot.node, slot.inner = self._add_message(message, slot.plan, slot.scope)
         elif message.full_name in WRAPPERS or message.full_name in (TIMESTAMP, DURATION):
@@ -232,10 +232,10 @@ class Scan:
         return (*places, self._values, self._sizes, self._seen, self._counts, self._members)
 
     def column(self, plan: Struct) -> Column:
-        """The records. Raises `ScanRefused`."""
+        """Return the records. Raises `ScanRefused`."""
         return self._build_struct(self._layout.root, plan, int(self._n[0]), None)
 
-    def _build_struct(self, slots: list[Slot], plan: Struct, n: int, mask: Any) -> Column:
+    def _build_struct(self, slots: list[FieldSlot], plan: Struct, n: int, mask: Any) -> Column:
         children = [self._build_field(slot) for slot in slots]
         if not children:
             return (
@@ -247,7 +247,7 @@ class Scan:
             children, fields=list(plan.type), mask=None if mask is None else pa.array(mask)
         )
 
-    def _build_field(self, slot: Slot) -> Column:
+    def _build_field(self, slot: FieldSlot) -> Column:
         if not slot.repeated:
             return self._build_value(slot)
         begin, owners = int(self._counted[slot.place]), int(self._n[slot.owner])
@@ -261,7 +261,7 @@ class Scan:
         items = self._build_value(slot)
         return pa.ListArray.from_arrays(offsets, items, type=pa.list_(pa.field("element", items.type)))
 
-    def _build_value(self, slot: Slot) -> Column:
+    def _build_value(self, slot: FieldSlot) -> Column:
         begin, n = int(self._base[slot.place]), int(self._n[slot.scope])
         mask = self._seen[begin : begin + n] == 0 if slot.optional else None
         if slot.kind == MESSAGE:
@@ -272,7 +272,7 @@ class Scan:
             return self._build_instant(slot, n, mask)
         return self._build_leaf(slot, n, mask)
 
-    def _build_leaf(self, slot: Slot, n: int, mask: Any) -> Column:
+    def _build_leaf(self, slot: FieldSlot, n: int, mask: Any) -> Column:
         begin = int(self._base[slot.place])
         values = self._values[begin : begin + n]
         if slot.kind in (BYTES, TEXT):
@@ -285,7 +285,7 @@ class Scan:
         made = pa.array(_numbers_from_bits(slot.type, values), mask=mask)
         return made if made.type == slot.plan.type else made.cast(slot.plan.type)
 
-    def _build_bytes(self, slot: Slot, starts: Ints, sizes: Ints, mask: Any) -> Column:
+    def _build_bytes(self, slot: FieldSlot, starts: Ints, sizes: Ints, mask: Any) -> Column:
         ends = np.cumsum(sizes)
         total = int(ends[-1]) if len(ends) else 0
         if total >= 1 << 31:
@@ -297,8 +297,8 @@ class Scan:
         kind = pa.string() if slot.kind == TEXT else pa.binary()
         return pa.Array.from_buffers(kind, len(starts), [valid, as_buffer(offsets), as_buffer(out)])
 
-    def _build_instant(self, slot: Slot, n: int, mask: Any) -> Column:
-        """A Timestamp or Duration in microseconds."""
+    def _build_instant(self, slot: FieldSlot, n: int, mask: Any) -> Column:
+        """Return a Timestamp or Duration in microseconds."""
         parts = {}
         for inner in slot.inner:
             begin = int(self._base[inner.place])
@@ -373,7 +373,7 @@ class Scanner:
         self._accepts = accepts
 
     def scan(self, frames: Column) -> Scanned | None:
-        """The batch, or None when the parser has to read it all."""
+        """Return the batch, or None when the parser has to read it all."""
         parts = split_frames(frames)
         starts, status = self._find_starts(parts)
         try:
@@ -388,7 +388,7 @@ class Scanner:
         return Scanned(values, pa.array(parts.ids, mask=~parts.framed), left)
 
     def _find_starts(self, parts: Frames) -> tuple[Any, Any]:
-        """Where messages begin, behind their indexes, and status 1 for records that are not of the type."""
+        """Return where messages begin, behind their indexes, and status 1 for records that are not of the type."""
         source, last = parts.source, len(parts.source) - 1
         sizes = parts.ends - parts.starts
         head = source[np.minimum(parts.starts, last)]

@@ -48,7 +48,7 @@ def read_fixed(source: Any, at: int, size: int) -> int:
 
 @compile_kernel
 def skip_field(source: Any, at: int, end: int, wire: int) -> int:
-    """Where a field of this wire type ends, -1 where it does not."""
+    """Return where a field of this wire type ends, -1 where it does not."""
     if wire == 0:
         return read_varint(source, at, end)[1]
     if wire == 1:

@@ -24,7 +24,7 @@ from stele.wire.confluent import id_prefix
 
 
 def fit_column(plan: ColumnPlan, values: Column, path: str = "") -> Column:
-    """A column as a schema wants it; missing fields are null. Raises `EncodeError` when it does not fit."""
+    """Return a column as a schema wants it; missing fields are null. Raises `EncodeError` when it does not fit."""
     if values.type == plan.type:
         return values
     if pa.types.is_null(values.type):

@@ -80,7 +80,7 @@ class _Planner:
         self._recursion = recursion
 
     def struct(self, kind: ResolvedType, path: str, above: tuple[Declared, ...]) -> Struct | None:
-        """The plan of a struct; None where it cannot be without going deeper than asked for."""
+        """Return the plan of a struct; None where it cannot be without going deeper than asked for."""
         struct = kind.node
         assert isinstance(struct, Declared)
         self._left -= len(struct.fields)
@@ -103,7 +103,7 @@ class _Planner:
         return Struct(parts, path, deeper=deeper)
 
     def _plan_value(self, kind: ResolvedType, path: str, above: tuple[Declared, ...]) -> ColumnPlan | None:
-        """The plan of one value; None where it would be deeper inside itself than asked for."""
+        """Return the plan of one value; None where it would be deeper inside itself than asked for."""
         match kind.kind:
             case "list" | "set":
                 item = self._plan_value(kind.inner_type(0), f"{path}[]", above)
@@ -126,7 +126,7 @@ class _Planner:
 
 
 def _enum_value(text: str) -> str | int:
-    """A name, or the number of a value that has none."""
+    """Return a name, or the number of a value that has none."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() else text
 

@@ -73,7 +73,7 @@ def _pack_jar(classes: Path, target: Path) -> None:
 
 
 def find_javac() -> Path:
-    """The compiler of JAVA_HOME, else of the PATH. Raises `JarBuildFailed`."""
+    """Return the compiler of JAVA_HOME, else of the PATH. Raises `JarBuildFailed`."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("javac", path=str(Path(home) / "bin")) if home else None
     found = found or shutil.which("javac")
@@ -83,7 +83,7 @@ def find_javac() -> Path:
 
 
 def find_spark_jars() -> Path:
-    """The folder of jars inside PySpark. Raises `NotInstalled`."""
+    """Return the folder of jars inside PySpark. Raises `NotInstalled`."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise NotInstalled("PySpark", "spark")

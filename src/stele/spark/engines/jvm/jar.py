@@ -34,7 +34,10 @@ class JarMissing(SteleError):
 
 
 def settings(jars: str = "") -> dict[str, str]:
-    """What to configure before a session starts; jars are others it needs, with commas. Nothing without a jar."""
+    """Return what to configure before a session starts; jars are others it needs, with commas.
+
+    The result is empty without a jar.
+    """
     if not JAR.exists():
         return {}
     return {"spark.jars": ",".join(filter(None, [jars, str(JAR)])), _SETTING: CATALOG_CLASS}

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
 
 def find_unfit_column(root: Slot, types: Sequence[DataType], fields: Sequence[str] | None) -> str:
-    """What is wrong with the columns for the jar, '' for nothing; fields are as in `EncodeTask`."""
+    """Return what is wrong with the columns for the jar, '' for nothing; fields are as in `EncodeTask`."""
     if fields is None:
         return _find_unfit(root, types[0], "")
     return _member_columns(root, zip(fields, types, strict=True), "")
@@ -139,21 +139,24 @@ LONG_DIGITS: Final = 18
 
 
 def decode_program(step: Step) -> Program:
-    """How to read a writer's data."""
+    """Return how to read a writer's data."""
     made = DecodeProgramBuilder()
     made.add(step)
     return made.program
 
 
 def encode_program(step: Step) -> Program:
-    """How to write data of a schema, from the steps that read it with the same schema."""
+    """Return how to write data of a schema, from the steps that read it with the same schema."""
     made = EncodeProgramBuilder()
     made.add(step)
     return made.program
 
 
 def slot_width(slot: Slot) -> str:
-    """How a value lies in Spark's rows: bytes in place, `d` for a wide decimal, `a` for anything behind a pointer."""
+    """Return how a value lies in Spark's rows.
+
+    The number of bytes in place, `d` for a wide decimal, `a` for anything behind a pointer.
+    """
     if slot.kind is SlotKind.DECIMAL:
         return "8" if slot.type.precision <= LONG_DIGITS else "d"
     if slot.kind is not SlotKind.WORD or slot.symbols:
@@ -169,7 +172,7 @@ class DecodeProgramBuilder:
         self._routines: dict[SkipRoutine, int] = {}
 
     def add(self, step: Step) -> int:
-        """The place of the instruction for a step."""
+        """Return the place of the instruction for a step."""
         self.program.append(self._column_instruction(step) if step.slot is not None else self._skip_instruction(step))
         return len(self.program) - 1
 
@@ -216,7 +219,7 @@ class DecodeProgramBuilder:
         assert_never(step)
 
     def _skip_instruction(self, step: Step) -> Instruction:
-        """What does the same with a column and without one, or is only read past."""
+        """Return what does the same with a column and without one, or is only read past."""
         match step:
             case ReadNumber():
                 return ["number", step.wire.name.lower(), "", 1, 1, 0]
@@ -255,7 +258,7 @@ class EncodeProgramBuilder:
         self.program: Program = []
 
     def add(self, step: Step) -> int:
-        """The place of the instruction for a step."""
+        """Return the place of the instruction for a step."""
         self.program.append(self._build_instruction(step))
         return len(self.program) - 1
 
@@ -306,7 +309,7 @@ class EncodeProgramBuilder:
 
 
 def _column_positions(slot: Slot, steps: Sequence[Step]) -> list[int]:
-    """The column of each step; -1 for a step nobody wants."""
+    """Return the column of each step; -1 for a step nobody wants."""
     places = {child.index: place for place, child in enumerate(slot.children)}
     return [-1 if step.slot is None else places[step.slot.index] for step in steps]
 

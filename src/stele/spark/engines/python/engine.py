@@ -81,7 +81,7 @@ class PythonDecoder:
 
 
 def _read_whole(read: Read, cursor: Cursor) -> Any:
-    """A value that is all of a record."""
+    """Return a value that is all of a record."""
     value = read(cursor)
     if cursor.at != cursor.end:
         raise cursor.error(ErrorCode.TRAILING, cursor.at)

@@ -55,11 +55,11 @@ class Cursor:
         self.levels = 0
 
     def error(self, code: ErrorCode, at: int) -> RecordError:
-        """What is wrong with the value that begins at a byte."""
+        """Return what is wrong with the value that begins at a byte."""
         return RecordError(code, offset=at - self.begin)
 
     def varint(self, begin: int) -> int:
-        """A zig-zag integer of at most 64 bits; `begin` is what an error names."""
+        """Return a zig-zag integer of at most 64 bits; `begin` is what an error names."""
         bits = shift = 0
         data, at, end = self.data, self.at, self.end
         while at < end:
@@ -90,7 +90,7 @@ class Cursor:
         return self.data[at : self.at]
 
     def block(self, begin: int, floor: int) -> int:
-        """The number of items of the next block."""
+        """Return the number of items of the next block."""
         count = self.varint(begin)
         if count < 0:
             size = self.varint(begin)
@@ -111,7 +111,7 @@ Read: TypeAlias = Callable[[Cursor], Any]
 
 
 def reader(step: Step) -> Read:
-    """The closure of a step."""
+    """Return the closure of a step."""
     match step:
         case ReadNumber():
             return _number(step)

@@ -66,7 +66,7 @@ class _Writer:
         self._inputs = inputs
 
     def of(self, step: Step) -> Write:
-        """The closure of a step."""
+        """Return the closure of a step."""
         match step:
             case RequireEmpty() if step.empty is not None:
                 return _literal(b"".join(map(encode_varint, step.empty)))

@@ -59,7 +59,7 @@ def _running_sums(sizes: Ints) -> Ints:
 
 
 def array(slot: Slot, columns: Columns) -> Column:
-    """The Arrow array of a filled slot."""
+    """Return the Arrow array of a filled slot."""
     length = int(columns.entries[slot.index])
     validity, nulls = _validity_buffer(slot, columns, length)
     match slot.kind:

@@ -194,7 +194,7 @@ def _validity_bytes(column: Column) -> npt.NDArray[np.uint8]:
 
 
 def _words_and_bytes(slot: Slot, column: Column) -> tuple[Ints, npt.NDArray[np.uint8]]:
-    """A column's words (offsets for lists and bytes) and its bytes."""
+    """Return a column's words (offsets for lists and bytes) and its bytes."""
     nothing = np.zeros(0, np.uint8)
     match slot.kind:
         case SlotKind.STRUCT | SlotKind.EMPTY:

@@ -67,7 +67,7 @@ class VmDecoder:
         return Rows(parts.source, parts.starts, parts.ends, entries, codes, np.zeros(n, np.int64))
 
     def _find_entry(self, number: int) -> int | ErrorCode:
-        """Where the program of the writer begins, or why there is none."""
+        """Return where the program of the writer begins, or why there is none."""
         if number in self._entries:
             return self._entries[number]
         if number in self._refused:

@@ -24,7 +24,9 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: `STELE_CACHE_DIR`, else the user's cache, else a private temporary folder.
+    """Return where compiled kernels are kept.
+
+    That is `STELE_CACHE_DIR`, else the user's cache, else a private temporary folder.
 
     A package folder may be read-only and a Spark worker may have no home, so neither is relied upon.
     """

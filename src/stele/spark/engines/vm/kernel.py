@@ -97,7 +97,7 @@ INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
 @compile_kernel
 def to_signed(bits: Any) -> int:
-    """The same 64 bits as a signed integer, or a smaller unsigned number widened."""
+    """Return the same 64 bits as a signed integer, or a smaller unsigned number widened."""
     return np.int64(bits)  # type: ignore[return-value]  # an int to numba
 
 
@@ -209,7 +209,7 @@ def put_decimal(
 
 @compile_kernel
 def read_little_endian(source: Bytes, at: int, length: int) -> Any:
-    """An unsigned number of 4 or 8 bytes."""
+    """Return an unsigned number of 4 or 8 bytes."""
     bits = np.uint64(0)
     for k in range(length):
         bits |= np.uint64(source[at + k]) << np.uint64(8 * k)

@@ -68,7 +68,7 @@ class DecodeAssembler:
         return begin
 
     def program(self) -> Program:
-        """All that has been compiled so far."""
+        """Return all that has been compiled so far."""
         constants = np.frombuffer(bytes(self._constants) or b"\0", np.uint8)
         return Program(
             code=np.array(self._code, np.int64),

@@ -105,7 +105,7 @@ def encode_rows(  # noqa: PLR0915 - see below
     ends: Ints,
     out: Bytes,
 ) -> tuple[int, int, int]:
-    """One pass; (row, column, fault) of the first row that cannot be written, else fault 0.
+    """Return one pass; (row, column, fault) of the first row that cannot be written, else fault 0.
 
     `tombstones` says that null rows stay null. `index` and `stop` are working memory per scope; `ends` takes sizes in
     the first pass and gives positions in the second.

@@ -14,7 +14,7 @@ __all__ = ["Sink", "open_sink"]
 
 
 def open_sink(spark: SparkSession, config: TableConfig, name: str) -> Sink:
-    """A table of the configured kind, which need not exist yet.
+    """Return a table of the configured kind, which need not exist yet.
 
     name   `namespace.table`
     Raises `NotInstalled` when its library is missing here, `Invalid`, with what to set, when the session lacks what it

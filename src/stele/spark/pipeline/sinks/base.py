@@ -46,5 +46,5 @@ class Sink(Protocol):
         ...
 
     def read_table(self) -> DataFrame:
-        """The table. Raises `NotFound` while there is none."""
+        """Return the table. Raises `NotFound` while there is none."""
         ...

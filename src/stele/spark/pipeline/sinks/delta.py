@@ -120,7 +120,10 @@ class DeltaSink(SqlTable):
 
 
 def can_widen_delta(has: DataType, wanted: DataType) -> bool:
-    """The widenings of Delta: those of Iceberg, whole numbers to double and decimal, decimals to a longer scale."""
+    """Return the widenings of Delta.
+
+    They are those of Iceberg, whole numbers to double and decimal, and decimals to a longer scale.
+    """
     from pyspark.sql.types import DecimalType
 
     if iceberg_widens(has, wanted):

@@ -125,7 +125,7 @@ class FileWriter:
 
 
 def table_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows in the table's columns. Raises `Invalid` for a null where the table allows none."""
+    """Return the rows in the table's columns. Raises `Invalid` for a null where the table allows none."""
     columns = []
     for field in schema:
         place = rows.schema.get_field_index(field.name)
@@ -137,7 +137,7 @@ def table_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def conform_column(column: Column, type_: ArrowType) -> Column:
-    """A column in the table's type: wider numbers, and null for nested fields it does not have."""
+    """Return a column in the table's type: wider numbers, and null for nested fields it does not have."""
     if pa.types.is_struct(type_):
         parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
         children = [

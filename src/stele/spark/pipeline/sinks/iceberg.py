@@ -192,7 +192,7 @@ class IcebergSink:
             upkeep.expire_snapshots(table)
 
     def read_table(self) -> DataFrame:
-        """The table as it is now. Raises `NotFound`, `Invalid` when it has delete files."""
+        """Return the table as it is now. Raises `NotFound`, `Invalid` when it has delete files."""
         return iceberg_dataframe(self._spark, self._require_table())
 
     def _load_table(self) -> Table | None:
@@ -254,7 +254,7 @@ def commit_files(table: Table, files: Sequence[str], application: str, batch: in
 
 
 def open_catalog(config: TableConfig) -> Catalog:
-    """The SQL catalog. Raises `NotInstalled`, `StoreError` when its database cannot be opened."""
+    """Return the SQL catalog. Raises `NotInstalled`, `StoreError` when its database cannot be opened."""
     try:
         from pyiceberg.catalog.sql import SqlCatalog
         from sqlalchemy.exc import SQLAlchemyError
@@ -282,7 +282,7 @@ def _make_folder(path: str) -> None:
 
 
 def open_table(config: TableConfig, name: str = "") -> Table:
-    """The table of a pipeline, or another one of its catalog. Raises `NotFound`."""
+    """Return the table of a pipeline, or another one of its catalog. Raises `NotFound`."""
     from pyiceberg.exceptions import NoSuchTableError
 
     try:
@@ -292,7 +292,7 @@ def open_table(config: TableConfig, name: str = "") -> Table:
 
 
 def iceberg_dataframe(spark: SparkSession, table: Table) -> DataFrame:
-    """The table as a DataFrame, read by Spark itself from the data files of the current snapshot, without extra jars.
+    """Return the table as a DataFrame that Spark reads from the files of the current snapshot, without extra jars.
 
     Columns are found by Iceberg's field ids, so added, widened and renamed ones are right in old files too. The list of
     files is taken now: call again to see newer snapshots. Raises `Invalid` for tables with delete files.

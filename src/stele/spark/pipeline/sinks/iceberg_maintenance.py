@@ -42,7 +42,7 @@ def delete_unreferenced(table: Table, folder: str, keep: frozenset[str] = frozen
 
 
 def _file_name(path: str) -> str:
-    """A file's own name, which has a UUID in it: one file may be addressed in several ways (`file:/x`, `/x`)."""
+    """Return a file's own name, which has a UUID in it: one file may be addressed in several ways (`file:/x`, `/x`)."""
     return path.rpartition("/")[2]
 
 
@@ -60,7 +60,7 @@ def _list_files(table: Table, folder: str) -> Iterator[str]:
 
 
 def _referenced_files(table: Table) -> Iterator[str]:
-    """The data files that any snapshot of the table names."""
+    """Return the data files that any snapshot of the table names."""
     seen: set[str] = set()
     for snapshot in table.snapshots():
         for manifest in snapshot.manifests(table.io):
@@ -93,7 +93,10 @@ def expire_snapshots(table: Table) -> int:
 
 
 def _expirable_snapshots(table: Table) -> list[Snapshot]:
-    """The snapshots that may go: not among the newest ones, not younger than told, and no branch or tag is there."""
+    """Return the snapshots that may go.
+
+    These are older than told, not among the newest ones, and no branch or tag points at them.
+    """
     least, oldest = table.properties.get(LEAST, ""), table.properties.get(OLDEST, "")
     if not (re.fullmatch(r"\d+", least) and re.fullmatch(r"\d+", oldest)):
         return []

@@ -76,7 +76,7 @@ class IcebergSparkSink(SqlTable):
         writer.option(f"snapshot-property.{BATCH}", str(batch)).append()
 
     def _newest_batch(self, application: str) -> int:
-        """The application's newest batch in the table, by its metadata; -1 for none."""
+        """Return the application's newest batch in the table, by its metadata; -1 for none."""
         snapshots = self._spark.table(f"{self._sql_name}.`snapshots`").where(
             f"summary[{quote_string(APPLICATION)}] = {quote_string(application)}"
         )

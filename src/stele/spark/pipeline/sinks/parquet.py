@@ -92,7 +92,7 @@ class ParquetSink(SqlTable):
         return columns
 
     def read_table(self) -> DataFrame:
-        """The table, with what other sessions have written. Raises `NotFound` while there is none."""
+        """Return the table, with what other sessions have written. Raises `NotFound` while there is none."""
         self._require_columns()
         self._refresh_table()
         return super().read_table()
@@ -171,7 +171,7 @@ class ParquetSink(SqlTable):
         return get_java_session(self._spark).sessionState().catalog()
 
     def _load_metadata(self) -> Any:
-        """What the catalogue knows of the table, None when there is none."""
+        """Return what the catalogue knows of the table, None when there is none."""
         if not self._spark.catalog.tableExists(self._sql_name) and not self._restore_table():
             return None
         table = self._session_catalog.getTableMetadata(self._ident)

@@ -36,7 +36,7 @@ def get_jvm(spark: SparkSession) -> Any:
 
 
 def get_java_session(spark: SparkSession) -> Any:
-    """The session as the JVM knows it."""
+    """Return the session as the JVM knows it."""
     return spark._jsparkSession  # noqa: SLF001 - PySpark has no other way
 
 
@@ -55,7 +55,7 @@ class HadoopFolder:
         self._files: Any = self._java_path("").getFileSystem(get_java_session(spark).sessionState().newHadoopConf())
 
     def full_path(self, path: str) -> str:
-        """The whole path."""
+        """Return the whole path."""
         return f"{self.path}/{path}" if path else self.path
 
     def exists(self, path: str) -> bool:
@@ -63,14 +63,14 @@ class HadoopFolder:
         return bool(self._files.exists(self._java_path(path)))
 
     def list_names(self, path: str, *, folders: bool = False) -> list[str]:
-        """The names of the files in a folder, or of the folders in it, sorted; none when there is no folder."""
+        """Return the names of the files in a folder, or of the folders in it, sorted; none when there is no folder."""
         if not self.exists(path):
             return []
         statuses = self._files.listStatus(self._java_path(path))
         return sorted(each.getPath().getName() for each in statuses if bool(each.isDirectory()) == folders)
 
     def read_text(self, path: str) -> str:
-        """A small file's text."""
+        """Return a small file's text."""
         stream = self._files.open(self._java_path(path))
         try:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
@@ -146,7 +146,7 @@ class SqlTable(ABC):
                     raise  # nobody else was there, so it would fail again
 
     def read_table(self) -> DataFrame:
-        """The table. Raises `NotFound` while there is none."""
+        """Return the table. Raises `NotFound` while there is none."""
         self._require_columns()
         return self._spark.table(self._sql_name)
 
@@ -201,7 +201,10 @@ class SqlTable(ABC):
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """What PySpark raises for what its JVM refuses: errors of its own, or the JVM's, where it has no word for them."""
+    """Return what PySpark raises for what its JVM refuses.
+
+    That is PySpark's own errors, and the JVM's where PySpark has no class for them.
+    """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -223,29 +226,29 @@ def error_condition(spark: SparkSession, error: Exception) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """What Spark says, without its plans and stacks."""
+    """Return what Spark says, without its plans and stacks."""
     java = getattr(error, "java_exception", None)
     return (str(error) if java is None else str(java.getMessage())).partition("\n")[0]
 
 
 def format_properties(given: dict[str, str]) -> str:
-    """What stands between the parentheses of TBLPROPERTIES."""
+    """Return what stands between the parentheses of TBLPROPERTIES."""
     return ", ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in given.items())
 
 
 def quote_path(parts: Sequence[str]) -> str:
-    """A path or a table's name for SQL."""
+    """Return a path or a table's name for SQL."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def quote_string(text: str) -> str:
-    """A string for SQL."""
+    """Return a string for SQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def format_type(type_: DataType) -> str:
-    """The type as SQL takes it, with any names of fields."""
+    """Return the type as SQL takes it, with any names of fields."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     match type_:
@@ -264,20 +267,20 @@ def format_type(type_: DataType) -> str:
 
 
 def format_columns(schema: StructType) -> str:
-    """What stands between the parentheses of CREATE TABLE."""
+    """Return what stands between the parentheses of CREATE TABLE."""
     return ", ".join(
         f"{quote_path([field.name])} {format_type(field.dataType)}{format_comment(field)}" for field in schema.fields
     )
 
 
 def format_comment(column: StructField) -> str:
-    """The comment of a column as it stands behind its type in SQL, "" without one."""
+    """Return the comment of a column as it stands behind its type in SQL, "" without one."""
     comment = comment_of(column)
     return f" COMMENT {quote_string(comment)}" if comment else ""
 
 
 def add_missing_columns(rows: DataFrame, columns: StructType) -> DataFrame:
-    """The rows with nulls for columns at the top that the table has gained since they were made, in its order."""
+    """Return the rows in the table's order, with nulls for top-level columns that the table gained since."""
     from pyspark.sql import functions as f
 
     if rows.columns == columns.names:
