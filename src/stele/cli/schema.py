@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.check import describe_version
 from stele.cli.completion import complete_subject, complete_version
 from stele.cli.connect import RegistryOptions, connect
 from stele.cli.files import ForceOption, FormatOption, ToOption, check_target, format_of, read_text, write_text
@@ -25,7 +24,7 @@ from stele.cli.output import (
     print_rows,
 )
 from stele.client import RegisteredSchema, Schema, SchemaReference, SchemaRegistryClient, Version, split_subject
-from stele.core.findings import Finding
+from stele.core.findings import Finding, Severity
 from stele.core.policy import PolicyKind, find_policy
 from stele.errors import Incompatible, InvalidRequest, MalformedSchema, NotFound
 from stele.service.check import Candidate, CheckRequest, NamedText
@@ -196,3 +195,9 @@ def _parse_reference(text: str) -> SchemaReference:
     if not equals or not colon or not version.lstrip("-").isdigit():
         raise InvalidRequest(f"--reference {text!r}: write NAME=SUBJECT:VERSION")
     return SchemaReference(name, subject, int(version))
+
+
+def describe_version(finding: Finding) -> str:
+    """Return which version a finding of a check is about."""
+    doubt = ", undecided" if finding.level is Severity.UNKNOWN else ""
+    return f" (version {finding.against}{doubt})"

@@ -59,7 +59,8 @@ def check_file(
     findings: list[FileFinding] = []
     parsed = {version.version_number: version.parsed for version in newest_first}
     for compared in compare_versions(fmt, new, newest_first, rules.policy, ruleset):
-        (finding,) = rules.undecided.weigh_findings([compared.finding])
+        numbered = msgspec.structs.replace(compared.finding, against=compared.version_number)
+        (finding,) = rules.undecided.weigh_findings([numbered])
         reader = new if compared.direction is Direction.BACKWARD else parsed[compared.version_number]
         position = locator.locate(finding.path, reader)
         findings.append(

@@ -53,25 +53,34 @@ def read_file(path: Path) -> str:
 
 
 def read_folder(folder: Path, *, is_deep: bool = True) -> dict[str, SchemaFile]:
-    """Return the schemas of a folder and, unless told otherwise, of those in it, by path. Raises `InvalidRequest`.
+    """Return the schemas of a folder and, unless told otherwise, of those in it, by path.
 
-    Hidden files and folders are left out, and `.json` files that do not name a `$schema`: many are no schemas.
+    Hidden files and folders are left out, and `.json` files that do not name a `$schema`: many are no schemas. Raises
+    `InvalidRequest` for a file that is not UTF-8; with is_deep=False it is left out, as nobody asked for it.
     """
     if not folder.is_dir():
         raise InvalidRequest(f"{folder}: not a folder")
     paths = sorted(path for path in folder.glob("**/*" if is_deep else "*") if find_format(path) and path.is_file())
     named = ((path.relative_to(folder).as_posix(), path) for path in paths)
-    return select_schemas((name, path.read_bytes()) for name, path in named if not _is_hidden(name))
+    files = ((name, path.read_bytes()) for name, path in named if not _is_hidden(name))
+    return select_schemas(files, is_lenient=not is_deep)
 
 
-def select_schemas(files: Iterable[tuple[str, bytes]]) -> dict[str, SchemaFile]:
-    """Return those of some files (path, content) that are schemas, by path, in their order."""
+def select_schemas(files: Iterable[tuple[str, bytes]], *, is_lenient: bool = False) -> dict[str, SchemaFile]:
+    """Return those of some files (path, content) that are schemas, by path, in their order.
+
+    Raises `InvalidRequest` for a file that is not UTF-8, unless is_lenient: then it is left out.
+    """
     found: dict[str, SchemaFile] = {}
     for path, data in files:
         name = find_format(path)
         if name is None or _is_hidden(path) or (name == "json" and not _names_its_schema(data)):
             continue
-        found[path] = SchemaFile(path, name, decode_text(data, path))
+        try:
+            found[path] = SchemaFile(path, name, decode_text(data, path))
+        except InvalidRequest:
+            if not is_lenient:
+                raise
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from stele.errors import InvalidRequest, NotInstalled
-from stele.review.files import SchemaFile, decode_text, find_format, select_schemas
+from stele.review.files import SchemaFile, find_format, select_schemas
 
 _REF_WORDS: Final = ("branch=", "tag=", "ref=", "commit=")
 """What may stand before the ref: other tools write `.git#branch=main`."""
@@ -21,29 +21,17 @@ class GitRef(msgspec.Struct, frozen=True):
     top: Path
     ref: str
 
-    def read_file(self, path: Path) -> str | None:
-        """Return the text that a file of the work tree has in the commit, None where the commit has no such file.
-
-        Raises `InvalidRequest` for a file outside the repository.
-        """
-        name = self._name_in_commit(path)
-        listed = _run_git(self.top, "ls-tree", "-z", self.ref, "--", name)
-        if not listed:
-            return None
-        return decode_text(
-            _run_git(self.top, "cat-file", "blob", _object_id(listed.rstrip(b"\0"))), f"{self.ref}:{name}"
-        )
-
-    def read_folder(self, folder: Path) -> dict[str, SchemaFile]:
+    def read_folder(self, folder: Path, *, is_deep: bool = True) -> dict[str, SchemaFile]:
         """Return the schemas that a folder of the work tree has in the commit, by path in that folder."""
         name = self._name_in_commit(folder)
         prefix = "" if name == "." else f"{name}/"
-        listed = _run_git(self.top, "ls-tree", "-r", "-z", self.ref, *([] if name == "." else ["--", prefix]))
-        rows = [row for row in listed.split(b"\0") if row]
+        options = ["-r", "-z"] if is_deep else ["-z"]
+        listed = _run_git(self.top, "ls-tree", *options, self.ref, *([] if name == "." else ["--", prefix]))
+        rows = [row for row in listed.split(b"\0") if b" blob " in row.partition(b"\t")[0]]
         paths = [row.partition(b"\t")[2].decode("utf-8", "surrogateescape") for row in rows]
         wanted = [(path.removeprefix(prefix), row) for path, row in zip(paths, rows, strict=True) if find_format(path)]
         texts = _read_blobs(self.top, [_object_id(row) for _, row in wanted])
-        return select_schemas(zip((path for path, _ in wanted), texts, strict=True))
+        return select_schemas(zip((path for path, _ in wanted), texts, strict=True), is_lenient=not is_deep)
 
     def _name_in_commit(self, path: Path) -> str:
         try:

@@ -18,10 +18,7 @@ class ImportGraph:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._exports: dict[tuple[str, str], str] = {}
-        for path, file in tree.items():
-            for name in _read_names(file, is_export=True):
-                self._exports.setdefault((file.format, name), path)
+        self._exports: dict[str, dict[str, str]] = {}
         self._imports: dict[str, dict[str, str]] = {}
 
     def imports(self, path: str) -> dict[str, str]:
@@ -71,9 +68,19 @@ class ImportGraph:
             raise InvalidRequest(f"files refer to each other in a circle: {', '.join(sorted(circle))}")
         return order
 
+    def _exports_of(self, format_name: str) -> dict[str, str]:
+        """Return the files of a format by the names they export."""
+        if format_name not in self._exports:
+            found = self._exports[format_name] = {}
+            for path, file in self._tree.items():
+                if file.format == format_name:
+                    for name in _read_names(file, is_export=True):
+                        found.setdefault(name, path)
+        return self._exports[format_name]
+
     def _find(self, name: str, file: SchemaFile) -> str | None:
         """Return the file meant by a name: one that exports it, else one at that path."""
-        exported = self._exports.get((file.format, name))
+        exported = self._exports_of(file.format).get(name)
         if exported is not None and exported != file.path:
             return exported
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), name))

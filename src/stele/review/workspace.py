@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -19,7 +20,7 @@ from stele.review.check import (
     check_file,
     removed_file_report,
 )
-from stele.review.files import SchemaFile, Tree, find_format, read_file, read_folder
+from stele.review.files import SchemaFile, Tree, decode_text, find_format, read_file, read_folder
 from stele.review.git import GitRef, parse_git_ref
 from stele.review.imports import ImportGraph
 from stele.review.lint import LintConfig, lint_file
@@ -29,17 +30,20 @@ from stele.service.check import Candidate, NamedText
 
 
 class Workspace:
-    """A folder of schemas with its manifest: `files` by path, `graph` of what refers to what.
+    """A folder of schemas with its manifest.
 
-    With is_deep=False only the folder itself is read, not those in it.
+    Attributes:
+        root: The folder.
+        files: Its schemas by path.
+        manifest: What the folder says about them.
+        is_deep: Whether the folders in it belong to it.
     """
 
-    def __init__(self, root: Path, *, is_deep: bool = True) -> None:
+    def __init__(self, root: Path, files: Tree, manifest: Manifest, *, is_deep: bool) -> None:
         self.root = root
+        self.files = dict(files)
+        self.manifest = manifest
         self.is_deep = is_deep
-        found = read_folder(root, is_deep=is_deep)
-        self.manifest: Manifest = load_manifest(root, found)
-        self.files: dict[str, SchemaFile] = complete_tree(root, self.manifest, found)
 
     @cached_property
     def graph(self) -> ImportGraph:
@@ -53,6 +57,13 @@ class Workspace:
     def shown_path(self, path: str) -> str:
         """Return the path of a file as a user of the current folder writes it."""
         return (self.root / path).as_posix()
+
+
+def open_workspace(root: Path, *, is_deep: bool = True) -> Workspace:
+    """Return a folder of schemas; with is_deep=False without the folders in it. Raises `InvalidRequest`."""
+    found = read_folder(root, is_deep=is_deep)
+    manifest = load_manifest(root, found)
+    return Workspace(root, complete_tree(root, manifest, found), manifest, is_deep=is_deep)
 
 
 def _with_references(file: SchemaFile, graph: ImportGraph, references: Sequence[NamedText]) -> Candidate:
@@ -74,34 +85,42 @@ class Target(msgspec.Struct, frozen=True):
         return self.workspace.files[self.path]
 
 
+STDIN: Final = Path("-")
+"""The path that stands for standard input."""
+
+
 def open_targets(paths: Sequence[Path], format_name: str | None = None) -> list[Target]:
     """Return the files that paths mean; a folder means all schemas in it. Raises `InvalidRequest`.
 
-    A file belongs to the nearest folder above it with a manifest; without one, to the folder it is in.
+    A file belongs to the nearest folder above it with a manifest; without one, to the folder it is in. format_name is
+    the format of files that are named, where the suffix is not to tell it.
     """
     workspaces: dict[Path, Workspace] = {}
     targets = []
     for path in paths:
         if path.is_dir():
-            workspace = workspaces.setdefault(path, Workspace(path))
-            found = [Target(workspace, name, workspace.shown_path(name)) for name in workspace.files]
-            if not found:
+            workspace = workspaces.setdefault(path, open_workspace(path))
+            if not workspace.files:
                 raise InvalidRequest(f"{path}: there is no schema file in this folder")
-            targets += found
+            targets += [Target(workspace, name, workspace.shown_path(name)) for name in workspace.files]
         else:
             targets.append(_open_file(path, format_name, workspaces))
     return targets
 
 
 def _open_file(path: Path, format_name: str | None, workspaces: dict[Path, Workspace]) -> Target:
-    text = read_file(path)
     wanted = format_name or find_format(path)
     if wanted is None:
         raise InvalidRequest(f"{path}: the suffix tells no format; give --format")
+    if path == STDIN:
+        text = decode_text(sys.stdin.buffer.read(), "standard input")
+        only = {"-": SchemaFile("-", wanted, text)}
+        return Target(Workspace(Path(), only, Manifest(), is_deep=False), "-", "-")
+    text = read_file(path)
     root = _find_manifest_folder(path)
     folder = root or path.parent
     if folder not in workspaces:
-        workspaces[folder] = Workspace(folder, is_deep=root is not None)
+        workspaces[folder] = open_workspace(folder, is_deep=root is not None)
     workspace = workspaces[folder]
     name = path.resolve().relative_to(folder.resolve()).as_posix()
     known = workspace.files.get(name)
@@ -142,7 +161,7 @@ class GitSource:
 
     def read_tree(self, workspace: Workspace) -> Tree:
         """Return the schemas of the commit."""
-        return self._ref.read_folder(workspace.root)
+        return self._ref.read_folder(workspace.root, is_deep=workspace.is_deep)
 
 
 class FolderSource:
@@ -174,12 +193,15 @@ class FileSource:
         return SchemaFile(self._target.path, self._target.file.format, read_file(self._path))
 
 
-def open_sources(against: Sequence[str], targets: Sequence[Target]) -> list[Source]:
-    """Return the earlier states that texts mean: FOLDER#REF, a folder, or a file. Raises `InvalidRequest`."""
-    return [_open_source(text, targets) for text in against]
+def open_sources(against: Sequence[str], targets: Sequence[Target], format_name: str | None = None) -> list[Source]:
+    """Return the earlier states that texts mean: FOLDER#REF, a folder, or a file. Raises `InvalidRequest`.
+
+    format_name is the format of all files, where suffixes are not to tell it.
+    """
+    return [_open_source(text, targets, format_name) for text in against]
 
 
-def _open_source(text: str, targets: Sequence[Target]) -> Source:
+def _open_source(text: str, targets: Sequence[Target], format_name: str | None) -> Source:
     ref = parse_git_ref(text)
     if ref is not None:
         return GitSource(ref)
@@ -189,7 +211,7 @@ def _open_source(text: str, targets: Sequence[Target]) -> Source:
     if len(targets) != 1:
         raise InvalidRequest(f"--against {text}: a file is compared with one file, and there are {len(targets)}")
     wanted, given = targets[0].file.format, find_format(path)
-    if given is not None and given != wanted:
+    if format_name is None and given is not None and given != wanted:
         raise InvalidRequest(f"{targets[0].shown} is {wanted} and {path} is {given} by their suffixes; give --format")
     return FileSource(path, targets[0])
 
@@ -235,8 +257,11 @@ def check_targets(targets: Sequence[Target], sources: Sequence[Source], options:
 
 
 def _is_whole(workspace: Workspace, targets: Sequence[Target]) -> bool:
-    """Return whether all files of a workspace are under review."""
-    return {target.path for target in targets if target.workspace is workspace} >= workspace.files.keys()
+    """Return whether all files of a workspace with the folders in it are under review."""
+    return (
+        workspace.is_deep
+        and {target.path for target in targets if target.workspace is workspace} >= workspace.files.keys()
+    )
 
 
 def _find_broken_import(target: Target) -> str | None:
@@ -264,7 +289,7 @@ class _EarlierStates:
             tree, graph = self._read(index, target.workspace)
             if target.path in tree:
                 file = msgspec.structs.replace(tree[target.path], format=target.file.format)
-                label = source.label if isinstance(source, FileSource) else f"{source.label}:{target.path}"
+                label = source.label if isinstance(source, FileSource) else f"{source.label}:{target.shown}"
                 found.append(Baseline(index + 1, _with_references(file, graph, references), label))
         return found
 
