@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from tests.unit.review.folders import BETTER_ORDER, BROKEN_ORDER, MANIFEST, MONE
 from typer.testing import CliRunner, Result
 
 from stele.cli.app import app
-from stele.client import SchemaRegistryClient
+from stele.client import SchemaReference, SchemaRegistryClient
 from stele.testing.registry_box import RegistryBox
+
+PROTO = 'syntax = "proto3"; package shop;'
 
 
 @pytest.fixture
@@ -23,9 +26,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stele_registry: Regi
 
 
 @pytest.fixture
-def client(stele_registry: RegistryBox) -> SchemaRegistryClient:
+def client(stele_registry: RegistryBox) -> Iterator[SchemaRegistryClient]:
     """A client of the registry that remembers nothing."""
-    return SchemaRegistryClient(stele_registry.url, cache_size=1, cache_ttl=0.0)
+    with SchemaRegistryClient(stele_registry.url, cache_size=1, cache_ttl=0.0) as made:
+        yield made
 
 
 def run(*arguments: str) -> Result:
@@ -135,15 +139,13 @@ def test_a_folder_without_a_manifest(tmp_path: Path, folder: Path, client: Schem
     plain = write_files(
         tmp_path / "plain",
         {
-            "shop/money.proto": 'syntax = "proto3"; package shop; message Money { int64 cents = 1; }',
-            "shop/order.proto": 'syntax = "proto3"; package shop; import "shop/money.proto"; message O { Money m = 1; }',
+            "shop/money.proto": f"{PROTO} message Money {{ int64 cents = 1; }}",
+            "shop/order.proto": f'{PROTO} import "shop/money.proto"; message O {{ Money m = 1; }}',
         },
     )
     assert run("apply", str(plain)).exit_code == 0
     found = client.version("shop/order")
-    assert [(each.name, each.subject, each.version) for each in found.references] == [
-        ("shop/money.proto", "shop/money", 1)
-    ]
+    assert found.references == (SchemaReference("shop/money.proto", "shop/money", 1),)
 
 
 def test_references_named_by_hand(folder: Path, client: SchemaRegistryClient) -> None:
