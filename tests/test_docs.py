@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.doc_pages import list_steps, run_page
 from tests.support.server_process import serving
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINKING = sorted([*PAGES, *ROOT.glob("examples/**/*.md"), *ROOT.glob("fuzz/*.md"), *ROOT.glob("examples/**/*.ipynb")])
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
@@ -24,23 +25,36 @@ FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 WRITTEN_ON_DEMAND = {"docs/reference/coverage.md"}
 """Pages that a slow target of the Makefile writes; a fresh tree may lack them."""
 DOCS_PATH = re.compile(r"(?<![\w./])docs/[\w./#-]*[\w#]")
-EXECUTED = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
+EXECUTED = [page for page in PAGES if any(list_steps(page.read_text(encoding="utf-8")))]
+SUBJECT = re.compile(r"\b[a-z][\w-]*-(?:value|key)\b")
 
 
 @pytest.mark.parametrize("page", EXECUTED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_snippets_run(page: Path, tmp_path: Path) -> None:
-    """Every bash and python block of a page works, in order, against one fresh server."""
+    """A page works in an empty folder with a fresh server: every block, in order, and what the page shows."""
     with serving("--store", "memory:", folder=tmp_path) as server:
-        for kind, code in BLOCK.findall(page.read_text(encoding="utf-8")):
-            shown = code.replace("http://127.0.0.1:8081", server.url)
-            shell = ["bash", "-euo", "pipefail", "-c", f'export PATH="{Path(sys.executable).parent}:$PATH"\n{shown}']
-            command = shell if kind == "bash" else [sys.executable, "-c", shown]
-            environ = {**os.environ, "STELE_URL": server.url}
-            done = subprocess.run(
-                command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False
-            )
-            assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
-            assert '"error_code"' not in done.stdout, f"{code}\n{done.stdout}"
+        run_page(page, tmp_path, server.url)
+
+
+@pytest.mark.skipif(os.environ.get("HYPOTHESIS_PROFILE") != "long", reason="takes minutes: `make test-long` runs it")
+@pytest.mark.timeout(1800)
+def test_pages_run_in_sequence(tmp_path: Path) -> None:
+    """A reader may follow one page after the other against one registry, each in a folder of its own."""
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        for number, page in enumerate(EXECUTED):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            run_page(page, folder, server.url)
+
+
+def test_pages_have_subjects_of_their_own() -> None:
+    """No two pages name the same subject in what they run, so one does not meet what another registered."""
+    owners: dict[str, set[str]] = {}
+    for page in EXECUTED:
+        for step in list_steps(page.read_text(encoding="utf-8")):
+            for subject in SUBJECT.findall(step.code):
+                owners.setdefault(subject, set()).add(page.name)
+    assert {subject: sorted(pages) for subject, pages in owners.items() if len(pages) > 1} == {}
 
 
 def heading_anchors(page: Path) -> set[str]:
@@ -123,6 +137,44 @@ def test_paths_in_prose_exist(name: str) -> None:
     paths = PATH_IN_PROSE.findall((ROOT / name).read_text(encoding="utf-8"))
     missing = [path for path in paths if not any((base / path).exists() for base in (ROOT, ROOT / "src" / "stele"))]
     assert missing == []
+
+
+CROSS_REFERENCE = re.compile(
+    r"\b(?:[Ss]ee|as in|[Rr]aises|[Ii]nverse of) ((?:(?:, |, and | or | and )?`[A-Za-z_][\w.]*`)+)"
+)
+
+
+def defined_names(trees: Iterable[ast.AST]) -> set[str]:
+    """Every name that code defines or imports, and every part of a dotted one."""
+    names = {name for name in dir(builtins) if not name.startswith("_")}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.alias):
+            names |= {*node.name.split("."), node.asname or ""}
+    return names
+
+
+def test_names_in_docstrings_exist() -> None:
+    """What a docstring refers to with See, as in, Raises or Inverse of is a name of the source."""
+    sources = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "src").rglob("*.py"))}
+    known = defined_names(sources.values()) | {path.stem for path in (ROOT / "src").rglob("*.*")}
+    known |= {path.parent.name for path in sources} | {"toml", "py", "java"}
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path, tree in sources.items()
+        for text in documented_texts(tree)
+        for names in CROSS_REFERENCE.findall(text)
+        for name in re.findall(r"`([\w.]+)`", names)
+        if not set(name.split(".")) <= known
+    ]
+    assert wrong == []
 
 
 CITATION = re.compile(r"\bSource: +(.{0,400})", re.DOTALL)

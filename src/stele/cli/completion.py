@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from stele.cli.connect import options_from
 from stele.errors import SteleError
 
 if TYPE_CHECKING:
@@ -39,18 +40,7 @@ def complete_version(ctx: typer.Context, incomplete: str) -> list[str]:
     return [version for version in versions if version.startswith(incomplete)]
 
 
-def complete_profile(incomplete: str) -> list[str]:
-    """Return the profiles of the configuration file that begin with what was typed."""
-    from stele.cli.profiles import load_config
-
-    try:
-        return [name for name in load_config().profiles if name.startswith(incomplete)]
-    except SteleError:
-        return []
-
-
 def _open_briefly(ctx: typer.Context) -> SchemaRegistryClient:
-    from stele.cli.connect import options_from
     from stele.client import Retry
 
     return options_from(ctx.params).find_connection(ask=False).open_client(timeout=_SECONDS, retry=Retry(rounds=1))

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from stele.cli.completion import complete_profile
 from stele.cli.output import exit_on_error
-from stele.cli.profiles import Profile, load_config
+from stele.cli.profiles import RegistryProfile, complete_profile, load_config
 from stele.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -149,7 +148,9 @@ class RegistryOptions:
             urls = profile.addresses if profile else split_addresses([environ.get("STELE_URL", "")])
         return Connection(urls or (DEFAULT_URL,), **self._find_credentials(profile, environ, ask=ask))
 
-    def _find_credentials(self, profile: Profile | None, environ: Mapping[str, str], *, ask: bool) -> dict[str, str]:
+    def _find_credentials(
+        self, profile: RegistryProfile | None, environ: Mapping[str, str], *, ask: bool
+    ) -> dict[str, str]:
         """Return those of the command line, and where it has none, all of the profile or all of the environment."""
         if profile is None:
             found = {name: environ.get(f"STELE_{name.upper()}", "") for name in _CREDENTIALS}
@@ -168,7 +169,7 @@ class RegistryOptions:
                 password = typer.prompt(f"Password of {user}", hide_input=True, err=True)
         return found | {"user": user, "password": password}
 
-    def _find_profile(self, environ: Mapping[str, str]) -> Profile | None:
+    def _find_profile(self, environ: Mapping[str, str]) -> RegistryProfile | None:
         if self.profile is not None:
             return load_config().find_profile(self.profile)
         if self.registry or environ.get("STELE_URL"):

@@ -25,7 +25,7 @@ import msgspec
 from stele.errors import InvalidRequest
 
 
-class Profile(msgspec.Struct, frozen=True):
+class RegistryProfile(msgspec.Struct, frozen=True):
     """A registry and how to reach it. Relative file names count from the folder of the configuration file."""
 
     registry: str | list[str]
@@ -46,9 +46,9 @@ class ConfigFile(msgspec.Struct, frozen=True):
     """What the configuration file says."""
 
     profile: str = ""
-    profiles: Mapping[str, Profile] = {}
+    profiles: Mapping[str, RegistryProfile] = {}
 
-    def find_profile(self, name: str) -> Profile:
+    def find_profile(self, name: str) -> RegistryProfile:
         """Return the profile of a name. Raises `InvalidRequest`."""
         found = self.profiles.get(name)
         if found is None:
@@ -75,7 +75,7 @@ def load_config(path: Path | None = None) -> ConfigFile:
     _check_keys(path, "", table, ConfigFile)
     for name, profile in table.get("profiles", {}).items():
         if isinstance(profile, dict):
-            _check_keys(path, f" in [profiles.{name}]", profile, Profile)
+            _check_keys(path, f" in [profiles.{name}]", profile, RegistryProfile)
     try:
         found = msgspec.convert(table, ConfigFile)
     except msgspec.ValidationError as error:
@@ -83,6 +83,14 @@ def load_config(path: Path | None = None) -> ConfigFile:
     return msgspec.structs.replace(
         found, profiles={name: _resolve_files(profile, path.parent) for name, profile in found.profiles.items()}
     )
+
+
+def complete_profile(incomplete: str) -> list[str]:
+    """Return the profiles that begin with what was typed in a shell; none if the file cannot be read."""
+    try:
+        return [name for name in load_config().profiles if name.startswith(incomplete)]
+    except InvalidRequest:
+        return []
 
 
 def suggest_name(name: str, known: Any) -> str:
@@ -98,7 +106,7 @@ def _check_keys(path: Path, place: str, table: Mapping[str, Any], struct: type[m
             raise InvalidRequest(f"{path}: unknown key {key!r}{place}{hint}")
 
 
-def _resolve_files(profile: Profile, folder: Path) -> Profile:
+def _resolve_files(profile: RegistryProfile, folder: Path) -> RegistryProfile:
     files = {name: getattr(profile, name) for name in ("ca", "client_cert", "client_key")}
     resolved = {name: str(folder / Path(file).expanduser()) for name, file in files.items() if file}
     return msgspec.structs.replace(profile, **resolved)

@@ -1,0 +1,105 @@
+"""Documentation pages as programs: their blocks, what they must print, and the checks that readers do not see.
+
+A page is Markdown. Its blocks of `bash` and `python` run in order. Around them a page may have:
+
+- ```` ```output ```` after a block: lines that the block prints, in this order; `…` stands for any text, or alone on a
+  line for any lines;
+- `<!-- exits with 1 -->` before a block: the exit code of the block, if it is not 0;
+- `<!-- needs a broker -->` before a block: it runs only in a test that has a broker;
+- `<!-- check` … `-->` around Bash commands: a check that runs like a block and is hidden from the reader.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PAGE_ADDRESS = "http://127.0.0.1:8081"
+"""The address that pages write for the registry."""
+PAGE_BROKER = "127.0.0.1:9092"
+"""The address that pages write for a Kafka broker."""
+_STEP = re.compile(
+    r"(?:^<!-- exits with (?P<code>\d+) -->\n|^(?P<broker><!-- needs a broker -->)\n)?"
+    r"^```(?P<kind>bash|python)\n(?P<block>.*?)^```$"
+    r"(?:\n\n(?:[^\n`#]+\n\n)?```output\n(?P<printed>.*?)^```$)?"
+    r"|^<!-- check\n(?P<check>.*?)^-->$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Step(NamedTuple):
+    """One block of a page.
+
+    Attributes:
+        kind: `bash` or `python`.
+        code: The text of the block.
+        exit_code: What the block ends with.
+        printed: The lines that the page shows below the block; empty if it shows none.
+        needs_broker: Whether the block needs a Kafka broker.
+    """
+
+    kind: str
+    code: str
+    exit_code: int = 0
+    printed: str = ""
+    needs_broker: bool = False
+
+
+def list_steps(text: str) -> Iterator[Step]:
+    """The blocks and hidden checks of a page, in order."""
+    for found in _STEP.finditer(text):
+        if found["check"] is not None:
+            yield Step("bash", found["check"])
+        else:
+            code = int(found["code"] or 0)
+            yield Step(found["kind"], found["block"], code, found["printed"] or "", found["broker"] is not None)
+
+
+def run_page(page: Path, folder: Path, address: str, broker: str | None = None) -> None:
+    """Run every block of a page in a folder against the registry at an address.
+
+    Blocks that need a broker are left out where there is none.
+
+    Raises:
+        AssertionError: A block ended with another code, or did not print what the page shows.
+    """
+    for step in list_steps(page.read_text(encoding="utf-8")):
+        if step.needs_broker and broker is None:
+            continue
+        code = step.code.replace(PAGE_ADDRESS, address).replace(PAGE_BROKER, broker or PAGE_BROKER)
+        script = f'export PATH="{Path(sys.executable).parent}:$PATH"\n{code}'
+        command = ["bash", "-euo", "pipefail", "-c", script] if step.kind == "bash" else [sys.executable, "-c", code]
+        environ = {**os.environ, "STELE_URL": address, "COLUMNS": "200"}
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        where = f"{page.name}\n{step.code}\n{done.stdout}"
+        assert done.returncode == step.exit_code, f"exit code {done.returncode}: {where}"
+        missing = find_missing_line(step.printed.replace(PAGE_ADDRESS, address), done.stdout)
+        assert missing is None, f"does not print {missing!r}: {where}"
+
+
+def find_missing_line(shown: str, printed: str) -> str | None:
+    """The first line of what a page shows that is not printed, or not in this order; None if all are."""
+    lines = [line.strip() for line in printed.splitlines()]
+    for line in shown.splitlines():
+        if (wanted := line.strip()) in {"", "…"}:
+            continue
+        pattern = re.compile(".*".join(re.escape(part) for part in wanted.split("…")))
+        found = next((number for number, each in enumerate(lines) if pattern.fullmatch(each)), None)
+        if found is None:
+            return line
+        lines = lines[found + 1 :]
+    return None
