@@ -32,6 +32,22 @@ if TYPE_CHECKING:
     from stele.client import SchemaReference
 
 
+AgainstOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE|FOLDER|FOLDER#REF",
+        help="An earlier version: a file, a folder, or a git commit such as .git#main. Repeat it, oldest first.",
+    ),
+]
+ReferenceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=FILE",
+        help="A schema that others refer to; with --subject also NAME=SUBJECT:VERSION. Repeatable.",
+    ),
+]
+
+
 @expand_dataclass
 def check(
     files: Annotated[
@@ -39,13 +55,7 @@ def check(
     ] = None,
     *,
     registry: RegistryOptions,
-    against: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE|FOLDER|FOLDER#REF",
-            help="An earlier version: a file, a folder, or a git commit such as .git#main. Repeat it, oldest first.",
-        ),
-    ] = None,
+    against: AgainstOption = None,
     subject: Annotated[
         str | None,
         typer.Option(help="Compare with this subject of the registry.", autocompletion=complete_subject),
@@ -67,13 +77,7 @@ def check(
         bool, typer.Option("--allow-first", help="Succeed if the schemas are valid and have no earlier version.")
     ] = False,
     schema_format: FormatOption = None,
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=FILE",
-            help="A schema that others refer to; with --subject also NAME=SUBJECT:VERSION. Repeatable.",
-        ),
-    ] = None,
+    reference: ReferenceOption = None,
     all_findings: AllOption = False,
     output: ReportOutputOption = ReportOutput.TEXT,
     to: ReportToOption = None,
