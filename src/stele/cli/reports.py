@@ -54,7 +54,9 @@ def write_reports(
         everything: Whether text has all findings, not only the first.
     """
     if output is not ReportOutput.TEXT:
-        write_text(to, render_reports(reports, output))
+        text = render_reports(reports, output)
+        if text or to is not None:
+            write_text(to, text)
     elif to is None:
         _print_reports(reports, headline, everything=everything)
     else:
