@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,6 @@ from stele.cli.output import (
     exit_on_error,
     print_error,
     print_json,
-    require_confirmation,
 )
 from stele.cli.reports import (
     ReportOutput,
@@ -32,7 +32,7 @@ from stele.cli.reports import (
     render_reports,
 )
 from stele.client import SchemaRegistryClient
-from stele.errors import Incompatible
+from stele.errors import Incompatible, InvalidRequest
 from stele.review.apply import apply_plan
 from stele.review.plan import Action, Plan, SubjectPlan, make_plan
 from stele.review.report import Outcome
@@ -100,17 +100,39 @@ def apply(
     Exit code 0: applied; 1: a schema was refused; 2: an error.
     """
     with exit_on_error():
+        _apply_folder(open_workspace(folder), registry, output, prune=prune, yes=yes, everything=all_findings)
+
+
+def register_folder(folder: Path, registry: RegistryOptions, output: Output, *, everything: bool) -> None:
+    """Register all schemas of a folder after those they refer to; policies stay as they are.
+
+    Raises `InvalidRequest`, and `typer.Exit` with 1 if a schema is refused.
+    """
+    with exit_on_error():
         workspace = open_workspace(folder)
-        with connect(registry) as client:
-            made = make_plan(workspace, client, prune=prune)
-            if made.is_refused:
-                _print_plan(made.subjects, everything=all_findings)
-                print_error("refused:", "nothing was changed")
-                raise typer.Exit(1)
-            doomed = [each.subject for each in made.subjects if each.action is Action.DELETE]
-            if doomed:
-                _confirm_pruning(doomed, yes=yes)
-            results = _apply(workspace, client, made, output)
+        workspace.manifest = workspace.manifest.without_policies()
+        _apply_folder(workspace, registry, output, everything=everything)
+
+
+def _apply_folder(
+    workspace: Workspace,
+    registry: RegistryOptions,
+    output: Output,
+    *,
+    everything: bool,
+    prune: bool = False,
+    yes: bool = False,
+) -> None:
+    with connect(registry) as client:
+        made = make_plan(workspace, client, prune=prune)
+        if made.is_refused:
+            _print_plan(made.subjects, everything=everything)
+            print_error("refused:", "nothing was changed")
+            raise typer.Exit(1)
+        doomed = [each.subject for each in made.subjects if each.action is Action.DELETE]
+        if doomed:
+            _confirm_pruning(doomed, yes=yes)
+        results = _apply(workspace, client, made, output)
     if output is Output.JSON:
         print_json(results)
     elif not any(each.is_change for each in results):
@@ -119,7 +141,11 @@ def apply(
 
 def _confirm_pruning(subjects: Sequence[str], *, yes: bool) -> None:
     names = ", ".join(subjects[:5]) + (f" and {len(subjects) - 5} more" if len(subjects) > 5 else "")
-    require_confirmation(f"Delete {names}?", yes=yes)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidRequest(f"--prune would delete {names}: add --yes to confirm it")
+    typer.confirm(f"Delete {names}?", abort=True, err=True)
 
 
 def _apply(workspace: Workspace, client: SchemaRegistryClient, made: Plan, output: Output) -> list[SubjectPlan]:

@@ -18,11 +18,13 @@ from stele.cli.output import (
     Output,
     OutputOption,
     console,
+    exit_on_error,
     print_error,
     print_findings,
     print_json,
     print_rows,
 )
+from stele.cli.plan import register_folder
 from stele.client import RegisteredSchema, Schema, SchemaReference, SchemaRegistryClient, Version, split_subject
 from stele.core.findings import Finding, Severity
 from stele.core.policy import PolicyKind, find_policy
@@ -38,9 +40,16 @@ SubjectArgument = Annotated[str, typer.Argument(help="Name of the subject.", aut
 @app.command("register")
 @expand_dataclass
 def register(
-    subject: SubjectArgument,
-    file: Annotated[Path, typer.Argument(help="File with the schema; - for standard input.")],
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the subject; or a folder, to register all of it.", autocompletion=complete_subject
+        ),
+    ],
     registry: RegistryOptions,
+    file: Annotated[
+        Path | None, typer.Argument(help="File with the schema; - for standard input. None for a folder.")
+    ] = None,
     schema_format: FormatOption = None,
     reference: Annotated[
         list[str] | None,
@@ -52,8 +61,16 @@ def register(
 ) -> None:
     """Register a schema file as the next version of a subject. A schema that is there already keeps its version.
 
+    A folder is registered in one step, each file after those it refers to: see `stele apply` for names and references.
+
     Exit code 0: registered, or there already; 1: refused as incompatible; 2: an error.
     """
+    with exit_on_error():
+        if file is None:
+            if not Path(subject).is_dir() or schema_format or reference or normalize:
+                raise InvalidRequest("name a subject and a file; or a folder alone, without options about one file")
+            register_folder(Path(subject), registry, output, everything=all_findings)
+            return
     with connect(registry) as client:
         schema_type = (schema_format or format_of(file)).upper()
         references = tuple(_parse_reference(text) for text in reference or ())

@@ -96,6 +96,14 @@ class Manifest(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
         entry = self.subjects.get(subject)
         return self.normalize if entry is None or entry.normalize is None else entry.normalize
 
+    def without_policies(self) -> Manifest:
+        """Return the manifest with its files and references only: policies and rulesets stay as they are."""
+        subjects = {
+            name: msgspec.structs.replace(entry, compatibility=None, ruleset=None)
+            for name, entry in self.subjects.items()
+        }
+        return msgspec.structs.replace(self, subjects=subjects, compatibility=None, ruleset=None)
+
     def subject_of_file(self, path: str) -> str | None:
         """Return the subject that a file belongs to, None for none."""
         return next((name for name, entry in self.subjects.items() if entry.path == path), None)

@@ -148,6 +148,17 @@ def test_a_folder_without_a_manifest(tmp_path: Path, folder: Path, client: Schem
     assert found.references == (SchemaReference("shop/money.proto", "shop/money", 1),)
 
 
+def test_a_folder_is_registered_in_one_step(folder: Path, client: SchemaRegistryClient) -> None:
+    """`stele schema register FOLDER` orders files by their references and leaves policies alone."""
+    done = run("schema", "register", str(folder))
+    assert (done.exit_code, done.stdout) == (0, "money: registered version 1\norders-value: registered version 1\n")
+    assert client.version("orders-value").references == (SchemaReference("shop.Money", "money", 1),)
+    assert json.loads(run("policy", "show", "money", "-o", "json").stdout)["own"]["policy"] is None
+    assert run("schema", "register", str(folder)).stdout == "nothing to change\n"
+    for words in (("nosuch",), (str(folder), "--normalize")):
+        assert run("schema", "register", *words).exit_code == 2
+
+
 def test_references_named_by_hand(folder: Path, client: SchemaRegistryClient) -> None:
     """A reference can be a subject of the registry, at a version or the newest one."""
     run("schema", "register", "cash", str(folder / "money.avsc"))
