@@ -256,6 +256,15 @@ def check_targets(targets: Sequence[Target], sources: Sequence[Source], options:
     return reports
 
 
+def find_earlier(
+    targets: Sequence[Target], sources: Sequence[Source], references: Sequence[NamedText] = ()
+) -> list[tuple[Target, Baseline]]:
+    """Return the files that an earlier state has, each with its newest earlier version."""
+    earlier = _EarlierStates(sources)
+    found = ((target, earlier.baselines(target, references)) for target in targets)
+    return [(target, baselines[-1]) for target, baselines in found if baselines]
+
+
 def _is_whole(workspace: Workspace, targets: Sequence[Target]) -> bool:
     """Return whether all files of a workspace with the folders in it are under review."""
     return (

@@ -164,6 +164,20 @@ def test_a_report_in_a_file(folder: Path) -> None:
         assert "READER_FIELD_MISSING_DEFAULT_VALUE" in (folder / "out" / shape).read_text()
 
 
+def test_differences_to_a_commit(folder: Path) -> None:
+    """`stele diff` takes a file or a folder, and what to compare it with."""
+    assert RUN.invoke(app, ["diff", "schemas", "--against", ".git#main"]).exit_code == 0
+    (folder / "schemas/order.avsc").write_text(BROKEN_ORDER)
+    for words in (["schemas"], ["schemas/order.avsc"]):
+        done = RUN.invoke(app, ["diff", *words, "--against", ".git#main"])
+        assert (done.exit_code, "+ shop.Order.note field string" in done.stdout) == (1, True), done.output
+    found = json.loads(RUN.invoke(app, ["diff", "schemas", "--against", ".git#main", "-o", "json"]).stdout)
+    assert [len(answer["changes"]) for answer in found] == [0, 1]
+    (folder / "new.avsc").write_text(MONEY)
+    for wrong in (["new.avsc", "--against", ".git#main"], ["new.avsc"], ["a", "b", "--against", "c"]):
+        assert RUN.invoke(app, ["diff", *wrong]).exit_code == 2
+
+
 # --- a subject of a registry ----------------------------------------------------------------------------------------
 
 
@@ -180,6 +194,8 @@ def test_a_subject_with_its_policy_and_references(folder: Path, stele_registry: 
     assert done.exit_code == 1
     assert "schemas/order.avsc:6:5: READER_FIELD_MISSING_DEFAULT_VALUE" in done.stdout
     assert "(orders-value version 1)" in done.stdout
+    differs = RUN.invoke(app, ["diff", *words])
+    assert (differs.exit_code, "+ shop.Order.note" in differs.stdout) == (1, True), differs.output
     assert RUN.invoke(app, ["policy", "set", "orders-value", "--level", "NONE", "--registry", url]).exit_code == 0
     assert check(*words).exit_code == 0
     assert check(*words, "--policy", "BACKWARD").exit_code == 1
