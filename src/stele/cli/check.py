@@ -25,7 +25,7 @@ from stele.core.policy import Policy, find_policy
 from stele.errors import InvalidRequest
 from stele.review.files import read_file
 from stele.review.report import FileReport, Outcome
-from stele.review.workspace import CheckOptions, Target, check_targets, open_sources, open_targets
+from stele.review.workspace import CheckOptions, ReviewTarget, check_targets, open_sources, open_targets
 from stele.service.check import NamedText
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def check(
 
 
 def _check_subject(
-    target: Target,
+    target: ReviewTarget,
     subject: str,
     options: RegistryOptions,
     policy: Policy | None,

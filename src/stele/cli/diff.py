@@ -19,7 +19,7 @@ from stele.cli.output import Output, OutputOption, console, exit_on_error, print
 from stele.core.findings import Direction, Verdict, WhenUndecided
 from stele.errors import InvalidRequest
 from stele.review.check import Baseline
-from stele.review.workspace import Target, find_earlier, open_sources, open_targets
+from stele.review.workspace import ReviewTarget, find_earlier, open_sources, open_targets
 from stele.service.changes import ChangeKind, DeclarationChange
 from stele.service.check import Candidate, NamedText
 from stele.service.diff import DiffAnswer, DiffRequest
@@ -141,7 +141,7 @@ def _find_pairs(
 
 
 def _pair_with_subject(
-    targets: Sequence[Target], subject: str, registry: RegistryOptions, references: Sequence[NamedText]
+    targets: Sequence[ReviewTarget], subject: str, registry: RegistryOptions, references: Sequence[NamedText]
 ) -> _Pair:
     if len(targets) != 1:
         raise InvalidRequest("--subject compares one file with a registry")
@@ -153,7 +153,7 @@ def _pair_with_subject(
     return _make_pair(targets[0], baseline, [*texts, *references])
 
 
-def _make_pair(target: Target, baseline: Baseline, references: Sequence[NamedText]) -> _Pair:
+def _make_pair(target: ReviewTarget, baseline: Baseline, references: Sequence[NamedText]) -> _Pair:
     new = target.workspace.candidate(target.path, references)
     return _Pair(baseline.label, target.shown, DiffRequest(target.file.format, baseline.schema, new))
 

@@ -24,7 +24,7 @@ from stele.errors import InvalidRequest
 from stele.formats.lint import OFF_BY_DEFAULT
 from stele.review.lint import LintConfig
 from stele.review.manifest import load_lint_config, read_lint_config
-from stele.review.workspace import Target, lint_targets, open_targets
+from stele.review.workspace import ReviewTarget, lint_targets, open_targets
 from stele.service.check import Candidate
 from stele.service.lint import list_rules
 
@@ -96,7 +96,7 @@ def _split_names(texts: list[str] | None) -> tuple[str, ...]:
 
 
 def _choose_config(
-    file: Path | None, select: tuple[str, ...], ignore: tuple[str, ...], targets: list[Target]
+    file: Path | None, select: tuple[str, ...], ignore: tuple[str, ...], targets: list[ReviewTarget]
 ) -> LintConfig | None:
     """Return the configuration of all files; None leaves each to its folder. The command line comes first."""
     if file is None and not select and not ignore:

@@ -25,7 +25,7 @@ class Baseline(msgspec.Struct, frozen=True):
     label: str
 
 
-class Rules(msgspec.Struct, frozen=True):
+class CheckRules(msgspec.Struct, frozen=True):
     """By what a file is judged.
 
     policy     which versions it is compared with, in which direction
@@ -41,7 +41,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 def check_file(
-    file: str, format_name: str, schema: Candidate, baselines: Sequence[Baseline], rules: Rules
+    file: str, format_name: str, schema: Candidate, baselines: Sequence[Baseline], rules: CheckRules
 ) -> FileReport:
     """Compare a file with earlier versions, oldest first. One that is no schema is a report, too.
 
@@ -91,7 +91,7 @@ def _parse_baseline(fmt: Any, baseline: Baseline, limits: Limits) -> Any:
         raise InvalidRequest(f"{baseline.label} is no {fmt.name} schema: {error}") from None
 
 
-def _run_validators(fmt: Any, new: Any, before: Any, rules: Rules) -> Sequence[Finding]:
+def _run_validators(fmt: Any, new: Any, before: Any, rules: CheckRules) -> Sequence[Finding]:
     """Return what the validators of the policy say; one that is not installed here is a warning."""
     adopted = {name: version for (of, name), version in (rules.adopted or {}).items() if of == fmt.name}
     found: list[Finding] = []

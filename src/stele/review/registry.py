@@ -14,7 +14,7 @@ from stele.client.request import Request, build_path, json_decoder
 from stele.core.policy import Policy, find_policy
 from stele.core.rulesets import split_ruleset
 from stele.errors import InvalidRequest, MalformedSchema, NotFound
-from stele.review.check import Baseline, Rules
+from stele.review.check import Baseline, CheckRules
 from stele.review.report import FileFinding, FileReport, Outcome
 from stele.service.check import Candidate, NamedText
 from stele.service.policies import PolicyAnswer
@@ -44,11 +44,11 @@ class SubjectState(msgspec.Struct, frozen=True):
     rulesets: Mapping[str, str] = {}
     is_exact: bool = False
 
-    def rules_for(self, format_name: str) -> Rules:
+    def rules_for(self, format_name: str) -> CheckRules:
         """Return by what a schema of a format is judged there."""
         full = self.rulesets.get(format_name, "") if self.is_exact else ""
         name, version = split_ruleset(full)
-        return Rules(self.policy, full, {(format_name, name): version} if version is not None else None)
+        return CheckRules(self.policy, full, {(format_name, name): version} if version is not None else None)
 
 
 def read_subject(client: SchemaRegistryClient, subject: str) -> SubjectState:

@@ -15,7 +15,7 @@ from stele.formats.registry import get_format
 from stele.review import registry
 from stele.review.check import check_file
 from stele.review.report import FileReport
-from stele.review.workspace import Target
+from stele.review.workspace import ReviewTarget
 from stele.service.check import NamedText
 
 
@@ -34,7 +34,7 @@ class SubjectCheck(msgspec.Struct, frozen=True):
     ruleset: str | None = None
     undecided: WhenUndecided = WhenUndecided.REFUSE
 
-    def check(self, target: Target) -> FileReport:
+    def check(self, target: ReviewTarget) -> FileReport:
         """Compare. Raises what the client raises, and what `check_file` raises.
 
         What the file refers to is taken from the references given by hand, then from the newest version of the subject,
@@ -56,7 +56,7 @@ class SubjectCheck(msgspec.Struct, frozen=True):
             return report  # the registry would be asked another question
         return registry.ask_registry(self.client, self.subject, Schema(file.text, file.format.upper(), remote), report)
 
-    def _registered_references(self, target: Target, state: registry.SubjectState) -> tuple[SchemaReference, ...]:
+    def _registered_references(self, target: ReviewTarget, state: registry.SubjectState) -> tuple[SchemaReference, ...]:
         """Return the references of the file that are versions in the registry."""
         found = {each.name: each for each in self.references if isinstance(each, SchemaReference)}
         named = {each.name for each in self.references}
@@ -67,7 +67,7 @@ class SubjectCheck(msgspec.Struct, frozen=True):
         return tuple(found.values())
 
 
-def _list_imports(target: Target) -> frozenset[str]:
+def _list_imports(target: ReviewTarget) -> frozenset[str]:
     fmt = get_format(target.file.format)
     if not isinstance(fmt, HasImports):
         return frozenset()

@@ -15,7 +15,7 @@ from stele.core.policy import BACKWARD, Policy
 from stele.errors import InvalidRequest
 from stele.review.check import (
     Baseline,
-    Rules,
+    CheckRules,
     broken_import_report,
     check_file,
     removed_file_report,
@@ -72,7 +72,7 @@ def _with_references(file: SchemaFile, graph: ImportGraph, references: Sequence[
     return Candidate(file.text, others, file.path)
 
 
-class Target(msgspec.Struct, frozen=True):
+class ReviewTarget(msgspec.Struct, frozen=True):
     """A file under review: where it belongs, its path there, and how the user called it."""
 
     workspace: Workspace
@@ -89,7 +89,7 @@ STDIN: Final = Path("-")
 """The path that stands for standard input."""
 
 
-def open_targets(paths: Sequence[Path], format_name: str | None = None) -> list[Target]:
+def open_targets(paths: Sequence[Path], format_name: str | None = None) -> list[ReviewTarget]:
     """Return the files that paths mean; a folder means all schemas in it. Raises `InvalidRequest`.
 
     A file belongs to the nearest folder above it with a manifest; without one, to the folder it is in. format_name is
@@ -102,20 +102,20 @@ def open_targets(paths: Sequence[Path], format_name: str | None = None) -> list[
             workspace = workspaces.setdefault(path, open_workspace(path))
             if not workspace.files:
                 raise InvalidRequest(f"{path}: there is no schema file in this folder")
-            targets += [Target(workspace, name, workspace.shown_path(name)) for name in workspace.files]
+            targets += [ReviewTarget(workspace, name, workspace.shown_path(name)) for name in workspace.files]
         else:
             targets.append(_open_file(path, format_name, workspaces))
     return targets
 
 
-def _open_file(path: Path, format_name: str | None, workspaces: dict[Path, Workspace]) -> Target:
+def _open_file(path: Path, format_name: str | None, workspaces: dict[Path, Workspace]) -> ReviewTarget:
     wanted = format_name or find_format(path)
     if wanted is None:
         raise InvalidRequest(f"{path}: the suffix tells no format; give --format")
     if path == STDIN:
         text = decode_text(sys.stdin.buffer.read(), "standard input")
         only = {"-": SchemaFile("-", wanted, text)}
-        return Target(Workspace(Path(), only, Manifest(), is_deep=False), "-", "-")
+        return ReviewTarget(Workspace(Path(), only, Manifest(), is_deep=False), "-", "-")
     text = read_file(path)
     root = _find_manifest_folder(path)
     folder = root or path.parent
@@ -126,7 +126,7 @@ def _open_file(path: Path, format_name: str | None, workspaces: dict[Path, Works
     known = workspace.files.get(name)
     if known is None or (format_name is not None and known.format != format_name):
         workspace.files[name] = SchemaFile(name, wanted, text)
-    return Target(workspace, name, path.as_posix())
+    return ReviewTarget(workspace, name, path.as_posix())
 
 
 def _find_manifest_folder(path: Path) -> Path | None:
@@ -179,7 +179,7 @@ class FolderSource:
 class FileSource:
     """A file, which one other file is compared with."""
 
-    def __init__(self, path: Path, target: Target) -> None:
+    def __init__(self, path: Path, target: ReviewTarget) -> None:
         self._path = path
         self._target = target
         self.label = path.as_posix()
@@ -193,7 +193,9 @@ class FileSource:
         return SchemaFile(self._target.path, self._target.file.format, read_file(self._path))
 
 
-def open_sources(against: Sequence[str], targets: Sequence[Target], format_name: str | None = None) -> list[Source]:
+def open_sources(
+    against: Sequence[str], targets: Sequence[ReviewTarget], format_name: str | None = None
+) -> list[Source]:
     """Return the earlier states that texts mean: FOLDER#REF, a folder, or a file. Raises `InvalidRequest`.
 
     format_name is the format of all files, where suffixes are not to tell it.
@@ -201,7 +203,7 @@ def open_sources(against: Sequence[str], targets: Sequence[Target], format_name:
     return [_open_source(text, targets, format_name) for text in against]
 
 
-def _open_source(text: str, targets: Sequence[Target], format_name: str | None) -> Source:
+def _open_source(text: str, targets: Sequence[ReviewTarget], format_name: str | None) -> Source:
     ref = parse_git_ref(text)
     if ref is not None:
         return GitSource(ref)
@@ -227,15 +229,17 @@ class CheckOptions(msgspec.Struct, frozen=True):
     undecided: WhenUndecided = WhenUndecided.REFUSE
     references: tuple[NamedText, ...] = ()
 
-    def rules_for(self, target: Target) -> Rules:
+    def rules_for(self, target: ReviewTarget) -> CheckRules:
         """Return by what a file is judged."""
         manifest = target.workspace.manifest
         subject = manifest.subject_of_file(target.path) or ""
         policy = self.policy or manifest.policy_of(subject) or BACKWARD
-        return Rules(policy, self.ruleset or manifest.ruleset_of(subject) or "", undecided=self.undecided)
+        return CheckRules(policy, self.ruleset or manifest.ruleset_of(subject) or "", undecided=self.undecided)
 
 
-def check_targets(targets: Sequence[Target], sources: Sequence[Source], options: CheckOptions) -> list[FileReport]:
+def check_targets(
+    targets: Sequence[ReviewTarget], sources: Sequence[Source], options: CheckOptions
+) -> list[FileReport]:
     """Compare files with their earlier states, oldest first; what was removed since the newest is reported last.
 
     Raises `UnknownRuleset`, and `InvalidRequest` for an earlier state that cannot be read.
@@ -257,15 +261,15 @@ def check_targets(targets: Sequence[Target], sources: Sequence[Source], options:
 
 
 def find_earlier(
-    targets: Sequence[Target], sources: Sequence[Source], references: Sequence[NamedText] = ()
-) -> list[tuple[Target, Baseline]]:
+    targets: Sequence[ReviewTarget], sources: Sequence[Source], references: Sequence[NamedText] = ()
+) -> list[tuple[ReviewTarget, Baseline]]:
     """Return the files that an earlier state has, each with its newest earlier version."""
     earlier = _EarlierStates(sources)
     found = ((target, earlier.baselines(target, references)) for target in targets)
     return [(target, baselines[-1]) for target, baselines in found if baselines]
 
 
-def _is_whole(workspace: Workspace, targets: Sequence[Target]) -> bool:
+def _is_whole(workspace: Workspace, targets: Sequence[ReviewTarget]) -> bool:
     """Return whether all files of a workspace with the folders in it are under review."""
     return (
         workspace.is_deep
@@ -273,12 +277,12 @@ def _is_whole(workspace: Workspace, targets: Sequence[Target]) -> bool:
     )
 
 
-def _find_broken_import(target: Target) -> str | None:
+def _find_broken_import(target: ReviewTarget) -> str | None:
     """Return the path of a file that the target needs and that is no schema, None if there is none."""
     workspace = target.workspace
     for needed in workspace.graph.sort([target.path])[:-1]:
         file = workspace.files[needed]
-        report = check_file(needed, file.format, workspace.candidate(needed), (), Rules())
+        report = check_file(needed, file.format, workspace.candidate(needed), (), CheckRules())
         if report.outcome is Outcome.INVALID:
             return workspace.shown_path(needed)
     return None
@@ -291,7 +295,7 @@ class _EarlierStates:
         self._sources = sources
         self._trees: dict[tuple[int, int], tuple[Tree, ImportGraph]] = {}
 
-    def baselines(self, target: Target, references: Sequence[NamedText]) -> list[Baseline]:
+    def baselines(self, target: ReviewTarget, references: Sequence[NamedText]) -> list[Baseline]:
         """Return the earlier versions of a file, oldest first."""
         found = []
         for index, source in enumerate(self._sources):
@@ -319,7 +323,7 @@ class _EarlierStates:
 
 
 def lint_targets(
-    targets: Sequence[Target],
+    targets: Sequence[ReviewTarget],
     config: LintConfig | None,
     references: Sequence[NamedText] = (),
     before: Candidate | None = None,
