@@ -30,7 +30,9 @@ MAY_IMPORT = {
     "spark": _DATA | {"formats", "wire", "protocol", "client", "templates"},
     "codegen": _DATA | {"formats", "wire", "protocol", "client"},
     "migrate": _DATA | {"formats", "service", "client", "protocol"},
-    "cli": _DATA | {"formats", "wire", "protocol", "client", "spark", "codegen", "migrate", "service", "server"},
+    "review": _DATA | {"formats", "service", "client", "protocol"},
+    "cli": _DATA
+    | {"formats", "wire", "protocol", "client", "spark", "codegen", "migrate", "review", "service", "server"},
 }
 MAX_FILE_LINES = 700
 MAX_FUNCTION_LINES = 60

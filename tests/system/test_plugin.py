@@ -96,10 +96,10 @@ def test_the_command_line_checks_it(environ: dict[str, str], tmp_path: Path) -> 
     check = ("-m", "stele.cli", "check", "--format", "tableschema", "--against", "old.json", "--output", "json")
     done = run(environ, *check, "new.json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["ruleset"] == "by-name@1"
+    assert json.loads(done.stdout)[0]["ruleset"] == "by-name@1"
     done = run(environ, *check, "broken.json", folder=tmp_path)
     assert done.returncode == 1
-    assert [found["rule"] for found in json.loads(done.stdout)["findings"]] == ["COLUMN_MISSING"]
+    assert [found["rule"] for found in json.loads(done.stdout)[0]["findings"]] == ["COLUMN_MISSING"]
 
 
 def test_a_server_answers_for_it(environ: dict[str, str], tmp_path: Path) -> None:

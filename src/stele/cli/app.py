@@ -20,6 +20,8 @@ COMMANDS: Final = {
         "fields": CommandEntry("stele.cli.convert:fields", "List all fields of a schema"),
     },
     "Registry": {
+        "plan": CommandEntry("stele.cli.plan:plan", "Show what a folder of schemas would change"),
+        "apply": CommandEntry("stele.cli.plan:apply", "Bring a registry to what a folder says"),
         "schema": CommandEntry("stele.cli.schema:app", "Register, list and read schemas"),
         "subject": CommandEntry("stele.cli.subject:app", "List and delete subjects"),
         "policy": CommandEntry("stele.cli.policy:app", "Show and set compatibility policies"),

@@ -1,34 +1,71 @@
-"""`stele check`: would this schema read, and be read by, those?"""
+"""`stele check`: can new versions of schemas be used next to earlier ones?"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from stele.cli.files import FormatOption, format_of, read_references, read_text
-from stele.cli.output import Output, OutputOption, console, exit_on_error, print_finding, print_json
-from stele.core.findings import Finding, Severity, Verdict, WhenUndecided
-from stele.service.check import Candidate, CheckAnswer, CheckRequest
-from stele.service.check import check_compatibility as run
+from stele.cli.completion import complete_subject
+from stele.cli.connect import RegistryOptions, connect
+from stele.cli.files import FormatOption, read_references
+from stele.cli.options import expand_dataclass
+from stele.cli.output import AllOption, exit_on_error, print_error
+from stele.cli.reports import (
+    ReportOutput,
+    ReportOutputOption,
+    ReportToOption,
+    check_headline,
+    exit_code,
+    write_reports,
+)
+from stele.core.findings import WhenUndecided
+from stele.core.policy import Policy, find_policy
+from stele.errors import InvalidRequest
+from stele.review.files import read_file
+from stele.review.report import FileReport, Outcome
+from stele.review.workspace import CheckOptions, ReviewTarget, check_targets, open_sources, open_targets
+from stele.service.check import NamedText
 
-_WORDS = {
-    Verdict.COMPATIBLE: (("compatible", "green"), ""),
-    Verdict.INCOMPATIBLE: (("incompatible", "red"), ""),
-    Verdict.UNDECIDED: (("undecided", "magenta"), ", refused unless --undecided allow"),
-}
+if TYPE_CHECKING:
+    from stele.client import SchemaReference
 
 
+AgainstOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE|FOLDER|FOLDER#REF",
+        help="An earlier version: a file, a folder, or a git commit such as .git#main. Repeat it, oldest first.",
+    ),
+]
+ReferenceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=FILE",
+        help="A schema that others refer to; with --subject also NAME=SUBJECT:VERSION. Repeatable.",
+    ),
+]
+
+
+@expand_dataclass
 def check(
-    schema: Annotated[Path, typer.Argument(help="File with the new schema; - for standard input.")],
-    against: Annotated[
-        list[Path] | None, typer.Option(help="File with an earlier version; repeat it, oldest first.")
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Schema files, or folders of them; - for standard input.")
+    ] = None,
+    *,
+    registry: RegistryOptions,
+    against: AgainstOption = None,
+    subject: Annotated[
+        str | None,
+        typer.Option(help="Compare with this subject of the registry.", autocompletion=complete_subject),
     ] = None,
     policy: Annotated[
-        str, typer.Option(help="BACKWARD, FORWARD, FULL, their _TRANSITIVE forms, or NONE.")
-    ] = "BACKWARD",
+        str | None,
+        typer.Option(
+            help="BACKWARD, FORWARD, FULL, their _TRANSITIVE forms, or NONE; else that of the subject or schemas.toml."
+        ),
+    ] = None,
     ruleset: Annotated[
         str | None,
         typer.Option(help="Ruleset of the format, its default unless given; NAME@VERSION for one that never changes."),
@@ -36,42 +73,64 @@ def check(
     undecided: Annotated[
         WhenUndecided, typer.Option(help="What to do where no rule can decide; allowed, it is a warning.")
     ] = WhenUndecided.REFUSE,
+    allow_first: Annotated[
+        bool, typer.Option("--allow-first", help="Succeed if the schemas are valid and have no earlier version.")
+    ] = False,
     schema_format: FormatOption = None,
-    reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the others refer to.")] = None,
-    output: OutputOption = Output.TEXT,
+    reference: ReferenceOption = None,
+    all_findings: AllOption = False,
+    output: ReportOutputOption = ReportOutput.TEXT,
+    to: ReportToOption = None,
 ) -> None:
-    """Check a schema file against earlier versions, without a server.
+    """Check schema files against earlier versions: files, a git commit, or a subject of a registry.
 
-    Exit code 0: compatible; 1: not; 2: a file is no schema, or the question makes no sense.
+    References among the files of a folder are found. A folder with schemas.toml is checked by its policies.
+
+    Exit code 0: compatible; 1: findings; 2: invalid schema file, nothing to compare with, or invalid arguments.
     """
     with exit_on_error():
-        references = read_references(reference)
-        request = CheckRequest(
-            format=schema_format or format_of(schema, *against or ()),
-            schema=read_text(schema),
-            policy=policy,
-            ruleset=ruleset,
-            references=references,
-            against=tuple(Candidate(read_text(path), references, path.name) for path in against or ()),
-            name=schema.name,
-            undecided=undecided,
+        if not files:
+            raise InvalidRequest("name a schema file or a folder")
+        wanted = find_policy(policy) if policy is not None else None
+        targets = open_targets(files, schema_format)
+        if subject is None:
+            options = CheckOptions(wanted, ruleset, undecided, read_references(reference))
+            reports = check_targets(targets, open_sources(against or (), targets, schema_format), options)
+        else:
+            if against or len(targets) != 1:
+                raise InvalidRequest("--subject compares one file with a registry: leave out --against and other files")
+            reports = [_check_subject(targets[0], subject, registry, wanted, ruleset, undecided, reference)]
+        write_reports(reports, output, to, check_headline, everything=all_findings)
+    code = exit_code(reports)
+    if code == 0 and not allow_first and all(report.outcome is Outcome.UNCOMPARED for report in reports):
+        print_error(
+            "error:", "nothing was compared: name --against or --subject, or accept a first version by --allow-first"
         )
-        answer = run(request)
-    if output is Output.JSON:
-        print_json(answer)
-    else:
-        _print_answer(schema, answer)
-    raise typer.Exit(0 if answer.compatible else 1)
+        code = 2
+    raise typer.Exit(code)
 
 
-def _print_answer(schema: Path, answer: CheckAnswer) -> None:
-    rules = f" by {answer.ruleset}" if answer.ruleset else ""
-    console.print(Text.assemble(f"{schema}: ", *_WORDS[Verdict.from_findings(answer.findings)], rules), soft_wrap=True)
-    for finding in answer.findings:
-        print_finding(finding, describe_version(finding))
+def _check_subject(
+    target: ReviewTarget,
+    subject: str,
+    options: RegistryOptions,
+    policy: Policy | None,
+    ruleset: str | None,
+    undecided: WhenUndecided,
+    references: list[str] | None,
+) -> FileReport:
+    from stele.review.subject import SubjectCheck
+
+    by_hand: list[NamedText | SchemaReference] = [_read_reference(text) for text in references or ()]
+    with connect(options) as client:
+        return SubjectCheck(client, subject, by_hand, policy, ruleset, undecided).check(target)
 
 
-def describe_version(finding: Finding) -> str:
-    """Which version a finding of a check is about."""
-    doubt = ", undecided" if finding.level is Severity.UNKNOWN else ""
-    return f" (version {finding.against}{doubt})"
+def _read_reference(text: str) -> NamedText | SchemaReference:
+    """Return a reference given as NAME=FILE or NAME=SUBJECT:VERSION. Raises `InvalidRequest`."""
+    from stele.review.registry import parse_reference
+
+    name, equals, place = text.partition("=")
+    if not name or not equals or not place:
+        raise InvalidRequest(f"--reference {text!r}: write NAME=FILE or NAME=SUBJECT:VERSION")
+    return NamedText(name, read_file(Path(place))) if Path(place).is_file() else parse_reference(name, place)

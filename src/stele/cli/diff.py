@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 
+from stele.cli.completion import complete_subject
 from stele.cli.connect import RegistryOptions, connect
 from stele.cli.files import FormatOption, format_of, read_references, read_text
 from stele.cli.options import expand_dataclass
 from stele.cli.output import Output, OutputOption, console, exit_on_error, print_finding, print_json
 from stele.core.findings import Direction, Verdict, WhenUndecided
 from stele.errors import InvalidRequest
+from stele.review.check import Baseline
+from stele.review.workspace import ReviewTarget, find_earlier, open_sources, open_targets
 from stele.service.changes import ChangeKind, DeclarationChange
 from stele.service.check import Candidate, NamedText
 from stele.service.diff import DiffAnswer, DiffRequest
@@ -46,9 +50,27 @@ _MAX_TEXT: Final = 70
 
 @expand_dataclass
 def diff(
-    old: Annotated[str, typer.Argument(help="File with the old schema; with --registry SUBJECT@VERSION.")],
-    new: Annotated[str, typer.Argument(help="File with the new schema; with --registry SUBJECT@VERSION.")],
+    old: Annotated[
+        str,
+        typer.Argument(
+            help="File with the old schema; with --registry SUBJECT@VERSION. With --against or --subject: the new one."
+        ),
+    ],
     registry: RegistryOptions,
+    new: Annotated[
+        str | None, typer.Argument(help="File with the new schema; with --registry SUBJECT@VERSION.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|FOLDER|FOLDER#REF",
+            help="Where the old version is: a file, a folder, or a git commit such as .git#main.",
+        ),
+    ] = None,
+    subject: Annotated[
+        str | None,
+        typer.Option(help="Compare with its newest version in the registry.", autocompletion=complete_subject),
+    ] = None,
     ruleset: Annotated[str | None, typer.Option(help="Ruleset of the format; its default unless given.")] = None,
     undecided: Annotated[
         WhenUndecided, typer.Option(help="What to do where no rule can decide; allowed, it is a warning.")
@@ -62,24 +84,78 @@ def diff(
 ) -> None:
     """List what changed between two schemas, and whether new can read old data and old can read new data.
 
-    Exit code 0: nothing changed; 1: something did; 2: a file is no schema, or the question makes no sense.
+    Exit code 0: nothing changed; 1: something did; 2: invalid schema file or invalid arguments.
     """
     with exit_on_error():
-        if registry.is_given:
-            request = _request_from_registry(old, new, registry, schema_format, reference)
-        else:
-            references = read_references(reference)
-            request = DiffRequest(
-                schema_format or format_of(Path(new), Path(old)),
-                Candidate(read_text(Path(old)), references, Path(old).name),
-                Candidate(read_text(Path(new)), references, Path(new).name),
-            )
-        answer = run(DiffRequest(request.format, request.old, request.new, ruleset, undecided))
+        pairs = _find_pairs(old, new, against, subject, registry, schema_format, reference)
+        answers = [
+            run(DiffRequest(pair.request.format, pair.request.old, pair.request.new, ruleset, undecided))
+            for pair in pairs
+        ]
     if output is Output.JSON:
-        print_json(answer)
+        print_json(answers[0] if new is not None else answers)
     else:
-        _print_answer(old, new, answer, text=text)
-    raise typer.Exit(1 if answer.changes else 0)
+        for pair, answer in zip(pairs, answers, strict=True):
+            _print_answer(pair.old, pair.new, answer, text=text)
+    raise typer.Exit(1 if any(answer.changes for answer in answers) else 0)
+
+
+class _Pair(NamedTuple):
+    """Two versions to compare, and what people call them."""
+
+    old: str
+    new: str
+    request: DiffRequest
+
+
+def _find_pairs(
+    old: str,
+    new: str | None,
+    against: str | None,
+    subject: str | None,
+    registry: RegistryOptions,
+    schema_format: str | None,
+    reference: list[str] | None,
+) -> list[_Pair]:
+    """Return what to compare. Raises `InvalidRequest`."""
+    if sum(each is not None for each in (new, against, subject)) != 1:
+        raise InvalidRequest("name two schemas; or one, with --against or --subject")
+    if new is None:
+        references = read_references(reference)
+        targets = open_targets([Path(old)], schema_format)
+        if subject is not None:
+            return [_pair_with_subject(targets, subject, registry, references)]
+        found = find_earlier(targets, open_sources([against or ""], targets, schema_format), references)
+        if not found:
+            raise InvalidRequest(f"{old} has no earlier version in {against}: there is nothing to compare with")
+        return [_make_pair(target, baseline, references) for target, baseline in found]
+    if registry.is_given:
+        return [_Pair(old, new, _request_from_registry(old, new, registry, schema_format, reference))]
+    references = read_references(reference)
+    request = DiffRequest(
+        schema_format or format_of(Path(new), Path(old)),
+        Candidate(read_text(Path(old)), references, Path(old).name),
+        Candidate(read_text(Path(new)), references, Path(new).name),
+    )
+    return [_Pair(old, new, request)]
+
+
+def _pair_with_subject(
+    targets: Sequence[ReviewTarget], subject: str, registry: RegistryOptions, references: Sequence[NamedText]
+) -> _Pair:
+    if len(targets) != 1:
+        raise InvalidRequest("--subject compares one file with a registry")
+    with connect(registry) as client:
+        newest = client.resolve_version(subject)
+    texts = tuple(NamedText(name, text) for name, text in newest.references.items())
+    label = f"{subject} version {newest.version}"
+    baseline = Baseline(newest.version or 1, Candidate(newest.text, texts), label)
+    return _make_pair(targets[0], baseline, [*texts, *references])
+
+
+def _make_pair(target: ReviewTarget, baseline: Baseline, references: Sequence[NamedText]) -> _Pair:
+    new = target.workspace.candidate(target.path, references)
+    return _Pair(baseline.label, target.shown, DiffRequest(target.file.format, baseline.schema, new))
 
 
 def _request_from_registry(

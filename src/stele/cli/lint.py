@@ -2,91 +2,122 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from msgspec.structs import replace
-from rich.text import Text
 
-from stele.cli.files import FormatOption, format_of, read_references, read_text
-from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_finding, print_json, print_rows
-from stele.core.findings import Finding
-from stele.errors import InvalidRequest, MalformedSchema
+from stele.cli.files import FormatOption, read_references, read_text
+from stele.cli.output import AllOption, Output, exit_on_error, print_rows
+from stele.cli.reports import (
+    ReportOutput,
+    ReportOutputOption,
+    ReportToOption,
+    exit_code,
+    lint_headline,
+    write_reports,
+)
+from stele.core.findings import Severity
+from stele.errors import InvalidRequest
+from stele.formats.lint import OFF_BY_DEFAULT
+from stele.review.lint import LintConfig
+from stele.review.manifest import load_lint_config, read_lint_config
+from stele.review.workspace import ReviewTarget, lint_targets, open_targets
 from stele.service.check import Candidate
-from stele.service.lint import LintRequest, list_rules
-from stele.service.lint import lint_schema as run
+from stele.service.lint import list_rules
 
 
-class Report(msgspec.Struct, frozen=True):
-    """What was found in one file; error says why it is no schema, else None."""
+class FailOn(StrEnum):
+    """Which findings make the exit code 1."""
 
-    file: str
-    findings: tuple[Finding, ...]
-    error: str | None = None
+    WARNING = "warning"
+    ERROR = "error"
+
+
+_LEAST = {FailOn.WARNING: Severity.WARNING, FailOn.ERROR: Severity.UNKNOWN}
 
 
 def lint(
-    files: Annotated[list[Path] | None, typer.Argument(help="Schema files; the suffix tells the format.")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Schema files, or folders of them; - for standard input.")
+    ] = None,
     before: Annotated[
         Path | None, typer.Option(help="File with the previous version (of a single file), for rules about changes.")
     ] = None,
-    rule: Annotated[list[str] | None, typer.Option(help="A rule to look for, instead of all; repeat it.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="A rule to leave out; repeat it.")] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option("--select", "--rule", metavar="RULES", help="Rules to ask, with commas between; ALL for all."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="RULES", help="Rules to leave out, with commas between.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="File with a table [lint]; else stele-lint.toml or schemas.toml beside or above the files."),
+    ] = None,
+    fail_on: Annotated[FailOn, typer.Option(help="Findings of this weight or more make the exit code 1.")] = (
+        FailOn.WARNING
+    ),
     schema_format: FormatOption = None,
-    reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the others refer to.")] = None,
+    reference: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=FILE", help="A schema that others refer to. Repeatable.")
+    ] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
-    output: OutputOption = Output.TEXT,
+    all_findings: AllOption = False,
+    output: ReportOutputOption = ReportOutput.TEXT,
+    to: ReportToOption = None,
 ) -> None:
     """Give advice on schema files, without a server.
 
-    Exit code 0: nothing to say; 1: findings; 2: a file is no schema, or the question makes no sense.
+    Exit code 0: nothing to report; 1: findings; 2: invalid schema file or invalid arguments.
     """
     with exit_on_error():
         if rules:
             _list_rules(output)
             return
         if not files:
-            raise InvalidRequest("name at least one schema file, or ask for --rules")
-        if before is not None and len(files) > 1:
+            raise InvalidRequest("name a schema file or a folder, or ask for --rules")
+        targets = open_targets(files, schema_format)
+        if before is not None and len(targets) > 1:
             raise InvalidRequest("--before is the previous version of one file; there are several")
         references = read_references(reference)
-        names = tuple(rule) if rule else None
         earlier = None if before is None else Candidate(read_text(before), references, before.name)
-        asked = LintRequest("", "", earlier, names, tuple(ignore or ()), references)
-        reports = [_lint_file(path, schema_format or format_of(path), asked) for path in files]
-    if output is Output.JSON:
-        print_json(reports)
-    else:
-        _print_reports(reports)
-    raise typer.Exit(2 if any(report.error for report in reports) else int(any(r.findings for r in reports)))
+        chosen = _choose_config(config, _split_names(select), _split_names(ignore), targets)
+        reports = lint_targets(targets, chosen, references, earlier)
+        write_reports(reports, output, to, lint_headline, everything=all_findings)
+    raise typer.Exit(exit_code(reports, fail_on=_LEAST[fail_on]))
 
 
-def _lint_file(path: Path, format_name: str, asked: LintRequest) -> Report:
-    """One file; one that is no schema does not hide what is in the others. Raises any other `SteleError`."""
-    text = read_text(path)
-    # Files that refer to each other can be named at once: none is its own reference.
-    references = tuple(ref for ref in asked.references if ref.schema != text)
-    request = replace(asked, format=format_name, schema=text, references=references, name=path.name)
-    try:
-        return Report(str(path), run(request).findings)
-    except MalformedSchema as error:
-        return Report(str(path), (), str(error))
+def _split_names(texts: list[str] | None) -> tuple[str, ...]:
+    """Return the rules of options that may hold several, with commas between."""
+    return tuple(name.strip() for text in texts or () for name in text.split(",") if name.strip())
 
 
-def _list_rules(output: Output) -> None:
-    rows = [{"rule": info.rule, "formats": ", ".join(info.formats), "asks": info.asks} for info in list_rules()]
-    print_rows(output, ["rule", "formats", "asks"], rows)
+def _choose_config(
+    file: Path | None, select: tuple[str, ...], ignore: tuple[str, ...], targets: list[ReviewTarget]
+) -> LintConfig | None:
+    """Return the configuration of all files; None leaves each to its folder. The command line comes first."""
+    if file is None and not select and not ignore:
+        return None
+    config = load_lint_config(targets[0].workspace.root) if file is None else read_lint_config(file)
+    if select:
+        config = replace(config, select=select, extend_select=())
+    return replace(config, ignore=(*config.ignore, *ignore))
 
 
-def _print_reports(reports: list[Report]) -> None:
-    for report in reports:
-        if report.error:
-            errors.print(Text.assemble(f"{report.file}: ", ("no schema: ", "bold red"), report.error), soft_wrap=True)
-            continue
-        count = len(report.findings)
-        verdict = (f"{count} finding{'s' * (count > 1)}", "yellow") if count else ("nothing to say", "green")
-        console.print(Text.assemble(f"{report.file}: ", verdict), soft_wrap=True)
-        for finding in report.findings:
-            print_finding(finding)
+def _list_rules(output: ReportOutput) -> None:
+    """Print the rules. Raises `InvalidRequest` for a shape that is for findings."""
+    if output not in (ReportOutput.TEXT, ReportOutput.JSON):
+        raise InvalidRequest("--rules is printed as text or json")
+    rows = [
+        {
+            "rule": info.rule,
+            "on": "no" if info.rule in OFF_BY_DEFAULT else "yes",
+            "formats": ", ".join(info.formats),
+            "asks": info.asks,
+        }
+        for info in list_rules()
+    ]
+    print_rows(Output(output.value), ["rule", "on", "formats", "asks"], rows)

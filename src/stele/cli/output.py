@@ -39,7 +39,7 @@ class PlainConsole(Console):
 console = PlainConsole()
 errors = PlainConsole(stderr=True)
 
-_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.UNKNOWN: "magenta"}
+FINDING_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.UNKNOWN: "magenta"}
 MOST_FINDINGS: Final = 20
 """Findings that people are shown unless they ask for all."""
 
@@ -89,7 +89,7 @@ def print_table(table: Any) -> None:
 
 def print_finding(finding: Finding, where: str = "") -> None:
     """One finding, readable: rule and place, where on from there, why, and what to do."""
-    rule, place = (finding.rule, _COLOURS[finding.level]), (finding.path or "/", "bold")
+    rule, place = (finding.rule, FINDING_COLOURS[finding.level]), (finding.path or "/", "bold")
     console.print(Text.assemble("  ", rule, " at ", place, where), soft_wrap=True)
     for label, said in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
         if said:

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.check import describe_version
 from stele.cli.completion import complete_subject, complete_version
 from stele.cli.connect import RegistryOptions, connect
 from stele.cli.files import ForceOption, FormatOption, ToOption, check_target, format_of, read_text, write_text
@@ -19,13 +18,15 @@ from stele.cli.output import (
     Output,
     OutputOption,
     console,
+    exit_on_error,
     print_error,
     print_findings,
     print_json,
     print_rows,
 )
+from stele.cli.plan import register_folder
 from stele.client import RegisteredSchema, Schema, SchemaReference, SchemaRegistryClient, Version, split_subject
-from stele.core.findings import Finding
+from stele.core.findings import Finding, Severity
 from stele.core.policy import PolicyKind, find_policy
 from stele.errors import Incompatible, InvalidRequest, MalformedSchema, NotFound
 from stele.service.check import Candidate, CheckRequest, NamedText
@@ -39,9 +40,16 @@ SubjectArgument = Annotated[str, typer.Argument(help="Name of the subject.", aut
 @app.command("register")
 @expand_dataclass
 def register(
-    subject: SubjectArgument,
-    file: Annotated[Path, typer.Argument(help="File with the schema; - for standard input.")],
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the subject; or a folder, to register all of it.", autocompletion=complete_subject
+        ),
+    ],
     registry: RegistryOptions,
+    file: Annotated[
+        Path | None, typer.Argument(help="File with the schema; - for standard input. None for a folder.")
+    ] = None,
     schema_format: FormatOption = None,
     reference: Annotated[
         list[str] | None,
@@ -53,8 +61,16 @@ def register(
 ) -> None:
     """Register a schema file as the next version of a subject. A schema that is there already keeps its version.
 
+    A folder is registered in one step, each file after those it refers to: see `stele apply` for names and references.
+
     Exit code 0: registered, or there already; 1: refused as incompatible; 2: an error.
     """
+    with exit_on_error():
+        if file is None:
+            if not Path(subject).is_dir() or schema_format or reference or normalize:
+                raise InvalidRequest("name a subject and a file; or a folder alone, without options about one file")
+            register_folder(Path(subject), registry, output, everything=all_findings)
+            return
     with connect(registry) as client:
         schema_type = (schema_format or format_of(file)).upper()
         references = tuple(_parse_reference(text) for text in reference or ())
@@ -196,3 +212,9 @@ def _parse_reference(text: str) -> SchemaReference:
     if not equals or not colon or not version.lstrip("-").isdigit():
         raise InvalidRequest(f"--reference {text!r}: write NAME=SUBJECT:VERSION")
     return SchemaReference(name, subject, int(version))
+
+
+def describe_version(finding: Finding) -> str:
+    """Return which version a finding of a check is about."""
+    doubt = ", undecided" if finding.level is Severity.UNKNOWN else ""
+    return f" (version {finding.against}{doubt})"

@@ -68,6 +68,9 @@ RULES: Final[Mapping[str, str]] = {
 }
 """Every rule with one sentence on what it asks for."""
 
+OFF_BY_DEFAULT: Final = frozenset({"DOC_REQUIRED"})
+"""Rules that are asked only by name: a schema that nobody documented is not wrong."""
+
 MAX_FINDINGS: Final = 100
 """Findings listed of one rule; one more says how many are left out."""
 
@@ -98,6 +101,11 @@ def select_rules(*names: str) -> Mapping[str, str]:
 def lint_rules_of(fmt: Format[Any]) -> Mapping[str, str]:
     """Return the rules a format is judged by, each with its sentence."""
     return fmt.lint_rules if isinstance(fmt, Lintable) else select_rules("CASE_CLASH", "DOC_REQUIRED", "FIELD_DEFAULT")
+
+
+def default_rules_of(fmt: Format[Any]) -> Mapping[str, str]:
+    """Return the rules that a format is judged by if nobody chooses any."""
+    return {rule: asks for rule, asks in lint_rules_of(fmt).items() if rule not in OFF_BY_DEFAULT}
 
 
 def require_known_rules(fmt: Format[Any], names: Iterable[str]) -> frozenset[str]:

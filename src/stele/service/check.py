@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from stele.core.findings import Finding, WhenUndecided
-from stele.core.policy import PolicyKind, RangeKind, VersionRange, find_policy
+from stele.core.findings import Direction, Finding, WhenUndecided
+from stele.core.policy import Policy, PolicyKind, find_policy
 from stele.core.ports import Format
 from stele.errors import InvalidRequest, MalformedSchema
 from stele.formats import rulesets
@@ -92,23 +92,42 @@ def check_compatibility(
     if policy.kind is not PolicyKind.DIRECTIONAL:
         return CheckAnswer(compatible=True, findings=())
     weigh = (request.undecided or undecided).weigh_findings
-    numbered = [
-        (number, parse_candidate(fmt, old, limits, strict=False, role=f"version {number} of against"))
-        for number, old in enumerate(request.against, 1)
+    newest_first = [
+        ParsedVersion(number, parse_candidate(fmt, old, limits, strict=False, role=f"version {number} of against"))
+        for number, old in reversed(list(enumerate(request.against, 1)))
     ]
-    findings: list[Finding] = []
-    for number, old in reversed(numbered):
-        newest = number == len(numbered)
-        if _compares_with(policy.backward, newest=newest):
-            findings += [
-                replace(finding, against=number) for finding in weigh(rulesets.run_ruleset(fmt, new, old, ruleset))
-            ]
-        if _compares_with(policy.forward, newest=newest):
-            findings += [
-                replace(finding, against=number) for finding in weigh(rulesets.run_ruleset(fmt, old, new, ruleset))
-            ]
-    decided = ruleset if numbered else ""
-    return CheckAnswer(not any(finding.breaks for finding in findings), tuple(findings), decided)
+    compared = compare_versions(fmt, new, newest_first, policy, ruleset)
+    findings = weigh(replace(each.finding, against=each.version_number) for each in compared)
+    decided = ruleset if newest_first else ""
+    return CheckAnswer(not any(finding.breaks for finding in findings), findings, decided)
+
+
+class ParsedVersion(NamedTuple):
+    """An earlier version to compare with."""
+
+    version_number: int
+    parsed: Any
+
+
+class VersionFinding(NamedTuple):
+    """A finding, the version it is about, and who reads whose data in it."""
+
+    version_number: int
+    direction: Direction
+    finding: Finding
+
+
+def compare_versions(
+    fmt: Format[Any], new: Any, newest_first: Iterable[ParsedVersion], policy: Policy, ruleset: str
+) -> Iterator[VersionFinding]:
+    """Yield what a ruleset finds between a schema and the earlier versions that a policy names, newest first."""
+    for old, backward, forward in policy.list_comparisons(newest_first):
+        if backward:
+            for finding in rulesets.run_ruleset(fmt, new, old.parsed, ruleset):
+                yield VersionFinding(old.version_number, Direction.BACKWARD, finding)
+        if forward:
+            for finding in rulesets.run_ruleset(fmt, old.parsed, new, ruleset):
+                yield VersionFinding(old.version_number, Direction.FORWARD, finding)
 
 
 def parse_candidate(
@@ -142,7 +161,3 @@ def select_ruleset(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> s
     return rulesets.require_effective(
         fmt, ruleset, {name: version for (of, name), version in adopted.items() if of == fmt.name}
     )
-
-
-def _compares_with(extent: VersionRange, *, newest: bool) -> bool:
-    return extent.kind is RangeKind.ALL or (extent.kind is RangeKind.LATEST and newest)

@@ -15,7 +15,8 @@ from stele.service.limits import Limits
 class LintRequest(msgspec.Struct, frozen=True):
     """What to look at, and by which rules.
 
-    before is the previous version, for rules about changes. rules None means all the format has; ignore takes some out.
+    before is the previous version, for rules about changes. rules None means all the format has but those that are off
+    by default (DOC_REQUIRED); ignore takes some out.
     name is the schema's own file name, for imports between files.
     """
 
@@ -49,7 +50,7 @@ def lint_schema(request: LintRequest, limits: Limits | None = None) -> LintAnswe
     """
     limits = limits or Limits()
     fmt = get_format(request.format)
-    asked = rules.lint_rules_of(fmt) if request.rules is None else request.rules
+    asked = rules.default_rules_of(fmt) if request.rules is None else request.rules
     wanted = rules.require_known_rules(fmt, asked) - rules.require_known_rules(fmt, request.ignore)
     schema = Candidate(request.schema, request.references, request.name)
     parsed = parse_candidate(fmt, schema, limits, strict=True)

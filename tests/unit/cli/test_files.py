@@ -72,8 +72,8 @@ def test_wrong_files(folder: Path, name: str, said: str) -> None:
 def test_which_of_several(folder: Path) -> None:
     """Where several schemas are read, an error says which of them it is about."""
     good, broken = str(folder / "good.avsc"), str(folder / "broken.avsc")
-    assert "version 1 of against (broken.avsc)" in RUN.invoke(app, ["check", good, "--against", broken]).stderr
-    assert "the new schema (broken.avsc)" in RUN.invoke(app, ["check", broken, "--against", good]).stderr
+    assert f"{broken} is no avro schema: line 1" in RUN.invoke(app, ["check", good, "--against", broken]).stderr
+    assert f"{broken}:1:2: MALFORMED_SCHEMA" in RUN.invoke(app, ["check", broken, "--against", good]).stdout
     assert "the old schema (broken.avsc)" in RUN.invoke(app, ["diff", broken, good]).stderr
     assert "the new schema (broken.avsc)" in RUN.invoke(app, ["diff", good, broken]).stderr
 

@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 def test_nothing_to_say(folder: Path) -> None:
     """A good file ends with 0."""
     done = RUN.invoke(app, ["lint", str(folder / "good.avsc")])
-    assert (done.exit_code, done.stdout.count("nothing to say")) == (0, 1)
+    assert (done.exit_code, done.stdout.count("nothing to report")) == (0, 1)
 
 
 def test_findings(folder: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_broken_file_hides_no_other(folder: Path) -> None:
     done = RUN.invoke(app, ["lint", str(folder / "broken.json"), str(folder / "bad.avsc")])
     assert done.exit_code == 2
     assert "NULLABLE_DEFAULT" in done.stdout
-    assert "no schema: line 1, column 2" in done.stderr
+    assert "broken.json:1:2: MALFORMED_SCHEMA" in done.stdout
 
 
 def test_choosing_rules(folder: Path) -> None:
@@ -64,10 +64,14 @@ def test_choosing_rules(folder: Path) -> None:
 
 
 def test_references(folder: Path) -> None:
-    """References are given by name; a reference may be among the files."""
-    both = [str(folder / "uses.avsc"), str(folder / "good.avsc")]
-    assert RUN.invoke(app, ["lint", *both]).exit_code == 2
-    assert RUN.invoke(app, ["lint", *both, "--reference", f"shop.Order={folder / 'good.avsc'}"]).exit_code == 0
+    """References are given by name, or found beside the file."""
+    alone = folder / "alone"
+    alone.mkdir()
+    uses = (folder / "uses.avsc").rename(alone / "uses.avsc")
+    assert RUN.invoke(app, ["lint", str(uses)]).exit_code == 2
+    assert RUN.invoke(app, ["lint", str(uses), "--reference", f"shop.Order={folder / 'good.avsc'}"]).exit_code == 0
+    (alone / "good.avsc").write_text((folder / "good.avsc").read_text())
+    assert RUN.invoke(app, ["lint", str(uses)]).exit_code == 0
 
 
 def test_the_version_before(folder: Path) -> None:
@@ -104,7 +108,7 @@ def test_json(folder: Path) -> None:
     bad, broken = json.loads(done.stdout)
     assert done.exit_code == 2
     assert [finding["rule"] for finding in bad["findings"]] == ["NULLABLE_DEFAULT"]
-    assert broken["findings"] == []
+    assert [(finding["rule"], finding["line"]) for finding in broken["findings"]] == [("MALFORMED_SCHEMA", 1)]
     assert "line 1" in broken["error"]
 
 

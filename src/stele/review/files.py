@@ -1,0 +1,97 @@
+"""Folders of schemas, on disk or in a git commit: which files are schemas, and of which format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+import msgspec
+
+from stele.errors import InvalidRequest
+
+SUFFIXES: Final = {".avsc": "avro", ".proto": "protobuf", ".json": "json", ".thrift": "thrift", ".xsd": "xsd"}
+"""Format by suffix, in lower case."""
+
+
+class SchemaFile(msgspec.Struct, frozen=True):
+    """A schema file of a folder.
+
+    path    relative to the folder, with slashes
+    format  Stele's name of its format
+    text    its content, with line feeds only
+    """
+
+    path: str
+    format: str
+    text: str
+
+
+Tree = Mapping[str, SchemaFile]
+"""The schemas of a folder by path."""
+
+
+def find_format(path: str | Path) -> str | None:
+    """Return the format that a file name suggests, None for none."""
+    return SUFFIXES.get(PurePosixPath(path).suffix.lower())
+
+
+def decode_text(data: bytes, path: str | Path) -> str:
+    """Return the text of a file, with line feeds only. Raises `InvalidRequest` for what is not UTF-8."""
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{path}: not UTF-8 text: {error.reason} (byte {error.start})") from None
+
+
+def read_file(path: Path) -> str:
+    """Return the text of a file. Raises `InvalidRequest`."""
+    try:
+        return decode_text(path.read_bytes(), path)
+    except OSError as error:
+        raise InvalidRequest(f"{path}: {error.strerror or error}") from None
+
+
+def read_folder(folder: Path, *, is_deep: bool = True) -> dict[str, SchemaFile]:
+    """Return the schemas of a folder and, unless told otherwise, of those in it, by path.
+
+    Hidden files and folders are left out, and `.json` files that do not name a `$schema`: many are no schemas. Raises
+    `InvalidRequest` for a file that is not UTF-8; with is_deep=False it is left out, as nobody asked for it.
+    """
+    if not folder.is_dir():
+        raise InvalidRequest(f"{folder}: not a folder")
+    paths = sorted(path for path in folder.glob("**/*" if is_deep else "*") if find_format(path) and path.is_file())
+    named = ((path.relative_to(folder).as_posix(), path) for path in paths)
+    files = ((name, path.read_bytes()) for name, path in named if not _is_hidden(name))
+    return select_schemas(files, is_lenient=not is_deep)
+
+
+def select_schemas(files: Iterable[tuple[str, bytes]], *, is_lenient: bool = False) -> dict[str, SchemaFile]:
+    """Return those of some files (path, content) that are schemas, by path, in their order.
+
+    Raises `InvalidRequest` for a file that is not UTF-8, unless is_lenient: then it is left out.
+    """
+    found: dict[str, SchemaFile] = {}
+    for path, data in files:
+        name = find_format(path)
+        if name is None or _is_hidden(path) or (name == "json" and not _names_its_schema(data)):
+            continue
+        try:
+            found[path] = SchemaFile(path, name, decode_text(data, path))
+        except InvalidRequest:
+            if not is_lenient:
+                raise
+    return found
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith(".") for part in PurePosixPath(path).parts)
+
+
+def _names_its_schema(data: bytes) -> bool:
+    """Return whether a JSON document says that it is a JSON Schema; one that is broken may be meant as one."""
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return b'"$schema"' in data
+    return isinstance(document, dict) and isinstance(document.get("$schema"), str)

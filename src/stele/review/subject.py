@@ -1,0 +1,77 @@
+"""Compares one file with a subject of a registry: by the subject's policy and rulesets, with its references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from stele.client import Schema, SchemaReference, SchemaRegistryClient
+from stele.core.findings import WhenUndecided
+from stele.core.policy import Policy
+from stele.errors import MalformedSchema
+from stele.formats.capabilities import HasImports
+from stele.formats.registry import get_format
+from stele.review import registry
+from stele.review.check import check_file
+from stele.review.report import FileReport
+from stele.review.workspace import ReviewTarget
+from stele.service.check import NamedText
+
+
+class SubjectCheck(msgspec.Struct, frozen=True):
+    """What to compare a file with.
+
+    references  named by hand: texts, or versions of the registry
+    policy      instead of the subject's own
+    ruleset     likewise
+    """
+
+    client: SchemaRegistryClient
+    subject: str
+    references: Sequence[NamedText | SchemaReference] = ()
+    policy: Policy | None = None
+    ruleset: str | None = None
+    undecided: WhenUndecided = WhenUndecided.REFUSE
+
+    def check(self, target: ReviewTarget) -> FileReport:
+        """Compare. Raises what the client raises, and what `check_file` raises.
+
+        What the file refers to is taken from the references given by hand, then from the newest version of the subject,
+        then from the files around it.
+        """
+        file = target.file
+        state = registry.read_subject(self.client, self.subject)
+        remote = self._registered_references(target, state)
+        texts = [each for each in self.references if isinstance(each, NamedText)]
+        schema = target.workspace.candidate(target.path, (*registry.resolve_references(self.client, remote), *texts))
+        policy = self.policy or state.policy
+        rules = msgspec.structs.replace(state.rules_for(file.format), policy=policy, undecided=self.undecided)
+        if self.ruleset is not None:
+            rules = msgspec.structs.replace(rules, ruleset=self.ruleset)
+        baselines = registry.read_baselines(self.client, state, policy)
+        report = check_file(target.shown, file.format, schema, baselines, rules)
+        is_registered = _list_imports(target) <= {each.name for each in remote}
+        if self.policy is not None or self.ruleset is not None or not is_registered:
+            return report  # the registry would be asked another question
+        return registry.ask_registry(self.client, self.subject, Schema(file.text, file.format.upper(), remote), report)
+
+    def _registered_references(self, target: ReviewTarget, state: registry.SubjectState) -> tuple[SchemaReference, ...]:
+        """Return the references of the file that are versions in the registry."""
+        found = {each.name: each for each in self.references if isinstance(each, SchemaReference)}
+        named = {each.name for each in self.references}
+        if state.numbers:
+            newest = self.client.version(self.subject, state.numbers[-1])
+            needed = _list_imports(target)
+            found |= {each.name: each for each in newest.references if each.name in needed and each.name not in named}
+        return tuple(found.values())
+
+
+def _list_imports(target: ReviewTarget) -> frozenset[str]:
+    fmt = get_format(target.file.format)
+    if not isinstance(fmt, HasImports):
+        return frozenset()
+    try:
+        return frozenset(fmt.list_imports(target.file.text.encode("utf-8", "surrogatepass")))
+    except MalformedSchema:
+        return frozenset()  # the check says so

@@ -1,0 +1,197 @@
+"""`stele plan` and `stele apply`: a registry gets what a folder says, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.review.folders import BETTER_ORDER, BROKEN_ORDER, MANIFEST, MONEY, ORDER, write_files
+from typer.testing import CliRunner, Result
+
+from stele.cli.app import app
+from stele.client import SchemaReference, SchemaRegistryClient
+from stele.testing.registry_box import RegistryBox
+
+PROTO = 'syntax = "proto3"; package shop;'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stele_registry: RegistryBox) -> Path:
+    """A folder with a manifest, and an empty registry that STELE_URL names."""
+    monkeypatch.setenv("STELE_URL", stele_registry.url)
+    return write_files(tmp_path, {"money.avsc": MONEY, "order.avsc": ORDER, "schemas.toml": MANIFEST})
+
+
+@pytest.fixture
+def client(stele_registry: RegistryBox) -> Iterator[SchemaRegistryClient]:
+    """A client of the registry that remembers nothing."""
+    with SchemaRegistryClient(stele_registry.url, cache_size=1, cache_ttl=0.0) as made:
+        yield made
+
+
+def run(*arguments: str) -> Result:
+    """Run a command of `stele`."""
+    return CliRunner().invoke(app, list(arguments))
+
+
+def actions(folder: Path, *more: str) -> dict[str, str]:
+    """What a plan does, by subject."""
+    rows: list[Any] = json.loads(run("plan", str(folder), "-o", "json", *more).stdout)
+    return {row["subject"]: row["action"] for row in rows}
+
+
+def test_once(folder: Path, client: SchemaRegistryClient) -> None:
+    """A plan changes nothing; applying registers in order, sets policies, and has nothing to do the second time."""
+    done = run("plan", str(folder))
+    assert done.exit_code == 0, done.output
+    assert "+ orders-value" in done.stdout
+    assert "compatibility not set → BACKWARD_TRANSITIVE" in done.stdout
+    assert client.subjects() == []
+    done = run("apply", str(folder))
+    assert done.exit_code == 0, done.output
+    found = client.version("orders-value")
+    assert [(each.name, each.subject, each.version) for each in found.references] == [("shop.Money", "money", 1)]
+    assert client.config("money").compatibility_level == "FULL"
+    assert client.config("orders-value").compatibility_level == "BACKWARD_TRANSITIVE"
+    again = run("apply", str(folder))
+    assert (again.exit_code, again.stdout) == (0, "nothing to change\n")
+    assert run("plan", str(folder), "--exit-code").exit_code == 0
+    assert actions(folder) == {"money": "none", "orders-value": "none"}
+
+
+def test_a_refusal_changes_nothing(folder: Path, client: SchemaRegistryClient) -> None:
+    """If one schema would be refused, no other one is registered; findings stand at their lines."""
+    run("apply", str(folder))
+    write_files(folder, {"order.avsc": BROKEN_ORDER, "new.avsc": MONEY.replace("Money", "New")})
+    write_files(folder, {"schemas.toml": MANIFEST + '\n[subjects.new]\nfile = "new.avsc"\n'})
+    assert actions(folder) == {"money": "none", "new": "create", "orders-value": "refuse"}
+    for command in ("plan", "apply"):
+        done = run(command, str(folder))
+        assert done.exit_code == 1
+        assert f"{folder}/order.avsc:6:5: READER_FIELD_MISSING_DEFAULT_VALUE" in done.stdout
+    assert client.subjects() == ["money", "orders-value"]
+    assert "::error file=" in run("plan", str(folder), "-o", "github").stdout
+
+
+def test_a_change_below_gives_new_versions_above(folder: Path, client: SchemaRegistryClient) -> None:
+    """A new version of a referred schema makes a new version of the schemas that refer to it."""
+    run("apply", str(folder))
+    more = '"long"}, {"name": "currency", "type": "string", "default": "EUR"}'
+    write_files(folder, {"money.avsc": MONEY.replace('"long"}', more)})
+    assert actions(folder) == {"money": "register", "orders-value": "register"}
+    done = run("apply", str(folder))
+    assert done.exit_code == 0, done.output
+    assert client.version("orders-value").references[0].version == 2
+    assert run("apply", str(folder)).stdout == "nothing to change\n"
+
+
+def test_drift(folder: Path, client: SchemaRegistryClient) -> None:
+    """What others changed is shown: a newer version, another policy."""
+    run("apply", str(folder))
+    elsewhere = write_files(folder / "elsewhere", {"order.avsc": BETTER_ORDER})
+    words = ("orders-value", str(elsewhere / "order.avsc"), "--reference", "shop.Money=money:1")
+    assert run("schema", "register", *words).exit_code == 0
+    client.set_config("NONE", "money")
+    (elsewhere / "order.avsc").unlink()
+    done = run("plan", str(folder), "--exit-code")
+    assert done.exit_code == 1
+    assert "drift: the file is version 1, the registry's newest is 2" in done.stdout
+    assert "compatibility NONE → FULL" in done.stdout
+    assert run("plan", str(folder)).exit_code == 0
+
+
+def test_pruning_is_asked_for(folder: Path, client: SchemaRegistryClient) -> None:
+    """Subjects that the folder does not have stay, unless --prune is given and confirmed; `owns` limits it."""
+    run("apply", str(folder))
+    for subject in ("mine.old", "theirs"):
+        run("schema", "register", subject, str(folder / "money.avsc"))
+    assert "2 other subjects are not in this folder" in run("plan", str(folder)).stdout
+    write_files(folder, {"schemas.toml": 'owns = ["mine.*"]\n' + MANIFEST})
+    assert actions(folder, "--prune") == {"money": "none", "orders-value": "none", "mine.old": "delete"}
+    assert run("apply", str(folder), "--prune").exit_code == 2
+    assert client.subjects() == ["mine.old", "money", "orders-value", "theirs"]
+    done = run("apply", str(folder), "--prune", "--yes")
+    assert done.exit_code == 0, done.output
+    assert client.subjects() == ["money", "orders-value", "theirs"]
+    assert client.subjects(deleted=True) == ["mine.old", "money", "orders-value", "theirs"]
+
+
+def test_exact_policies_and_rulesets(folder: Path) -> None:
+    """A policy without a common name is a table; a ruleset can be preferred, and neither removes the other."""
+    table = 'compatibility = {backward = "all", checkers = ["lint:NAMING"]}\nruleset = "avro"\n'
+    write_files(folder, {"schemas.toml": f'[subjects.money]\nfile = "money.avsc"\n{table}'})
+    (folder / "order.avsc").unlink()
+    assert run("apply", str(folder)).exit_code == 0
+    shown = json.loads(run("policy", "show", "money", "-o", "json").stdout)
+    assert (shown["policy"]["checkers"], shown["own"]["ruleset"]) == (["lint:NAMING"], "avro")
+    assert run("apply", str(folder)).stdout == "nothing to change\n"
+    write_files(folder, {"schemas.toml": '[subjects.money]\nfile = "money.avsc"\ncompatibility = "FULL"\n'})
+    assert run("apply", str(folder)).exit_code == 0
+    shown = json.loads(run("policy", "show", "money", "-o", "json").stdout)
+    assert (shown["name"], shown["own"]["ruleset"]) == ("FULL", "avro")
+
+
+def test_a_folder_without_a_manifest(tmp_path: Path, folder: Path, client: SchemaRegistryClient) -> None:
+    """Every file is a subject, named after its path; imports are references, whatever the language."""
+    plain = write_files(
+        tmp_path / "plain",
+        {
+            "shop/money.proto": f"{PROTO} message Money {{ int64 cents = 1; }}",
+            "shop/order.proto": f'{PROTO} import "shop/money.proto"; message O {{ Money m = 1; }}',
+        },
+    )
+    assert run("apply", str(plain)).exit_code == 0
+    found = client.version("shop/order")
+    assert found.references == (SchemaReference("shop/money.proto", "shop/money", 1),)
+
+
+def test_a_folder_is_registered_in_one_step(folder: Path, client: SchemaRegistryClient) -> None:
+    """`stele schema register FOLDER` orders files by their references and leaves policies alone."""
+    done = run("schema", "register", str(folder))
+    assert (done.exit_code, done.stdout) == (0, "money: registered version 1\norders-value: registered version 1\n")
+    assert client.version("orders-value").references == (SchemaReference("shop.Money", "money", 1),)
+    assert json.loads(run("policy", "show", "money", "-o", "json").stdout)["own"]["policy"] is None
+    assert run("schema", "register", str(folder)).stdout == "nothing to change\n"
+    for words in (("nosuch",), (str(folder), "--normalize")):
+        assert run("schema", "register", *words).exit_code == 2
+
+
+def test_references_named_by_hand(folder: Path, client: SchemaRegistryClient) -> None:
+    """A reference can be a subject of the registry, at a version or the newest one."""
+    run("schema", "register", "cash", str(folder / "money.avsc"))
+    (folder / "money.avsc").unlink()
+    for target in ("cash", "cash:1"):
+        entry = f'[subjects.orders-value]\nfile = "order.avsc"\nreferences = {{"shop.Money" = "{target}"}}\n'
+        write_files(folder, {"schemas.toml": entry})
+        assert run("apply", str(folder)).exit_code == 0
+    assert client.versions("orders-value") == [1]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "said"),
+    [
+        ("[subjects.x]\nfil = 'order.avsc'", "fil"),
+        ("[subjects.x]\nfile = 'nosuch.avsc'", "there is no file 'nosuch.avsc'"),
+        ("[subjects.x]\nfile = 'order.avsc'\ncompatibility = 'SIDEWAYS'", "SIDEWAYS"),
+        ("[subjects.x]\nfile = 'schemas.toml'", "tells no format"),
+        ("[subjects.x]\nfile = 'money.avsc'\n[subjects.y]\nfile = './money.avsc'", "belongs to 'x' already"),
+        ("[subjects.x]\nfile = 'order.avsc'", "money.avsc is needed by another file and belongs to no subject"),
+    ],
+)
+def test_wrong_manifests(folder: Path, manifest: str, said: str) -> None:
+    """A manifest with an error is named with the error; nothing is sent."""
+    write_files(folder, {"schemas.toml": manifest})
+    done = run("plan", str(folder))
+    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+
+
+def test_circles_are_named(folder: Path) -> None:
+    """Files that need each other have no order in which they could be registered."""
+    import_other = 'syntax = "proto3"; import "{}";'
+    write_files(folder, {"a.proto": import_other.format("b.proto"), "b.proto": import_other.format("a.proto")})
+    (folder / "schemas.toml").unlink()
+    done = run("plan", str(folder))
+    assert (done.exit_code, "in a circle: a.proto, b.proto" in done.stderr) == (2, True), done.stderr
