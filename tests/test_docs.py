@@ -198,3 +198,23 @@ def test_readme_names_the_two_commands_first() -> None:
     assert readme.index("pip install stele-registry") < readme.index("```python") < readme.index("make demo")
     links = LINK.findall(readme[readme.index("## Where to go") :])
     assert len(links) == 6, "the first page ends with six doors"
+
+
+def test_every_page_is_in_the_index() -> None:
+    """docs/README.md links to every page, except those that another index lists."""
+    folder = ROOT / "docs"
+    listed = set(LINK.findall((folder / "README.md").read_text(encoding="utf-8")))
+    pages = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.md")} - {"reference/coverage.md"}
+    assert {page for page in pages if not page.startswith(("adr/", "protocols/"))} - listed == set()
+
+
+def test_troubleshooting_names_codes_that_exist() -> None:
+    """The codes of the page on messages are those of the reference pages."""
+    page = (ROOT / "docs" / "how-to" / "troubleshoot.md").read_text(encoding="utf-8")
+    errors = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    records = (ROOT / "docs" / "reference" / "record-errors.md").read_text(encoding="utf-8")
+    assert [code for code in re.findall(r"\b[45]\d{4}\b", page) if code not in errors] == []
+    spark = page[page.index("## Spark") :]
+    codes = set(re.findall(r"^\| `([A-Z_]{6,})` \|", spark, re.MULTILINE))
+    assert codes
+    assert [code for code in codes if f"`{code}`" not in records] == []
