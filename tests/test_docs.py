@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,44 @@ def test_paths_in_prose_exist(name: str) -> None:
     paths = PATH_IN_PROSE.findall((ROOT / name).read_text(encoding="utf-8"))
     missing = [path for path in paths if not any((base / path).exists() for base in (ROOT, ROOT / "src" / "stele"))]
     assert missing == []
+
+
+CROSS_REFERENCE = re.compile(
+    r"\b(?:[Ss]ee|as in|[Rr]aises|[Ii]nverse of) ((?:(?:, |, and | or | and )?`[A-Za-z_][\w.]*`)+)"
+)
+
+
+def defined_names(trees: Iterable[ast.AST]) -> set[str]:
+    """Every name that code defines or imports, and every part of a dotted one."""
+    names = {name for name in dir(builtins) if not name.startswith("_")}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.alias):
+            names |= {*node.name.split("."), node.asname or ""}
+    return names
+
+
+def test_names_in_docstrings_exist() -> None:
+    """What a docstring refers to with See, as in, Raises or Inverse of is a name of the source."""
+    sources = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "src").rglob("*.py"))}
+    known = defined_names(sources.values()) | {path.stem for path in (ROOT / "src").rglob("*.*")}
+    known |= {path.parent.name for path in sources} | {"toml", "py", "java"}
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path, tree in sources.items()
+        for text in documented_texts(tree)
+        for names in CROSS_REFERENCE.findall(text)
+        for name in re.findall(r"`([\w.]+)`", names)
+        if not set(name.split(".")) <= known
+    ]
+    assert wrong == []
 
 
 CITATION = re.compile(r"\bSource: +(.{0,400})", re.DOTALL)

@@ -27,6 +27,7 @@ from stele.apis.pravega.errors import REPLIES as PRAVEGA_REPLIES
 from stele.apis.rocketmq.errors import NUMBERS as ROCKETMQ_NUMBERS
 from stele.apis.schema_repo.errors import REPLIES as REPO_REPLIES
 from stele.cli.app import app as command_line
+from stele.cli.connect import REGISTRY_PANEL
 from stele.formats import lint, rulesets
 from stele.formats.registry import get_format
 from stele.server.dialects import DIALECTS, DialectEntry
@@ -78,17 +79,61 @@ def _describe_setting(meta: msgspec.Meta, hint: Any) -> str:
 def build_commands_page() -> str:
     """Every command with its arguments and options."""
     root = typer.main.get_command(command_line)
-    parts = ["# Commands\n\nThe exit code is 0 only if the command did what was asked.\n"]
+    parts = [_COMMANDS_HEAD]
+    registry: dict[str, str] = {}
     for path, command in _walk_commands(root, "stele"):
         parts.append(f"\n## `{path}`\n\n{(command.help or '').strip()}\n\n")
         rows = [("parameter", "meaning")]
         for parameter in command.params:
+            about = getattr(parameter, "help", "") or ""
+            value = "" if getattr(parameter, "is_flag", False) else f" {parameter.metavar}"
             if parameter.param_type_name == "argument":
-                rows.append((f"`{(parameter.name or '').upper()}`", getattr(parameter, "help", "") or ""))
+                rows.append((f"`{parameter.metavar}`", about))
+            elif parameter.rich_help_panel == REGISTRY_PANEL:
+                registry.setdefault(f"`{parameter.opts[0]}{value}`", about)
             elif parameter.name != "help":
-                rows.append((f"`{', '.join(parameter.opts)}`", getattr(parameter, "help", "") or ""))
+                names = ", ".join((*parameter.opts, *parameter.secondary_opts))
+                rows.append((f"`{names}{value}`", about))
         parts.append(format_table(*rows) if len(rows) > 1 else "")
+        if any(getattr(parameter, "rich_help_panel", "") == REGISTRY_PANEL for parameter in command.params):
+            parts.append("\nAlso the [options about the registry](#the-registry-and-credentials).\n")
+    parts.insert(1, _CONFIG_FILE.format(options=format_table(("option", "meaning"), *registry.items())))
     return "".join(parts)
+
+
+_COMMANDS_HEAD = """\
+# Commands
+
+`stele help COMMAND` prints the help of a command, `stele --install-completion` sets up completion for your shell.
+
+| exit code | meaning |
+|---|---|
+| 0 | The command did what was asked and found nothing to object to. |
+| 1 | It has findings: an incompatible schema, a difference, a refusal. Or a part could not be done. |
+| 2 | Wrong use, an unknown subject or file, or an error. |
+"""
+
+_CONFIG_FILE = """
+## The registry and credentials
+
+{options}
+The options above win. Without `--registry` and `--profile`, the address is that of `STELE_URL`, else that of the
+profile which `STELE_PROFILE` or the configuration file names, else `http://127.0.0.1:8081`. A profile brings all its
+credentials; those of the environment are for addresses that no profile names. Unknown keys of the file are errors.
+
+```toml
+# ~/.config/stele/config.toml, or below $XDG_CONFIG_HOME
+profile = "staging"                          # used if nothing else names a registry
+
+[profiles.staging]
+registry = "https://registry.example.org"    # or a list of addresses
+user = "ada"                                 # asked for on a terminal without password; or: token = "…"
+password = "…"
+ca = "company-ca.pem"                        # relative to this file
+client_cert = "ada.pem"
+client_key = "ada.key"
+```
+"""
 
 
 def _walk_commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:

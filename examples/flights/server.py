@@ -30,7 +30,7 @@ class Server:
             f"\nThe registry stays up at {self.url} (log in {home / 'stele.db'}); stop it with: kill {self.process.pid}"
         )
         print(f"  curl {self.url}/subjects/flights-value/versions/latest")
-        print(f"  .venv/bin/stele subject versions flights-value --url {self.url}")
+        print(f"  .venv/bin/stele schema list flights-value --registry {self.url}")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The whole error tree on one page.
 
-Every error a caller can meet derives from `SteleError`; a dialect's `faults.py` finds the answer by walking the class
+Every error a caller can meet derives from `SteleError`; a dialect's `errors.py` finds the answer by walking the class
 tree, so a new error gets the answer of its nearest ancestor until it has one of its own.
 
     SteleError

@@ -96,7 +96,7 @@ def test_apicurio_moves(apicurio: httpx.Client, tmp_path: Path) -> None:
     words = [
         "import",
         "confluent",
-        "--url",
+        "--from",
         str(apicurio.base_url).rstrip("/"),
         "--store",
         f"sqlite:///{tmp_path}/a.db",

@@ -54,7 +54,7 @@ def test_json_lines_are_registered_unless_refused(url: str, tmp_path: Path) -> N
     (tmp_path / "b.json").write_text("\n".join([*lines[250:], "", "{broken"]))
     given = ["--data", str(tmp_path), "--name", "shop.Order", "--enumerations", "4", "--registry", url]
     out = tmp_path.parent / "order.avsc"
-    code, found = run(*given, "--register", "raw-value", "--out", str(out))
+    code, found = run(*given, "--register", "raw-value", "--schema-to", str(out))
     assert code == 0
     assert (found["records"], sum(found["unreadable"].values())) == (401, 1)
     assert found["offer"]["version"] == 1
@@ -92,7 +92,7 @@ def test_csv_and_parquet(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "a.parquet")
-    _, found = run("--data", str(tmp_path / "a.parquet"), "--format", "parquet", "--schema-format", "json")
+    _, found = run("--data", str(tmp_path / "a.parquet"), "--format", "parquet", "--as", "json")
     schema = json.loads(found["schema"])
     assert set(schema["required"]) >= {"id", "place"}
     fields = {field["path"]: field for field in found["fields"]}

@@ -158,15 +158,15 @@ class TestCommand:
         code, found = self.run(url, old, "--dry-run")
         assert (code, found["dead"], found["written"], out.exists()) == (1, 2, False, False)
         for wrong, why in (
-            ((), "--out says"),
-            (("--out", str(old)), "choose separate locations"),
-            (("--out", str(old / "deeper")), "choose separate locations"),
-            (("--out", str(out), "--append", "--overwrite"), "exclude"),
-            (("--out", str(out), "--schema-version", "1"), "--wire unframed"),
+            ((), "--into says"),
+            (("--into", str(old)), "choose separate locations"),
+            (("--into", str(old / "deeper")), "choose separate locations"),
+            (("--into", str(out), "--append", "--overwrite"), "exclude"),
+            (("--into", str(out), "--schema-version", "1"), "--wire unframed"),
         ):
             code, said = self.run(url, old, *wrong)
             assert (code, why in said) == (2, True), said
-        code, found = self.run(url, old, "--out", str(out), "--verify-values")
+        code, found = self.run(url, old, "--into", str(out), "--verify-values")
         assert (code, found["dead"], found["written"]) == (1, 2, True)
         assert found["verified"] == {"records": 31, "read": 31, "there_before": 0, "values": True}
         assert sorted(pq.read_table(out)["offset"].to_pylist()) == [*range(30), 32]
@@ -175,11 +175,11 @@ class TestCommand:
             30: ("1", "BAD_LENGTH"),
             31: ("99", "UNKNOWN_SCHEMA_ID"),
         }
-        code, said = self.run(url, old, "--out", str(out))
+        code, said = self.run(url, old, "--into", str(out))
         assert (code, "append to it or to overwrite it" in said) == (2, True)
-        code, found = self.run(url, old, "--out", str(out), "--append")
+        code, found = self.run(url, old, "--into", str(out), "--append")
         assert found["verified"] == {"records": 62, "read": 62, "there_before": 31, "values": None}
-        code, found = self.run(url, old, "--out", str(out), "--overwrite", "--to-version", "1", "--no-verify")
+        code, found = self.run(url, old, "--into", str(out), "--overwrite", "--to-version", "1", "--no-verify")
         assert (found["version"], found["verified"], pq.read_table(out).num_rows) == (1, None, 21)
         assert found["dead"] == 12, "a long is no int, by the rules of Avro"
         assert any(loss["data"] for loss in found["losses"])
@@ -189,7 +189,7 @@ class TestCommand:
         lines = [json.dumps({"offset": n, "value": b64encode(order(1, 1, n)).decode()}) for n in range(8)]
         (tmp_path / "old.json").write_text("\n".join(lines))
         out = tmp_path / "new"
-        given = ["--format", "json", "--out", str(out), "--to-subject", "orders-json"]
+        given = ["--format", "json", "--into", str(out), "--to-subject", "orders-json"]
         code, found = self.run(url, tmp_path / "old.json", *given)
         assert (code, found["verified"]["read"]) == (0, 8)
         written = spark.read.json(str(out)).selectExpr("offset", "unbase64(value) AS v").collect()

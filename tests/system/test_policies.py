@@ -14,7 +14,7 @@ from stele.cli.app import app
 
 def stele(*arguments: str, url: str) -> Result:
     """A command against a server."""
-    return CliRunner().invoke(app, ["policy", *arguments, "--url", url])
+    return CliRunner().invoke(app, ["policy", *arguments, "--registry", url])
 
 
 def printed(*arguments: str, url: str) -> Any:
@@ -29,8 +29,8 @@ def test_policies_are_set_shown_and_cleared(tmp_path: Path) -> None:
     with serving("--store", "memory:", folder=tmp_path) as server:
         url = server.url
         assert printed("set", "--level", "full", url=url)["name"] == "FULL"
-        assert printed("show", "a/b", url=url)["source"] == "registry"
-        said = printed("set", ":.team:a/b", "--backward", "since:3", "--checker", "lint", url=url)
+        assert stele("show", "a/b", url=url).exit_code == 2
+        said = printed("set", ":.team:a/b", "--new", "--backward", "since:3", "--checker", "lint", url=url)
         assert (said["namespace"], said["subject"], said["name"]) == ("team", "a/b", None)
         assert said["policy"] == {
             "kind": "directional",
@@ -42,17 +42,23 @@ def test_policies_are_set_shown_and_cleared(tmp_path: Path) -> None:
         assert "directional (set by: subject)" in text
         assert "backward    since:3" in text
         assert "checkers    lint" in text
-        assert printed("set", ":.team:", "--deny-all", url=url)["policy"]["kind"] == "deny_all"
-        assert printed("set", "c", "--checker", "repo.reject", url=url)["policy"]["kind"] == "allow_any"
-        assert "has changed" in stele("set", "c", "--ruleset", "confluent", "--expect", "NONE", url=url).output
-        assert printed("set", "c", "--level", "NONE", "--ruleset", "confluent@1", url=url)["ruleset"] == "confluent@1"
+        assert printed("set", ":.team:", "--new", "--deny-all", url=url)["policy"]["kind"] == "deny_all"
+        assert printed("set", "c", "--new", "--checker", "repo.reject", url=url)["policy"]["kind"] == "allow_any"
+        assert "has changed" in stele("set", "c", "--new", "--ruleset", "confluent", "--expect", "NONE", url=url).output
+        assert (
+            printed("set", "c", "--new", "--level", "NONE", "--ruleset", "confluent@1", url=url)["ruleset"]
+            == "confluent@1"
+        )
         assert printed("clear", "c", url=url)["own"] == {"policy": None, "ruleset": None}
         for wrong in (
-            ["set", "c"],
-            ["set", "c", "--level", "FULL", "--deny-all"],
-            ["set", "c", "--backward", "some"],
-            ["set", "c", "--checker", "nobody"],
-            ["set", "c", "--deny-all", "--expect", "NONE"],
+            ["set", "c", "--new"],
+            ["set", "c", "--new", "--level", "FULL", "--deny-all"],
+            ["set", "c", "--new", "--backward", "some"],
+            ["set", "c", "--new", "--checker", "nobody"],
+            ["set", "c", "--new", "--deny-all", "--expect", "NONE"],
+            ["set", "c", "--level", "FULL"],
+            ["set", ":.nowhere:", "--level", "FULL"],
+            ["show", "c"],
+            ["clear", "c"],
         ):
             assert stele(*wrong, url=url).exit_code == 2, wrong
-        assert printed("show", "c", url=url)["source"] == "registry"

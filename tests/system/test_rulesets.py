@@ -58,7 +58,7 @@ def schema(*fields: str) -> dict[str, str]:
 
 def stele(*arguments: str, url: str) -> Result:
     """A command against a server."""
-    return CliRunner().invoke(app, [*arguments, "--url", url])
+    return CliRunner().invoke(app, [*arguments, "--registry", url])
 
 
 def printed(*arguments: str, url: str) -> Any:

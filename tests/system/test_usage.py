@@ -23,7 +23,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def deleted(url: str, *given: str) -> Result:
     """What the command says."""
-    return CliRunner().invoke(app, ["subject", "delete", *given, "--url", url])
+    return CliRunner().invoke(app, ["subject", "delete", *given, "--registry", url])
 
 
 def test_warned_and_refused(url: str) -> None:
@@ -40,9 +40,15 @@ def test_warned_and_refused(url: str) -> None:
         assert kept.stderr.startswith(told)
         assert "refused: a is in use" in kept.stderr
         gone = deleted(url, "a", "--version", "latest")
-        assert (gone.exit_code, gone.stdout) == (0, "deleted a: versions 1\n")
+        assert (gone.exit_code, gone.stdout) == (
+            0,
+            "soft-deleted a version 1; --permanent removes what is soft-deleted for good\n",
+        )
         assert gone.stderr.startswith(told)
-        for_good = deleted(url, "a", "--permanent", "-o", "json")
+        unconfirmed = deleted(url, "a", "--permanent")
+        assert unconfirmed.exit_code == 2
+        assert "add --yes" in unconfirmed.stderr
+        for_good = deleted(url, "a", "--permanent", "--yes", "-o", "json")
         assert (for_good.exit_code, for_good.stdout.split()) == (0, ["[", "1", "]"])
         assert for_good.stderr.startswith(told)
         unused = deleted(url, "b", "--if-unused")

@@ -2,82 +2,68 @@
 
 from __future__ import annotations
 
-from collections import UserDict
-from importlib import import_module
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
-import typer.core
-import typer.main
 
 from stele import __version__
+from stele.cli.command_group import CommandEntry, LazyGroup
 
 COMMANDS: Final = {
-    "serve": "stele.cli.serve:serve",
-    "check": "stele.cli.check:check",
-    "diff": "stele.cli.diff:diff",
-    "lint": "stele.cli.lint:lint",
-    "convert": "stele.cli.convert:convert",
-    "infer": "stele.cli.convert:infer",
-    "example": "stele.cli.convert:example",
-    "fields": "stele.cli.convert:fields",
-    "census": "stele.cli.data_audit:census",
-    "backtest": "stele.cli.data_audit:backtest",
-    "drift": "stele.cli.data_audit:drift",
-    "sql": "stele.cli.sql:sql",
-    "infer-data": "stele.cli.infer_data:infer_data",
-    "reencode": "stele.cli.reencode:reencode",
-    "schema": "stele.cli.schema:app",
-    "subject": "stele.cli.subject:app",
-    "policy": "stele.cli.policy:app",
-    "ruleset": "stele.cli.ruleset:app",
-    "pipeline": "stele.cli.pipeline:app",
-    "import": "stele.cli.migrate:imports",
-    "export": "stele.cli.migrate:exports",
-    "backup": "stele.cli.log:back_up",
-    "log": "stele.cli.log:app",
+    "Local": {
+        "check": CommandEntry("stele.cli.check:check", "Check a schema against its earlier versions"),
+        "diff": CommandEntry("stele.cli.diff:diff", "List the changes between two schemas"),
+        "lint": CommandEntry("stele.cli.lint:lint", "Find weak spots in schema files"),
+        "convert": CommandEntry("stele.cli.convert:convert", "Translate a schema into another language"),
+        "infer": CommandEntry("stele.cli.convert:infer", "Make a schema from sample values"),
+        "example": CommandEntry("stele.cli.convert:example", "Print a value that fits a schema"),
+        "fields": CommandEntry("stele.cli.convert:fields", "List all fields of a schema"),
+    },
+    "Registry": {
+        "schema": CommandEntry("stele.cli.schema:app", "Register, list and read schemas"),
+        "subject": CommandEntry("stele.cli.subject:app", "List and delete subjects"),
+        "policy": CommandEntry("stele.cli.policy:app", "Show and set compatibility policies"),
+        "ruleset": CommandEntry("stele.cli.ruleset:app", "Show and adopt versions of the rules"),
+    },
+    "Stored data": {
+        "census": CommandEntry("stele.cli.data_audit:census", "Count the schema versions in stored records"),
+        "backtest": CommandEntry("stele.cli.data_audit:backtest", "Read stored records with a proposed schema"),
+        "drift": CommandEntry("stele.cli.data_audit:drift", "Find what schemas allow and records never use"),
+        "infer-data": CommandEntry("stele.cli.infer_data:infer_data", "Make a schema from files or tables of any size"),
+        "reencode": CommandEntry("stele.cli.reencode:reencode", "Rewrite stored records under another schema"),
+        "sql": CommandEntry("stele.cli.sql:sql", "Run SQL over registered streams"),
+    },
+    "Pipelines": {
+        "pipeline": CommandEntry("stele.cli.pipeline:app", "Turn registered streams into tables"),
+    },
+    "Administration": {
+        "serve": CommandEntry("stele.cli.serve:serve", "Run a registry"),
+        "import": CommandEntry("stele.cli.migrate:imports", "Copy a whole registry into this one"),
+        "export": CommandEntry("stele.cli.migrate:exports", "Write a whole registry to a file or a topic"),
+        "backup": CommandEntry("stele.cli.log:back_up", "Copy a store while servers use it"),
+        "log": CommandEntry("stele.cli.log:app", "Verify and repair the log of a store"),
+        "help": CommandEntry("stele.cli.help:show_help", "Show the help of a command"),
+        "version": CommandEntry("stele.cli.help:show_version", "Print the version"),
+    },
 }
-"""Module and attribute of every command: a function, or a `typer.Typer` with commands of its own."""
+"""The commands in the groups of the help."""
 
 
-class LazyCommands(UserDict[str, Any]):
-    """Commands by name. Looking one up imports its module."""
+class RootGroup(LazyGroup):
+    """The commands of `stele`."""
 
-    def __getitem__(self, name: str) -> Any:
-        command = self.data[name]
-        if isinstance(command, str):
-            command = self.data[name] = load_command(name, command)
-        return command
-
-
-class LazyGroup(typer.core.TyperGroup):
-    """A group of commands that are imported when they are used; help, completion and the docs see all of them."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.commands = LazyCommands(COMMANDS)
-
-
-def load_command(name: str, target: str) -> Any:
-    """Import `module:attribute` and make it the command of that name."""
-    module, _, attribute = target.partition(":")
-    found = getattr(import_module(module), attribute)
-    if isinstance(found, typer.Typer):
-        command: Any = typer.main.get_group(found)
-        command.name = name
-        return command
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-    single.command(name)(found)
-    return typer.main.get_command(single)
+    entries = COMMANDS
 
 
 app = typer.Typer(
     name="stele",
-    cls=LazyGroup,
+    cls=RootGroup,
     help="A schema registry that keeps every version, answers in every dialect, and feeds Spark tables.",
+    epilog="Exit codes: 0 fine · 1 findings, or not all was done · 2 wrong use or an error",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 

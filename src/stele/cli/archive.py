@@ -12,9 +12,11 @@ from typing import Annotated
 import typer
 
 from stele.cli import transfer
-from stele.cli.connect import DEFAULT_URLS
+from stele.cli.connect import RegistryOptions
+from stele.cli.files import ForceOption, check_target
+from stele.cli.options import expand_dataclass
 from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json
-from stele.cli.transfer import DryRun, FromOption, Levels, ProgressPrinter, SkipModes, StoreOption, ToOption, VerifyOnly
+from stele.cli.transfer import DryRun, Levels, ProgressPrinter, SkipModes, StoreOption, VerifyOnly
 from stele.errors import InvalidRequest
 from stele.migrate import archive, registry_reader, registry_writer
 from stele.migrate.archive import Archive, ArchiveContents, OwnHistory, Restoration
@@ -24,26 +26,31 @@ from stele.server.store_maintenance import require_store
 from stele.server.store_session import open_log_session
 
 
+@expand_dataclass
 def export_archive(
-    file: Annotated[Path, typer.Argument(help="File to write; .zst at its end for zstd, else gzip.")],
-    url: FromOption = DEFAULT_URLS,
+    file: Annotated[
+        Path, typer.Argument(help="File to write, - for standard output. A name in .zst gives zstd, else gzip.")
+    ],
+    registry: RegistryOptions,
     store: StoreOption = None,
+    force: ForceOption = False,
     level: Levels = [],  # noqa: B006 - typer copies it
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Write a registry into one portable file. The word `archive` may be left out.
 
-    From a store (--store) everything is taken, secrets included; a server may be running on it. From a URL, of any
-    registry with the Confluent API, what that API shows.
+    From a store (--store) everything is taken, secrets included; a server may be running on it. From --registry, which
+    may be any registry with the Confluent API, what that API shows.
     """
     with exit_on_error():
+        check_target(file, force=force)
         refused: list[Refusal] = []
         if store is not None:
             contents = asyncio.run(_write_store(store, file))
         else:
-            with transfer.open_registry(url, None) as client, _scratch_store() as copy:
+            with transfer.open_registry(registry, None) as client, _scratch_store() as copy:
                 dump = registry_reader.read_registry(client, ProgressPrinter("source"), levels=level)
-                with transfer.open_registry([], copy) as own:
+                with transfer.open_registry(RegistryOptions(), copy) as own:
                     refused = registry_writer.apply_import(dump, own, progress=ProgressPrinter("copy"))
                 contents = asyncio.run(_write_store(copy, file))
             transfer.print_notes(dump)
@@ -57,12 +64,16 @@ def export_archive(
         raise typer.Exit(1)
 
 
+@expand_dataclass
 def import_archive(
-    file: Annotated[Path, typer.Argument(help="An archive that `stele export` wrote.")],
-    to: ToOption = DEFAULT_URLS,
+    file: Annotated[Path, typer.Argument(help="An archive that `stele export` wrote; - for standard input.")],
+    registry: RegistryOptions,
     store: StoreOption = None,
     merge: Annotated[
-        bool, typer.Option("--merge", help="With --store: into a registry that has a history of its own, as --to does.")
+        bool,
+        typer.Option(
+            "--merge", help="With --store: into a registry that has a history of its own, as --registry does."
+        ),
     ] = False,
     dry_run: DryRun = False,
     verify: VerifyOnly = False,
@@ -72,17 +83,22 @@ def import_archive(
     """Bring the registry in an archive here. The word `archive` may be left out.
 
     Into an empty store (--store) it goes record by record and is the same registry afterwards, in every dialect; a
-    server may be running on the store. Into a running registry (--to) goes what the Confluent API carries.
+    server may be running on the store. Into a running registry (--registry) goes what the Confluent API carries.
     """
     with exit_on_error(), archive.open_archive(file) as found:
         if store is not None and not merge:
-            done = asyncio.run(_restore_store(found, store, changing=not dry_run and not verify))
+            if registry.is_given:
+                raise InvalidRequest("--store and --registry exclude one another")
+            target = transfer.find_target(store, dry_run=dry_run, verify=verify) or store
+            done = asyncio.run(_restore_store(found, target, changing=not dry_run and not verify))
         else:
             with _scratch_store() as copy:
                 asyncio.run(_restore_store(found, copy, changing=True))
-                with transfer.open_registry([], copy) as own:
+                with transfer.open_registry(RegistryOptions(), copy) as own:
                     dump = registry_reader.read_registry(own, levels=found.levels())
-            transfer.run_import(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
+            transfer.run_import(
+                dump, registry, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output
+            )
             return
     _print_report(found.contents, done, output)
     if verify and (done.missing or done.erasable):

@@ -13,21 +13,34 @@ import typer
 from msgspec import to_builtins
 from rich.text import Text
 
-from stele.cli.files import STDIN, FormatOption, format_of, read_references, read_text, unreadable_file
+from stele.cli.files import (
+    STDIN,
+    ForceOption,
+    FormatOption,
+    ToOption,
+    check_target,
+    format_of,
+    read_references,
+    read_text,
+    unreadable_file,
+    write_text,
+)
 from stele.cli.output import Output, OutputOption, errors, exit_on_error, print_json, print_rows
 from stele.errors import InvalidRequest
 from stele.service import convert as service
 from stele.service.convert import ConvertAnswer, ConvertRequest, SchemaRequest
 
 ReferenceOption = Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the file refers to.")]
-OutOption = Annotated[Path | None, typer.Option(help="File to write the schema to; else it is printed.")]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 when some data have no place.")]
 
 
 def convert(
     file: Annotated[Path, typer.Argument(help="File with the schema; - for standard input.")],
-    to: Annotated[str, typer.Option(help="Format to convert to: json, avro, protobuf …")],
-    out: OutOption = None,
+    language: Annotated[
+        str, typer.Option("--as", metavar="FORMAT", help="Format to convert to: json, avro, protobuf …")
+    ],
+    to: ToOption = None,
+    force: ForceOption = False,
     schema_format: FormatOption = None,
     reference: ReferenceOption = None,
     strict: StrictOption = False,
@@ -38,10 +51,11 @@ def convert(
     Exit code 0: converted; 1: with --strict, some data of the source have no place; 2: it cannot be converted.
     """
     with exit_on_error():
+        check_target(to, force=force)
         references = read_references(reference)
-        request = ConvertRequest(schema_format or format_of(file), read_text(file), to, references, file.name)
+        request = ConvertRequest(schema_format or format_of(file), read_text(file), language, references, file.name)
         answer = service.convert_schema(request)
-        _print_document(answer, out, output)
+        _print_document(answer, to, output)
     raise typer.Exit(1 if strict and not answer.keeps_data else 0)
 
 
@@ -49,9 +63,12 @@ def infer(
     samples: Annotated[
         str, typer.Argument(help="File of JSON lines, or one JSON array or value; - for standard input.")
     ],
-    to: Annotated[str, typer.Option(help="Format of the schema: avro, json …")],
+    language: Annotated[
+        str, typer.Option("--as", metavar="FORMAT", help="Format of the schema: avro, json, protobuf …")
+    ],
     name: Annotated[str, typer.Option(help="Name of the top type.")] = "Record",
-    out: OutOption = None,
+    to: ToOption = None,
+    force: ForceOption = False,
     texts: Annotated[bool, typer.Option("--texts", help="Leave dates, timestamps and UUIDs in text as text.")] = False,
     enumerations: Annotated[int, typer.Option(help="Most symbols of an enumeration; 0 makes none.")] = 0,
     strict: StrictOption = False,
@@ -62,9 +79,12 @@ def infer(
     Exit code 0: made; 1: with --strict, some data like these have no place; 2: the samples make no schema.
     """
     with exit_on_error(), _opened(samples) as source:
+        check_target(to, force=force)
         values = _read_values(source, samples)
-        answer = service.infer_from_samples(values, to=to, name=name, notations=not texts, enumerations=enumerations)
-        _print_document(answer, out, output)
+        answer = service.infer_from_samples(
+            values, to=language, name=name, notations=not texts, enumerations=enumerations
+        )
+        _print_document(answer, to, output)
     raise typer.Exit(1 if strict and not answer.keeps_data else 0)
 
 
@@ -107,18 +127,13 @@ def _conversion_request(file: Path, schema_format: str | None, reference: list[s
     return SchemaRequest(schema_format or format_of(file), read_text(file), references, file.name)
 
 
-def _print_document(answer: ConvertAnswer, out: Path | None, output: Output) -> None:
+def _print_document(answer: ConvertAnswer, to: Path | None, output: Output) -> None:
     """The schema where it is wanted, its losses on standard error. Raises `InvalidRequest`."""
-    if out is not None:
-        try:
-            out.write_text(f"{answer.schema.rstrip()}\n", encoding="utf-8")
-        except OSError as error:
-            raise unreadable_file(out, error) from None
+    if to is not None or output is Output.TEXT:
+        write_text(to, answer.schema.rstrip())
     if output is Output.JSON:
         print_json(answer)
         return
-    if out is None:
-        sys.stdout.write(f"{answer.schema.rstrip()}\n")
     for loss in answer.losses:
         mark = ("data lost: ", "bold red") if loss.data else ("lost: ", "yellow")
         place = (loss.path or "/", "bold")

@@ -63,6 +63,7 @@ def census(
     with exit_on_error():
         from stele.spark.data_audit import census as run
 
+        shown.check()
         with stored.open_records(timestamp) as records:
             answer = run(
                 records.df,
@@ -105,6 +106,7 @@ def backtest(
     with exit_on_error():
         from stele.spark.data_audit import backtest as run
 
+        shown.check()
         proposed = read_text(schema)
         with stored.open_records(position=position or ()) as records:
             answer = run(
@@ -141,6 +143,7 @@ def drift(
     with exit_on_error():
         from stele.spark.data_audit import drift as run
 
+        shown.check()
         with stored.open_records() as records:
             answer = run(
                 records.df,

@@ -10,8 +10,9 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 
-from stele.cli.connect import connect
+from stele.cli.connect import RegistryOptions, connect
 from stele.cli.files import FormatOption, format_of, read_references, read_text
+from stele.cli.options import expand_dataclass
 from stele.cli.output import Output, OutputOption, console, exit_on_error, print_finding, print_json
 from stele.core.findings import Direction, Verdict, WhenUndecided
 from stele.errors import InvalidRequest
@@ -43,18 +44,17 @@ _MAX_TEXT: Final = 70
 """Characters of a value that are shown in a line."""
 
 
+@expand_dataclass
 def diff(
-    old: Annotated[str, typer.Argument(help="File with the old schema; with --url SUBJECT@VERSION.")],
-    new: Annotated[str, typer.Argument(help="File with the new schema; with --url SUBJECT@VERSION.")],
+    old: Annotated[str, typer.Argument(help="File with the old schema; with --registry SUBJECT@VERSION.")],
+    new: Annotated[str, typer.Argument(help="File with the new schema; with --registry SUBJECT@VERSION.")],
+    registry: RegistryOptions,
     ruleset: Annotated[str | None, typer.Option(help="Ruleset of the format; its default unless given.")] = None,
     undecided: Annotated[
         WhenUndecided, typer.Option(help="What to do where no rule can decide; allowed, it is a warning.")
     ] = WhenUndecided.REFUSE,
     schema_format: FormatOption = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema both refer to.")] = None,
-    url: Annotated[
-        list[str] | None, typer.Option("--url", help="Compare versions of a registry; repeat it for several servers.")
-    ] = None,
     text: Annotated[
         bool, typer.Option("--text", help="Print the unified diff of the normalised texts as well.")
     ] = False,
@@ -65,8 +65,8 @@ def diff(
     Exit code 0: nothing changed; 1: something did; 2: a file is no schema, or the question makes no sense.
     """
     with exit_on_error():
-        if url:
-            request = _request_from_registry(old, new, url, schema_format, reference)
+        if registry.is_given:
+            request = _request_from_registry(old, new, registry, schema_format, reference)
         else:
             references = read_references(reference)
             request = DiffRequest(
@@ -83,13 +83,13 @@ def diff(
 
 
 def _request_from_registry(
-    old: str, new: str, urls: list[str], schema_format: str | None, reference: list[str] | None
+    old: str, new: str, registry: RegistryOptions, schema_format: str | None, reference: list[str] | None
 ) -> DiffRequest:
     """Two versions of a registry, with all they refer to. Raises `InvalidRequest`."""
     if reference or schema_format:
         raise InvalidRequest("a registry knows format and references: --format and --reference are for files")
     versions = [_parse_version(each) for each in (old, new)]
-    with connect(urls) as client:
+    with connect(registry) as client:
         found = [client.resolve_version(subject, number) for subject, number in versions]
     if found[0].schema_type != found[1].schema_type:
         raise InvalidRequest(f"{old} is {found[0].schema_type}, {new} is {found[1].schema_type}: nothing to compare")

@@ -11,10 +11,17 @@ import typer
 from stele.errors import InvalidRequest
 from stele.service.check import NamedText
 
-FormatOption = Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", metavar="NAME", help="avro, protobuf, json …; by the suffix of the file unless given."),
+]
+ToOption = Annotated[
+    Path | None, typer.Option("--to", help="File to write instead of printing; - for standard output.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")]
 
 STDIN: Final = Path("-")
-"""The file name that stands for standard input."""
+"""The file name that stands for standard input, or for standard output."""
 
 _SUFFIXES: Final = {".avsc": "avro", ".proto": "protobuf", ".json": "json", ".thrift": "thrift", ".xsd": "xsd"}
 
@@ -37,6 +44,25 @@ def read_text(path: Path) -> str:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
         return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, ValueError) as error:
+        raise unreadable_file(path, error) from None
+
+
+def check_target(path: Path | None, *, force: bool) -> None:
+    """Raise `InvalidRequest` when a file to be written is there already and may not be overwritten."""
+    if path is not None and path != STDIN and not force and path.exists():
+        raise InvalidRequest(f"{path} is there already; --force overwrites it")
+
+
+def write_text(path: Path | None, text: str) -> None:
+    """Write a file, with a line feed at its end; None and - print. Raises `InvalidRequest`."""
+    text = text if text.endswith("\n") else f"{text}\n"
+    if path is None or path == STDIN:
+        sys.stdout.write(text)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
         raise unreadable_file(path, error) from None
 
 

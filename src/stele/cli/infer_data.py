@@ -7,34 +7,35 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.connect import DEFAULT_URLS
-from stele.cli.files import unreadable_file
+from stele.cli.files import check_target, write_text
 from stele.cli.options import expand_dataclass
 from stele.cli.output import exit_on_error
-from stele.cli.records import RegistryOption, ReportOptions, registry_named, spark_session
+from stele.cli.records import RecordRegistry, ReportOptions, check_registry, spark_session
 
 
 @expand_dataclass
 def infer_data(
     data: Annotated[str, typer.Option("--data", help="File, folder or table with the data.")],
     shown: ReportOptions,
+    registry: RecordRegistry,
     data_format: Annotated[
         str, typer.Option("--format", help="json (a document in each line), csv, parquet, orc, table, or another one.")
     ] = "json",
     column: Annotated[
         str | None, typer.Option("--column", help="A column with JSON documents; else the columns are the fields.")
     ] = None,
-    schema_format: Annotated[str, typer.Option("--schema-format", help="avro, json, protobuf …")] = "avro",
+    language: Annotated[
+        str, typer.Option("--as", metavar="FORMAT", help="Format of the schema: avro, json, protobuf …")
+    ] = "avro",
     name: Annotated[str, typer.Option("--name", help="Full name of the record.")] = "Record",
     texts: Annotated[bool, typer.Option("--texts", help="Leave dates, timestamps and UUIDs in text as text.")] = False,
     enumerations: Annotated[int, typer.Option("--enumerations", help="Most symbols of one; 0 makes none.")] = 0,
     notes: Annotated[bool, typer.Option("--notes/--no-notes", help="Write what was seen into the schema.")] = True,
     sample: Annotated[float, typer.Option("--sample", help="Part of the records that is read, up to 1.")] = 1.0,
-    out: Annotated[Path | None, typer.Option("--out", help="File to write the schema to.")] = None,
+    schema_to: Annotated[Path | None, typer.Option("--schema-to", help="File to write the schema to.")] = None,
     register: Annotated[
         str, typer.Option("--register", help="Subject to register the schema in, if its policy has nothing against it.")
     ] = "",
-    registry: RegistryOption = DEFAULT_URLS[0],
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when some of the data have no place.")] = False,
 ) -> None:
     """Make a schema that fits all records, and say how sure each part of it is.
@@ -46,11 +47,16 @@ def infer_data(
         from stele.spark.data_audit import register_inferred
         from stele.spark.data_audit.stored_records import read_raw
 
+        shown.check()
+        check_target(schema_to, force=shown.force)
+        subject_registry = registry.find_registry() if register else ""
+        if register:
+            check_registry(subject_registry)
         with spark_session() as spark:
             answer = run(
                 read_raw(spark, data, data_format, column),
                 column or ("value" if data_format == "json" else None),
-                to=schema_format,
+                to=language,
                 name=name,
                 parse=data_format == "csv" and column is None,
                 notations=not texts,
@@ -58,18 +64,11 @@ def infer_data(
                 notes=notes,
                 sample=sample,
             )
-        if out is not None:
-            _write_schema(out, answer.schema)
+        if schema_to is not None:
+            write_text(schema_to, answer.schema.rstrip())
         refused = False
         if register:
-            answer = register_inferred(answer, register, registry_named(registry))
+            answer = register_inferred(answer, register, subject_registry)
             refused = answer.offer is not None and not answer.offer.is_registered
         shown.print_report(answer)
     raise typer.Exit(1 if refused or (strict and not answer.keeps_data) else 0)
-
-
-def _write_schema(path: Path, schema: str) -> None:
-    try:
-        path.write_text(f"{schema.rstrip()}\n", encoding="utf-8")
-    except OSError as error:
-        raise unreadable_file(path, error) from None

@@ -12,26 +12,26 @@ import typer
 from typer.core import TyperGroup
 
 from stele.cli.archive import export_archive, import_archive
-from stele.cli.connect import DEFAULT_URLS
+from stele.cli.connect import Connection, RegistryOptions, split_addresses
+from stele.cli.files import ForceOption, check_target
+from stele.cli.options import expand_dataclass
 from stele.cli.output import Output, OutputOption, errors, exit_on_error, print_json
 from stele.cli.transfer import (
     DryRun,
-    FromOption,
     Levels,
     ProgressPrinter,
     SkipModes,
     StoreOption,
-    ToOption,
     VerifyOnly,
     open_registry,
     print_notes,
     run_import,
 )
-from stele.client import SchemaRegistryClient
 from stele.errors import InvalidRequest
 from stele.migrate import broker, dump_file, files, registry_reader, topic_reader, topic_writer
 from stele.migrate.model import Dump
 from stele.migrate.topic_records import Flavour, Record
+from stele.server.store_maintenance import require_store
 
 
 class _Archives(TyperGroup):
@@ -76,11 +76,17 @@ DumpFile = Annotated[Path | None, typer.Argument(help="A dump file; - is standar
 
 
 @imports.command("confluent")
+@expand_dataclass
 def import_confluent(
-    url: Annotated[
-        list[str], typer.Option("--url", help="Base URL of the registry to copy; user:password@ may be in it.")
+    source: Annotated[
+        list[str],
+        typer.Option(
+            "--from",
+            metavar="URL",
+            help="Base URL of the registry to copy; user:password@ may be in it. Or the name of a profile.",
+        ),
     ],
-    to: ToOption = DEFAULT_URLS,
+    registry: RegistryOptions,
     store: StoreOption = None,
     dry_run: DryRun = False,
     verify: VerifyOnly = False,
@@ -93,20 +99,28 @@ def import_confluent(
     Nobody should write to it meanwhile: set it READONLY, or run this again at the end, when nobody does any more.
     """
     with exit_on_error():
-        with SchemaRegistryClient(url) as client:
+        with _find_source(source).open_client() as client:
             dump = registry_reader.read_registry(client, ProgressPrinter("source"), levels=level)
-        run_import(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
+        run_import(dump, registry, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
+
+
+def _find_source(texts: list[str]) -> Connection:
+    """Return the registry to copy, given by addresses or by a profile. Raises `InvalidRequest`."""
+    if len(texts) == 1 and "://" not in texts[0]:
+        return RegistryOptions(profile=texts[0]).find_connection()
+    return Connection(split_addresses(texts))
 
 
 @imports.command("topic")
+@expand_dataclass
 def import_topic(
+    registry: RegistryOptions,
     file: DumpFile = None,
     bootstrap: BootstrapOption = None,
     topic_name: TopicOption = broker.TOPIC,
     keys: KeysOption = None,
     keys_topic: KeysTopicOption = None,
     kafka: KafkaOption = [],  # noqa: B006 - typer copies it
-    to: ToOption = DEFAULT_URLS,
     store: StoreOption = None,
     dry_run: DryRun = False,
     verify: VerifyOnly = False,
@@ -130,14 +144,16 @@ def import_topic(
                         broker.read_topic(bootstrap, name, settings=_parse_settings(kafka), progress=progress)
                     )
             dump = topic_reader.read_topic_records(chain.from_iterable(records))
-        run_import(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
+        run_import(dump, registry, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
 
 
 # --- exporting ------------------------------------------------------------------------------------------------------
 
 
 @exports.command("topic")
+@expand_dataclass
 def export_topic(
+    registry: RegistryOptions,
     file: DumpFile = None,
     flavour: Annotated[Flavour, typer.Option(help="Whose records to write.")] = Flavour.CONFLUENT,
     bootstrap: BootstrapOption = None,
@@ -145,8 +161,8 @@ def export_topic(
     keys: KeysOption = None,
     keys_topic: KeysTopicOption = None,
     kafka: KafkaOption = [],  # noqa: B006 - typer copies it
-    url: FromOption = DEFAULT_URLS,
     store: StoreOption = None,
+    force: ForceOption = False,
     level: Levels = [],  # noqa: B006 - typer copies it
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -157,7 +173,11 @@ def export_topic(
     with exit_on_error():
         if (file is None) == (bootstrap is None):
             raise InvalidRequest("name a file to write or a broker with --bootstrap, one of the two")
-        with open_registry(url, store) as client:
+        for target in (file, keys):
+            check_target(target, force=force)
+        if store is not None:
+            require_store(store)
+        with open_registry(registry, store) as client:
             dump = registry_reader.read_registry(client, ProgressPrinter("source"), levels=level)
         written = topic_writer.write_records(dump, flavour)
         losses = list(written.losses)

@@ -1,28 +1,47 @@
 """How commands print: tables for people, JSON for programs, errors on standard error.
 
-Names and texts from schemas go to the console as `Text`, never as markup: a schema may call a field `[/b]`.
+Names and texts from schemas go to the console as `Text`, never as markup: a schema may call a field `[/b]`. Where
+nobody looks at a terminal, no line is wrapped or cut.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from stele.core.findings import Finding, Severity
-from stele.errors import SteleError
+from stele.errors import InvalidRequest, SteleError
 
-console = Console()
-errors = Console(stderr=True)
+_UNBOUNDED: Final = ConsoleDimensions(100_000, 25)
+
+
+class PlainConsole(Console):
+    """A console whose lines have any length where they do not go to a terminal."""
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """Columns and lines."""
+        return super().size if self.is_terminal else _UNBOUNDED
+
+    @size.setter
+    def size(self, size: tuple[int, int]) -> None:
+        Console.size.fset(self, size)  # type: ignore[attr-defined]  # a property is overridden with its setter
+
+
+console = PlainConsole()
+errors = PlainConsole(stderr=True)
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.UNKNOWN: "magenta"}
+MOST_FINDINGS: Final = 20
+"""Findings that people are shown unless they ask for all."""
 
 
 class Output(StrEnum):
@@ -33,10 +52,8 @@ class Output(StrEnum):
 
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Shape of what is printed.")]
-UrlOption = Annotated[
-    list[str],
-    typer.Option("--url", envvar="STELE_URL", help="Base URL of the registry; repeat it for several servers."),
-]
+AllOption = Annotated[bool, typer.Option("--all", help=f"Print all findings, not the first {MOST_FINDINGS} only.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def print_json(value: Any) -> None:
@@ -45,16 +62,29 @@ def print_json(value: Any) -> None:
 
 
 def print_rows(output: Output, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows as a table or as a JSON list of objects."""
+    """Rows as a table or as a JSON list of objects. Columns of numbers are flush right."""
     if output is Output.JSON:
         print_json(rows)
         return
     from rich.table import Table  # most commands print no table
 
-    table = Table(*columns, box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        numeric = bool(rows) and all(isinstance(row[column], int) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(row[column])) for column in columns))
-    console.print(table)
+    print_table(table)
+
+
+def print_table(table: Any) -> None:
+    """Print a table; the lines of a file or pipe have no blanks at their ends."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def print_finding(finding: Finding, where: str = "") -> None:
@@ -66,6 +96,26 @@ def print_finding(finding: Finding, where: str = "") -> None:
             console.print(Text(f"    {label}: {said}"), soft_wrap=True)
 
 
+def print_findings(
+    findings: Sequence[Finding], describe: Callable[[Finding], str] = lambda finding: "", *, everything: bool = False
+) -> None:
+    """Print the first findings, and how many more there are; everything prints them all."""
+    for finding in take_first(findings, everything=everything):
+        print_finding(finding, describe(finding))
+    print_rest(len(findings), everything=everything)
+
+
+def take_first(rows: Sequence[Any], *, everything: bool = False) -> Iterable[Any]:
+    """Return the rows that people are shown."""
+    return rows if everything else rows[:MOST_FINDINGS]
+
+
+def print_rest(count: int, *, everything: bool = False) -> None:
+    """Say how many of so many findings were not printed."""
+    if count > MOST_FINDINGS and not everything:
+        console.print(f"… {count - MOST_FINDINGS:,} more (--all prints them)", highlight=False)
+
+
 def print_error(label: str, said: object) -> None:
     """A sentence on standard error, behind a label such as `error:`."""
     errors.print(Text.assemble((label, "bold red"), f" {said}"), soft_wrap=True)
@@ -74,6 +124,25 @@ def print_error(label: str, said: object) -> None:
 def print_warning(said: object) -> None:
     """A sentence on standard error about what was done all the same."""
     errors.print(Text.assemble(("warning:", "bold yellow"), f" {said}"), soft_wrap=True)
+
+
+def print_progress(said: object) -> None:
+    """A line on standard error about what is being done."""
+    errors.print(Text(str(said), "dim"), soft_wrap=True)
+
+
+def require_confirmation(question: str, *, yes: bool) -> None:
+    """Ask whether to go on with what cannot be undone. Raises `InvalidRequest` where nobody can be asked.
+
+    Args:
+        question: What would be done, as a question.
+        yes: The answer was given beforehand.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidRequest(f"{question} This cannot be undone: add --yes to confirm it")
+    typer.confirm(f"{question} This cannot be undone. Go on?", abort=True, err=True)
 
 
 @contextmanager

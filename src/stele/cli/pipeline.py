@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from time import sleep, strftime
 from typing import Annotated, Any
 
@@ -14,8 +13,9 @@ import typer
 from rich.text import Text
 
 from stele.cli import dead_letters, pipeline_init
+from stele.cli.files import ForceOption, ToOption, check_target, write_text
 from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json
-from stele.cli.pipeline_file import FileArgument, load_pipeline, write_text
+from stele.cli.pipeline_file import FileArgument, load_pipeline
 from stele.errors import InvalidRequest
 from stele.spark.pipeline import BatchReport, PipelineReport, TablePlan, apply_plan, plan_pipeline, run_pipeline
 from stele.spark.pipeline.config import PipelineConfig
@@ -23,7 +23,6 @@ from stele.spark.pipeline.config import PipelineConfig
 app = typer.Typer(help="Turn registered streams into tables, on Spark.", no_args_is_help=True)
 app.command("init")(pipeline_init.init)
 app.command("dead-letters")(dead_letters.list_dead_letters)
-app.command("letters", hidden=True)(dead_letters.list_dead_letters)
 app.command("replay")(dead_letters.replay_letters)
 
 MOST_IDS = 8
@@ -93,18 +92,16 @@ def status(
 @app.command("report")
 def report(
     file: FileArgument,
-    to: Annotated[Path | None, typer.Option("--to", help="Write the page here instead of to standard output.")] = None,
+    to: ToOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Write a page with plots: throughput, schema ids in use, dead letters and batches over time."""
     with exit_on_error():
         from stele.spark.data_audit.report import to_html
         from stele.spark.pipeline.status import read_history as summarised
 
-        page = to_html(summarised(load_pipeline(file)))
-        if to is None:
-            sys.stdout.write(page)
-        else:
-            write_text(to, page)
+        check_target(to, force=force)
+        write_text(to, to_html(summarised(load_pipeline(file))))
 
 
 def _plan_tables(config: PipelineConfig, *, apply: bool = False) -> list[TablePlan]:

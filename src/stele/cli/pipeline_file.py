@@ -1,4 +1,4 @@
-"""What commands about pipelines share: the file they are in, and files they write."""
+"""What commands about pipelines share: the file they are in."""
 
 from __future__ import annotations
 
@@ -17,14 +17,5 @@ def load_pipeline(file: Path) -> PipelineConfig:
     """The pipeline of a file. Raises `InvalidRequest`, `Invalid`."""
     try:
         return load_config(file)
-    except OSError as error:
-        raise unreadable_file(file, error) from None
-
-
-def write_text(file: Path, text: str) -> None:
-    """Write a file. Raises `InvalidRequest`."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise unreadable_file(file, error) from None

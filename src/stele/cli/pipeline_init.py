@@ -14,11 +14,11 @@ import msgspec
 import typer
 from rich.text import Text
 
-from stele.cli.connect import DEFAULT_URLS
+from stele.cli.connect import DEFAULT_URL
+from stele.cli.files import ForceOption, check_target, write_text
 from stele.cli.output import errors, exit_on_error
-from stele.cli.pipeline_file import write_text
 from stele.client import Retry, SchemaRegistryClient, SchemaSnapshot
-from stele.errors import InvalidRequest, NotFound, SteleError
+from stele.errors import NotFound, SteleError
 from stele.spark.pipeline.config import TableKind
 from stele.spark.pipeline.scaffold import PipelineAnswers, render_pipeline_toml
 
@@ -39,19 +39,21 @@ def init(
     path: Annotated[str, typer.Option("--path", help="Records are in files: their folder.")] = "",
     subject: Annotated[str, typer.Option("--subject", help="Whose versions they are; of a topic, topic-value.")] = "",
     registry: Annotated[
-        str, typer.Option("--registry", envvar="STELE_URL", help="Base URL of the registry, or a snapshot file.")
-    ] = DEFAULT_URLS[0],
+        str,
+        typer.Option(
+            "--registry", metavar="URL", envvar="STELE_URL", help="Base URL of the registry, or a snapshot file."
+        ),
+    ] = DEFAULT_URL,
     table: Annotated[str, typer.Option("--table", help="namespace.name of the table.")] = "",
     kind: Annotated[Kind, typer.Option("--kind", help="Kind of the table.")] = Kind.ICEBERG,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write a pipeline.toml with comments, ready to run.
 
     Asks for what is missing when it is started on a terminal. Paths on the command line count from here.
     """
     with exit_on_error():
-        if file.exists() and not force:
-            raise InvalidRequest(f"{file} is there already; --force writes over it")
+        check_target(file, force=force)
         given = PipelineAnswers(kafka, tuple(topic or ()), path, subject, registry, table, kind.value)
         start = _ask_for_missing(given) if _is_interactive() else given
         start.check_answers()

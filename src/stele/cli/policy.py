@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.connect import DEFAULT_URLS, connect
-from stele.cli.output import Output, OutputOption, UrlOption, exit_on_error, print_json
+from stele.cli.completion import complete_subject
+from stele.cli.connect import RegistryOptions, connect
+from stele.cli.options import expand_dataclass
+from stele.cli.output import Output, OutputOption, exit_on_error, print_json
+from stele.client import SchemaRegistryClient, split_subject
 from stele.client.request import JSON, Effect, Request, build_path, encode_body, json_decoder
 from stele.core.policy import find_policy
 from stele.core.policy_json import PolicyJson
 from stele.errors import InvalidRequest
-from stele.service.policies import PolicyAnswer, PolicyChange
+from stele.service.policies import OwnPolicy, PolicyAnswer, PolicyChange
 
 app = typer.Typer(
     help="What a new schema must satisfy in a subject, a namespace or the whole registry, exactly.",
@@ -21,20 +24,30 @@ app = typer.Typer(
 
 Name = Annotated[
     str,
-    typer.Argument(metavar="[NAME]", help="subject, :.namespace:subject, or :.namespace: alone; else the registry."),
+    typer.Argument(
+        help="SUBJECT, :.NAMESPACE:SUBJECT, or :.NAMESPACE: alone; the whole registry unless given.",
+        autocompletion=complete_subject,
+    ),
 ]
 
 _answer = json_decoder(PolicyAnswer)
 
 
 @app.command("show")
-def show(name: Name = "", url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.TEXT) -> None:
-    """The policy in force, where it comes from, and the rulesets that decide."""
-    _send_and_print(Request("GET", _policy_path(name), _answer, subject=name), url, output)
+@expand_dataclass
+def show(registry: RegistryOptions, name: Name = "", output: OutputOption = Output.TEXT) -> None:
+    """Show the policy in force, where it comes from, and the rulesets that decide."""
+    with connect(registry) as client:
+        answer = client.send(Request("GET", _policy_path(name), _answer, subject=name))
+        if answer.own == OwnPolicy():
+            _require_name(client, name)
+    _print_policy(answer, output)
 
 
 @app.command("set")
+@expand_dataclass
 def change(
+    registry: RegistryOptions,
     name: Name = "",
     level: Annotated[str, typer.Option(help="A common policy: NONE, BACKWARD, FULL_TRANSITIVE …")] = "",
     backward: Annotated[
@@ -47,10 +60,10 @@ def change(
     ] = None,
     ruleset: Annotated[str, typer.Option(help="The ruleset to prefer: NAME or NAME@VERSION.")] = "",
     expect: Annotated[str, typer.Option(help="Only if this common policy is in force now.")] = "",
-    url: UrlOption = DEFAULT_URLS,
+    new: Annotated[bool, typer.Option("--new", help="The subject or namespace need not exist yet.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Replace policy and ruleset; what is not named is no longer set here."""
+    """Replace policy and ruleset. What is not named is no longer set here."""
     with exit_on_error():
         directions = (backward or "none", forward or "none") if backward or forward else None
         policy = _build_policy(level, directions, deny_all=deny_all, checkers=tuple(checker or ()))
@@ -58,18 +71,37 @@ def change(
         wanted = PolicyChange(policy, ruleset or None, expected)
         if wanted == PolicyChange(expected=expected):
             raise InvalidRequest("name a policy or a ruleset to set; `stele policy clear` removes both")
-    body = encode_body(wanted)
-    _send_and_print(
-        Request("PUT", _policy_path(name), _answer, body=body, media=JSON, effect=Effect.WRITE, subject=name),
-        url,
-        output,
+    request = Request(
+        "PUT", _policy_path(name), _answer, body=encode_body(wanted), media=JSON, effect=Effect.WRITE, subject=name
     )
+    with connect(registry) as client:
+        if not new:
+            _require_name(client, name)
+        answer = client.send(request)
+    _print_policy(answer, output)
 
 
 @app.command("clear")
-def clear(name: Name = "", url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.TEXT) -> None:
-    """Leave policy and ruleset to the level above; prints what is in force then."""
-    _send_and_print(Request("DELETE", _policy_path(name), _answer, effect=Effect.WRITE, subject=name), url, output)
+@expand_dataclass
+def clear(registry: RegistryOptions, name: Name = "", output: OutputOption = Output.TEXT) -> None:
+    """Leave policy and ruleset to the level above, and print what is in force then."""
+    with connect(registry) as client:
+        own = client.send(Request("GET", _policy_path(name), _answer, subject=name)).own
+        if own == OwnPolicy():
+            _require_name(client, name)
+        answer = client.send(Request("DELETE", _policy_path(name), _answer, effect=Effect.WRITE, subject=name))
+    _print_policy(answer, output)
+
+
+def _require_name(client: SchemaRegistryClient, name: str) -> None:
+    """Raise `SubjectNotFound` or `InvalidRequest` when a name is neither a subject nor a namespace there."""
+    if not name:
+        return
+    context, subject = split_subject(name)
+    if subject:
+        client.versions(name, deleted=True)
+    elif f".{context}" not in client.contexts():
+        raise InvalidRequest(f"namespace {context!r} has no subject; --new sets its policy beforehand")
 
 
 def _policy_path(name: str) -> str:
@@ -91,9 +123,7 @@ def _build_policy(
     return PolicyJson("allow_any", validators=checkers) if checkers else None
 
 
-def _send_and_print(request: Request[PolicyAnswer], url: list[str], output: Output) -> None:
-    with connect(url) as client:
-        answer = client.send(request)
+def _print_policy(answer: PolicyAnswer, output: Output) -> None:
     if output is Output.JSON:
         print_json(answer)
         return

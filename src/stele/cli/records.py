@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from uuid import uuid4
 
 import typer
 
-from stele.cli.connect import DEFAULT_URLS
-from stele.cli.files import unreadable_file
-from stele.cli.output import console
-from stele.client import SchemaSnapshot
-from stele.errors import InvalidRequest
+from stele.cli.connect import DEFAULT_URL, REGISTRY_PANEL, RegistryOptions
+from stele.cli.files import ForceOption, ToOption, check_target, unreadable_file, write_text
+from stele.cli.output import console, print_progress
+from stele.client import Request, Retry, SchemaRegistryClient, SchemaSnapshot
+from stele.client.request import ignore_body
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,10 +40,6 @@ DataFormatOption = Annotated[
     str,
     typer.Option("--format", help="parquet, orc, json, csv (base64), binaryFile, table, or another one Spark reads."),
 ]
-RegistryOption = Annotated[
-    str,
-    typer.Option("--registry", envvar="STELE_URL", help="Base URL of the registry, or a snapshot file (*.json)."),
-]
 SubjectsOption = Annotated[list[str] | None, typer.Option("--subject", help="A subject of the records; repeatable.")]
 SampleOption = Annotated[float, typer.Option("--sample", help="Part of the records that is decoded, up to 1.")]
 TimeOption = Annotated[
@@ -49,12 +47,35 @@ TimeOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Stored:
+@dataclass(frozen=True, kw_only=True)
+class RecordRegistry(RegistryOptions):
+    """The registry that knows the schemas of records, or a snapshot of it."""
+
+    registry: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--registry",
+            metavar="URL",
+            help=f"Base URL of the registry (STELE_URL; else {DEFAULT_URL}), or a snapshot file (*.json).",
+            rich_help_panel=REGISTRY_PANEL,
+        ),
+    ] = None
+
+    def find_registry(self) -> RegistryLike:
+        """Return the registry in a form that can travel to Spark's tasks. Raises `InvalidRequest`."""
+        if self.registry and self.registry[0].endswith(".json"):
+            return load_snapshot(Path(self.registry[0]))
+        from stele.spark.registry.clients import ClientFactory
+
+        found = self.find_connection()
+        return ClientFactory(uuid4().hex, found.open_client) if found.has_credentials else ",".join(found.urls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored(RecordRegistry):
     """Framed records, and the registry that knows their schemas."""
 
     data: DataOption
-    registry: RegistryOption = DEFAULT_URLS[0]
     data_format: DataFormatOption = "parquet"
     column: Annotated[str, typer.Option("--column", help="The column with the records.")] = "value"
     wire: Annotated[
@@ -67,17 +88,21 @@ class Stored:
         str, typer.Option("--engine", help="For Avro: vm, python, or auto, the quicker one there is.")
     ] = "auto"
 
-    @property
+    @cached_property
     def registry_like(self) -> RegistryLike:
-        """The registry, or the snapshot it is. Raises `InvalidRequest`."""
-        return registry_named(self.registry)
+        """The registry, or the snapshot it is, which was asked once. Raises `InvalidRequest`."""
+        found = self.find_registry()
+        check_registry(found)
+        return found
 
     @contextmanager
     def open_records(self, timestamp: str | None = None, position: Sequence[str] = ()) -> Iterator[RecordColumn]:
         """The records, in a Spark of this command's own."""
         from stele.spark.data_audit.stored_records import read_records
 
+        _ = self.registry_like  # one that does not answer is told before Spark is started
         with spark_session() as spark:
+            print_progress(f"reading {self.data}")
             yield read_records(
                 spark,
                 self.data,
@@ -94,9 +119,12 @@ class ReportOptions:
     """How a report is shown, and where."""
 
     output: Annotated[ReportShape, typer.Option("--output", "-o", help="Shape of the report.")] = ReportShape.TEXT
-    to: Annotated[
-        Path | None, typer.Option("--to", help="Write the report to this file instead of standard output.")
-    ] = None
+    to: ToOption = None
+    force: ForceOption = False
+
+    def check(self) -> None:
+        """Raise `InvalidRequest` when the report has no place, before any work is done."""
+        check_target(self.to, force=self.force)
 
     def print_report(self, answer: HasReport) -> None:
         """Print a report or write it to the file. Raises `InvalidRequest`."""
@@ -106,32 +134,35 @@ class ReportOptions:
             print_text(answer, console)
             return
         made = {ReportShape.TEXT: to_text, ReportShape.JSON: to_json, ReportShape.HTML: to_html}[self.output](answer)
-        if self.to is None:
-            typer.echo(made, nl=not made.endswith("\n"))
-            return
-        try:
-            self.to.write_text(made, encoding="utf-8")
-        except OSError as error:
-            raise InvalidRequest(f"{self.to}: {error.strerror}") from None
+        write_text(self.to, made)
 
 
 @contextmanager
 def spark_session() -> Iterator[SparkSession]:
     """A Spark of a command's own."""
-    from stele.spark import local_session
+    from stele.cli.spark_start import start_spark
 
-    spark = local_session("stele governance")
+    spark = start_spark("stele governance")
     try:
         yield spark
     finally:
         spark.stop()
 
 
-def registry_named(said: str) -> RegistryLike:
-    """An address as it is, a file with a snapshot read. Raises `InvalidRequest`."""
-    if not said.endswith(".json"):
-        return said
+def load_snapshot(file: Path) -> SchemaSnapshot:
+    """Read a snapshot file. Raises `InvalidRequest`."""
     try:
-        return SchemaSnapshot.load(Path(said))
+        return SchemaSnapshot.load(file)
     except OSError as error:
-        raise unreadable_file(said, error) from None
+        raise unreadable_file(file, error) from None
+
+
+def check_registry(registry: RegistryLike) -> None:
+    """Ask a registry for anything at all. Raises `RegistryUnreachable`, `Unauthenticated` and their like.
+
+    Spark takes seconds to start, and its tasks ask again and again for half a minute.
+    """
+    if isinstance(registry, SchemaSnapshot):
+        return
+    client = SchemaRegistryClient(registry, retry=Retry(rounds=2)) if isinstance(registry, str) else registry()
+    client.send(Request("GET", "/subjects", ignore_body, "limit=1"))

@@ -42,11 +42,20 @@ class New:
 class Placed:
     """Where the new records go, and what is done about it."""
 
-    out: Annotated[str, typer.Option("--out", help="Folder or table for the new records; not needed to count.")] = ""
-    out_format: Annotated[str, typer.Option("--out-format", help="As --format, which it is unless said.")] = ""
-    dead: Annotated[str, typer.Option("--dead", help="Place for dead letters; --out with -dead behind if empty.")] = ""
-    append: Annotated[bool, typer.Option("--append", help="Add to what is at --out.")] = False
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False
+    into: Annotated[
+        str, typer.Option("--into", metavar="PLACE", help="Folder or table for the new records; not needed to count.")
+    ] = ""
+    into_format: Annotated[
+        str, typer.Option("--into-format", help="Its format, one of those of --format; the same unless given.")
+    ] = ""
+    dead: Annotated[
+        str,
+        typer.Option(
+            "--dead", metavar="PLACE", help="Folder or table for dead letters; --into with -dead behind if empty."
+        ),
+    ] = ""
+    append: Annotated[bool, typer.Option("--append", help="Add to what is at --into.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --into.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would become of the records.")] = False
     verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Read the new records again and count them.")] = (
         True
@@ -59,15 +68,15 @@ class Placed:
         """For records and for dead letters. Raises `InvalidRequest`."""
         from stele.spark.data_audit.migrate_output import OutputTarget, check_separate
 
-        if not self.out:
-            raise InvalidRequest("--out says where the new records go; --dry-run only counts them")
+        if not self.into:
+            raise InvalidRequest("--into says where the new records go; --dry-run only counts them")
         if self.append and self.overwrite:
             raise InvalidRequest("--append and --overwrite exclude one another")
         existing: ExistingData = "append" if self.append else "overwrite" if self.overwrite else "refuse"
-        form = self.out_format or stored.data_format
-        made = OutputTarget(self.out, form, existing)
+        form = self.into_format or stored.data_format
+        made = OutputTarget(self.into, form, existing)
         # dead letters hold a struct, which text formats other than JSON cannot
-        dead = OutputTarget(self.dead or f"{self.out.rstrip('/')}-dead", "json" if form == "csv" else form, existing)
+        dead = OutputTarget(self.dead or f"{self.into.rstrip('/')}-dead", "json" if form == "csv" else form, existing)
         check_separate(stored.data, made, dead, stored.data_format)
         return made, dead
 
@@ -86,6 +95,8 @@ def reencode(
     again; 1: some are dead letters, or reading them again found something else; 2: nothing could be done.
     """
     with exit_on_error():
+        shown.check()
+        _ = stored.registry_like  # one that does not answer is told before Spark is started
         if placed.dry_run:
             with spark_session() as spark:
                 answer = _reencode_records(spark, stored, new, subject).count_records()

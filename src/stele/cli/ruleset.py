@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from stele.cli.connect import DEFAULT_URLS, connect
-from stele.cli.output import Output, OutputOption, UrlOption, print_json, print_rows
+from stele.cli.connect import RegistryOptions, connect
+from stele.cli.options import expand_dataclass
+from stele.cli.output import AllOption, Output, OutputOption, print_json, print_rest, print_rows, take_first
 from stele.client.request import JSON, Effect, Request, build_path, encode_body, json_decoder
 from stele.core.rulesets import split_ruleset
 from stele.errors import InvalidRequest
@@ -25,9 +26,10 @@ class _Listing(msgspec.Struct):
 
 
 @app.command("list")
-def list_rulesets(url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.TEXT) -> None:
-    """Rulesets of every format, with the version in force and the newest one installed."""
-    with connect(url) as client:
+@expand_dataclass
+def list_rulesets(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
+    """List the rulesets of every format, with the version in force and the newest one installed."""
+    with connect(registry) as client:
         found = client.send(Request("GET", "/api/rulesets", json_decoder(_Listing))).rulesets
     if output is Output.JSON:
         print_json(found)
@@ -46,21 +48,23 @@ def list_rulesets(url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.T
 
 
 @app.command("report")
+@expand_dataclass
 def report(
-    schema_format: Annotated[str, typer.Argument(metavar="[FORMAT]", help="One format; all unless given.")] = "",
+    registry: RegistryOptions,
+    schema_format: Annotated[str, typer.Argument(metavar="FORMAT", help="One format; all unless given.")] = "",
     ruleset: Annotated[
-        str, typer.Argument(metavar="[RULESET]", help="NAME@VERSION to compare with; else the newest of every name.")
+        str, typer.Argument(metavar="RULESET", help="NAME@VERSION to compare with; else the newest of every name.")
     ] = "",
     everywhere: Annotated[
         bool, typer.Option("--everywhere", help="As if every subject of the format were judged by it.")
     ] = False,
-    url: UrlOption = DEFAULT_URLS,
+    all_rows: AllOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Report which registered versions other rules would judge differently; nothing is changed."""
     rows: list[ImpactRow] = []
     compared = 0
-    with connect(url) as client:
+    with connect(registry) as client:
         asked: ReportRequest | None = ReportRequest(schema_format, ruleset, everywhere)
         while asked is not None:
             body = encode_body(asked)
@@ -71,8 +75,9 @@ def report(
     if output is Output.JSON:
         print_json(rows)
         return
-    for row in rows:
+    for row in take_first(rows, everything=all_rows):
         _print_row(row)
+    print_rest(len(rows), everything=all_rows)
     typer.echo(f"{compared} comparisons, {len(rows)} verdicts would change")
 
 
@@ -87,14 +92,15 @@ def _print_row(row: ImpactRow) -> None:
 
 
 @app.command("adopt")
+@expand_dataclass
 def adopt(
     schema_format: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of the format.")],
     ruleset: Annotated[str, typer.Argument(metavar="RULESET", help="NAME@VERSION; the newest version of a bare NAME.")],
-    url: UrlOption = DEFAULT_URLS,
+    registry: RegistryOptions,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Judge the schemas of a format by a version of a ruleset from now on, in the whole registry."""
-    with connect(url) as client:
+    with connect(registry) as client:
         name, version = split_ruleset(ruleset)
         if not name:
             raise InvalidRequest("name the ruleset to take over")

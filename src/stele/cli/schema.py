@@ -1,92 +1,193 @@
-"""`stele schema`: register schemas and read them back."""
+"""`stele schema`: register schemas, list the versions of a subject, and read schemas back."""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from stele.cli.check import describe_version
-from stele.cli.connect import DEFAULT_URLS, connect
-from stele.cli.files import FormatOption, format_of, read_text
-from stele.cli.output import Output, OutputOption, UrlOption, print_error, print_finding, print_json
-from stele.client import Schema, SchemaReference, SchemaRegistryClient
+from stele.cli.completion import complete_subject, complete_version
+from stele.cli.connect import RegistryOptions, connect
+from stele.cli.files import ForceOption, FormatOption, ToOption, check_target, format_of, read_text, write_text
+from stele.cli.options import expand_dataclass
+from stele.cli.output import (
+    AllOption,
+    Output,
+    OutputOption,
+    console,
+    print_error,
+    print_findings,
+    print_json,
+    print_rows,
+)
+from stele.client import RegisteredSchema, Schema, SchemaReference, SchemaRegistryClient, Version, split_subject
+from stele.core.findings import Finding
 from stele.core.policy import PolicyKind, find_policy
-from stele.errors import Incompatible, InvalidRequest, NotFound
-from stele.service.check import Candidate, CheckRequest
+from stele.errors import Incompatible, InvalidRequest, MalformedSchema, NotFound
+from stele.service.check import Candidate, CheckRequest, NamedText
 from stele.service.check import check_compatibility as run_check
 
-app = typer.Typer(help="Register schemas and read them back.", no_args_is_help=True)
+app = typer.Typer(help="Register schemas, list their versions, and read them back.", no_args_is_help=True)
+
+SubjectArgument = Annotated[str, typer.Argument(help="Name of the subject.", autocompletion=complete_subject)]
 
 
 @app.command("register")
+@expand_dataclass
 def register(
-    subject: Annotated[str, typer.Argument(help="Subject to register under.")],
-    file: Annotated[Path, typer.Argument(help="File with the schema.")],
+    subject: SubjectArgument,
+    file: Annotated[Path, typer.Argument(help="File with the schema; - for standard input.")],
+    registry: RegistryOptions,
     schema_format: FormatOption = None,
-    reference: Annotated[list[str] | None, typer.Option(help="NAME=SUBJECT:VERSION the schema refers to.")] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=SUBJECT:VERSION", help="A version the schema refers to. Repeatable."),
+    ] = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Register the normalised text.")] = False,
-    url: UrlOption = DEFAULT_URLS,
+    all_findings: AllOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Register a schema file as the next version of a subject, or find that it is there already."""
-    with connect(url) as client:
+    """Register a schema file as the next version of a subject. A schema that is there already keeps its version.
+
+    Exit code 0: registered, or there already; 1: refused as incompatible; 2: an error.
+    """
+    with connect(registry) as client:
         schema_type = (schema_format or format_of(file)).upper()
         references = tuple(_parse_reference(text) for text in reference or ())
         schema = Schema(read_text(file), schema_type, references)
         try:
             registered = client.register(subject, schema, normalize=normalize)
         except Incompatible as refusal:
-            print_error("refused:", refusal)
-            _explain_refusal(client, subject, schema)
+            _print_refusal(client, subject, schema, refusal, everything=all_findings)
             raise typer.Exit(1) from refusal
-    if output is Output.JSON:
-        print_json(registered)
-    else:
-        typer.echo(f"{subject} version {registered.version}, id {registered.id}")
-
-
-@app.command("get")
-def get(
-    schema_id: Annotated[int | None, typer.Option("--id", help="Id of the schema.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Subject, with --version.")] = None,
-    version: Annotated[str, typer.Option(help="Version number or latest.")] = "latest",
-    url: UrlOption = DEFAULT_URLS,
-    output: OutputOption = Output.TEXT,
-) -> None:
-    """Print the text of a schema, found by id or by subject and version."""
-    with connect(url) as client:
-        if schema_id is not None:
-            found = client.schema_by_id(schema_id)
-        elif subject is not None:
-            number = int(version) if version.isdigit() else "latest"
-            found = client.version(subject, number)  # type: ignore[arg-type]  # mypy widens the literal
-        else:
-            raise InvalidRequest("say which: --id, or --subject with --version")
+        found = _find_registered(client, subject, schema, registered, normalize=normalize)
     if output is Output.JSON:
         print_json(found)
     else:
-        typer.echo(found.text)
+        typer.echo(f"{subject} version {found.version}, id {found.id}")
 
 
-def _explain_refusal(client: SchemaRegistryClient, subject: str, schema: Schema) -> None:
-    """Say why and what to do: the server's dialect has no room for it, the check itself has."""
+@app.command("list")
+@expand_dataclass
+def list_versions(
+    subject: SubjectArgument,
+    registry: RegistryOptions,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include soft-deleted versions.")] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """List the versions of a subject with their ids."""
+    with connect(registry) as client:
+        found = [
+            client.version(subject, number, deleted=deleted) for number in client.versions(subject, deleted=deleted)
+        ]
+    rows = [{"version": row.version, "id": row.id, "type": row.schema_type} for row in found]
+    print_rows(output, ("version", "id", "type"), rows)
+
+
+@app.command("get")
+@expand_dataclass
+def get(
+    registry: RegistryOptions,
+    subject: Annotated[
+        str | None, typer.Argument(help="Name of the subject; not with --id.", autocompletion=complete_subject)
+    ] = None,
+    version: Annotated[
+        str | None,
+        typer.Option("--version", help="A number, or latest, as is without it.", autocompletion=complete_version),
+    ] = None,
+    schema_id: Annotated[int | None, typer.Option("--id", help="Id of the schema, in place of a subject.")] = None,
+    to: ToOption = None,
+    force: ForceOption = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Print the text of a schema: the newest version of a subject, another version, or the schema of an id.
+
+    JSON is indented on a terminal. A file or pipe gets the text exactly as it was registered.
+    """
+    with connect(registry) as client:
+        if (subject is None) == (schema_id is None):
+            raise InvalidRequest("name a subject or an --id, one of the two")
+        if schema_id is not None and version is not None:
+            raise InvalidRequest("--version goes with a subject, not with --id")
+        check_target(to, force=force)
+        if subject is None:
+            assert schema_id is not None
+            found = client.schema_by_id(schema_id)
+        else:
+            found = client.version(subject, parse_version(version or "latest"))
+    if output is Output.JSON:
+        print_json(found)
+    elif to is not None:
+        write_text(to, found.text)
+    else:
+        _print_schema(found.text)
+
+
+def parse_version(text: str) -> Version:
+    """Return a version's number, or `latest`. Raises `InvalidRequest` for anything else."""
+    if text == "latest":
+        return "latest"
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise InvalidRequest(f"a version is a number from 1 on, or latest, not {text!r}")
+    return int(text)
+
+
+def _print_schema(text: str) -> None:
+    """Print a schema: indented and in colour for a person at a terminal, as it is for everything else."""
+    if not console.is_terminal:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        return
+    try:
+        value = json.loads(text)
+    except ValueError:
+        sys.stdout.write(text.rstrip("\n") + "\n")
+        return
+    console.print_json(json.dumps(value, ensure_ascii=False))
+
+
+def _find_registered(
+    client: SchemaRegistryClient, subject: str, schema: Schema, registered: RegisteredSchema, *, normalize: bool
+) -> RegisteredSchema:
+    """Return a registration with its version, which older registries do not answer."""
+    return registered if registered.version else client.lookup(subject, schema, normalize=normalize)
+
+
+def _print_refusal(
+    client: SchemaRegistryClient, subject: str, schema: Schema, refusal: Incompatible, *, everything: bool
+) -> None:
+    """Say why a schema was refused and what to do: by our own check, as the API answers in one long sentence."""
+    findings = _find_reasons(client, subject, schema)
+    if not findings:
+        print_error("refused:", refusal)
+        return
+    print_error("refused:", f"the schema is incompatible with {subject}")
+    print_findings(findings, describe_version, everything=everything)
+
+
+def _find_reasons(client: SchemaRegistryClient, subject: str, schema: Schema) -> tuple[Finding, ...]:
     try:
         level = client.config(subject, default_to_global=True).compatibility_level or "BACKWARD"
-        old = [client.version(subject, number) for number in client.versions(subject)]
-    except NotFound:
-        return
-    if find_policy(level).kind is not PolicyKind.DIRECTIONAL or schema.references:
-        return
-    request = CheckRequest(
-        format=schema.schema_type.lower(),
-        schema=schema.text,
-        policy=level,
-        against=tuple(Candidate(version.text) for version in old),
-    )
-    for finding in run_check(request).findings:
-        print_finding(finding, describe_version(finding))
+        if find_policy(level).kind is not PolicyKind.DIRECTIONAL:
+            return ()
+        old = [client.resolve_version(subject, number) for number in client.versions(subject)]
+        new = client.resolve_schema(schema, context=split_subject(subject).context)
+        request = CheckRequest(
+            format=schema.schema_type.lower(),
+            schema=schema.text,
+            policy=level,
+            references=tuple(NamedText(name, text) for name, text in new.references.items()),
+            against=tuple(
+                Candidate(each.text, tuple(NamedText(name, text) for name, text in each.references.items()))
+                for each in old
+            ),
+        )
+        return run_check(request).findings
+    except (NotFound, InvalidRequest, MalformedSchema):
+        return ()  # the registry refused for a reason that only it knows, and says it
 
 
 def _parse_reference(text: str) -> SchemaReference:

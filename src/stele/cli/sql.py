@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import quote
 
 import typer
 
-from stele.cli.connect import DEFAULT_URLS
+from stele.cli.connect import Connection, RegistryOptions
 from stele.cli.files import STDIN, read_text
+from stele.cli.options import expand_dataclass
 from stele.cli.output import exit_on_error, print_error
 from stele.errors import InvalidRequest, SteleError
 
@@ -29,11 +31,9 @@ class RowShape(StrEnum):
     CSV = "csv"
 
 
+@expand_dataclass
 def sql(
-    registry: Annotated[
-        str,
-        typer.Option("--registry", envvar="STELE_URL", help="Base URL of the registry: the setting stele.registry."),
-    ] = DEFAULT_URLS[0],
+    registry: RegistryOptions,
     conf: Annotated[
         list[str] | None, typer.Option("--conf", help="A setting of the session, NAME=VALUE; repeatable.")
     ] = None,
@@ -69,7 +69,7 @@ def sql(
             from stele.cli.sql_shell import need_prompt
 
             need_prompt()
-        spark = _start_session({"stele.registry": registry, **settings})
+        spark = _start_session({"stele.registry": _as_setting(registry.find_connection()), **settings})
         try:
             most = rows if rows is not None else _ROWS if output is RowShape.TEXT else 0
             runner = StatementRunner(spark, output, most, available_now=available_now)
@@ -88,6 +88,18 @@ def _parse_setting(said: str) -> tuple[str, str]:
     return name.strip(), value
 
 
+def _as_setting(found: Connection) -> str:
+    """Return a registry as the setting `stele.registry`. Raises `InvalidRequest` for what the setting cannot hold."""
+    if found.token or found.ca or found.client_cert:
+        raise InvalidRequest(
+            "stele sql takes a user and a password; a token or certificates it cannot pass on to Spark"
+        )
+    if not found.user:
+        return ",".join(found.urls)
+    own = f"{quote(found.user, safe='')}:{quote(found.password, safe='')}@"
+    return ",".join(url.replace("://", f"://{own}", 1) for url in found.urls)
+
+
 def _check_statements(texts: Iterable[str]) -> None:
     """Raise for what cannot be read, before Spark is started and anything is run."""
     from stele.spark.stream_sql.parser import parse_statement
@@ -100,11 +112,11 @@ def _check_statements(texts: Iterable[str]) -> None:
 
 def _start_session(settings: Mapping[str, str]) -> SparkSession:
     """A Spark of this command's own. Settings that are not Spark's are set once it runs: its launcher drops them."""
-    from stele.spark.session import local_session
+    from stele.cli.spark_start import start_spark
     from stele.spark.stream_sql.console import silence_spark
 
     own = {name: value for name, value in settings.items() if name.startswith("spark.")}
-    spark = local_session("stele sql", 2, **own)
+    spark = start_spark("stele sql", 2, **own)
     silence_spark(spark)
     for name in settings.keys() - own.keys():
         spark.conf.set(name, settings[name])

@@ -1,4 +1,4 @@
-"""`stele subject`: list subjects and their versions, set policies, delete."""
+"""`stele subject`: list subjects and delete them."""
 
 from __future__ import annotations
 
@@ -7,25 +7,34 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.connect import DEFAULT_URLS, connect
-from stele.cli.output import Output, OutputOption, UrlOption, print_error, print_json, print_rows, print_warning
-from stele.client import ConfigUpdateRequest, DeletionWarning, ResponseError, SchemaRegistryClient
-from stele.errors import InvalidRequest
+from stele.cli.completion import complete_version
+from stele.cli.connect import RegistryOptions, connect
+from stele.cli.options import expand_dataclass
+from stele.cli.output import (
+    Output,
+    OutputOption,
+    YesOption,
+    print_error,
+    print_json,
+    print_warning,
+    require_confirmation,
+)
+from stele.cli.schema import SubjectArgument, parse_version
+from stele.client import DeletionWarning, ResponseError, SchemaRegistryClient
 
-app = typer.Typer(help="List subjects and their versions, set policies, delete.", no_args_is_help=True)
-
-Subject = Annotated[str, typer.Argument(help="Name of the subject.")]
+app = typer.Typer(help="List subjects, and delete them or single versions.", no_args_is_help=True)
 
 
 @app.command("list")
+@expand_dataclass
 def list_subjects(
-    prefix: Annotated[str | None, typer.Option(help="Only names that begin so; :*: for all contexts.")] = None,
-    deleted: Annotated[bool, typer.Option("--deleted", help="Soft-deleted ones too.")] = False,
-    url: UrlOption = DEFAULT_URLS,
+    registry: RegistryOptions,
+    prefix: Annotated[str | None, typer.Option(help="Only names that begin with this; :*: lists all contexts.")] = None,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include soft-deleted subjects.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Names of subjects."""
-    with connect(url) as client:
+    """List the names of subjects."""
+    with connect(registry) as client:
         names = client.subjects(subject_prefix=prefix, deleted=deleted)
     if output is Output.JSON:
         print_json(names)
@@ -34,83 +43,58 @@ def list_subjects(
             typer.echo(name)
 
 
-@app.command("versions")
-def versions(
-    subject: Subject,
-    deleted: Annotated[bool, typer.Option("--deleted", help="Soft-deleted ones too.")] = False,
-    url: UrlOption = DEFAULT_URLS,
-    output: OutputOption = Output.TEXT,
-) -> None:
-    """Versions of a subject with their ids."""
-    with connect(url) as client:
-        found = [
-            client.version(subject, number, deleted=deleted) for number in client.versions(subject, deleted=deleted)
-        ]
-    rows = [{"version": row.version, "id": row.id, "type": row.schema_type} for row in found]
-    print_rows(output, ("version", "id", "type"), rows)
-
-
-@app.command("policy")
-def policy(
-    subject: Subject,
-    level: Annotated[
-        str | None, typer.Argument(help="New compatibility level; shows the one in force if absent.")
-    ] = None,
-    url: UrlOption = DEFAULT_URLS,
-    output: OutputOption = Output.TEXT,
-) -> None:
-    """Show or set a subject's compatibility policy."""
-    with connect(url) as client:
-        if level is not None:
-            client.set_config(ConfigUpdateRequest(compatibility=level), subject)
-        config = client.config(subject, default_to_global=True)
-    if output is Output.JSON:
-        print_json(config)
-    else:
-        typer.echo(config.compatibility_level)
-
-
 @app.command("delete")
+@expand_dataclass
 def delete(
-    subject: Subject,
-    version: Annotated[str | None, typer.Option(help="Only this version.")] = None,
-    permanent: Annotated[bool, typer.Option("--permanent", help="For good; soft-delete first.")] = False,
-    unused: Annotated[
-        bool, typer.Option("--if-unused", help="Refuse where a recorded census saw records of a version.")
+    subject: SubjectArgument,
+    registry: RegistryOptions,
+    version: Annotated[
+        str | None, typer.Option(help="Delete this version only.", autocompletion=complete_version)
+    ] = None,
+    permanent: Annotated[
+        bool, typer.Option("--permanent", help="Remove for good what is soft-deleted. Cannot be undone.")
     ] = False,
-    url: UrlOption = DEFAULT_URLS,
+    unused: Annotated[
+        bool, typer.Option("--if-unused", help="Refuse if a recorded census saw records of a version.")
+    ] = False,
+    yes: YesOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Soft-delete a subject or one version of it; with --permanent remove what is soft-deleted.
+    """Soft-delete a subject or one version of it. With --permanent, remove what is soft-deleted for good.
 
-    Where recorded censuses (`stele census --record`) saw records of what is deleted, that is said on standard error.
-    Exit code 0: deleted; 1: refused, with --if-unused; 2: it cannot be deleted.
+    A warning tells if a recorded census (`stele census --record`) saw records of what is deleted. --permanent asks for
+    confirmation on a terminal and needs --yes elsewhere.
+    Exit code 0: deleted; 1: refused because of --if-unused; 2: an error.
     """
-    with connect(url) as client:
-        number = None if version is None else _parse_version_number(client, subject, version)
+    with connect(registry) as client:
+        number = None if version is None else _find_version_number(client, subject, version)
         warnings = _find_warnings(client, subject, number, needed=unused)
         for warning in warnings:
             print_warning(warning.message)
         if unused and warnings:
-            print_error("refused:", f"{subject} is in use; without --if-unused it is deleted all the same")
+            print_error("refused:", f"{subject} is in use. Without --if-unused it is deleted all the same")
             raise typer.Exit(1)
+        if permanent:
+            what = subject if number is None else f"version {number} of {subject}"
+            require_confirmation(f"Remove {what} and the text of its schemas for good?", yes=yes)
         if number is None:
             gone = client.delete_subject(subject, permanent=permanent)
         else:
             gone = [client.delete_version(subject, number, permanent=permanent)]
     if output is Output.JSON:
         print_json(gone)
+        return
+    versions = f"version{'s' * (len(gone) != 1)} {', '.join(map(str, gone))}"
+    if permanent:
+        typer.echo(f"removed {subject} {versions} for good")
     else:
-        typer.echo(f"deleted {subject}: versions {', '.join(map(str, gone))}")
+        typer.echo(f"soft-deleted {subject} {versions}; --permanent removes what is soft-deleted for good")
 
 
-def _parse_version_number(client: SchemaRegistryClient, subject: str, version: str) -> int:
-    """A version's number: the one asked about is the one that goes. Raises `InvalidRequest`."""
-    if version == "latest":
-        return client.version(subject).version
-    if not (version.isascii() and version.isdigit()):
-        raise InvalidRequest(f"--version is a number or latest, not {version!r}")
-    return int(version)
+def _find_version_number(client: SchemaRegistryClient, subject: str, version: str) -> int:
+    """Return a version's number: the one asked about is the one that goes. Raises `InvalidRequest`."""
+    number = parse_version(version)
+    return client.version(subject).version if number == "latest" else number
 
 
 def _find_warnings(

@@ -10,12 +10,15 @@ import msgspec
 import typer
 from rich.markup import escape
 
+from stele.cli.connect import RegistryOptions
 from stele.cli.output import Output, console, errors, print_json, print_rows
 from stele.client import SchemaRegistryClient
+from stele.errors import InvalidRequest
 from stele.migrate import registry_writer
 from stele.migrate.compare import Comparison, Difference
 from stele.migrate.model import Dump
 from stele.migrate.registry_writer import Refusal
+from stele.server.store_maintenance import require_store
 
 _OFFLINE = "http://store"
 _ROWS = 50
@@ -25,16 +28,13 @@ _STEPS = 20
 _STRIDE = 100
 """Steps it says nothing for, at least."""
 
-ToOption = Annotated[
-    list[str],
-    typer.Option("--to", envvar="STELE_URL", help="Base URL of the registry to fill; repeat it for several servers."),
-]
-FromOption = Annotated[
-    list[str],
-    typer.Option("--url", envvar="STELE_URL", help="Base URL of the registry to read; repeat it for several."),
-]
 StoreOption = Annotated[
-    str | None, typer.Option("--store", help="A store to open directly instead, with no server: sqlite:///file.db")
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="A store to open directly, without a server, in place of --registry: sqlite:///file.db",
+    ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 VerifyOnly = Annotated[bool, typer.Option("--verify", help="Only compare: exit 1 when anything differs.")]
@@ -47,11 +47,18 @@ Levels = Annotated[
 
 
 def run_import(
-    dump: Dump, to: list[str], store: str | None, *, dry_run: bool, verify: bool, modes: bool, output: Output
+    dump: Dump,
+    registry: RegistryOptions,
+    store: str | None,
+    *,
+    dry_run: bool,
+    verify: bool,
+    modes: bool,
+    output: Output,
 ) -> None:
     """Plan, do, prove; ends the command with 1 when the target is not what the source is."""
     refusals: list[Refusal] = []
-    with open_registry(to, store) as client:
+    with open_registry(registry, find_target(store, dry_run=dry_run, verify=verify)) as client:
         try:
             if not dry_run and not verify:
                 refusals = registry_writer.apply_import(dump, client, modes=modes, progress=ProgressPrinter("target"))
@@ -114,16 +121,34 @@ def print_refusals(refusals: list[Refusal]) -> None:
 
 
 @contextmanager
-def open_registry(urls: list[str], store: str | None) -> Iterator[SchemaRegistryClient]:
-    """A client of a running registry, or of a store opened for it."""
+def open_registry(registry: RegistryOptions, store: str | None) -> Iterator[SchemaRegistryClient]:
+    """A client of a running registry, or of a store opened for it. Raises `InvalidRequest` when both are named."""
     if store is None:
-        with SchemaRegistryClient(urls) as client:
+        with registry.find_connection().open_client() as client:
             yield client
         return
+    if registry.is_given:
+        raise InvalidRequest("--store and --registry exclude one another")
     from stele.cli.offline import open_offline  # brings the server, which a URL does not need
 
     with open_offline(store) as transport, SchemaRegistryClient(_OFFLINE, transport=transport) as client:
         yield client
+
+
+def find_target(store: str | None, *, dry_run: bool, verify: bool) -> str | None:
+    """Return the store to compare with or to fill: comparing makes no file. Raises `InvalidRequest`.
+
+    A dry run compares with an empty registry in memory where there is no store yet.
+    """
+    if store is None or not (dry_run or verify):
+        return store
+    try:
+        require_store(store)
+    except InvalidRequest:
+        if verify:
+            raise
+        return "memory:"
+    return store
 
 
 class ProgressPrinter:
@@ -138,5 +163,5 @@ class ProgressPrinter:
         if done < self._next.get(verb, 0) and done != total:
             return
         self._next[verb] = done + max((total or 10 * done) // _STEPS, _STRIDE)
-        of = "" if total is None else f" of {total}"
-        errors.print(f"{self._where}: {verb} {done}{of}", highlight=False, markup=False)
+        of = "" if total is None else f" of {total:,}"
+        errors.print(f"{self._where}: {verb} {done:,}{of}", highlight=False, markup=False)

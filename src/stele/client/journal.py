@@ -1,6 +1,6 @@
 """Calls about the journal of a Stele registry: what changed, and the texts it names.
 
-See `calls` for how they are written. Other registries have no journal: they answer "not found".
+See `endpoints` for how they are written. Other registries have no journal: they answer "not found".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls about rules and settings: compatibility, config, mode, contexts, associations.
 
-See `calls` for how they are written.
+See `endpoints` for how they are written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls about what censuses found in data at rest, and what deletions would meet, of a Stele registry.
 
-See `calls` for how they are written. Other registries know nothing of it: they answer "not found".
+See `endpoints` for how they are written. Other registries know nothing of it: they answer "not found".
 """
 
 from __future__ import annotations

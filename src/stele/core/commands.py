@@ -133,7 +133,10 @@ class DeleteVersion(msgspec.Struct, frozen=True):
 
 
 class DeleteSubject(msgspec.Struct, frozen=True):
-    """Delete all versions of a subject. seen: as in `ChangeBindings`, of the subject; latest: as in `Register`."""
+    """Delete all versions of a subject.
+
+    seen is as in `ChangeBindings`, of the subject; latest is as in `RegisterSchema`.
+    """
 
     key: SubjectKey
     mode: DeleteMode = DeleteMode.SOFT
@@ -325,7 +328,7 @@ Command = (
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """Outcome of `Register`: the numbers of the version, and whether this command made it."""
+    """Outcome of `RegisterSchema`: the numbers of the version, and whether this command made it."""
 
     key: SubjectKey
     version_number: int

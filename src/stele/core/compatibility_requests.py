@@ -1,7 +1,7 @@
 """How deciding asks for what it cannot know: whether one schema reads another's data.
 
-`decide` is pure and knows no schema language. Where a verdict is missing it raises `Undecided` with the questions; the
-shell answers them, off the event loop, remembers the answers (they never change) and decides again.
+`decide` is pure and knows no schema language. Where a verdict is missing it raises `VerdictsRequired` with the
+questions. The service answers them off the event loop, remembers the answers (they never change) and decides again.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Finding(msgspec.Struct, frozen=True):
     fix      one sentence that says what the author can do
     witness  a document the writer allows and the reader refuses, as text, where one was found
     against  number of the version compared with (1-based; its position in a stateless check)
-    level    see `Level`
+    level    see `Severity`
     """
 
     rule: str

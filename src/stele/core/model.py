@@ -205,7 +205,7 @@ def pack_origin(uid: int, at: int, seq: int) -> int:
 
 
 class Version(msgspec.Struct, gc=False):
-    """One registration in a subject; `policy` is the one in force then, `origin` see `origin_of`."""
+    """One registration in a subject; `policy` is the one in force then, `origin` see `pack_origin`."""
 
     origin: int
     version_number: int

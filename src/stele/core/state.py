@@ -264,5 +264,5 @@ def uid_from_bytes(data: bytes) -> int:
 
 
 def uid_to_bytes(uid: int) -> bytes:
-    """Inverse of `uid_of`."""
+    """Return the 16 bytes of a uid: inverse of `uid_from_bytes`."""
     return uid.to_bytes(16, "big")

@@ -81,7 +81,7 @@ def apply_import(
 ) -> list[Refusal]:
     """Bring everything there that is missing; what the target refuses is answered, the rest goes on.
 
-    Raises `ImportConflict` before anything is written, and `Unfinished` when the target stops answering.
+    Raises `ImportConflict` before anything is written, and `ImportInterrupted` when the target stops answering.
     """
     there = read_registry(client, progress, levels=source.levels())
     comparison = compare_dumps(source, there, modes=modes)

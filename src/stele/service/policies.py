@@ -1,6 +1,6 @@
 """The policy of a subject, a namespace or the whole registry: what is in force there, why, and setting it exactly.
 
-Every API sets policies in its own words; here they are in the words of none (`core.policy_form`).
+Every API sets policies in its own words; here they are in the words of none (`core.policy_json`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which rulesets are installed, which of them decide in a registry, and taking over others.
 
 A registry judges by version 1 of every ruleset until it takes another one over, whatever is installed: what decides is
-in its log. `rejudging` tells beforehand what taking one over would change.
+in its log. `ruleset_impact` tells beforehand what taking one over would change.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
     with serving("--store", "memory:", folder=folder) as server, httpx.Client(base_url=server.url, timeout=60) as http:
         play(http, EVERYTHING)
         found = Source(server.url, http, folder / "a.gz", folder / "a.jsonl", folder / "keys.jsonl")
-        beside = ["--url", server.url, "--level", "nobody"]
+        beside = ["--registry", server.url, "--level", "nobody"]
         assert stele("export", str(found.archive), *beside).returncode == 0
         left = stele("export", "topic", str(found.topic), "--keys", str(found.keys), *beside)
         assert (left.returncode, left.stderr.count(b"lost: ")) == (1, 2), left.stderr
@@ -80,7 +80,7 @@ def assert_same(source: Source, url: str) -> None:
 def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Path) -> None:
     """Dry run, import, proof, and a second import, each with its exit code and its report."""
     with serving("--store", "sqlite:///t.db", folder=tmp_path) as server:
-        words = ["import", "confluent", "--url", source.url, "--to", server.url]
+        words = ["import", "confluent", "--from", source.url, "--registry", server.url]
         planned = stele(*words, "--dry-run", "-o", "json")
         assert planned.returncode == 0, planned.stderr
         assert json.loads(planned.stdout)["counts"] == {
@@ -125,7 +125,7 @@ def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path,
 
 def test_topics_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
     """What goes out as a topic comes in again, `-` is standard input and output, equal registries have equal topics."""
-    written = stele("export", "topic", "-", "--url", source.url, "--level", "nobody")
+    written = stele("export", "topic", "-", "--registry", source.url, "--level", "nobody")
     assert (written.returncode, written.stdout) == (1, source.topic.read_bytes()), written.stderr
     assert b"lost: 6 keys belong into a topic of their own" in written.stderr
     store = ["--store", "sqlite:///t.db"]
@@ -142,7 +142,8 @@ def test_archives_of_stores(source: Source, tmp_path: Path) -> None:
     there, more = ["--store", "sqlite:///t.db"], ["--store", "sqlite:///u.db"]
     planned = json.loads(stele("import", str(source.archive), *there, "--dry-run", "-o", "json").stdout)
     assert planned["missing"] == planned["records"] > 20
-    assert stele("import", str(source.archive), *there, "--verify").returncode == 1
+    assert stele("import", str(source.archive), *there, "--verify").returncode == 2
+    assert not (tmp_path / "t.db").exists()
     done = stele("import", "-", *there, "-o", "json", standard_input=source.archive.read_bytes())
     assert (done.returncode, json.loads(done.stdout)) == (0, {**planned, "missing": 0}), done.stderr
     assert stele("import", str(source.archive), *there, "--verify").returncode == 0
@@ -166,7 +167,7 @@ def test_archives_into_registries_with_a_history(source: Source, tmp_path: Path)
     merged = stele("import", str(source.archive), *store, "--merge")
     assert merged.returncode == 0, merged.stderr
     with serving(*store, folder=tmp_path) as server:
-        assert stele("import", str(source.archive), "--to", server.url, "--verify").returncode == 0
+        assert stele("import", str(source.archive), "--registry", server.url, "--verify").returncode == 0
         with httpx.Client(base_url=server.url, timeout=60) as http:
             assert http.get("/subjects/:.mine:own/versions").json() == [1]
             assert http.get("/config/nobody").json()["alias"] == "orders"
@@ -174,7 +175,7 @@ def test_archives_into_registries_with_a_history(source: Source, tmp_path: Path)
 
 def test_poorer_formats_say_what_they_lose(source: Source, tmp_path: Path) -> None:
     """An export that leaves something out ends with 1 and says what; the file is there all the same."""
-    words = ["export", "topic", "k.jsonl", "--flavour", "karapace", "--url", source.url, "-o", "json"]
+    words = ["export", "topic", "k.jsonl", "--flavour", "karapace", "--registry", source.url, "-o", "json"]
     done = stele(*words)
     assert done.returncode == 1
     assert any("modes" in loss for loss in json.loads(done.stdout)["losses"])
@@ -190,8 +191,8 @@ def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
         (["import", "topic", *store], b"name a dump file or a broker"),
         (["import", "absent.gz", *store], b"absent.gz: No such file"),
         (["import", "bad.jsonl", *store], b"neither gzip nor zstd"),
-        (["import", "confluent", "--url", "ftp://x", *store], b"no address of a registry"),
-        (["export", "x.gz", "--url", "http://127.0.0.1:9"], b"no registry answered"),
+        (["import", "confluent", "--from", "ftp://x", *store], b"no address of a registry"),
+        (["export", "x.gz", "--registry", "http://127.0.0.1:9"], b"no registry answered"),
     ):
         done = stele(*words)
         assert done.returncode == 2, (words, done.stderr)
@@ -201,7 +202,7 @@ def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
     with serving(*store, folder=tmp_path) as server:
         with httpx.Client(base_url=server.url) as http:
             play(http, [register("orders", '"string"'), Step("PUT", "/mode", {"mode": "READONLY"})])
-        done = stele("import", str(source.archive), "--to", server.url, "-o", "json")
+        done = stele("import", str(source.archive), "--registry", server.url, "-o", "json")
         report = json.loads(done.stdout)
         assert (done.returncode, report["counts"]["number taken"]) == (1, 1)
         assert b"nothing was changed" in done.stderr

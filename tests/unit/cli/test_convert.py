@@ -50,27 +50,39 @@ def order(folder: Path) -> list[str]:
 
 def test_convert(folder: Path) -> None:
     """The schema goes to standard output, what is lost to standard error."""
-    done = RUN.invoke(app, ["convert", *order(folder), "--to", "json"])
+    done = RUN.invoke(app, ["convert", *order(folder), "--as", "json"])
     assert done.exit_code == 0
     assert json.loads(done.stdout)["properties"]["price"] == {"type": "number", "format": "double"}
     assert "data lost: NOT_A_NUMBER at price" in done.stderr
 
 
 def test_convert_into_a_file(folder: Path) -> None:
-    """With --out nothing is printed but the losses; --strict makes a loss of data an exit code."""
+    """With --to nothing is printed but the losses; --strict makes a loss of data an exit code."""
     out = folder / "order.json"
-    done = RUN.invoke(app, ["convert", *order(folder), "--to", "json", "--out", str(out), "--strict"])
+    done = RUN.invoke(app, ["convert", *order(folder), "--as", "json", "--to", str(out), "--strict"])
     assert (done.exit_code, done.stdout) == (1, "")
     assert json.loads(out.read_text())["title"] == "Order"
-    kind = RUN.invoke(app, ["convert", str(folder / "kind.avsc"), "--to", "json", "--strict"])
+    kind = RUN.invoke(app, ["convert", str(folder / "kind.avsc"), "--as", "json", "--strict"])
     assert (kind.exit_code, kind.stderr) == (0, "")
-    nowhere = RUN.invoke(app, ["convert", *order(folder), "--to", "json", "--out", str(folder / "no" / "where")])
+    nowhere = RUN.invoke(app, ["convert", *order(folder), "--as", "json", "--to", str(folder / "kind.avsc" / "where")])
     assert nowhere.exit_code == 2
+
+
+def test_a_file_is_overwritten_on_request_only(folder: Path) -> None:
+    """--to leaves a file that is there alone; --force overwrites it."""
+    out = folder / "order.json"
+    out.write_text("mine")
+    words = ["convert", *order(folder), "--as", "json", "--to", str(out)]
+    refused = RUN.invoke(app, words)
+    assert (refused.exit_code, out.read_text()) == (2, "mine")
+    assert refused.stderr == f"error: {out} is there already; --force overwrites it\n"
+    assert RUN.invoke(app, [*words, "--force"]).exit_code == 0
+    assert json.loads(out.read_text())["title"] == "Order"
 
 
 def test_convert_for_programs(folder: Path) -> None:
     """--output json gives schema and losses in one document."""
-    done = RUN.invoke(app, ["convert", *order(folder), "--to", "json", "--output", "json"])
+    done = RUN.invoke(app, ["convert", *order(folder), "--as", "json", "--output", "json"])
     found = json.loads(done.stdout)
     assert (found["format"], found["keeps_data"]) == ("json", False)
     assert found["losses"][0]["path"] == "price"
@@ -80,13 +92,13 @@ def test_convert_for_programs(folder: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["convert", "broken.avsc", "--to", "json"],
-        ["convert", "kind.avsc", "--to", "opaque"],
-        ["convert", "missing.avsc", "--to", "json"],
-        ["infer", "missing.jsonl", "--to", "avro"],
-        ["infer", "empty.jsonl", "--to", "avro"],
-        ["infer", "nan.jsonl", "--to", "avro"],
-        ["infer", "latin.jsonl", "--to", "avro"],
+        ["convert", "broken.avsc", "--as", "json"],
+        ["convert", "kind.avsc", "--as", "opaque"],
+        ["convert", "missing.avsc", "--as", "json"],
+        ["infer", "missing.jsonl", "--as", "avro"],
+        ["infer", "empty.jsonl", "--as", "avro"],
+        ["infer", "nan.jsonl", "--as", "avro"],
+        ["infer", "latin.jsonl", "--as", "avro"],
         ["example", "broken.avsc"],
         ["fields", "broken.avsc"],
     ],
@@ -101,26 +113,26 @@ def test_failures(arguments: list[str], folder: Path) -> None:
 
 def test_infer_from_lines(folder: Path) -> None:
     """JSON lines are one sample each, blank ones none; names, texts and enumerations are as asked."""
-    done = RUN.invoke(app, ["infer", str(folder / "samples.jsonl"), "--to", "avro", "--name", "com.acme.S"])
+    done = RUN.invoke(app, ["infer", str(folder / "samples.jsonl"), "--as", "avro", "--name", "com.acme.S"])
     assert done.exit_code == 0, done.stderr
     schema = json.loads(done.stdout)
     assert (schema["namespace"], schema["name"]) == ("com.acme", "S")
     assert [field["type"] for field in schema["fields"]] == ["double", {"type": "int", "logicalType": "date"}]
-    plain = RUN.invoke(app, ["infer", str(folder / "samples.jsonl"), "--to", "avro", "--texts"])
+    plain = RUN.invoke(app, ["infer", str(folder / "samples.jsonl"), "--as", "avro", "--texts"])
     assert json.loads(plain.stdout)["fields"][1]["type"] == "string"
 
 
 def test_infer_from_an_array(folder: Path) -> None:
     """One array is its items; lines that are arrays themselves are samples; - is standard input."""
-    array = RUN.invoke(app, ["infer", str(folder / "samples.json"), "--to", "avro"])
+    array = RUN.invoke(app, ["infer", str(folder / "samples.json"), "--as", "avro"])
     assert json.loads(array.stdout)["fields"] == [{"name": "a", "type": "long"}]
-    arrays = RUN.invoke(app, ["infer", str(folder / "arrays.jsonl"), "--to", "avro"])
+    arrays = RUN.invoke(app, ["infer", str(folder / "arrays.jsonl"), "--as", "avro"])
     assert json.loads(arrays.stdout) == {"type": "array", "items": "long"}
 
 
 def test_infer_says_which_line_is_wrong(folder: Path) -> None:
     """A line that is no JSON is named by its number."""
-    done = RUN.invoke(app, ["infer", str(folder / "broken.jsonl"), "--to", "avro"])
+    done = RUN.invoke(app, ["infer", str(folder / "broken.jsonl"), "--as", "avro"])
     assert done.exit_code == 2
     assert "broken.jsonl, line 2: not JSON" in done.stderr.replace("\n", "")
 

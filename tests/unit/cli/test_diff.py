@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 from typer.testing import CliRunner, Result
 
-from stele.cli import connect
+from stele import client
 from stele.cli.app import app
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import VersionNotFound
@@ -107,9 +107,9 @@ def test_undecided(diff: Callable[..., Result]) -> None:
         ("old.avsc", "gone.avsc"),
         ("old.avsc", "new.avsc", "--ruleset", "nonsense"),
         ("old.avsc", "new.avsc", "--format", "json", "--reference", "nonsense"),
-        ("s@1", "s@x", "--url", "http://127.0.0.1:1"),
-        ("s", "s@1", "--url", "http://127.0.0.1:1"),
-        ("s@1", "s@2", "--url", "http://127.0.0.1:1", "--format", "avro"),
+        ("s@1", "s@x", "--registry", "http://127.0.0.1:1"),
+        ("s", "s@1", "--registry", "http://127.0.0.1:1"),
+        ("s@1", "s@2", "--registry", "http://127.0.0.1:1", "--format", "avro"),
     ],
 )
 def test_trouble(words: tuple[str, ...], diff: Callable[..., Result]) -> None:
@@ -123,7 +123,7 @@ def test_trouble(words: tuple[str, ...], diff: Callable[..., Result]) -> None:
 class _Registry:
     """A client that knows three versions of a subject."""
 
-    def __init__(self, urls: list[str]) -> None:
+    def __init__(self, urls: list[str], **settings: object) -> None:
         self.urls = urls
 
     def __enter__(self) -> Self:
@@ -141,16 +141,16 @@ class _Registry:
 
 
 def test_versions_of_a_registry(diff: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --url the arguments are versions of subjects, whose names may hold an at sign."""
-    monkeypatch.setattr(connect, "SchemaRegistryClient", _Registry)
-    result = diff("orders@home@1", "orders@home@2", "--url", "http://registry")
+    """With --registry the arguments are versions of subjects, whose names may hold an at sign."""
+    monkeypatch.setattr(client, "SchemaRegistryClient", _Registry)
+    result = diff("orders@home@1", "orders@home@2", "--registry", "http://registry")
     assert result.exit_code == 1
     assert "R.a type: int → long" in result.stdout
-    assert diff("orders@home@2", "orders@home@2", "--url", "http://registry").exit_code == 0
+    assert diff("orders@home@2", "orders@home@2", "--registry", "http://registry").exit_code == 0
 
 
 def test_versions_of_different_languages(diff: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     """Versions in two languages, and versions there are not, cannot be compared."""
-    monkeypatch.setattr(connect, "SchemaRegistryClient", _Registry)
-    assert "nothing to compare" in diff("orders@home@1", "orders@home@3", "--url", "http://registry").stderr
-    assert diff("orders@home@1", "orders@home@9", "--url", "http://registry").exit_code == 2
+    monkeypatch.setattr(client, "SchemaRegistryClient", _Registry)
+    assert "nothing to compare" in diff("orders@home@1", "orders@home@3", "--registry", "http://registry").stderr
+    assert diff("orders@home@1", "orders@home@9", "--registry", "http://registry").exit_code == 2

@@ -91,7 +91,7 @@ def test_files_of_two_languages(folder: Path) -> None:
 @pytest.mark.parametrize("text", ['{\n  "id": 1\n}\n', '[\n  {"id": 1}\n]', '{"id": 1}\n\n{"id": 2}\n'])
 def test_samples_in_several_shapes(text: str) -> None:
     """Samples are lines, one array, or one value over several lines."""
-    done = RUN.invoke(app, ["infer", "-", "--to", "json"], input=text)
+    done = RUN.invoke(app, ["infer", "-", "--as", "json"], input=text)
     assert done.exit_code == 0
     assert json.loads(done.stdout)["properties"].keys() == {"id"}
 
@@ -99,5 +99,5 @@ def test_samples_in_several_shapes(text: str) -> None:
 def test_a_sample_that_is_none() -> None:
     """The line that is not JSON is named, also when it is the first of many."""
     for text, line in (('{"id": 1\n{"id": 2}', 1), ('{"id": 1}\nid 2', 2)):
-        done = RUN.invoke(app, ["infer", "-", "--to", "avro"], input=text)
+        done = RUN.invoke(app, ["infer", "-", "--as", "avro"], input=text)
         assert (done.exit_code, f"-, line {line}: not JSON" in done.stderr) == (2, True)

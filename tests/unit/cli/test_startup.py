@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stele.cli.app import COMMANDS, app, load_command
+from stele.cli.app import COMMANDS, app
+from stele.cli.command_group import load_command
 
 SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 _RUN = """
@@ -58,10 +59,13 @@ def test_a_server_loads_no_optional_part() -> None:
     assert done.stderr.strip() == ""
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+ENTRIES = {name: entry for panel in COMMANDS.values() for name, entry in panel.items()}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
 def test_every_command_of_the_table_is_there(name: str) -> None:
     """A command's module has what the table says, and the command has a help."""
-    command = load_command(name, COMMANDS[name])
+    command = load_command(name, ENTRIES[name])
     assert command.name == name
     assert command.help
 
@@ -71,5 +75,5 @@ def test_the_application_lists_all_commands() -> None:
     import typer.main
 
     root = typer.main.get_command(app)
-    assert list(root.commands) == list(COMMANDS)  # type: ignore[attr-defined]
+    assert list(root.commands) == list(ENTRIES)  # type: ignore[attr-defined]
     assert root.commands["schema"].commands["register"].help  # type: ignore[attr-defined]

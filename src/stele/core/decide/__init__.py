@@ -50,7 +50,7 @@ _RULES: Mapping[type, Callable[[State, Any, EventMetadata], Decision]] = {
 def decide(state: State, command: cmd.Command, stamp: EventMetadata, verdicts: Verdicts = NO_VERDICTS) -> Decision:
     """Return what happens, and what to answer. No event means nothing changes.
 
-    Raises a `SteleError` when the command is refused, `Undecided` when verdicts are missing.
+    Raises a `SteleError` when the command is refused, `VerdictsRequired` when verdicts are missing.
     """
     if isinstance(command, cmd.RegisterSchema):
         return register.register_schema(state, command, stamp, verdicts)

@@ -40,7 +40,10 @@ def require_compatible(
     policy: Policy,
     verdicts: Verdicts,
 ) -> None:
-    """Raise `Incompatible` with what the first version that refuses says, newest first; `Undecided` when unknown."""
+    """Raise `Incompatible` with what the first version that refuses says, newest first.
+
+    Raises `VerdictsRequired` while a verdict is missing.
+    """
     findings, against = find_incompatibilities(
         state, command.key, document, attachments, policy, verdicts, ruleset=command.ruleset
     )
@@ -64,7 +67,7 @@ def find_incompatibilities(
     The result is ([], None) when no version refuses it.
 
     only narrows the comparison to one version, which then counts as the latest. ruleset judges where the settings name
-    none. Raises `Undecided`.
+    none. Raises `VerdictsRequired`.
     """
     objections = _ask_validators(state, key, document, attachments, policy, verdicts)
     if objections:
@@ -119,7 +122,7 @@ def _ask_validators(
     """Return the objections of the policy's validators to the document as it was sent and the newest version.
 
     The first document of a subject is shown to them beside itself, as is one after a version of another format: no
-    validator can read both. Raises `Undecided`.
+    validator can read both. Raises `VerdictsRequired`.
     """
     if not policy.validators:
         return []

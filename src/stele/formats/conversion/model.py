@@ -1,8 +1,8 @@
 """The neutral data model: what schema languages have in common, the meeting point of every conversion and inference.
 
 A `Model` is a root type and a table of named types (records, enumerations, fixed-size byte strings). A named type is
-always referred to by `Named`, so recursive schemas need no special care and nothing is nested without end. What a
-language can say and the model (or the other language) cannot is reported as a `Loss`, never dropped in silence.
+always referred to by `TypeReference`, so recursive schemas need no special care and nothing is nested without end.
+What a language can say and the model (or the other language) cannot is reported as a `Loss`, never dropped in silence.
 
 Values inside a model (defaults, `enum` and `const` constraints) are JSON values in the mapping of
 `stele.formats.conversion.json_values`: bytes as base64 text, decimals and times as text, records as objects.

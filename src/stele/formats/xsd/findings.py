@@ -168,7 +168,7 @@ class FindingCollector:
     # --- documents ----------------------------------------------------------------------------------------------------
 
     def build_document(self, node: ElementPair, element: etree._Element) -> etree._Element:
-        """Return a document around an element for a node. Raises `NoInstance`."""
+        """Return a document around an element for a node. Raises `NoDocument`."""
         while node.parent is not None:
             assert node.particle is not None
             before, after = self.builder.particles_around(node.parent.writer_type, node.particle)

@@ -73,7 +73,7 @@ class DocumentBuilder:
         content: ElementContent = ANY_CONTENT,
         style: InstanceStyle = MINIMAL,
     ) -> etree._Element:
-        """Return an element of a type. Raises `NoInstance`."""
+        """Return an element of a type. Raises `NoDocument`."""
         self._size = 0
         depth = next((depth for depth in range(MAX_DEPTH) if self._can_build(kind, depth)), None)
         if depth is None and content.children is None:
@@ -141,7 +141,7 @@ class DocumentBuilder:
         return self._values[id(kind)]
 
     def build_child(self, leaf: Particle, style: InstanceStyle = MINIMAL) -> etree._Element:
-        """Return an element for a particle. Raises `NoInstance`."""
+        """Return an element for a particle. Raises `NoDocument`."""
         depth = next((depth for depth in range(MAX_DEPTH) if self._can_leaf(leaf, depth)), None)
         if depth is None:
             raise NoDocument
@@ -251,7 +251,7 @@ class DocumentBuilder:
         )
 
     def particles_around(self, kind: Any, target: Particle) -> tuple[list[Particle], list[Particle]]:
-        """Return particles before and after target in a short word of the type. Raises `NoInstance`."""
+        """Return particles before and after target in a short word of the type. Raises `NoDocument`."""
         words = _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0)
         found = words.word_through(self._side.content_term(kind), target)
         if found is None:
@@ -259,7 +259,7 @@ class DocumentBuilder:
         return found
 
     def shortest_rest(self, term: Term) -> list[Particle]:
-        """Return a short word of a term. Raises `NoInstance`."""
+        """Return a short word of a term. Raises `NoDocument`."""
         return _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0).shortest_word(term)
 
 
@@ -311,7 +311,7 @@ class _Words:
         self._copies = copies
 
     def shortest_word(self, term: Term) -> list[Particle]:
-        """Return one of the shortest words, or a richer one when copies are asked for. Raises `NoInstance`."""
+        """Return one of the shortest words, or a richer one when copies are asked for. Raises `NoDocument`."""
         match term.kind:
             case "leaf":
                 return [term.label]

@@ -87,7 +87,7 @@ class _SafetyScan:
 
 
 def read_document(text: bytes) -> etree._Element:
-    """Return the root element of a document, with comments. Raises `NotXml`, `NotInstalled`."""
+    """Return the root element of a document, with comments. Raises `MalformedXml`, `NotInstalled`."""
     try:
         from lxml import etree
     except ImportError:

@@ -82,7 +82,7 @@ class BacktestCounts(msgspec.Struct, frozen=True, omit_defaults=True):
     most: int = 0
 
     def merge_with(self, other: BacktestCounts) -> BacktestCounts:
-        """See `Answer`."""
+        """See `PartialResult`."""
         most = max(self.most, other.most)
         return BacktestCounts(
             records=self.records + other.records,

@@ -454,7 +454,7 @@ class CollectedEvidence(msgspec.Struct, frozen=True, omit_defaults=True):
     most: int = 0
 
     def merge_with(self, other: CollectedEvidence) -> CollectedEvidence:
-        """See `Answer`. Raises `TooLarge` for more places than a schema should have."""
+        """See `PartialResult`. Raises `TooLarge` for more places than a schema should have."""
         most = max(self.most, other.most)
         return CollectedEvidence(
             records=self.records + other.records,
@@ -473,7 +473,7 @@ class DocumentAggregator:
     result_type = CollectedEvidence
 
     def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, CollectedEvidence]]:
-        """See `Asking`."""
+        """See `Aggregator`."""
         return self._aggregate_batch
 
     def _aggregate_batch(self, batch: pa.RecordBatch) -> Mapping[str, CollectedEvidence]:
@@ -486,14 +486,14 @@ class DocumentAggregator:
 
 @dataclass(frozen=True, slots=True)
 class RowAggregator:
-    """The rows themselves are the records; parse: see `columns.of_rows`."""
+    """The rows themselves are the records; parse: see `evidence_of_rows`."""
 
     most: int
     parse: bool = False
     result_type = CollectedEvidence
 
     def start_task(self) -> Callable[[pa.RecordBatch], Mapping[str, CollectedEvidence]]:
-        """See `Asking`."""
+        """See `Aggregator`."""
         return self._aggregate_batch
 
     def _aggregate_batch(self, batch: pa.RecordBatch) -> Mapping[str, CollectedEvidence]:

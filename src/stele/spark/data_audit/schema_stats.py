@@ -69,7 +69,7 @@ class SchemaStats(msgspec.Struct, frozen=True, omit_defaults=True):
     nulls: int = 0
 
     def merge_with(self, other: SchemaStats) -> SchemaStats:
-        """See `Answer`."""
+        """See `PartialResult`."""
         return SchemaStats(
             records=self.records + other.records,
             bytes=self.bytes + other.bytes,

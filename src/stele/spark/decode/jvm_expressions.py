@@ -62,7 +62,7 @@ def decoding(
 ) -> Column:
     """Return the call that decodes records of these ids.
 
-    ask is what the jar needs to look up other ids, see `Asking.java`.
+    ask is what the jar needs to look up other ids, see `SchemaLookup.java`.
     """
     known = {number: answers.describe_writer(number) for number in ids}
     spec = {

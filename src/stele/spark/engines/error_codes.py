@@ -75,7 +75,7 @@ class RecordError(DataError):
 
     Args:
         code: What is wrong.
-        detail: What the sentence of the code needs beside it, see `error_messages`.
+        detail: What the sentence of the code needs beside it, see `describe_error`.
         offset: Byte of the payload at which the bad value begins, -1 where nobody knows.
     """
 

@@ -220,7 +220,7 @@ class RequireEmpty:
 
 @dataclass(slots=True, eq=False)
 class SkipRoutine:
-    """How to read past a record that contains itself: its own `step` has a `Past` of the same routine in it.
+    """How to read past a record that contains itself: its own `step` has a `CallSkip` of the same routine in it.
 
     made is what the engine `python` keeps of it.
     """

@@ -2,7 +2,7 @@
 
 `recursion` says how often a record may stand inside itself. Where it would once more, there is no column: a field whose
 only value left is null, or an empty array or map, is left out, and a union loses the branch. What was left out is
-remembered in `Shortened` and `Pruned`, so that data that go deeper are noticed.
+remembered in `TruncatedRecord` and `TruncatedUnion`, so that data that go deeper are noticed.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ T = TypeVar("T")
 def pipeline_lock(checkpoint: str, name: str = "") -> Iterator[None]:
     """Hold a checkpoint for this process: two that run one pipeline at once could commit one batch twice.
 
-    name is that of the kind of batches, see `Journal`.
+    name is that of the kind of batches, see `BatchJournal`.
 
     Only folders of this machine can be held, and not on Windows; elsewhere Spark alone notices, later.
     Raises `Conflict` when another process, or another run in this one, holds it.

@@ -63,7 +63,7 @@ class KafkaConnector:
     starting: str
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """See `Place`."""
+        """See `Connector`."""
         start = self.starting
         if start not in {EARLIEST, LATEST} and not start.lstrip().startswith("{"):
             raise Invalid(f"starting is earliest, latest or the JSON of offsets, not {start!r}")
@@ -79,13 +79,13 @@ class KafkaConnector:
             return df
 
     def write(self, df: DataFrame) -> None:
-        """See `Place`."""
+        """See `Connector`."""
         own = {"kafka.bootstrap.servers": self.bootstrap, "topic": self.topic}
         with _explain_missing_kafka():
             df.withColumnRenamed(self.column, "value").write.format("kafka").options(**own, **self._more(own)).save()
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
-        """See `Place`."""
+        """See `Connector`."""
         del spark
         return ("key", "partition", "headers"), False
 
@@ -127,7 +127,7 @@ class FilesConnector:
     starting: str
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """See `Place`. An empty folder is a stream without records so far."""
+        """See `Connector`. An empty folder is a stream without records so far."""
         _require_earliest(self.starting)
         if "://" not in self.path and not set(self.path) & _GLOB and not Path(self.path).exists():
             raise NotFound(f"there is nothing at {self.path} to read records from")
@@ -138,7 +138,7 @@ class FilesConnector:
         return self._bytes(df)
 
     def write(self, df: DataFrame) -> None:
-        """See `Place`."""
+        """See `Connector`."""
         from pyspark.sql import functions as f
 
         if self.format.lower() == "binaryfile":
@@ -149,7 +149,7 @@ class FilesConnector:
         (writer.option("header", "true") if self.format.lower() == "csv" else writer).save(self.path)
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
-        """See `Place`: files of one folder have the same columns."""
+        """See `Connector`: files of one folder have the same columns."""
         return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), True
 
     def _reader(self, reader: Any) -> Any:
@@ -192,17 +192,17 @@ class SourceConnector:
     starting: str
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """See `Place`."""
+        """See `Connector`."""
         _require_earliest(self.starting)
         reader = spark.readStream if streaming else spark.read
         return reader.format(self.format).options(**self.options).load()
 
     def write(self, df: DataFrame) -> None:
-        """See `Place`."""
+        """See `Connector`."""
         df.write.format(self.format).mode("append").options(**self.options).save()
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
-        """See `Place`."""
+        """See `Connector`."""
         return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), False
 
     def __str__(self) -> str:
@@ -220,17 +220,17 @@ class TableConnector:
     starting: str
 
     def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
-        """See `Place`."""
+        """See `Connector`."""
         _require_earliest(self.starting)
         reader = spark.readStream if streaming else spark.read
         return reader.options(**self.options).table(self.name)
 
     def write(self, df: DataFrame) -> None:
-        """See `Place`."""
+        """See `Connector`."""
         df.write.mode("append").options(**self.options).saveAsTable(self.name)
 
     def writable_columns(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
-        """See `Place`."""
+        """See `Connector`."""
         return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), True
 
     def __str__(self) -> str:

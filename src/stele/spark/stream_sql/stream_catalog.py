@@ -371,7 +371,7 @@ def create_stream(
     replace         take the place of a stream, or of a view, of that name
     if_not_exists   leave a stream that is there as it is
 
-    Raises `AlreadyExists`, `OptionInvalid`, `ColumnInvalid`, and what `Stream.made` raises.
+    Raises `AlreadyExists`, `OptionInvalid`, `ColumnInvalid`, and what `RegisteredStream.make_tables` raises.
     """
     require_spark()
     known = _STREAMS.setdefault(spark, {})
@@ -417,7 +417,8 @@ def get_stream(spark: SparkSession, name: str) -> RegisteredStream:
 def read_stream(spark: SparkSession, name: str, *, streaming: bool = True) -> DataFrame:
     """Return a stream as a streaming DataFrame, or as it is now, with the columns of the newest version.
 
-    `name$dead` are the records that could not be read. Raises `StreamNotFound`, and what `Stream.made` raises.
+    `name$dead` are the records that could not be read. Raises `StreamNotFound`, and what
+    `RegisteredStream.make_tables` raises.
     """
     plain, dead = _split_dead_suffix(name)
     stream = get_stream(spark, plain)
@@ -464,7 +465,7 @@ def view_names(spark: SparkSession) -> frozenset[str]:
 def refresh_views(spark: SparkSession, batch: Iterable[str], streaming: Iterable[str] = ()) -> None:
     """Make the views of these names anew, so that queries see the newest version and what has come since.
 
-    streaming  names of which the streaming view is wanted. Raises what `Stream.made` raises.
+    streaming  names of which the streaming view is wanted. Raises what `RegisteredStream.make_tables` raises.
     """
     for names, as_stream in ((batch, False), (streaming, True)):
         for plain in sorted({_split_dead_suffix(name)[0].lower() for name in names}):

@@ -86,7 +86,7 @@ _SPECIAL: Final = frozenset(
 
 
 def iterate_tokens(text: str) -> Iterator[SqlToken]:
-    """Return the tokens of a text. Raises `Unfinished`."""
+    """Return the tokens of a text. Raises `UnfinishedText`."""
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -162,13 +162,16 @@ class StatementText(NamedTuple):
 
 
 def split_statements(text: str) -> list[StatementText]:
-    """Return the statements of a text, parted by `;`; a script of Spark, `BEGIN … END`, is one. Raises `Unfinished`."""
+    """Return the statements of a text, parted by `;`; a script of Spark, `BEGIN … END`, is one.
+
+    Raises `UnfinishedText`.
+    """
     pieces, rest = split_finished(text)
     return [*pieces, rest] if rest.tokens else pieces
 
 
 def split_finished(text: str) -> tuple[list[StatementText], StatementText]:
-    """Return the statements that end in `;`, and the tokens behind the last one. Raises `Unfinished`."""
+    """Return the statements that end in `;`, and the tokens behind the last one. Raises `UnfinishedText`."""
     pieces: list[StatementText] = []
     current: list[SqlToken] = []
     depth = 0

@@ -24,7 +24,7 @@ Accepts: TypeAlias = Callable[[int, tuple[int, ...]], bool]
 
 
 class DatumReaders(NamedTuple):
-    """The ways to read: the usual one, and the one for data in which `Language.careful` is found.
+    """The ways to read: the usual one, and the one for data in which `ColumnFormat.careful` is found.
 
     accepts  whether data that begin with these message indexes are of the type read; Protobuf only
     """

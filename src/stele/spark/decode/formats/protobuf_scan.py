@@ -364,7 +364,7 @@ class Scanner:
     """Scans batches of one message type.
 
     accepts   whether records with a schema id and message indexes are of that type
-    Raises `tables.Unfit` for a message that is left to the parser altogether.
+    Raises `ScanUnsupported` for a message that is left to the parser altogether.
     """
 
     def __init__(self, message: Descriptor, plan: Struct, accepts: Callable[[int, tuple[int, ...]], bool]) -> None:

@@ -91,7 +91,7 @@ class RowDecoder:
     """Decodes batches towards one reader's schema; grows by one reading per writer id met.
 
     scanning   whether whole batches may be scanned at once, where the language can
-    recursion  as in `Language.plan`
+    recursion  as in `ColumnFormat.plan`
     """
 
     def __init__(

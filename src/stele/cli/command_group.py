@@ -1,0 +1,106 @@
+"""A group of commands whose modules are imported when they are used, and how their help shows parameters."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from collections.abc import Iterator, Mapping
+from copy import copy
+from importlib import import_module
+from typing import Any, ClassVar, Final, NamedTuple
+
+import typer
+import typer.main
+from typer.core import TyperArgument, TyperCommand, TyperGroup
+
+_VALUE_NAMES: Final = {"str": "TEXT", "int": "NUMBER", "int range": "NUMBER", "float": "NUMBER", "path": "FILE"}
+"""What help calls a value, by the name of its type."""
+
+
+class CommandEntry(NamedTuple):
+    """Where a command is, and its line in the list of commands."""
+
+    target: str
+    """`module:attribute` of a function, or of a `typer.Typer` with commands of its own."""
+    summary: str
+
+
+class LazyCommands(UserDict[str, Any]):
+    """Commands by name. Looking one up imports its module."""
+
+    def __getitem__(self, name: str) -> Any:
+        command = self.data[name]
+        if isinstance(command, CommandEntry):
+            command = self.data[name] = load_command(name, command)
+        return command
+
+
+class LazyGroup(TyperGroup):
+    """A group of commands that are imported when they are used. The list of commands imports none."""
+
+    entries: ClassVar[Mapping[str, Mapping[str, CommandEntry]]] = {}
+    """The commands by name, in the panels of the help."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        rows = (row for panel in self.entries.values() for row in panel.items())
+        self.commands = LazyCommands(dict(rows))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help without importing a command."""
+        super(LazyGroup, self._with_summaries()).format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Complete the name of a command without importing one."""
+        return super(LazyGroup, self._with_summaries()).shell_complete(ctx, incomplete)
+
+    def _with_summaries(self) -> LazyGroup:
+        listing = copy(self)
+        listing.commands = {
+            name: TyperCommand(name, help=entry.summary, rich_help_panel=panel)
+            for panel, entries in self.entries.items()
+            for name, entry in entries.items()
+        }
+        return listing
+
+
+class PlainArgument(TyperArgument):
+    """An argument that stands in the usage line as `FILE`, or `[FILE]` if it can be left out."""
+
+    def make_metavar(self, ctx: Any, *, usage: bool = False) -> str:
+        """Return the name of the argument's value."""
+        name = self.metavar or (self.name or "").upper()
+        many = "..." if self.nargs != 1 else ""
+        return f"[{name}]{many}" if usage and not self.required else f"{name}{many}"
+
+
+def load_command(name: str, entry: CommandEntry) -> Any:
+    """Import the command of an entry and give it its name."""
+    module, _, attribute = entry.target.partition(":")
+    found = getattr(import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        command: Any = typer.main.get_group(found)
+        command.name = name
+    else:
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+        single.command(name)(found)
+        command = typer.main.get_command(single)
+    for each in _walk_commands(command):
+        _name_values(each)
+    return command
+
+
+def _walk_commands(command: Any) -> Iterator[Any]:
+    yield command
+    for child in getattr(command, "commands", {}).values():
+        yield from _walk_commands(child)
+
+
+def _name_values(command: Any) -> None:
+    """Give values the names that people expect in help: FILE, NUMBER, text|json."""
+    for parameter in command.params:
+        if isinstance(parameter, TyperArgument):
+            parameter.__class__ = PlainArgument  # Typer has no door for a class of its own
+            parameter.metavar = parameter.metavar or (parameter.name or "").upper()
+        elif parameter.metavar is None and not getattr(parameter, "is_flag", False):
+            choices = getattr(parameter.type, "choices", None)
+            parameter.metavar = "|".join(choices) if choices else _VALUE_NAMES.get(parameter.type.name)

@@ -1,0 +1,46 @@
+"""Completion of subjects and versions: the registry is asked, briefly, and silence is the answer to any failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from stele.cli.connect import options_from
+from stele.errors import SteleError
+
+if TYPE_CHECKING:
+    from stele.client import SchemaRegistryClient
+
+_SECONDS: Final = 1.0
+"""How long somebody who pressed Tab waits at most for each step of an answer."""
+_MOST: Final = 200
+"""Subjects that are offered."""
+
+
+def complete_subject(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the subjects that begin with what was typed; none if the registry does not answer."""
+    try:
+        with _open_briefly(ctx) as client:
+            return client.subjects(subject_prefix=incomplete or None)[:_MOST]
+    except SteleError:
+        return []
+
+
+def complete_version(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the versions of the subject that was typed; none if the registry does not answer."""
+    subject = ctx.params.get("subject")
+    if not subject:
+        return []
+    try:
+        with _open_briefly(ctx) as client:
+            versions = [*map(str, client.versions(subject)), "latest"]
+    except SteleError:
+        return []
+    return [version for version in versions if version.startswith(incomplete)]
+
+
+def _open_briefly(ctx: typer.Context) -> SchemaRegistryClient:
+    from stele.client import Retry
+
+    return options_from(ctx.params).find_connection(ask=False).open_client(timeout=_SECONDS, retry=Retry(rounds=1))

@@ -1,0 +1,24 @@
+"""`stele help` and `stele version`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stele import __version__
+
+
+def show_help(
+    ctx: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="The command, such as schema get; all unless given.")
+    ] = None,
+) -> None:
+    """Show the help of a command."""
+    ctx.find_root().command.main([*(command or ()), "--help"], prog_name="stele")
+
+
+def show_version() -> None:
+    """Print the version of Stele."""
+    typer.echo(f"stele {__version__}")
