@@ -10,7 +10,7 @@ HASHSEED ?= $(shell echo $$RANDOM)
 # Where there is no JDK, Spark decodes without it.
 JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-servers test-long test-all coverage serve check format docs lock bench jar clean
+.PHONY: help demo test test-servers test-long test-all coverage serve check format docs site lock bench jar clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -46,12 +46,13 @@ coverage: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## How much
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
 	$(BIN)/stele serve
 
-check: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Format, lint, types, docs drift
+check: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Format, lint, types, docs drift, prose
 	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/ruff check src tests bench examples tools
 	$(BIN)/mypy
 	$(BIN)/python -m tools.reference --check
 	$(BIN)/python -m tools.conformance --check
+	$(BIN)/python -m tools.prose
 
 format: $(VENV)/dev.stamp ## Rewrite sources in the house format
 	$(BIN)/ruff check --fix -q src tests bench examples tools
@@ -60,6 +61,9 @@ format: $(VENV)/dev.stamp ## Rewrite sources in the house format
 docs: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Write the generated reference pages again
 	$(BIN)/python -m tools.reference
 	$(BIN)/python -m tools.conformance
+
+site: $(VENV)/dev.stamp $(VENV)/site.stamp ## Build the documentation site into build/site/; a broken link is an error
+	$(BIN)/python -m tools.site build/site --generator $(CURDIR)/$(VENV)/site/bin/zensical
 
 lock: $(VENV)/uv.stamp ## Pin every dependency again
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
@@ -73,6 +77,8 @@ lock: $(VENV)/uv.stamp ## Pin every dependency again
 	    -o requirements/spark41.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    --upgrade requirements/tools.in -o requirements/tools.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --upgrade requirements/site.in -o requirements/site.lock
 
 bench: $(VENV)/dev.stamp ## Side-by-side benchmarks; results go to bench/results/
 	@$(JAR)
@@ -116,6 +122,13 @@ $(VENV)/tools.stamp: $(VENV)/uv.stamp requirements/tools.lock
 	@rm -rf $(VENV)/tools
 	@$(BIN)/uv venv -q --python $(BIN)/python $(VENV)/tools
 	@$(BIN)/uv pip install -q --python $(VENV)/tools/bin/python --require-hashes -r requirements/tools.lock
+	@touch $@
+
+$(VENV)/site.stamp: $(VENV)/uv.stamp requirements/site.lock
+	@echo "Installing the generator of the documentation site (once) …"
+	@rm -rf $(VENV)/site
+	@$(BIN)/uv venv -q --python $(BIN)/python $(VENV)/site
+	@$(BIN)/uv pip install -q --python $(VENV)/site/bin/python --require-hashes -r requirements/site.lock
 	@touch $@
 
 $(VENV)/spark41.stamp: $(VENV)/uv.stamp requirements/spark41.lock pyproject.toml

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import importlib
+import importlib.metadata
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from tests.support.doc_pages import list_steps, run_page
 from tests.support.server_process import serving
 
@@ -237,3 +241,81 @@ def test_readme_names_the_two_commands_first() -> None:
     assert readme.index("pip install stele-registry") < readme.index("```python") < readme.index("make demo")
     links = LINK.findall(readme[readme.index("## Where to go") :])
     assert len(links) == 6, "the first page ends with six doors"
+
+
+def test_every_page_is_in_the_index() -> None:
+    """docs/README.md links to every page, except those that another index lists."""
+    folder = ROOT / "docs"
+    listed = set(LINK.findall((folder / "README.md").read_text(encoding="utf-8")))
+    pages = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.md")} - {"reference/coverage.md"}
+    assert {page for page in pages if not page.startswith(("adr/", "protocols/"))} - listed == set()
+
+
+def test_troubleshooting_names_codes_that_exist() -> None:
+    """The codes of the page on messages are those of the reference pages."""
+    page = (ROOT / "docs" / "how-to" / "troubleshoot.md").read_text(encoding="utf-8")
+    errors = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    records = (ROOT / "docs" / "reference" / "record-errors.md").read_text(encoding="utf-8")
+    assert [code for code in re.findall(r"\b[45]\d{4}\b", page) if code not in errors] == []
+    spark = page[page.index("## Spark") :]
+    codes = set(re.findall(r"^\| `([A-Z_]{6,})` \|", spark, re.MULTILINE))
+    assert codes
+    assert [code for code in codes if f"`{code}`" not in records] == []
+
+
+NEEDED = re.compile(r"^\*\*You need\*\*.*?(?=\n\n)", re.MULTILINE | re.DOTALL)
+INSTALLED = re.compile(r"`pip install '?([^`']+)'?`")
+
+
+@functools.cache
+def list_modules() -> Mapping[str, list[str]]:
+    """The distributions that bring each module that is installed."""
+    return importlib.metadata.packages_distributions()
+
+
+def find_importable(requirements: list[str]) -> set[str]:
+    """The modules that come with these requirements and all that they need."""
+    waiting, seen = [Requirement(text) for text in requirements], set()
+    while waiting:
+        wanted = waiting.pop()
+        for extra in {"", *wanted.extras}:
+            if (key := (canonicalize_name(wanted.name), extra)) in seen:
+                continue
+            seen.add(key)
+            try:
+                needed = importlib.metadata.requires(wanted.name) or []
+            except importlib.metadata.PackageNotFoundError:
+                continue  # for another platform or Python
+            parsed = map(Requirement, needed)
+            waiting += [each for each in parsed if each.marker is None or each.marker.evaluate({"extra": extra})]
+    names = {name for name, _ in seen}
+    found = {module for module, dists in list_modules().items() if names & {canonicalize_name(dist) for dist in dists}}
+    return found | {"stele"}  # an editable installation does not list its modules
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in EXECUTED if page.parent.name in {"how-to", "tutorial"}], ids=lambda page: page.name
+)
+def test_pages_name_the_packages_that_they_import(page: Path) -> None:
+    """A how-to page says first what it needs; what its Python imports is the standard library or comes with that."""
+    text = page.read_text(encoding="utf-8")
+    needed = NEEDED.search(text)
+    assert needed, "the page begins with a paragraph **You need**"
+    given = INSTALLED.search(needed[0])
+    assert given, "the paragraph names what to install"
+    known = find_importable(given[1].split()) | set(sys.stdlib_module_names)
+    imported = {
+        name.split(".")[0]
+        for step in list_steps(text)
+        if step.kind == "python"
+        for node in ast.walk(ast.parse(step.code))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported - known == set()
+    assert "os.environ" not in "".join(step.code for step in list_steps(text)), "readers have not set these variables"

@@ -57,23 +57,40 @@ def format_table(*rows: tuple[str, ...]) -> str:
 def build_settings_page() -> str:
     """Every setting of the server."""
     hints = get_type_hints(ServerSettings, include_extras=True)
-    defaults = {field.name: field.default for field in msgspec.structs.fields(ServerSettings)}
-    rows = [("setting", "environment", "default", "meaning")]
-    for name, hint in hints.items():
-        meta = next((extra for extra in get_args(hint)[1:] if isinstance(extra, msgspec.Meta)), None)
+    rows = [("setting", "environment", "values", "default", "meaning")]
+    for field in msgspec.structs.fields(ServerSettings):
+        hint = hints[field.name]
         assert get_origin(hint) is Annotated
-        assert meta is not None, name
-        rows.append((f"`{name}`", f"`STELE_{name.upper()}`", f"`{defaults[name]}`", _describe_setting(meta, hint)))
+        meta = next(extra for extra in get_args(hint)[1:] if isinstance(extra, msgspec.Meta))
+        values = _describe_setting_values(field.name, get_args(hint)[0], meta)
+        environment = f"`STELE_{field.name.upper()}`"
+        rows.append((f"`{field.name}`", environment, values, _describe_default(field), meta.description or ""))
     return (
-        "# Settings\n\nA setting comes from a flag of `stele serve`, else from the environment, else from the table "
-        "`[server]` of `stele.toml` (or `--config FILE`), else it has its default.\n\n" + format_table(*rows)
+        "# Settings\n\nStele reads a setting from the first of these places that has it:\n\n"
+        "1. a flag of `stele serve`;\n2. the environment;\n"
+        "3. the table `[server]` of `stele.toml`, or of `--config FILE`.\n\n" + format_table(*rows)
     )
 
 
-def _describe_setting(meta: msgspec.Meta, hint: Any) -> str:
-    literals = get_args(get_args(hint)[0]) if get_origin(get_args(hint)[0]) is not None else ()
-    choices = f" One of {', '.join(f'`{choice}`' for choice in literals)}." if literals else ""
-    return f"{meta.description}{choices}"
+_UNITS = {"_seconds": "seconds", "_bytes": "bytes"}
+"""Endings of settings, and what their numbers count."""
+
+
+def _describe_setting_values(name: str, hint: Any, meta: msgspec.Meta) -> str:
+    """What a setting may be, in the words of a person: `seconds, 0 or more`."""
+    if get_origin(hint) is tuple:
+        return "list with commas"
+    kinds = [each for each in get_args(hint) if each is not type(None)]
+    if type(None) in get_args(hint):
+        return " or ".join(_describe_setting_values(name, each, meta) for each in kinds)
+    if get_origin(hint) is Literal:
+        return f"one of {_describe_values(hint)}" if len(kinds) > 2 else " or ".join(f"`{kind}`" for kind in kinds)
+    if hint is not int:
+        return {str: "text", bool: "`true` or `false`"}[hint]
+    unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "number")
+    if meta.ge is None:
+        return unit
+    return f"{unit}, {meta.ge:,} to {meta.le:,}" if meta.le is not None else f"{unit}, {meta.ge:,} or more"
 
 
 def build_commands_page() -> str:
@@ -399,12 +416,12 @@ def build_record_errors_page() -> str:
     for code, message in MESSAGES.items():
         rows.append((f"`{code.name}`", str(int(code)), message.format(label="*schema id*", id="*7*", detail="*…*")))
     return (
-        "# Record errors\n\nWhat is wrong with a record, wherever Stele reads data on Spark. The code's name is in "
-        "the field `code` of the error struct (`schema_id`, `offset`, `code`, `reason`) that `from_registry` and "
-        "`migrate` (`stele reencode`) make, in the column `code` of dead-letter tables and, in lower case, in the "
-        "label `kind` of the metric `stele_pipeline_dead_letters_total`. Names and numbers keep their meaning for "
-        "ever; sentences (`reason`) may change, so decide by codes. `offset` (in dead letters: `byte`) counts from "
-        "the first byte after the frame and is null where nobody knows.\n\n" + format_table(*rows)
+        "# Record errors\n\nWhen Stele cannot read a record on Spark, a code says why. The code's name is:\n\n"
+        "- in the field `code` of the error struct (`schema_id`, `offset`, `code`, `reason`) of `from_registry` "
+        "and `stele reencode`;\n- in the column `code` of dead-letter tables;\n- in lower case, in the label `kind` "
+        "of the metric `stele_pipeline_dead_letters_total`.\n\nNames and numbers never change their meaning. "
+        "Sentences (`reason`) may change, so decide by codes. `offset` (in dead letters: `byte`) counts from the "
+        "first byte after the frame. It is null if the place is unknown.\n\n" + format_table(*rows)
     )
 
 

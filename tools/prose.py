@@ -1,0 +1,90 @@
+"""Checks the sentences of pages, of the command line's help and of error pages against the rules in tools/prose.toml.
+
+Help and error sentences are read where `make docs` writes them: docs/reference/commands.md and errors.md.
+
+    python -m tools.prose [FILE…]
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+ROOT = Path(__file__).parent.parent
+RULES = Path(__file__).with_suffix(".toml")
+_BLOCK = re.compile(r"^```.*?^```$|^<!--.*?-->$|^(?:    |\t)\S[^\n]*$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]+`|<[^>\n]+>")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_END = re.compile(r"(?<=[.!?:;])\s+|\n\s*\n|\n(?=\s*(?:[-*|#]|\d+\.)\s)|(?<!\\)\|")
+
+
+class ProseRules(msgspec.Struct):
+    """What tools/prose.toml says.
+
+    Attributes:
+        longest_sentence: Most words of a sentence.
+        leave_out: Patterns of files that are not checked.
+        instead: What not to write, as a regular expression, and what to write.
+    """
+
+    longest_sentence: int
+    leave_out: list[str]
+    instead: Mapping[str, str]
+
+
+class Problem(NamedTuple):
+    """A sentence that breaks a rule."""
+
+    line: int
+    why: str
+
+
+def load_rules() -> ProseRules:
+    """The rules in the repository."""
+    return msgspec.convert(tomllib.loads(RULES.read_text(encoding="utf-8")), ProseRules)
+
+
+def find_problems(text: str, rules: ProseRules) -> Iterator[Problem]:
+    """What a page of Markdown says against the rules. Code is not read."""
+    text = _BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text)
+    text = _LINK.sub(lambda found: found[1] or "link", _CODE.sub("code", text))
+    for pattern, better in rules.instead.items():
+        for found in re.finditer(pattern, text, re.IGNORECASE):
+            line = text.count("\n", 0, found.start()) + 1
+            yield Problem(line, f"“{found[0].strip()}”: write “{better}”")
+    start = 0
+    for end in [*(found.end() for found in _END.finditer(text)), len(text)]:
+        words = len(re.findall(r"\w[\w'’-]*", text[start:end]))
+        if words > rules.longest_sentence:
+            line = text.count("\n", 0, start) + 1
+            yield Problem(line, f"{words} words in one sentence; at most {rules.longest_sentence}")
+        start = end
+
+
+def list_pages(rules: ProseRules) -> list[Path]:
+    """The pages that are checked."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
+    return sorted(
+        page for page in pages if not any(page.relative_to(ROOT).match(pattern) for pattern in rules.leave_out)
+    )
+
+
+def main() -> int:
+    """Print what breaks the rules; exit with 1 if there is any."""
+    rules = load_rules()
+    count = 0
+    for page in [Path(name) for name in sys.argv[1:]] or list_pages(rules):
+        for problem in sorted(find_problems(page.read_text(encoding="utf-8"), rules)):
+            print(f"{page}:{problem.line}: {problem.why}")
+            count += 1
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
