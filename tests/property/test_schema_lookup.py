@@ -130,7 +130,7 @@ def test_other_formats_lead_back(store: Any, format_name: str, data: st.DataObje
         assert answer.status_code == 200, (spelling, answer.text)
         ids.append(answer.json()["id"])
     assert len(set(ids)) == 1
-    assert http.get("/subjects/s/versions").json() == {"versions": [1]}
+    assert http.get("/subjects/s/versions").json() == {"version": [1]}
 
 
 @pytest.mark.parametrize("format_name", _ANSWERED)
