@@ -27,7 +27,7 @@ MAX_PROCESSES: Final = min(4, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExpressionLimits:
     """What one question may take.
 
     seconds  of processor time; by the clock an expression may take four times as long
@@ -39,10 +39,10 @@ class Limits:
     memory: int = 256 << 20
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = ExpressionLimits()
 
 
-def evaluate_bounded(question: Question, limits: Limits = DEFAULT_LIMITS) -> Answer:
+def evaluate_bounded(question: Question, limits: ExpressionLimits = DEFAULT_LIMITS) -> Answer:
     """Return the answer to a question.
 
     Raises `TooLarge` beyond the bounds, `DataError` for what the expression or its library raised, `Unavailable` when
@@ -60,7 +60,7 @@ class Sandbox:
         os.register_at_fork(after_in_child=self._forget_processes)
         atexit.register(self.close)
 
-    def evaluate(self, question: Question, limits: Limits) -> Answer:
+    def evaluate(self, question: Question, limits: ExpressionLimits) -> Answer:
         """See `evaluate_bounded`."""
         packed = transport.pack_question(question)
         message = worker.BOUNDS.pack(limits.seconds, limits.memory) + packed.data
@@ -75,7 +75,7 @@ class Sandbox:
         while self._idle:
             self._idle.pop().kill()
 
-    def _ask_process(self, message: bytes, limits: Limits) -> bytes:
+    def _ask_process(self, message: bytes, limits: ExpressionLimits) -> bytes:
         """The answer of a process. One that ran out of memory after other questions may have been full of those."""
         while True:
             process = self._take_process()
@@ -121,7 +121,7 @@ class _Process:
         except OSError as error:
             raise Unavailable("the process for expressions could not be started") from error
 
-    def ask(self, message: bytes, limits: Limits) -> bytes | None:
+    def ask(self, message: bytes, limits: ExpressionLimits) -> bytes | None:
         """Return the answer to a message; None when the process ended instead, or its answer is too long."""
         answer = None
         try:

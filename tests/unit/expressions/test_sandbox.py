@@ -20,9 +20,9 @@ import pytest
 from stele.errors import DataError, TooLarge
 from stele.expressions import sandbox, transport
 from stele.expressions.questions import Answer, CelQuestion, JsonataQuestion, Question
-from stele.expressions.sandbox import Limits, Sandbox, evaluate_bounded
+from stele.expressions.sandbox import ExpressionLimits, Sandbox, evaluate_bounded
 
-LIMITS = Limits(seconds=1, memory=128 << 20)
+LIMITS = ExpressionLimits(seconds=1, memory=128 << 20)
 WORKS = JsonataQuestion("a + 1", {"a": 1})
 
 SHARED = "($a0 := 1; " + "".join(f"$a{n + 1} := {{'l': $a{n}, 'r': $a{n}}};" for n in range(40)) + "$a40)"
@@ -48,7 +48,7 @@ def test_attacks_end(attack: str) -> None:
     with pytest.raises(TooLarge):
         evaluate_bounded(ATTACKS[attack], LIMITS)
     assert time.monotonic() - started < 10  # a second, and a new process on a busy machine
-    assert evaluate_bounded(WORKS, Limits()) == Answer(True, 2)
+    assert evaluate_bounded(WORKS, ExpressionLimits()) == Answer(True, 2)
 
 
 def test_this_process_stays_small() -> None:
@@ -106,7 +106,7 @@ LOCAL = datetime(2026, 1, 2, 3)  # noqa: DTZ001 - of a local timestamp
 )
 def test_values_pass(value: Any, expected: Any) -> None:
     """Values of records arrive as they are; what expressions have no word for passes through."""
-    answer = evaluate_bounded(JsonataQuestion("v", {"v": value}), Limits()).value
+    answer = evaluate_bounded(JsonataQuestion("v", {"v": value}), ExpressionLimits()).value
     assert answer == expected
     assert type(answer) is type(expected)
 
@@ -114,18 +114,18 @@ def test_values_pass(value: Any, expected: Any) -> None:
 def test_failures_are_told() -> None:
     """What goes wrong inside comes out in words, also for values that cannot be sent."""
     with pytest.raises(DataError, match="no"):
-        evaluate_bounded(JsonataQuestion("$error('no')", {}), Limits())
+        evaluate_bounded(JsonataQuestion("$error('no')", {}), ExpressionLimits())
     with pytest.raises(DataError, match="which is no value"):
-        evaluate_bounded(JsonataQuestion("$sum", {}), Limits())
+        evaluate_bounded(JsonataQuestion("$sum", {}), ExpressionLimits())
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(DataError):
-        evaluate_bounded(JsonataQuestion("$", endless), Limits())
+        evaluate_bounded(JsonataQuestion("$", endless), ExpressionLimits())
     deep: Any = 1
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(DataError, match="nested too deeply"):
-        evaluate_bounded(JsonataQuestion("$", deep), Limits())
+        evaluate_bounded(JsonataQuestion("$", deep), ExpressionLimits())
 
 
 def test_answers_make_nothing_but_values() -> None:
@@ -139,10 +139,10 @@ def test_answers_make_nothing_but_values() -> None:
 def test_a_process_that_dies_is_replaced() -> None:
     """Whoever kills the process that waits costs nobody an answer."""
     box = Sandbox(1)
-    assert box.evaluate(WORKS, Limits()).value == 2
+    assert box.evaluate(WORKS, ExpressionLimits()).value == 2
     (waiting,) = box._idle
     os.kill(waiting._popen.pid, signal.SIGKILL)
-    assert box.evaluate(WORKS, Limits()).value == 2
+    assert box.evaluate(WORKS, ExpressionLimits()).value == 2
     box.close()
 
 
@@ -152,7 +152,9 @@ def test_threads_do_not_mix_answers() -> None:
 
     def ask(number: int) -> None:
         for step in range(10):
-            answer = evaluate_bounded(JsonataQuestion("a & '-' & b", {"a": number, "b": step}), Limits(20)).value
+            answer = evaluate_bounded(
+                JsonataQuestion("a & '-' & b", {"a": number, "b": step}), ExpressionLimits(20)
+            ).value
             if answer != f"{number}-{step}":
                 wrong.append(answer)
 
@@ -167,11 +169,11 @@ def test_threads_do_not_mix_answers() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork_has_processes_of_its_own() -> None:
     """After a fork both processes evaluate, and neither reads the other's answers."""
-    evaluate_bounded(WORKS, Limits())
+    evaluate_bounded(WORKS, ExpressionLimits())
     child = os.fork()
     if not child:
-        good = evaluate_bounded(JsonataQuestion("a", {"a": 5}), Limits(20)).value == 5
+        good = evaluate_bounded(JsonataQuestion("a", {"a": 5}), ExpressionLimits(20)).value == 5
         sandbox._SANDBOX.close()
         os._exit(0 if good else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert evaluate_bounded(WORKS, Limits()).value == 2
+    assert evaluate_bounded(WORKS, ExpressionLimits()).value == 2

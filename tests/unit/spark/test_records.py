@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stele.client import ResolvedSchema, RuleBody, RuleSetBody, Schema, SchemaRegistryClient, SchemaSnapshot
-from stele.client.serdes import Limits, Rules
+from stele.client.serdes import ExpressionLimits, Rules
 from stele.client.serdes.rules import RuleContext, RuleExecutor
 from stele.client.serdes.schemas import parse_schema
 from stele.errors import DataError, Invalid, RegistryUnreachable, RuleFailed, RulesRefused, VersionNotFound
@@ -251,7 +251,7 @@ def test_rules_of_strangers_are_bounded_in_columns() -> None:
     hostile = RuleBody("slow", type="CEL", mode="READ", expr="['aaaaaaaa']" + ".map(x, x + x)" * 40)
     schema = msgspec.structs.replace(ORDER, rule_set=RuleSetBody(domain_rules=[hostile]))
     frames: list[bytes | None] = [written(schema, {"id": "a"})]
-    rules = Rules(limits=Limits(seconds=0.5, memory=64 << 20))
+    rules = Rules(limits=ExpressionLimits(seconds=0.5, memory=64 << 20))
     values, reasons = decode(frames, SchemaSnapshot((schema,)), "acme.Order", rules=rules)
     assert values == [None]
     assert "takes more than" in reasons[0]

@@ -19,7 +19,7 @@ from stele.client.serdes.framing import Headers, IdPlace
 from stele.client.serdes.generic import Deserializer
 from stele.client.serdes.json import JsonDeserializer, JsonSerializer
 from stele.client.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from stele.client.serdes.rules import DeadLetter, Limits, Override, RuleFailed, Rules, RulesRefused
+from stele.client.serdes.rules import DeadLetter, ExpressionLimits, Override, RuleFailed, Rules, RulesRefused
 from stele.client.serdes.serializer import Serializer
 
 __all__ = [
@@ -30,11 +30,11 @@ __all__ = [
     "BaseDeserializer",
     "DeadLetter",
     "Deserializer",
+    "ExpressionLimits",
     "Headers",
     "IdPlace",
     "JsonDeserializer",
     "JsonSerializer",
-    "Limits",
     "Override",
     "ProtobufDeserializer",
     "ProtobufSerializer",

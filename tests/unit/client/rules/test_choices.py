@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.unit.client.rules.registry import RuledRegistry
 
 from stele.client import RuleBody, RuleSetBody
-from stele.client.serdes import JsonDeserializer, JsonSerializer, Limits, RuleFailed, Rules, RulesRefused
+from stele.client.serdes import ExpressionLimits, JsonDeserializer, JsonSerializer, RuleFailed, Rules, RulesRefused
 from stele.client.serdes.rules.signatures import SIGNATURE, SignedBy, sign_rule
 
 OLD = b'\0\0\0\0\1{"a":1}'
@@ -73,7 +73,7 @@ def test_hostile_migrations_fail_in_time(expr: str) -> None:
     """A rule that asks for hours or gigabytes is its rule's failure after the time it was given."""
     started = time.monotonic()
     with pytest.raises(RuleFailed, match="takes more than"):
-        read(migrating(expr), Rules(limits=Limits(seconds=0.5, memory=64 << 20)))
+        read(migrating(expr), Rules(limits=ExpressionLimits(seconds=0.5, memory=64 << 20)))
     assert time.monotonic() - started < 10
 
 
@@ -91,7 +91,7 @@ def test_only_trusted_rules_run_if_one_says_so() -> None:
 def test_bounds_are_for_others() -> None:
     """What goes beyond the bounds in a stranger's rule may go on in one's own."""
     slow = "$sum([1..200000])"
-    tight = Limits(seconds=0.001)
+    tight = ExpressionLimits(seconds=0.001)
     with pytest.raises(RuleFailed, match="takes more than"):
         read(migrating(f"{{'b': {slow}}}"), Rules(limits=tight))
     assert read(migrating(f"{{'b': {slow}}}"), Rules(limits=tight, trusts=lambda _: True)) == {"b": 20000100000}

@@ -2,7 +2,7 @@
 
     serialize = AvroSerializer(registry, use_latest=True, rules=Rules({"secret": "…"}))
 
-Rules run only where a serializer or deserializer was given `rules`. Their expressions are evaluated within `Limits`, in
+Rules run only where a serializer or deserializer was given `rules`. Their expressions are evaluated within `ExpressionLimits`, in
 a process of its own, unless one trusts a rule; `sign_rule` and `SignedBy` (module `signatures`) say which those are.
 
 Types of rules are CEL, CEL_FIELD, JSONATA, ENCRYPT and ENCRYPT_PAYLOAD, actions NONE, ERROR and DLQ; more come in by
@@ -30,15 +30,15 @@ from stele.client.serdes.rules.model import (
     Walk,
 )
 from stele.errors import RuleFailed, RulesRefused
-from stele.expressions.sandbox import Limits
+from stele.expressions.sandbox import ExpressionLimits
 
 __all__ = [
     "GROUP",
     "DeadLetter",
+    "ExpressionLimits",
     "FieldExecutor",
     "FieldLocation",
     "FieldType",
-    "Limits",
     "Override",
     "RecordContext",
     "RuleAction",

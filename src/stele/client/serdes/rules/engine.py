@@ -26,7 +26,7 @@ from stele.client.serdes.rules.model import (
 from stele.errors import NotInstalled, RuleFailed, RulesRefused, SteleError
 from stele.expressions.evaluation import evaluate_question
 from stele.expressions.questions import Answer, Question
-from stele.expressions.sandbox import Limits, evaluate_bounded
+from stele.expressions.sandbox import ExpressionLimits, evaluate_bounded
 from stele.protocol.confluent import RuleBody
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Rules:
     client: BlockingApi | None = None
     enabled: bool = True
     now: Callable[[], int] = _current_millis
-    limits: Limits = field(default_factory=Limits)
+    limits: ExpressionLimits = field(default_factory=ExpressionLimits)
     trusts: Callable[[RuleBody], bool] | None = None
     trusted_only: bool = False
 
