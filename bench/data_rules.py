@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.report import Row, report
 
-from stele.client import ResolvedSchema, RuleBody, RuleSetBody
+from stele.client import ResolvedSchema, Rule, RuleSet
 from stele.client.serdes.rules import RecordContext, RuleEngine, RuleMode, RulePhase, Rules
 from stele.client.serdes.rules.json_fields import json_walk
 from stele.client.serdes.schemas import parse_schema
@@ -28,19 +28,19 @@ TEXT = """{"type": "object", "properties": {"id": {"type": "integer"}, "note": {
   "customer": {"type": "object", "properties": {"name": {"type": "string"}, "email": {"type": "string"},
   "phone": {"type": "string"}}}}}"""
 RULES = {
-    "CEL condition": RuleBody(
+    "CEL condition": Rule(
         "r", kind="CONDITION", mode="WRITE", type="CEL", expr="message.id > 0 && size(message.lines) < 9"
     ),
-    "CEL transformation": RuleBody(
+    "CEL transformation": Rule(
         "r", mode="WRITE", type="CEL", expr="{'id': message.id + 1, 'note': message.note + '!', 'lines': message.lines}"
     ),
-    "CEL_FIELD, five fields": RuleBody(
+    "CEL_FIELD, five fields": Rule(
         "r", mode="WRITE", type="CEL_FIELD", expr="typeName == 'STRING' ; value + '.' + name"
     ),
-    "JSONATA rename": RuleBody(
+    "JSONATA rename": Rule(
         "r", mode="WRITE", type="JSONATA", expr="$merge([$sift($, function($v, $k) {$k != 'note'}), {'remark': note}])"
     ),
-    "JSONATA choice": RuleBody(
+    "JSONATA choice": Rule(
         "r", mode="WRITE", type="JSONATA", expr="{'id': id, 'mail': customer.email, 'lines': lines}"
     ),
 }
@@ -48,9 +48,9 @@ ROUNDS = 9
 CALLS = 40
 
 
-def make_runner(rule: RuleBody, rules: Rules) -> Callable[[], Any]:
+def make_runner(rule: Rule, rules: Rules) -> Callable[[], Any]:
     """What runs a rule on the record."""
-    schema = ResolvedSchema(TEXT, "JSON", rule_set=RuleSetBody(domain_rules=[rule]))
+    schema = ResolvedSchema(TEXT, "JSON", rule_set=RuleSet(domain_rules=[rule]))
     engine, walk = RuleEngine(rules, None), json_walk(parse_schema(schema).parsed)
     record = RecordContext("orders-value", "orders", original=RECORD)
     return lambda: engine.run_phase(RulePhase.DOMAIN, RuleMode.WRITE, schema, RECORD, record, walk)

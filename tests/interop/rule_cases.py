@@ -30,7 +30,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from tests.interop import hkdf_stand_in
 
-from stele.client import RuleBody, RuleSetBody, Schema, SchemaRegistryClient
+from stele.client import Rule, RuleSet, Schema, SchemaRegistryClient
 from stele.client.serdes import (
     AvroDeserializer,
     AvroSerializer,
@@ -112,9 +112,9 @@ class Case:
     message: type[Message] | None = None
     their_options: dict[str, Any] | None = None
 
-    def schema(self, *rules: RuleBody, text: str = "", **more: Any) -> Schema:
+    def schema(self, *rules: Rule, text: str = "", **more: Any) -> Schema:
         """A version with domain rules, or with whatever more says."""
-        rule_set = RuleSetBody(domain_rules=list(rules), **more.pop("rule_set", {}))
+        rule_set = RuleSet(domain_rules=list(rules), **more.pop("rule_set", {}))
         return Schema(text or self.text, self.name, rule_set=rule_set, **more)
 
     def they_write(self, client: TheirClient, topic: str, value: Any = None) -> bytes:

@@ -17,7 +17,7 @@ from confluent_kafka.schema_registry.serde import RuleContext as TheirContext
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from stele.client import ResolvedSchema, RuleBody
+from stele.client import ResolvedSchema, Rule
 from stele.client.serdes.rules import RecordContext, RuleContext, RuleMode, Tools
 from stele.client.serdes.rules.cel import CelExecutor
 from stele.formats.registry import get_format
@@ -96,7 +96,7 @@ def both(expression: str, kind: str, value: Any) -> tuple[tuple[bool, Any], tupl
     context = TheirContext(None, None, None, TheirSchema("{}", "JSON"), "s", TheirMode.WRITE, rule, 0, [], None, None)
     theirs, ours = TheirExecutor(), CelExecutor(Tools({}, None, None, lambda: 0))
     own = RuleContext(
-        RuleBody("r", kind=kind, mode="WRITE", type="CEL", expr=expression),
+        Rule("r", kind=kind, mode="WRITE", type="CEL", expr=expression),
         RuleMode.WRITE,
         (),
         0,

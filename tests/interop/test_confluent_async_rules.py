@@ -15,7 +15,7 @@ from confluent_kafka.schema_registry._async.json_schema import AsyncJSONDeserial
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
 from tests.interop.rule_cases import SECRET, Case, avro_case, json_case, their_rules
 
-from stele.client import AssociatedName, AsyncSchemaRegistryClient, Metadata, RuleBody, Schema
+from stele.client import AssociatedName, AsyncSchemaRegistryClient, Metadata, Rule, Schema
 from stele.client.serdes import (
     AsyncDeserializer,
     AsyncSerializer,
@@ -36,8 +36,8 @@ OURS: dict[str, tuple[Any, Any]] = {
     "AVRO": (AvroSerializer, AvroDeserializer),
     "JSON": (JsonSerializer, JsonDeserializer),
 }
-SHOUT = RuleBody("shout", mode="WRITE", type="CEL_FIELD", tags=["PII"], expr="typeName == 'STRING' ; value + '!'")
-SMALL = RuleBody("small", kind="CONDITION", mode="WRITE", type="CEL", expr="message.id < 10", doc="too many")
+SHOUT = Rule("shout", mode="WRITE", type="CEL_FIELD", tags=["PII"], expr="typeName == 'STRING' ; value + '!'")
+SMALL = Rule("small", kind="CONDITION", mode="WRITE", type="CEL", expr="message.id < 10", doc="too many")
 
 
 @pytest_asyncio.fixture
@@ -105,7 +105,7 @@ async def test_conditions_changes_and_encryption(
     case: Case, algorithm: str, ours: AsyncSchemaRegistryClient, theirs: TheirClient, topic: str
 ) -> None:
     """All four pairs of a writer and a reader agree, under keys either side makes, and both refuse the same."""
-    hide = RuleBody(
+    hide = Rule(
         "hide",
         type="ENCRYPT",
         tags=["PII"],
@@ -135,7 +135,7 @@ async def test_conditions_changes_and_encryption(
 async def test_a_kek_must_be_named(ours: AsyncSchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
     """Neither side makes up the name of a KEK; both find it in the metadata where the rule does not say it."""
     case = avro_case()
-    bare = RuleBody("hide", type="ENCRYPT", tags=["PII"])
+    bare = Rule("hide", type="ENCRYPT", tags=["PII"])
     await ours.register(f"{topic}-value", case.schema(bare))
     with pytest.raises(SerializationError):
         await they_write(case, theirs, topic, case.value)

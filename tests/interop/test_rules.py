@@ -18,7 +18,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from confluent_kafka.serialization import SerializationError
 from tests.interop.rule_cases import AVRO, PROTOBUF, SECRET, Case, avro_case, json_case, protobuf_case
 
-from stele.client import ConfigUpdateRequest, Kek, Metadata, RuleBody, SchemaRegistryClient
+from stele.client import ConfigUpdateRequest, Kek, Metadata, Rule, SchemaRegistryClient
 from stele.client.serdes import (
     AvroSerializer,
     Headers,
@@ -45,9 +45,9 @@ def case(request: pytest.FixtureRequest, compile_proto: Callable[[dict[str, str]
     return protobuf_case(module.Order, package)
 
 
-def encrypting(kek: str, **params: str) -> RuleBody:
+def encrypting(kek: str, **params: str) -> Rule:
     """A rule that encrypts what is tagged PII, with the local KMS."""
-    return RuleBody(
+    return Rule(
         "secret",
         kind="TRANSFORM",
         mode="WRITEREAD",
@@ -74,13 +74,11 @@ def both_ways(
 
 def test_conditions(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
     """A CEL condition lets the same values through on both sides, and refuses the same."""
-    fits = RuleBody(
-        "fits", kind="CONDITION", mode="WRITE", type="CEL", expr="message.id < 10 && size(message.lines) == 2"
-    )
+    fits = Rule("fits", kind="CONDITION", mode="WRITE", type="CEL", expr="message.id < 10 && size(message.lines) == 2")
     ours.register(f"{topic}-value", case.schema(fits))
     both_ways(case, ours, theirs, topic, case.plain(case.value))
     other = f"{topic}-2"
-    never = RuleBody("never", kind="CONDITION", mode="WRITE", type="CEL", expr="message.note == 'x'", doc="not x")
+    never = Rule("never", kind="CONDITION", mode="WRITE", type="CEL", expr="message.note == 'x'", doc="not x")
     ours.register(f"{other}-value", case.schema(never))
     with pytest.raises(SerializationError):
         case.they_write(theirs, other)
@@ -90,7 +88,7 @@ def test_conditions(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
 
 def test_fields(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
     """CEL_FIELD changes the same fields with the same variables, under a guard and by tags."""
-    named = RuleBody(
+    named = Rule(
         "shout",
         kind="TRANSFORM",
         mode="WRITE",
@@ -98,7 +96,7 @@ def test_fields(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, top
         tags=["PII"],
         expr="typeName == 'STRING' ; value + '/' + name + '/' + fullName + '/' + typeName + '/' + tags[0]",
     )
-    checked = RuleBody("known", kind="CONDITION", mode="READ", type="CEL_FIELD", expr="name == 'id' ; value == 7")
+    checked = Rule("known", kind="CONDITION", mode="READ", type="CEL_FIELD", expr="name == 'id' ; value == 7")
     ours.register(f"{topic}-value", case.schema(named, checked))
     they, we = case.they_write(theirs, topic), case.we_write(ours, topic)
     assert they == we
@@ -110,7 +108,7 @@ def test_fields(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, top
 
 def test_transformations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
     """A CEL transformation of the whole message gives equal bytes; what it leaves out is gone."""
-    whole = RuleBody(
+    whole = Rule(
         "whole",
         kind="TRANSFORM",
         mode="WRITE",
@@ -155,7 +153,7 @@ def test_tags_by_path(case: Case, ours: SchemaRegistryClient, topic: str) -> Non
     """Tags the metadata gives by path count as well; confluent-kafka 2.16 cannot load schemas with such tags."""
     path = {"AVRO": "shop.Order.n?t*", "JSON": "$.note", "PROTOBUF": "**.note"}[case.name]
     given = encrypting(f"kek-{topic}").params
-    rule = RuleBody("far", mode="WRITEREAD", type="ENCRYPT", tags=["FAR"], params=given)
+    rule = Rule("far", mode="WRITEREAD", type="ENCRYPT", tags=["FAR"], params=given)
     ours.register(f"{topic}-value", case.schema(rule, metadata=Metadata(tags={path: ["FAR"]})))
     data = case.we_write(ours, topic)
     assert b"ring twice" not in data
@@ -173,7 +171,7 @@ def test_shared_keys(case: Case, ours: SchemaRegistryClient, theirs: TheirClient
 def test_payloads(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
     """ENCRYPT_PAYLOAD hides whole payloads, behind the id and the message indexes."""
     rule = encrypting(f"kek-{topic}")
-    whole = RuleBody("all", mode="WRITEREAD", type="ENCRYPT_PAYLOAD", params=rule.params)
+    whole = Rule("all", mode="WRITEREAD", type="ENCRYPT_PAYLOAD", params=rule.params)
     ours.register(f"{topic}-value", case.schema(rule_set={"encoding_rules": [whole]}))
     assert b"ring" not in case.we_write(ours, topic)
     both_ways(case, ours, theirs, topic, case.plain(case.value))
@@ -184,10 +182,10 @@ def test_payloads(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, t
 RENAME = "$merge([$sift($, function($v, $k) {{$k != '{0}'}}), {{'{1}': {0}}}])"
 
 
-def renaming(before: str, after: str) -> dict[str, list[RuleBody]]:
+def renaming(before: str, after: str) -> dict[str, list[Rule]]:
     """Migration rules of a version that gave a field another name."""
-    up = RuleBody("up", mode="UPGRADE", type="JSONATA", expr=RENAME.format(before, after))
-    down = RuleBody("down", mode="DOWNGRADE", type="JSONATA", expr=RENAME.format(after, before))
+    up = Rule("up", mode="UPGRADE", type="JSONATA", expr=RENAME.format(before, after))
+    down = Rule("down", mode="DOWNGRADE", type="JSONATA", expr=RENAME.format(after, before))
     return {"migration_rules": [up, down]}
 
 
@@ -230,7 +228,7 @@ def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
 
 def test_identity_in_a_header(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
     """Encrypted payloads and migrations, where the record's header has the schema's identity."""
-    whole = RuleBody("all", mode="WRITEREAD", type="ENCRYPT_PAYLOAD", params=encrypting(f"kek-{topic}").params)
+    whole = Rule("all", mode="WRITEREAD", type="ENCRYPT_PAYLOAD", params=encrypting(f"kek-{topic}").params)
     subject = f"{topic}-value"
     ours.set_config(ConfigUpdateRequest(compatibility="NONE"), subject)
     if case.name == "AVRO":

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from tests.property.avro_strategies import schemas
 from tests.support.examples import scale_examples
 
-from stele.client import ResolvedSchema, RuleBody
+from stele.client import ResolvedSchema, Rule
 from stele.client.serdes.rules import FieldLocation, RecordContext, RuleContext, RuleMode
 from stele.client.serdes.rules.avro_fields import avro_walk
 from stele.client.serdes.rules.json_fields import json_walk
 from stele.errors import SteleError
 from stele.formats.registry import get_format
 
-CONTEXT = RuleContext(RuleBody("r"), RuleMode.WRITE, (), 0, RecordContext("s"), ResolvedSchema("{}"))
+CONTEXT = RuleContext(Rule("r"), RuleMode.WRITE, (), 0, RecordContext("s"), ResolvedSchema("{}"))
 SLOW = settings(
     max_examples=scale_examples(60),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

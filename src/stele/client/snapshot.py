@@ -16,7 +16,7 @@ import msgspec
 from stele.client.types import Version
 from stele.core.metadata import Metadata
 from stele.errors import ContentNotFound, InvalidRequest, SubjectNotFound, VersionNotFound
-from stele.protocol.confluent import RuleSetBody
+from stele.protocol.confluent import RuleSet
 
 
 class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -39,7 +39,7 @@ class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 0
     context: str = ""
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
 
 
 class SchemaResolver(Protocol):

@@ -13,7 +13,7 @@ import msgspec
 
 from stele.core.findings import Finding
 from stele.core.metadata import Metadata
-from stele.protocol.confluent import RuleSetBody, SchemaReference
+from stele.protocol.confluent import RuleSet, SchemaReference
 
 Version = int | Literal["latest"]
 """A version number, counted from 1, or the newest live version."""
@@ -31,7 +31,7 @@ class Schema(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     schema_type: str = "AVRO"
     references: tuple[SchemaReference, ...] = ()
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     version: int | None = None
     id: int | None = None
 
@@ -51,7 +51,7 @@ class RegisteredSchema(msgspec.Struct, frozen=True, rename="camel", omit_default
     id: int = 0
     guid: str = ""
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     ts: int | None = None
     deleted: bool = False
     max_id: int | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from stele.core.metadata import Metadata, RuleSet
+from stele.core.metadata import DataRuleSet, Metadata
 from stele.core.model import (
     Binding,
     ComparisonScope,
@@ -101,7 +101,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     document: SchemaDocument | None
     references: tuple[Reference, ...] = ()
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: DataRuleSet | None = None
     equality: Equality = Equality.IDENTITY
     equality_digest: str = ""
     check: CompatibilityCheck = CompatibilityCheck.POLICY

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from stele.core.metadata import Metadata, RuleSet
+from stele.core.metadata import DataRuleSet, Metadata
 from stele.core.model import Binding, ComparisonScope, Mode, Numbering, Reference, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import Policy
 from stele.core.stored_names import STORED_NAMES
@@ -97,7 +97,7 @@ class VersionRegistered(_Event, frozen=True, tag="Registered"):
     digests: dict[str, bytes] = {}
     references: tuple[Reference, ...] = ()
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: DataRuleSet | None = None
     policy: Policy | None = None
     replaces: tuple[int, ...] = ()
     """Ordinals this registration takes the place of: soft-deleted ones of the same schema, its own in an import."""

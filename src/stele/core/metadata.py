@@ -41,7 +41,7 @@ class Metadata(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         )
 
 
-class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class DataRule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One condition or transformation on data or between versions; see the Confluent data-contract rules."""
 
     name: str | None = None
@@ -57,12 +57,12 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     disabled: bool = False
 
 
-class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class DataRuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The rules of one version by phase."""
 
-    migration_rules: tuple[Rule, ...] | None = None
-    domain_rules: tuple[Rule, ...] | None = None
-    encoding_rules: tuple[Rule, ...] | None = None
+    migration_rules: tuple[DataRule, ...] | None = None
+    domain_rules: tuple[DataRule, ...] | None = None
+    encoding_rules: tuple[DataRule, ...] | None = None
     enable_at: str | None = None
 
     def validate(self) -> None:
@@ -84,7 +84,7 @@ class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
                 seen.add(name)
 
 
-def _validate_rule(rule: Rule, modes: tuple[str, ...], phase: str) -> None:
+def _validate_rule(rule: DataRule, modes: tuple[str, ...], phase: str) -> None:
     _validate_rule_name(rule.name)
     if not rule.type:
         raise InvalidRuleSet("Missing rule type")
@@ -122,11 +122,11 @@ def merge_metadata(base: Metadata | None, over: Metadata | None) -> Metadata | N
     ).in_stored_order()
 
 
-def merge_rule_sets(base: RuleSet | None, over: RuleSet | None) -> RuleSet | None:
+def merge_rule_sets(base: DataRuleSet | None, over: DataRuleSet | None) -> DataRuleSet | None:
     """Rules of both by name, `over` winning; the order of `base` first."""
     if base is None or over is None:
         return over if base is None else base
-    return RuleSet(
+    return DataRuleSet(
         migration_rules=_merge_rules(base.migration_rules, over.migration_rules),
         domain_rules=_merge_rules(base.domain_rules, over.domain_rules),
         encoding_rules=_merge_rules(base.encoding_rules, over.encoding_rules),
@@ -138,7 +138,7 @@ def _merge_tags(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) 
     return {**(base or {}), **(over or {})} or None
 
 
-def _merge_rules(base: tuple[Rule, ...] | None, over: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
+def _merge_rules(base: tuple[DataRule, ...] | None, over: tuple[DataRule, ...] | None) -> tuple[DataRule, ...] | None:
     named = {rule.name: rule for rule in base or ()}
     for rule in over or ():
         named.pop(rule.name, None)

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, NewType
 
 import msgspec
 
-from stele.core.metadata import Metadata, RuleSet
+from stele.core.metadata import DataRuleSet, Metadata
 from stele.core.policy import Policy
 from stele.core.stored_names import STORED_NAMES
 from stele.errors import TooLarge
@@ -112,7 +112,7 @@ class Attachments(msgspec.Struct, frozen=True, omit_defaults=True):
 
     references: tuple[Reference, ...] = ()
     metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
+    rule_set: DataRuleSet | None = None
 
 
 NO_ATTACHMENTS = Attachments()
@@ -319,8 +319,8 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NA
     validate_rules: bool | None = None
     default_metadata: Metadata | None = None
     override_metadata: Metadata | None = None
-    default_rule_set: RuleSet | None = None
-    override_rule_set: RuleSet | None = None
+    default_rule_set: DataRuleSet | None = None
+    override_rule_set: DataRuleSet | None = None
     dialect_data: dict[str, Any] | None = None
 
 

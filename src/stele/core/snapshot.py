@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from stele.core import queries
-from stele.core.metadata import Metadata, RuleSet
+from stele.core.metadata import DataRuleSet, Metadata
 from stele.core.model import (
     NO_ATTACHMENTS,
     Attachments,
@@ -51,7 +51,7 @@ _BATCH = 500
 T = TypeVar("T")
 R = TypeVar("R")
 
-_AttachmentRow = tuple[tuple[Reference, ...], Metadata | None, RuleSet | None] | None
+_AttachmentRow = tuple[tuple[Reference, ...], Metadata | None, DataRuleSet | None] | None
 """References, metadata, rule set; None for none of them."""
 _ContentRow = tuple[bytes, str, int | tuple[bytes, int]]
 """sha, format, handle of the packed text; digests and seq of one whose text was purged from the log."""

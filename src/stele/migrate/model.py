@@ -15,7 +15,7 @@ import msgspec
 from stele.client.names import split_subject
 from stele.core.metadata import Metadata
 from stele.migrate.extras import RegistryExtras
-from stele.protocol.confluent import Config, RuleBody, RuleSetBody, SchemaReference
+from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
 
 DEFAULT_LEVEL = ""
 """The default context."""
@@ -38,7 +38,7 @@ class DumpVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     schema_type: str = "AVRO"
     references: tuple[SchemaReference, ...] = ()
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     deleted: bool = False
     ts: int | None = None
     """When it was registered, in milliseconds since 1970 UTC, where the source tells."""
@@ -101,7 +101,7 @@ def normalize_version(
     schema_type: str | None = None,
     references: list[SchemaReference] | tuple[SchemaReference, ...] | None = None,
     metadata: Metadata | None = None,
-    rule_set: RuleSetBody | None = None,
+    rule_set: RuleSet | None = None,
     deleted: bool = False,
     ts: int | None = None,
 ) -> DumpVersion:
@@ -204,24 +204,24 @@ def _normalize_metadata(metadata: Metadata | None) -> Metadata | None:
     return None if ordered == Metadata() else ordered
 
 
-def _normalize_rule_set(rule_set: RuleSetBody | None) -> RuleSetBody | None:
+def _normalize_rule_set(rule_set: RuleSet | None) -> RuleSet | None:
     if rule_set is None:
         return None
-    normal = RuleSetBody(
+    normal = RuleSet(
         migration_rules=_normalize_rules(rule_set.migration_rules),
         domain_rules=_normalize_rules(rule_set.domain_rules),
         encoding_rules=_normalize_rules(rule_set.encoding_rules),
         enable_at=rule_set.enable_at or None,
     )
-    return None if normal == RuleSetBody() else normal
+    return None if normal == RuleSet() else normal
 
 
-def _normalize_rules(rules: list[RuleBody] | None) -> list[RuleBody] | None:
+def _normalize_rules(rules: list[Rule] | None) -> list[Rule] | None:
     return [_normalize_rule(rule) for rule in rules] if rules else None
 
 
-def _normalize_rule(rule: RuleBody) -> RuleBody:
-    return RuleBody(
+def _normalize_rule(rule: Rule) -> Rule:
+    return Rule(
         name=rule.name,
         doc=rule.doc or None,
         kind=rule.kind or "TRANSFORM",

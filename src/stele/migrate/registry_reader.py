@@ -22,7 +22,7 @@ from stele.migrate import extras_reader, model
 from stele.migrate.dependency_order import sort_by_dependency
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Dump, DumpVersion
 from stele.migrate.progress import Progress, report_nothing
-from stele.protocol.confluent import Config, RuleSetBody, SchemaReference
+from stele.protocol.confluent import Config, RuleSet, SchemaReference
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -46,7 +46,7 @@ class ShownVersion(msgspec.Struct, frozen=True, rename="camel"):
     schema_type: str | None = None
     references: list[SchemaReference] | None = None
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     max_id: int | None = None
     ts: int | None = None
     aliases: list[str] | None = None

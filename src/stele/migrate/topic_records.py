@@ -14,7 +14,7 @@ import msgspec
 from stele.core.metadata import Metadata
 from stele.errors import InvalidRequest
 from stele.migrate.reading import decode_json
-from stele.protocol.confluent import Config, RuleSetBody, SchemaReference
+from stele.protocol.confluent import Config, RuleSet, SchemaReference
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class SchemaValue(msgspec.Struct, frozen=True, rename="camel"):
     schema_type: str | None = None
     references: list[SchemaReference] | None = None
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     deleted: bool | None = False
 
 

@@ -41,7 +41,7 @@ class SchemaReference(msgspec.Struct, frozen=True):
     version: Int32 = -1
 
 
-class RuleBody(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One rule of a data contract: a condition on data or a transformation of it. Registries store it, clients run it.
 
     Attributes:
@@ -73,15 +73,15 @@ class RuleBody(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     disabled: bool | None = None
 
 
-class RuleSetBody(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The rules of a schema by phase: between versions, on values, and on encoded bytes.
 
     enable_at says where they run: ALL, CLIENT, GATEWAY, SERVER or NONE.
     """
 
-    migration_rules: list[RuleBody] | None = None
-    domain_rules: list[RuleBody] | None = None
-    encoding_rules: list[RuleBody] | None = None
+    migration_rules: list[Rule] | None = None
+    domain_rules: list[Rule] | None = None
+    encoding_rules: list[Rule] | None = None
     enable_at: str | None = None
 
 
@@ -109,7 +109,7 @@ class RegisterSchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True, ren
     schema_type: str | None = None
     references: list[SchemaReference] | None = None
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     version: Int32 | None = None
     id: Int32 | None = None
     schema_tags_to_add: list[SchemaTags] | None = None
@@ -155,8 +155,8 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     compatibility_group: str | None = None
     default_metadata: Metadata | None = None
     override_metadata: Metadata | None = None
-    default_rule_set: RuleSetBody | None = None
-    override_rule_set: RuleSetBody | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
     stele_compatibility: PolicyJson | None = None
 
 
@@ -185,8 +185,8 @@ class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, renam
     compatibility_group: str | UnsetType | None = UNSET
     default_metadata: Metadata | UnsetType | None = UNSET
     override_metadata: Metadata | UnsetType | None = UNSET
-    default_rule_set: RuleSetBody | UnsetType | None = UNSET
-    override_rule_set: RuleSetBody | UnsetType | None = UNSET
+    default_rule_set: RuleSet | UnsetType | None = UNSET
+    override_rule_set: RuleSet | UnsetType | None = UNSET
     stele_compatibility: PolicyJson | UnsetType | None = UNSET
 
 
@@ -311,7 +311,7 @@ class ImportedVersion(msgspec.Struct, frozen=True, rename="camel"):
     schema_type: str | None = None
     references: list[SchemaReference] | None = None
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     deleted: bool = False
     ts: int | None = None
 

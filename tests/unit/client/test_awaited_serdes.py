@@ -16,7 +16,7 @@ from tests.unit.client.rules.registry import RuledRegistry
 from tests.unit.client.rules.test_encrypt import CONFIG, VALUE, registry_with
 from tests.unit.client.test_serdes import ORDER, ORDER_2, PERSON, PROTO, Registry
 
-from stele.client import AsyncSchemaRegistryClient, Retry, RuleBody, RuleSetBody, SchemaRegistryClient, SchemaSnapshot
+from stele.client import AsyncSchemaRegistryClient, Retry, Rule, RuleSet, SchemaRegistryClient, SchemaSnapshot
 from stele.client.serdes import (
     AsyncDeserializer,
     AsyncSerializer,
@@ -146,8 +146,8 @@ async def test_rules_run_in_a_thread() -> None:
     LOOPS.append(asyncio.get_running_loop())
     schema = '{"type":"record","name":"R","fields":[{"name":"s","type":"string"}]}'
     registry = RuledRegistry()
-    rules = [RuleBody("w", mode="WRITE", type="THREADED", expr="written"), RuleBody("x", mode="READ", type="NOBODY")]
-    registry.add("t-value", schema, ruleSet=msgspec.to_builtins(RuleSetBody(domain_rules=rules)))
+    rules = [Rule("w", mode="WRITE", type="THREADED", expr="written"), Rule("x", mode="READ", type="NOBODY")]
+    registry.add("t-value", schema, ruleSet=msgspec.to_builtins(RuleSet(domain_rules=rules)))
     runs = Rules(executors={"THREADED": Threaded})
     async with awaited(registry) as client:
         data = await AsyncSerializer(AvroSerializer(client, use_latest=True, rules=runs))({"s": "x"}, topic="t")

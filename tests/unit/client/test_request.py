@@ -16,8 +16,8 @@ from stele.client import (
     ConfigUpdateRequest,
     Metadata,
     ReferenceText,
-    RuleBody,
-    RuleSetBody,
+    Rule,
+    RuleSet,
     Schema,
     SchemaReference,
     endpoints,
@@ -224,7 +224,7 @@ def test_null_is_the_same_as_nothing() -> None:
     rules = {"domainRules": [{"name": "r", **dict.fromkeys(names)}], "migrationRules": None, "enableAt": None}
     answer = {"id": 3, "schema": "{}", "references": None, "metadata": {"tags": None}, "ruleSet": rules, "guid": None}
     found = endpoints.version("s").read(msgspec.json.encode(answer))
-    assert found.rule_set == RuleSetBody(domain_rules=[RuleBody("r")])
+    assert found.rule_set == RuleSet(domain_rules=[Rule("r")])
     assert (found.id, found.guid, found.references, found.metadata) == (3, "", (), Metadata())
     config = settings.config("s").read(msgspec.json.encode({"compatibilityLevel": "FULL", "defaultRuleSet": rules}))
     assert config.default_rule_set == found.rule_set

@@ -19,7 +19,7 @@ from stele.core.events import (
     read_record,
     redact_texts,
 )
-from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.metadata import DataRule, DataRuleSet, Metadata
 from stele.core.model import Binding, ComparisonScope, Mode, Numbering, Reference, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD, DENY_ALL, Policy, RangeKind, VersionRange
 
@@ -37,7 +37,7 @@ FULL = ev.VersionRegistered(
     digests={"rabin": bytes(8)},
     references=(Reference("r", "", "t", 1),),
     metadata=Metadata(tags={"p": ("PII",)}, properties={"k": "v"}, sensitive=("k",)),
-    rule_set=RuleSet(domain_rules=(Rule(name="a", type="CEL"),)),
+    rule_set=DataRuleSet(domain_rules=(DataRule(name="a", type="CEL"),)),
     policy=Policy(backward=VersionRange(RangeKind.SINCE, 2), validators=("c",)),
     replaces=(1,),
     description="d",

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from stele.core.metadata import Metadata, Rule, RuleSet, merge_metadata, merge_rule_sets
+from stele.core.metadata import DataRule, DataRuleSet, Metadata, merge_metadata, merge_rule_sets
 from stele.errors import InvalidRuleSet
 
-GOOD = Rule(name="mask_it-1", type="CEL")
+GOOD = DataRule(name="mask_it-1", type="CEL")
 
 
 @pytest.mark.parametrize(
     "rule_set",
     [
-        RuleSet(),
-        RuleSet(domain_rules=(GOOD,), enable_at="CLIENT"),
-        RuleSet(migration_rules=(Rule(name="up", type="JSONATA", mode="UPDOWN", on_success="NONE,ERROR"),)),
-        RuleSet(encoding_rules=(Rule(name="e" * 256, type="ENCRYPT", mode="WRITE"),)),
+        DataRuleSet(),
+        DataRuleSet(domain_rules=(GOOD,), enable_at="CLIENT"),
+        DataRuleSet(migration_rules=(DataRule(name="up", type="JSONATA", mode="UPDOWN", on_success="NONE,ERROR"),)),
+        DataRuleSet(encoding_rules=(DataRule(name="e" * 256, type="ENCRYPT", mode="WRITE"),)),
     ],
 )
-def test_good_rule_sets_pass(rule_set: RuleSet) -> None:
+def test_good_rule_sets_pass(rule_set: DataRuleSet) -> None:
     """Every phase takes the modes that belong to it."""
     rule_set.validate()
 
@@ -27,24 +27,24 @@ def test_good_rule_sets_pass(rule_set: RuleSet) -> None:
 @pytest.mark.parametrize(
     ("rule_set", "why"),
     [
-        (RuleSet(domain_rules=(Rule(type="CEL"),)), "Missing rule name"),
-        (RuleSet(domain_rules=(Rule(name="1a", type="CEL"),)), "Illegal initial character in rule name: 1a"),
-        (RuleSet(domain_rules=(Rule(name="a\n", type="CEL"),)), "Illegal character in rule name"),
-        (RuleSet(domain_rules=(Rule(name="n" * 257, type="CEL"),)), "Rule name too long"),
-        (RuleSet(domain_rules=(Rule(name="a"),)), "Missing rule type"),
-        (RuleSet(domain_rules=(Rule(name="a", type="CEL", kind="MAGIC"),)), "kind"),
-        (RuleSet(domain_rules=(Rule(name="a", type="CEL", mode="UPGRADE"),)), "Domain rules can only"),
-        (RuleSet(encoding_rules=(Rule(name="a", type="CEL", mode="UPDOWN"),)), "Encoding rules can only"),
-        (RuleSet(migration_rules=(Rule(name="a", type="CEL"),)), "Migration rules can only"),
+        (DataRuleSet(domain_rules=(DataRule(type="CEL"),)), "Missing rule name"),
+        (DataRuleSet(domain_rules=(DataRule(name="1a", type="CEL"),)), "Illegal initial character in rule name: 1a"),
+        (DataRuleSet(domain_rules=(DataRule(name="a\n", type="CEL"),)), "Illegal character in rule name"),
+        (DataRuleSet(domain_rules=(DataRule(name="n" * 257, type="CEL"),)), "Rule name too long"),
+        (DataRuleSet(domain_rules=(DataRule(name="a"),)), "Missing rule type"),
+        (DataRuleSet(domain_rules=(DataRule(name="a", type="CEL", kind="MAGIC"),)), "kind"),
+        (DataRuleSet(domain_rules=(DataRule(name="a", type="CEL", mode="UPGRADE"),)), "Domain rules can only"),
+        (DataRuleSet(encoding_rules=(DataRule(name="a", type="CEL", mode="UPDOWN"),)), "Encoding rules can only"),
+        (DataRuleSet(migration_rules=(DataRule(name="a", type="CEL"),)), "Migration rules can only"),
         (
-            RuleSet(domain_rules=(Rule(name="a", type="CEL", mode="WRITE", on_failure="DLQ,NONE"),)),
+            DataRuleSet(domain_rules=(DataRule(name="a", type="CEL", mode="WRITE", on_failure="DLQ,NONE"),)),
             "Multiple actions only valid",
         ),
-        (RuleSet(domain_rules=(GOOD,), encoding_rules=(GOOD,)), "duplicate name"),
-        (RuleSet(enable_at="MOON"), "enableAt"),
+        (DataRuleSet(domain_rules=(GOOD,), encoding_rules=(GOOD,)), "duplicate name"),
+        (DataRuleSet(enable_at="MOON"), "enableAt"),
     ],
 )
-def test_bad_rule_sets_say_what_is_wrong(rule_set: RuleSet, why: str) -> None:
+def test_bad_rule_sets_say_what_is_wrong(rule_set: DataRuleSet, why: str) -> None:
     """The first broken rule is named in the error."""
     with pytest.raises(InvalidRuleSet, match=why):
         rule_set.validate()
@@ -72,9 +72,9 @@ def test_metadata_merge_by_key() -> None:
 
 def test_rule_sets_merge_by_name() -> None:
     """A rule of the second takes the place of its namesake, behind the rules that only the first has."""
-    kept, old, new = Rule(name="a", type="X"), Rule(name="b", type="X"), Rule(name="b", type="Y")
+    kept, old, new = DataRule(name="a", type="X"), DataRule(name="b", type="X"), DataRule(name="b", type="Y")
     merged = merge_rule_sets(
-        RuleSet(domain_rules=(old, kept), enable_at="ALL"), RuleSet(domain_rules=(new,), encoding_rules=(GOOD,))
+        DataRuleSet(domain_rules=(old, kept), enable_at="ALL"), DataRuleSet(domain_rules=(new,), encoding_rules=(GOOD,))
     )
-    assert merged == RuleSet(domain_rules=(kept, new), encoding_rules=(GOOD,), enable_at="ALL")
-    assert merge_rule_sets(None, RuleSet()) == RuleSet()
+    assert merged == DataRuleSet(domain_rules=(kept, new), encoding_rules=(GOOD,), enable_at="ALL")
+    assert merge_rule_sets(None, DataRuleSet()) == DataRuleSet()

@@ -10,7 +10,7 @@ from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, SubjectDefaults
 from stele.core.events import SubjectCreated, VersionRegistered
-from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.metadata import DataRule, DataRuleSet, Metadata
 from stele.core.model import (
     MAX_INT32,
     NO_ATTACHMENTS,
@@ -189,7 +189,7 @@ def test_a_broken_rule_set_is_refused() -> None:
     """Rule sets are validated as merged, before anything is written."""
     box = Box()
     with pytest.raises(InvalidRuleSet):
-        box.register(S, "a", rule_set=RuleSet(domain_rules=(Rule(name="1", type="T"),)))
+        box.register(S, "a", rule_set=DataRuleSet(domain_rules=(DataRule(name="1", type="T"),)))
     assert box.state.find_subject(S) is None
 
 

@@ -9,7 +9,7 @@ from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, SetMode, SubjectDefaults
 from stele.core.events import BindingRemoved, ModeChanged, VersionsPurged
-from stele.core.metadata import Rule, RuleSet
+from stele.core.metadata import DataRule, DataRuleSet
 from stele.core.model import REGISTRY_LEVEL, Binding, Mode, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, POLICIES
 from stele.errors import InUse, InvalidRuleSet, ModeChangeRefused, PreconditionFailed, ReadOnly, SettingNotFound
@@ -116,7 +116,7 @@ def test_clearing_tells_what_was() -> None:
 
 def test_rule_sets_of_settings_are_validated() -> None:
     """A level cannot hand out rules that no registration could bring itself."""
-    broken = RuleSet(domain_rules=(Rule(name="", type="T"),))
+    broken = DataRuleSet(domain_rules=(DataRule(name="", type="T"),))
     for name in ("default_rule_set", "override_rule_set"):
         with pytest.raises(InvalidRuleSet):
             Box().do(ChangeSettings(REGISTRY_LEVEL, {name: broken}))

@@ -9,7 +9,7 @@ from stele.migrate import model
 from stele.migrate.dependency_order import sort_by_dependency
 from stele.migrate.extras import MigratedAssociation, MigratedDek, MigratedKek, RegistryExtras
 from stele.migrate.model import Dump, DumpVersion
-from stele.protocol.confluent import Config, RuleBody, RuleSetBody, SchemaReference
+from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
 
 
 def row(
@@ -39,7 +39,7 @@ _metadata = st.none() | st.builds(
 )
 _rules = st.none() | st.lists(
     st.builds(
-        RuleBody,
+        Rule,
         name=_texts,
         doc=st.none() | _texts,
         kind=st.sampled_from(["TRANSFORM", "CONDITION"]),
@@ -50,7 +50,7 @@ _rules = st.none() | st.lists(
     ),
     max_size=2,
 )
-_rule_sets = st.none() | st.builds(RuleSetBody, migration_rules=_rules, domain_rules=_rules, enable_at=st.none())
+_rule_sets = st.none() | st.builds(RuleSet, migration_rules=_rules, domain_rules=_rules, enable_at=st.none())
 _configs = st.builds(
     Config,
     compatibility_level=st.none() | st.sampled_from(["NONE", "FULL"]),

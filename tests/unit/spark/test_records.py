@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from stele.client import ResolvedSchema, RuleBody, RuleSetBody, Schema, SchemaRegistryClient, SchemaSnapshot
+from stele.client import ResolvedSchema, Rule, RuleSet, Schema, SchemaRegistryClient, SchemaSnapshot
 from stele.client.serdes import ExpressionLimits, Rules
 from stele.client.serdes.rules import RuleContext, RuleExecutor
 from stele.client.serdes.schemas import parse_schema
@@ -201,8 +201,8 @@ RUN = Rules(executors={"SHOUT": Shout, "MOVE": Move})
 
 def ruled(schema: ResolvedSchema, phase: str, rule_type: str, mode: str) -> ResolvedSchema:
     """The schema with a rule."""
-    rules: Any = {f"{phase}_rules": [RuleBody("loud", type=rule_type, mode=mode)]}
-    return msgspec.structs.replace(schema, rule_set=RuleSetBody(**rules))
+    rules: Any = {f"{phase}_rules": [Rule("loud", type=rule_type, mode=mode)]}
+    return msgspec.structs.replace(schema, rule_set=RuleSet(**rules))
 
 
 def test_rules_for_reading_are_refused_unless_someone_decides() -> None:
@@ -213,9 +213,7 @@ def test_rules_for_reading_are_refused_unless_someone_decides() -> None:
             plan_read(snapshot, "acme.Order")
         assert plan_read(snapshot, "acme.Order", rules="ignore").rules == "ignore"
     plan_read(SchemaSnapshot((ruled(ORDER, "domain", "SHOUT", "WRITE"),)), "acme.Order")
-    disabled = msgspec.structs.replace(
-        ORDER, rule_set=RuleSetBody(domain_rules=[RuleBody("off", type="X", disabled=True)])
-    )
+    disabled = msgspec.structs.replace(ORDER, rule_set=RuleSet(domain_rules=[Rule("off", type="X", disabled=True)]))
     plan_read(SchemaSnapshot((disabled,)), "acme.Order")
     with pytest.raises(Invalid, match="'refuse', 'run', 'ignore'"):
         plan_read(SNAPSHOT, "acme.Order", rules="maybe")  # type: ignore[arg-type]  # on purpose
@@ -248,8 +246,8 @@ def test_records_without_rules_keep_the_fast_way() -> None:
 
 def test_rules_of_strangers_are_bounded_in_columns() -> None:
     """A rule that takes too long makes its records bad after the time it was given, and the task goes on."""
-    hostile = RuleBody("slow", type="CEL", mode="READ", expr="['aaaaaaaa']" + ".map(x, x + x)" * 40)
-    schema = msgspec.structs.replace(ORDER, rule_set=RuleSetBody(domain_rules=[hostile]))
+    hostile = Rule("slow", type="CEL", mode="READ", expr="['aaaaaaaa']" + ".map(x, x + x)" * 40)
+    schema = msgspec.structs.replace(ORDER, rule_set=RuleSet(domain_rules=[hostile]))
     frames: list[bytes | None] = [written(schema, {"id": "a"})]
     rules = Rules(limits=ExpressionLimits(seconds=0.5, memory=64 << 20))
     values, reasons = decode(frames, SchemaSnapshot((schema,)), "acme.Order", rules=rules)

@@ -12,7 +12,7 @@ from itertools import islice
 from uuid import UUID
 
 from stele.apis.confluent.names import qualify_subject
-from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.metadata import DataRule, DataRuleSet, Metadata
 from stele.core.model import Reference, SchemaEntry
 from stele.core.state import State
 from stele.service.time_slices import TimeSlices
@@ -53,7 +53,7 @@ def _hash_metadata(metadata: Metadata | None) -> Iterator[bytes | str]:
     yield from sorted(metadata.sensitive or ())
 
 
-def _hash_rule_set(rule_set: RuleSet | None) -> Iterator[bytes | str]:
+def _hash_rule_set(rule_set: DataRuleSet | None) -> Iterator[bytes | str]:
     if rule_set is None:
         return
     yield _ONE
@@ -63,7 +63,7 @@ def _hash_rule_set(rule_set: RuleSet | None) -> Iterator[bytes | str]:
     yield rule_set.enable_at or ""
 
 
-def _hash_rule(rule: Rule) -> Iterator[bytes | str]:
+def _hash_rule(rule: DataRule) -> Iterator[bytes | str]:
     yield from (rule.name or "", rule.doc or "", rule.kind, rule.mode, rule.type or "")
     yield from sorted(rule.tags or ())
     for name, value in sorted((rule.params or {}).items()):

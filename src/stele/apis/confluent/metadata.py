@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from stele.apis.confluent import models as api
 from stele.apis.confluent.translate import FIELD_NAME_RESERVED, RESERVED_FIELD_REMOVED, rule_set_in
 from stele.core.findings import Finding
-from stele.core.metadata import Metadata, Rule, RuleSet, merge_rule_sets
+from stele.core.metadata import DataRule, DataRuleSet, Metadata, merge_rule_sets
 from stele.core.model import Attachments, Version
 from stele.core.ports import Field
 from stele.errors import InvalidRuleSet
@@ -128,7 +128,7 @@ def _change_tags(
     return replace(before, tags=kept or None).in_stored_order()
 
 
-def _merge_rules(before: RuleSet | None, request: api.TagSchemaRequest) -> RuleSet | None:
+def _merge_rules(before: DataRuleSet | None, request: api.TagSchemaRequest) -> DataRuleSet | None:
     if request.rule_set is not None:
         if request.rules_to_merge is not None or request.rules_to_remove:
             raise InvalidRuleSet("ruleSet should be omitted if specifying rulesToMerge or rulesToRemove")
@@ -137,7 +137,7 @@ def _merge_rules(before: RuleSet | None, request: api.TagSchemaRequest) -> RuleS
     gone = set(request.rules_to_remove or ())
     if merged is None or not gone:
         return merged
-    return RuleSet(
+    return DataRuleSet(
         migration_rules=_remove_rules(merged.migration_rules, gone),
         domain_rules=_remove_rules(merged.domain_rules, gone),
         encoding_rules=_remove_rules(merged.encoding_rules, gone),
@@ -145,5 +145,5 @@ def _merge_rules(before: RuleSet | None, request: api.TagSchemaRequest) -> RuleS
     )
 
 
-def _remove_rules(rules: tuple[Rule, ...] | None, names: set[str]) -> tuple[Rule, ...] | None:
+def _remove_rules(rules: tuple[DataRule, ...] | None, names: set[str]) -> tuple[DataRule, ...] | None:
     return tuple(rule for rule in rules or () if rule.name not in names) or None

@@ -25,8 +25,8 @@ from stele.protocol.confluent import (
     Kek,
     LevelInForce,
     RegisterSchemaRequest,
-    RuleBody,
-    RuleSetBody,
+    Rule,
+    RuleSet,
     SchemaEntity,
     SchemaReference,
     SchemaTags,
@@ -77,8 +77,8 @@ __all__ = [
     "RefusedBodyMessage",
     "RegisterSchemaRequest",
     "RegisterSchemaResponse",
-    "RuleBody",
-    "RuleSetBody",
+    "Rule",
+    "RuleSet",
     "SchemaEntity",
     "SchemaReference",
     "SchemaString",
@@ -115,7 +115,7 @@ class RegisterSchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, re
     schema_type: str = ""
     references: list[SchemaReference] = []
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     schema: str = ""
     ts: int | None = None
     deleted: bool | None = None
@@ -131,7 +131,7 @@ class SubjectVersionBody(msgspec.Struct, frozen=True, omit_defaults=True, rename
     schema_type: str = ""
     references: list[SchemaReference] = []
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     schema: str = ""
     schema_tags: list[SchemaTags] = []
     ts: int | None = None
@@ -159,7 +159,7 @@ class SchemaString(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
     guid: str = ""
     references: list[SchemaReference] = []
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
     schema_tags: list[SchemaTags] = []
     max_id: int | None = None
     subjects: list[str] | None = None
@@ -176,8 +176,8 @@ class TagSchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="
     tags_to_add: list[SchemaTags] | None = None
     tags_to_remove: list[SchemaTags] | None = None
     metadata: Metadata | None = None
-    rule_set: RuleSetBody | None = None
-    rules_to_merge: RuleSetBody | None = None
+    rule_set: RuleSet | None = None
+    rules_to_merge: RuleSet | None = None
     rules_to_remove: list[str] | None = None
 
 

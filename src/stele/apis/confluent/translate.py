@@ -16,7 +16,7 @@ from stele.apis.http.requests import WrongShape
 from stele.core import queries
 from stele.core.findings import Finding
 from stele.core.findings import Severity as Weight
-from stele.core.metadata import ENABLE_AT, RULE_KINDS, RULE_MODES, Metadata, Rule, RuleSet
+from stele.core.metadata import ENABLE_AT, RULE_KINDS, RULE_MODES, DataRule, DataRuleSet, Metadata
 from stele.core.model import Mode, Reference, SchemaEntry, Settings, SettingsLevel, SubjectKey, Version, VersionState
 from stele.core.policy import BACKWARD, Policy, find_policy
 from stele.core.policy_json import PolicyJson
@@ -77,12 +77,12 @@ def references_in(references: Sequence[api.SchemaReference] | None, space: str) 
     return tuple(found)
 
 
-def rule_set_in(rule_set: api.RuleSetBody | None) -> RuleSet | None:
+def rule_set_in(rule_set: api.RuleSet | None) -> DataRuleSet | None:
     """A rule set as the core has it: what has no order is sorted."""
     if rule_set is None:
         return None
     _require_constant("ExecutionEnvironment", rule_set.enable_at, ENABLE_AT)
-    return RuleSet(
+    return DataRuleSet(
         migration_rules=_rules_in(rule_set.migration_rules),
         domain_rules=_rules_in(rule_set.domain_rules),
         encoding_rules=_rules_in(rule_set.encoding_rules),
@@ -90,14 +90,14 @@ def rule_set_in(rule_set: api.RuleSetBody | None) -> RuleSet | None:
     )
 
 
-def _rules_in(rules: Iterable[api.RuleBody] | None) -> tuple[Rule, ...] | None:
+def _rules_in(rules: Iterable[api.Rule] | None) -> tuple[DataRule, ...] | None:
     return tuple(_rule_in(rule) for rule in rules) or None if rules is not None else None
 
 
-def _rule_in(rule: api.RuleBody) -> Rule:
+def _rule_in(rule: api.Rule) -> DataRule:
     _require_constant("RuleKind", rule.kind, RULE_KINDS)
     _require_constant("RuleMode", rule.mode, RULE_MODES)
-    return Rule(
+    return DataRule(
         name=rule.name,
         doc=rule.doc or None,
         kind=rule.kind or "TRANSFORM",
@@ -142,11 +142,11 @@ def references_out(schema: SchemaEntry, style: RenderingOptions) -> list[api.Sch
     ]
 
 
-def rule_set_out(rule_set: RuleSet | None) -> api.RuleSetBody | None:
+def rule_set_out(rule_set: DataRuleSet | None) -> api.RuleSet | None:
     """A rule set as answers have it."""
     if rule_set is None:
         return None
-    return api.RuleSetBody(
+    return api.RuleSet(
         migration_rules=_rules_out(rule_set.migration_rules),
         domain_rules=_rules_out(rule_set.domain_rules),
         encoding_rules=_rules_out(rule_set.encoding_rules),
@@ -154,12 +154,12 @@ def rule_set_out(rule_set: RuleSet | None) -> api.RuleSetBody | None:
     )
 
 
-def _rules_out(rules: Sequence[Rule] | None) -> list[api.RuleBody] | None:
+def _rules_out(rules: Sequence[DataRule] | None) -> list[api.Rule] | None:
     return [_rule_out(rule) for rule in rules] if rules else None
 
 
-def _rule_out(rule: Rule) -> api.RuleBody:
-    return api.RuleBody(
+def _rule_out(rule: DataRule) -> api.Rule:
+    return api.Rule(
         name=rule.name,
         doc=rule.doc,
         kind=rule.kind,

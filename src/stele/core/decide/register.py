@@ -25,7 +25,7 @@ from stele.core.decide.decision import (
 )
 from stele.core.digests import digest_key, digest_keys, pack_digests
 from stele.core.events import Event, EventMetadata, SettingsChanged, SubjectChanged, VersionRegistered
-from stele.core.metadata import RuleSet
+from stele.core.metadata import DataRuleSet
 from stele.core.model import (
     LATEST_TIME,
     MAX_INT32,
@@ -106,7 +106,7 @@ def _fill_from_latest(state: State, command: RegisterSchema, *, importing: bool)
         )
         own = Attachments(before.schema.attachments.references, own.metadata, own.rule_set)
     attachments = own if importing else queries.inherit_attachments(state, command.key, own)
-    if isinstance(attachments.rule_set, RuleSet):
+    if isinstance(attachments.rule_set, DataRuleSet):
         attachments.rule_set.validate()
     return document, attachments
 

@@ -12,7 +12,7 @@ from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOu
 from stele.core.decide.decision import Decision, check_name, merge_dialect_data, require_writable
 from stele.core.decide.lifecycle import purge_events
 from stele.core.events import Event, EventMetadata, ModeChanged, SettingsChanged
-from stele.core.metadata import RuleSet
+from stele.core.metadata import DataRuleSet
 from stele.core.model import DEFAULT_NAMESPACE, Mode, Namespace, Settings, SettingsLevel, Subject, SubjectKey
 from stele.core.policy import BACKWARD, Policy
 from stele.core.queries import ACTIVE_OR_SOFT_DELETED
@@ -30,7 +30,7 @@ def change_settings(state: State, command: ChangeSettings, stamp: EventMetadata)
         raise PreconditionFailed("the policy has changed since it was read")
     after = replace(before, **_merge_changes(before, command.changes))
     for rule_set in (after.default_rule_set, after.override_rule_set):
-        if isinstance(rule_set, RuleSet):
+        if isinstance(rule_set, DataRuleSet):
             rule_set.validate()
     split_ruleset(after.ruleset or "")
     there = state.settings_at(level) is not None

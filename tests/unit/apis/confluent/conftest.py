@@ -8,7 +8,7 @@ import pytest
 
 from stele.core.commands import CompatibilityCheck, RegisterSchema, Registration
 from stele.core.decide.register import make_document
-from stele.core.metadata import Metadata, RuleSet
+from stele.core.metadata import DataRuleSet, Metadata
 from stele.core.model import Reference, SubjectKey
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -34,7 +34,7 @@ def put(registry: Registry) -> Put:
         *,
         references: tuple[Reference, ...] = (),
         metadata: Metadata | None = None,
-        rule_set: RuleSet | None = None,
+        rule_set: DataRuleSet | None = None,
     ) -> Registration:
         space, _, subject = name.rpartition(":")
         command = RegisterSchema(

@@ -8,7 +8,7 @@ from tests.unit.apis.confluent.conftest import Put
 
 from stele.apis.confluent.guid import GuidIndex, compute_guid
 from stele.core.commands import DeleteMode, DeleteSubject
-from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.metadata import DataRule, DataRuleSet, Metadata
 from stele.core.model import Reference, SubjectKey
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -42,8 +42,8 @@ async def test_references(registry: Registry, put: Put) -> None:
 async def test_metadata_and_rules(registry: Registry, put: Put) -> None:
     """Each of them is led by a byte 1, sorted, with defaults written out."""
     metadata = Metadata(tags={"f": ("b", "a")}, properties={"y": "1", "x": "2"}, sensitive=("y",))
-    rules = RuleSet(
-        domain_rules=(Rule(name="r", type="CEL", tags=("t",), params={"k": "v"}, expr="e", disabled=True),),
+    rules = DataRuleSet(
+        domain_rules=(DataRule(name="r", type="CEL", tags=("t",), params={"k": "v"}, expr="e", disabled=True),),
         enable_at="ALL",
     )
     await put("a", '"int"', metadata=metadata, rule_set=rules)

@@ -26,7 +26,7 @@ from stele.apis.confluent.translate import (
 )
 from stele.apis.http.requests import WrongShape
 from stele.core.findings import Finding, Severity
-from stele.core.metadata import ENABLE_AT, RULE_KINDS, RULE_MODES, Metadata, Rule, RuleSet
+from stele.core.metadata import ENABLE_AT, RULE_KINDS, RULE_MODES, DataRule, DataRuleSet, Metadata
 from stele.core.model import NO_ATTACHMENTS, Attachments, Mode, Reference, Settings, SubjectKey
 from stele.core.policy import (
     ALL_VERSIONS,
@@ -48,7 +48,7 @@ from stele.service.registry import Registry
 names = st.text(min_size=1, max_size=5)
 optional = st.none() | names
 rules = st.builds(
-    Rule,
+    DataRule,
     name=optional,
     doc=optional,
     kind=st.sampled_from(RULE_KINDS),
@@ -62,11 +62,11 @@ rules = st.builds(
     disabled=st.booleans(),
 )
 phases = st.none() | st.lists(rules, min_size=1, max_size=3).map(tuple)
-rule_sets = st.builds(RuleSet, phases, phases, phases, st.sampled_from([None, *ENABLE_AT]))
+rule_sets = st.builds(DataRuleSet, phases, phases, phases, st.sampled_from([None, *ENABLE_AT]))
 
 
 @given(rule_sets)
-def test_rule_sets_come_back(rule_set: RuleSet) -> None:
+def test_rule_sets_come_back(rule_set: DataRuleSet) -> None:
     """A stored rule set shown to a client and sent back is the same."""
     assert rule_set_in(rule_set_out(rule_set)) == rule_set
 
@@ -173,19 +173,21 @@ def test_registrations_bring_tags() -> None:
 
 def test_rules_are_merged_and_removed() -> None:
     """Rules are known by name in every phase; a whole rule set excludes both."""
-    old = RuleSet(domain_rules=(Rule("a", type="X"), Rule("b", type="X")), migration_rules=(Rule("c", type="X"),))
+    old = DataRuleSet(
+        domain_rules=(DataRule("a", type="X"), DataRule("b", type="X")), migration_rules=(DataRule("c", type="X"),)
+    )
     before = Attachments(rule_set=old)
     merged = tag_attachments(
         before,
         api.TagSchemaRequest(
-            rules_to_merge=api.RuleSetBody(domain_rules=[api.RuleBody(name="b", type="Y")]), rules_to_remove=["c"]
+            rules_to_merge=api.RuleSet(domain_rules=[api.Rule(name="b", type="Y")]), rules_to_remove=["c"]
         ),
     ).rule_set
-    assert merged == RuleSet(domain_rules=(Rule("a", type="X"), Rule("b", type="Y")))
+    assert merged == DataRuleSet(domain_rules=(DataRule("a", type="X"), DataRule("b", type="Y")))
     assert tag_attachments(before, api.TagSchemaRequest()).rule_set == old
     assert tag_attachments(NO_ATTACHMENTS, api.TagSchemaRequest(rules_to_remove=["a"])).rule_set is None
     with pytest.raises(InvalidRuleSet):
-        tag_attachments(before, api.TagSchemaRequest(rule_set=api.RuleSetBody(), rules_to_remove=["a"]))
+        tag_attachments(before, api.TagSchemaRequest(rule_set=api.RuleSet(), rules_to_remove=["a"]))
 
 
 def test_reserved_fields() -> None:

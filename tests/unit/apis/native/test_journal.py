@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.conformance.apis.in_process import client_of
 
 from stele.core import events as ev
-from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.metadata import DataRule, DataRuleSet, Metadata
 from stele.core.model import Binding, Reference, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD
 from stele.server.dialects import build_dispatcher
@@ -28,7 +28,7 @@ from stele.storage.memory import MemoryLog, MemoryStore
 SECRET = "s3cr3t"
 KEY = SubjectKey("team", "orders")
 SHA = hashlib.sha256(b"x").digest()
-RULES = RuleSet(domain_rules=(Rule(name="r", params={"token": SECRET}, expr=SECRET),))
+RULES = DataRuleSet(domain_rules=(DataRule(name="r", params={"token": SECRET}, expr=SECRET),))
 FREE: dict[str, Any] = {"description": SECRET, "labels": {"a": SECRET}, "dialect_data": {"a": SECRET}}
 EVENTS: list[ev.Event] = [
     ev.NamespaceCreated("team", **FREE),

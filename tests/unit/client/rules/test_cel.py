@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message import Message
 from tests.unit.client.rules.registry import RuledRegistry
 
-from stele.client import Metadata, ResolvedSchema, RuleBody, RuleSetBody
+from stele.client import Metadata, ResolvedSchema, Rule, RuleSet
 from stele.client.serdes import (
     AvroSerializer,
     JsonDeserializer,
@@ -56,10 +56,10 @@ message Line { string text = 1 [(confluent.field_meta).tags = "PII"]; }
 """
 
 
-def run(text: str, kind: str, value: Any, *rules: RuleBody, metadata: Metadata | None = None) -> bytes:
+def run(text: str, kind: str, value: Any, *rules: Rule, metadata: Metadata | None = None) -> bytes:
     """What a serializer writes by domain rules."""
     registry = RuledRegistry()
-    more = {"schemaType": kind, "ruleSet": msgspec.to_builtins(RuleSetBody(domain_rules=list(rules)))}
+    more = {"schemaType": kind, "ruleSet": msgspec.to_builtins(RuleSet(domain_rules=list(rules)))}
     if metadata is not None:
         more["metadata"] = msgspec.to_builtins(metadata)
     registry.add("t-value", text, **more)
@@ -68,22 +68,22 @@ def run(text: str, kind: str, value: Any, *rules: RuleBody, metadata: Metadata |
     return data[6 if kind == "PROTOBUF" else 5 :]
 
 
-def written(value: dict[str, Any], *rules: RuleBody, schema: dict[str, Any] | None = None) -> Any:
+def written(value: dict[str, Any], *rules: Rule, schema: dict[str, Any] | None = None) -> Any:
     """What rules make of a JSON value."""
     return json.loads(run(json.dumps(schema or {"type": "object"}), "JSON", value, *rules))
 
 
-def transform(expr: str, kind: str = "CEL", **more: Any) -> RuleBody:
+def transform(expr: str, kind: str = "CEL", **more: Any) -> Rule:
     """A rule that changes what is written."""
-    return RuleBody("r", kind="TRANSFORM", mode="WRITE", type=kind, expr=expr, **more)
+    return Rule("r", kind="TRANSFORM", mode="WRITE", type=kind, expr=expr, **more)
 
 
-def condition(expr: str, kind: str = "CEL", **more: Any) -> RuleBody:
+def condition(expr: str, kind: str = "CEL", **more: Any) -> Rule:
     """A rule that lets records through."""
-    return RuleBody("r", kind="CONDITION", mode="WRITE", type=kind, expr=expr, **more)
+    return Rule("r", kind="CONDITION", mode="WRITE", type=kind, expr=expr, **more)
 
 
-def proto(value: dict[str, Any], *rules: RuleBody) -> Any:
+def proto(value: dict[str, Any], *rules: Rule) -> Any:
     """The message rules make of a dict."""
     parsed = get_format("protobuf").parse(PROTO.encode(), {})
     message = parsed.message_class("shop.Order")()
@@ -163,9 +163,9 @@ def test_validation_comes_after_rules() -> None:
     with pytest.raises(Exception, match="#/a"):
         written({"a": 5}, transform("{'a': string(message.a)}"), schema=schema)
     registry = RuledRegistry()
-    rule = RuleBody("r", mode="READ", type="CEL", expr="{'a': string(message.a)}")
+    rule = Rule("r", mode="READ", type="CEL", expr="{'a': string(message.a)}")
     registry.add(
-        "t-value", json.dumps(schema), schemaType="JSON", ruleSet=msgspec.to_builtins(RuleSetBody(domain_rules=[rule]))
+        "t-value", json.dumps(schema), schemaType="JSON", ruleSet=msgspec.to_builtins(RuleSet(domain_rules=[rule]))
     )
     data = b'\0\0\0\0\1{"a":5}'
     assert JsonDeserializer(registry.client(), validate=False, rules=Rules())(data, topic="t") == {"a": "5"}
@@ -193,7 +193,7 @@ AVRO = json.dumps(
 )
 
 
-def avro(*rules: RuleBody, metadata: Metadata | None = None, **fields: Any) -> Any:
+def avro(*rules: Rule, metadata: Metadata | None = None, **fields: Any) -> Any:
     """What rules make of an Avro record."""
     value = {"s": "x", "i": 1, "u": None, "l": ["A"], "b": b"b", **fields}
     data = run(AVRO, "AVRO", value, *rules, metadata=metadata)
@@ -302,7 +302,7 @@ def test_schemas_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
     definitions = {**twice, "S40": {"type": "object", "properties": {"a": {"type": "string"}}}}
     text = json.dumps({"$ref": "#/definitions/S0", "definitions": definitions})
     parsed = get_format("json").parse(text.encode(), {}, strict=False)  # as serdes read what registries have
-    context = RuleContext(RuleBody("r"), RuleMode.WRITE, (), 0, RecordContext("s"), ResolvedSchema("{}"))
+    context = RuleContext(Rule("r"), RuleMode.WRITE, (), 0, RecordContext("s"), ResolvedSchema("{}"))
     with pytest.raises(RuleFailed, match="more than 20000 times"):
         json_fields.json_walk(parsed)(context, lambda _, value: value, {"a": "x"})
 
@@ -394,8 +394,8 @@ def test_messages_handed_in_are_not_changed() -> None:
 def test_messages_read() -> None:
     """Rules for reading see the fields of what was read."""
     registry = RuledRegistry()
-    rule = RuleBody("r", mode="READ", type="CEL_FIELD", tags=["PII"], expr="'*'")
-    registry.add("t-value", PROTO, schemaType="PROTOBUF", ruleSet=msgspec.to_builtins(RuleSetBody(domain_rules=[rule])))
+    rule = Rule("r", mode="READ", type="CEL_FIELD", tags=["PII"], expr="'*'")
+    registry.add("t-value", PROTO, schemaType="PROTOBUF", ruleSet=msgspec.to_builtins(RuleSet(domain_rules=[rule])))
     data = ProtobufSerializer(registry.client(), use_latest=True)({"note": "n"}, topic="t")
     assert ProtobufDeserializer(registry.client(), rules=Rules())(data, topic="t").note == "*"
 

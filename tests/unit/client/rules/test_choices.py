@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.unit.client.rules.registry import RuledRegistry
 
-from stele.client import RuleBody, RuleSetBody
+from stele.client import Rule, RuleSet
 from stele.client.serdes import ExpressionLimits, JsonDeserializer, JsonSerializer, RuleFailed, Rules, RulesRefused
 from stele.client.serdes.rules.signatures import SIGNATURE, SignedBy, sign_rule
 
@@ -20,18 +20,18 @@ OLD = b'\0\0\0\0\1{"a":1}'
 
 def migrating(expr: str, **more: Any) -> RuledRegistry:
     """Two versions, and a rule that brings values to the second."""
-    rule = RuleBody("up", mode="UPGRADE", type="JSONATA", expr=expr, **more)
+    rule = Rule("up", mode="UPGRADE", type="JSONATA", expr=expr, **more)
     registry = RuledRegistry()
     registry.add("t-value", "{}", schemaType="JSON")
-    rule_set = msgspec.to_builtins(RuleSetBody(migration_rules=[rule]))
+    rule_set = msgspec.to_builtins(RuleSet(migration_rules=[rule]))
     registry.add("t-value", '{"title":"2"}', schemaType="JSON", ruleSet=rule_set)
     return registry
 
 
-def checked(rule: RuleBody) -> RuledRegistry:
+def checked(rule: Rule) -> RuledRegistry:
     """One version with a rule for records."""
     registry = RuledRegistry()
-    registry.add("t-value", "{}", schemaType="JSON", ruleSet=msgspec.to_builtins(RuleSetBody(domain_rules=[rule])))
+    registry.add("t-value", "{}", schemaType="JSON", ruleSet=msgspec.to_builtins(RuleSet(domain_rules=[rule])))
     return registry
 
 
@@ -49,7 +49,7 @@ def test_no_rule_runs_unless_rules_are_given(on_failure: str | None) -> None:
     assert read(registry, Rules()) == {"b": 1}
     assert read(registry, Rules(enabled=False)) == {"a": 1}
     for mode, call in (("READ", lambda box: read(box, None)), ("WRITE", write)):
-        box = checked(RuleBody("r", kind="CONDITION", mode=mode, type="CEL", expr="true", on_failure=on_failure))
+        box = checked(Rule("r", kind="CONDITION", mode=mode, type="CEL", expr="true", on_failure=on_failure))
         with pytest.raises(RulesRefused, match="'r'"):
             call(box)
 
@@ -61,9 +61,9 @@ def write(registry: RuledRegistry) -> Any:
 
 def test_schemas_without_rules_need_no_choice() -> None:
     """Rules of the other direction, disabled ones and none at all stop nobody."""
-    registry = checked(RuleBody("r", kind="CONDITION", mode="READ", type="CEL", expr="true"))
+    registry = checked(Rule("r", kind="CONDITION", mode="READ", type="CEL", expr="true"))
     assert write(registry) == OLD
-    assert read(checked(RuleBody("r", type="CEL", expr="false", disabled=True)), None) == {"a": 1}
+    assert read(checked(Rule("r", type="CEL", expr="false", disabled=True)), None) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_hostile_migrations_fail_in_time(expr: str) -> None:
 
 def test_only_trusted_rules_run_if_one_says_so() -> None:
     """Rules that one does not trust run within bounds, or are refused."""
-    registry = checked(RuleBody("mine", mode="READ", type="CEL", expr="{'b': message.a}"))
+    registry = checked(Rule("mine", mode="READ", type="CEL", expr="{'b': message.a}"))
     for rules in (Rules(), Rules(trusts=lambda rule: rule.name == "mine", trusted_only=True)):
         assert read(registry, rules) == {"b": 1}
     with pytest.raises(RulesRefused, match="'mine', which is not trusted"):
@@ -101,7 +101,7 @@ def test_signatures() -> None:
     """A signature holds for what a rule does, written as registries write it, and for nothing else."""
     author, stranger = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     public = author.public_key().public_bytes_raw()
-    rule = RuleBody("r", mode="UPGRADE", type="JSONATA", expr="{'b': a}", tags=["b", "a"], params={"p": "1"})
+    rule = Rule("r", mode="UPGRADE", type="JSONATA", expr="{'b': a}", tags=["b", "a"], params={"p": "1"})
     signed = sign_rule(rule, author)
     trusts: SignedBy = pickle.loads(pickle.dumps(SignedBy(stranger.public_key().public_bytes_raw(), public)))
     assert trusts(signed)
@@ -121,7 +121,7 @@ def test_signed_rules_of_a_registry() -> None:
     """With `trusted_only`, what authors signed runs, and what somebody else put into the registry does not."""
     author = Ed25519PrivateKey.generate()
     rules = Rules(trusts=SignedBy(author.public_key().public_bytes_raw()), trusted_only=True)
-    own = sign_rule(RuleBody("up", mode="UPGRADE", type="JSONATA", expr="{'b': a}"), author)
+    own = sign_rule(Rule("up", mode="UPGRADE", type="JSONATA", expr="{'b': a}"), author)
     assert read(migrating(own.expr or "", params=own.params), rules) == {"b": 1}
     with pytest.raises(RulesRefused):
         read(migrating("{'b': 'theirs'}", params=own.params), rules)

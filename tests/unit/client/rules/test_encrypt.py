@@ -15,7 +15,7 @@ from tests.unit.client.rules.registry import RuledRegistry
 from tink import aead, core, daead
 from tink.proto import tink_pb2
 
-from stele.client import RuleBody, RuleSetBody, SchemaSnapshot
+from stele.client import Rule, RuleSet, SchemaSnapshot
 from stele.client.serdes import AvroDeserializer, AvroSerializer, RuleFailed, Rules
 from stele.client.serdes.rules import ciphers, encrypt
 from stele.errors import DecodeError
@@ -41,9 +41,9 @@ DAY = 24 * 60 * 60 * 1000
 def registry_with(phase: str = "domain_rules", params: dict[str, str] | None = None, **more: Any) -> RuledRegistry:
     """A registry with a version that encrypts."""
     kind = "ENCRYPT" if phase == "domain_rules" else "ENCRYPT_PAYLOAD"
-    rule = RuleBody(**{"name": "r", "type": kind, "tags": ["PII"], "params": PARAMS | (params or {}), **more})
+    rule = Rule(**{"name": "r", "type": kind, "tags": ["PII"], "params": PARAMS | (params or {}), **more})
     registry = RuledRegistry()
-    registry.add("t-value", SCHEMA, ruleSet=msgspec.to_builtins(RuleSetBody(**{phase: [rule]})))
+    registry.add("t-value", SCHEMA, ruleSet=msgspec.to_builtins(RuleSet(**{phase: [rule]})))
     return registry
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tests.unit.client.rules.registry import RuledRegistry
 
-from stele.client import RuleBody, RuleSetBody
+from stele.client import Rule, RuleSet
 from stele.client.serdes import AvroDeserializer, AvroSerializer, DeadLetter, Deserializer, Override, RuleFailed, Rules
 from stele.client.serdes.rules import RuleAction, RuleContext, RuleExecutor, engine
 from stele.errors import NotInstalled
@@ -42,15 +42,15 @@ class Note(RuleAction):
 RULES = Rules(executors={"APPEND": Append}, actions={"NOTE": Note})
 
 
-def rule(expr: str, mode: str = "WRITEREAD", **more: Any) -> RuleBody:
+def rule(expr: str, mode: str = "WRITEREAD", **more: Any) -> Rule:
     """A rule of the type APPEND, named by its expression."""
-    return RuleBody(**{"name": expr, "mode": mode, "type": "APPEND", "expr": expr, **more})
+    return Rule(**{"name": expr, "mode": mode, "type": "APPEND", "expr": expr, **more})
 
 
-def subject_with(*rules: RuleBody, enable_at: str | None = None) -> RuledRegistry:
+def subject_with(*rules: Rule, enable_at: str | None = None) -> RuledRegistry:
     """A registry with one version with these domain rules."""
     registry = RuledRegistry()
-    rule_set = RuleSetBody(domain_rules=list(rules), enable_at=enable_at)
+    rule_set = RuleSet(domain_rules=list(rules), enable_at=enable_at)
     registry.add("t-value", SCHEMA, ruleSet=msgspec.to_builtins(rule_set))
     return registry
 
@@ -180,7 +180,7 @@ def test_dead_letters_when_writing() -> None:
     """A value goes as JSON, without what would have been encrypted; the topic may be a parameter of the rule."""
     letters: list[DeadLetter] = []
     rules = Rules(executors={"APPEND": Append}, dead_letters=letters.append)
-    secret = RuleBody("secret", mode="WRITE", type="ENCRYPT", tags=["PII"])
+    secret = Rule("secret", mode="WRITE", type="ENCRYPT", tags=["PII"])
     registry = subject_with(rule("fail", on_failure="DLQ", params={"dlq.topic": "p"}), secret)
     with pytest.raises(RuleFailed):
         written(registry, rules)
@@ -196,7 +196,7 @@ def test_keys_as_dead_letters() -> None:
     letters: list[DeadLetter] = []
     rules = Rules({"dlq.topic": "dead"}, executors={"APPEND": Append}, dead_letters=letters.append)
     registry = RuledRegistry()
-    rule_set = RuleSetBody(domain_rules=[rule("fail", on_failure="DLQ")])
+    rule_set = RuleSet(domain_rules=[rule("fail", on_failure="DLQ")])
     registry.add("t-key", SCHEMA, ruleSet=msgspec.to_builtins(rule_set))
     with pytest.raises(RuleFailed):
         AvroSerializer(registry.client(), use_latest=True, rules=rules)({"s": "x"}, topic="t", field="key")
@@ -214,7 +214,7 @@ def test_versions_by_metadata_and_id() -> None:
     """A serializer may choose its version by properties or by id, a deserializer its reader's by properties."""
     registry = RuledRegistry()
     for mark in ("one", "two"):
-        rule_set = RuleSetBody(domain_rules=[rule(mark)])
+        rule_set = RuleSet(domain_rules=[rule(mark)])
         properties = {"properties": {"mark": mark}}
         registry.add("t-value", SCHEMA, ruleSet=msgspec.to_builtins(rule_set), metadata=properties)
     client = registry.client()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.unit.client.rules.registry import RuledRegistry
 
-from stele.client import Metadata, RuleBody, RuleSetBody
+from stele.client import Metadata, Rule, RuleSet
 from stele.client.serdes import AvroDeserializer, AvroSerializer, Deserializer, JsonDeserializer, RuleFailed, Rules
 from stele.expressions import jsonata
 
@@ -26,9 +26,9 @@ def schema(name: str) -> str:
     return json.dumps({"type": "record", "name": "R", "fields": fields})
 
 
-def rename(mode: str, before: str, after: str) -> RuleBody:
+def rename(mode: str, before: str, after: str) -> Rule:
     """A rule that gives the field another name."""
-    return RuleBody(mode, mode=mode, type="JSONATA", expr=f"{{'{after}': {before} & '>', 'raw': raw, 'day': day}}")
+    return Rule(mode, mode=mode, type="JSONATA", expr=f"{{'{after}': {before} & '>', 'raw': raw, 'day': day}}")
 
 
 def renaming_registry() -> RuledRegistry:
@@ -40,7 +40,7 @@ def renaming_registry() -> RuledRegistry:
         text = schema("a" if name == "b" else name)  # b is a again, by other properties
         more = {
             "metadata": msgspec.to_builtins(Metadata(properties={"mark": name})),
-            "ruleSet": msgspec.to_builtins(RuleSetBody(migration_rules=rules)),
+            "ruleSet": msgspec.to_builtins(RuleSet(migration_rules=rules)),
         }
         registry.add("t-value", text, **more)
     return registry
@@ -85,9 +85,9 @@ def test_migrations_come_before_other_rules() -> None:
     """Rules for reading, and validation, see the value of the reader's version."""
     registry = RuledRegistry()
     registry.add("t-value", '{"type":"object","required":["a"]}', schemaType="JSON")
-    up = RuleBody("up", mode="UPDOWN", type="JSONATA", expr="{'b': a}")
-    reading = RuleBody("r", mode="READ", type="CEL", expr="{'b': message.b + 1}")
-    rule_set = RuleSetBody(migration_rules=[up], domain_rules=[reading])
+    up = Rule("up", mode="UPDOWN", type="JSONATA", expr="{'b': a}")
+    reading = Rule("r", mode="READ", type="CEL", expr="{'b': message.b + 1}")
+    rule_set = RuleSet(migration_rules=[up], domain_rules=[reading])
     registry.add(
         "t-value", '{"type":"object","required":["b"]}', schemaType="JSON", ruleSet=msgspec.to_builtins(rule_set)
     )
@@ -122,8 +122,8 @@ def test_hostile_expressions_fail(expr: str) -> None:
     """Whatever an expression is, it is its rule that fails."""
     registry = RuledRegistry()
     registry.add("t-value", "{}", schemaType="JSON")
-    rule = RuleBody("up", mode="UPGRADE", type="JSONATA", expr=expr)
-    more = {"schemaType": "JSON", "ruleSet": msgspec.to_builtins(RuleSetBody(migration_rules=[rule]))}
+    rule = Rule("up", mode="UPGRADE", type="JSONATA", expr=expr)
+    more = {"schemaType": "JSON", "ruleSet": msgspec.to_builtins(RuleSet(migration_rules=[rule]))}
     registry.add("t-value", '{"title":"2"}', **more)
     with pytest.raises(RuleFailed):
         JsonDeserializer(registry.client(), use_latest=True, rules=Rules())(b"\0\0\0\0\1{}", topic="t")

@@ -2,8 +2,9 @@
 
     serialize = AvroSerializer(registry, use_latest=True, rules=Rules({"secret": "…"}))
 
-Rules run only where a serializer or deserializer was given `rules`. Their expressions are evaluated within `ExpressionLimits`, in
-a process of its own, unless one trusts a rule; `sign_rule` and `SignedBy` (module `signatures`) say which those are.
+Rules run only where a serializer or deserializer was given `rules`. Their expressions are evaluated within
+`ExpressionLimits`, in a process of its own, unless one trusts a rule; `sign_rule` and `SignedBy` (module `signatures`)
+say which those are.
 
 Types of rules are CEL, CEL_FIELD, JSONATA, ENCRYPT and ENCRYPT_PAYLOAD, actions NONE, ERROR and DLQ; more come in by
 the entry point group `stele.rules`, where the built-in types stand as well. What they need:

@@ -20,7 +20,7 @@ from stele.client.serdes.rules.model import (
     RuleContext,
 )
 from stele.errors import RuleFailed
-from stele.protocol.confluent import RuleBody
+from stele.protocol.confluent import Rule
 
 RULE_HEADER: Final = "__rule.name"
 """Header of dead letters with the name of the rule that failed."""
@@ -92,7 +92,7 @@ class DeadLetterAction(RuleAction):
         if not hiding or context.walk is None:
             return value
         tags = sorted({tag for rule in hiding for tag in rule.tags or ()})
-        hidden = RuleBody("redact", mode=context.mode.value, type="REDACT", tags=tags)
+        hidden = Rule("redact", mode=context.mode.value, type="REDACT", tags=tags)
         return context.walk(replace(context, rule=hidden, rules=(hidden,), index=0), _redact_value, value)
 
 

@@ -27,7 +27,7 @@ from stele.errors import NotInstalled, RuleFailed, RulesRefused, SteleError
 from stele.expressions.evaluation import evaluate_question
 from stele.expressions.questions import Answer, Question
 from stele.expressions.sandbox import ExpressionLimits, evaluate_bounded
-from stele.protocol.confluent import RuleBody
+from stele.protocol.confluent import Rule
 
 if TYPE_CHECKING:
     from stele.client.api import BlockingApi
@@ -84,10 +84,10 @@ class Rules:
     enabled: bool = True
     now: Callable[[], int] = _current_millis
     limits: ExpressionLimits = field(default_factory=ExpressionLimits)
-    trusts: Callable[[RuleBody], bool] | None = None
+    trusts: Callable[[Rule], bool] | None = None
     trusted_only: bool = False
 
-    def find_override(self, rule: RuleBody) -> Override:
+    def find_override(self, rule: Rule) -> Override:
         """What holds for a rule."""
         return self.overrides.get(rule.name or "") or self.overrides.get(rule.type or "") or Override()
 
@@ -134,7 +134,7 @@ class RuleEngine:
 
     def _run_rules(
         self,
-        rules: Sequence[RuleBody],
+        rules: Sequence[Rule],
         mode: RuleMode,
         owner: ResolvedSchema,
         target: ResolvedSchema,
@@ -157,7 +157,7 @@ class RuleEngine:
             value = self._run_rule(executor, context, value)
         return value
 
-    def _choose_evaluation(self, rule: RuleBody) -> Callable[[Question], Answer]:
+    def _choose_evaluation(self, rule: Rule) -> Callable[[Question], Answer]:
         """How expressions of a rule are evaluated. Raises `RulesRefused` for a rule that must not run."""
         if not self._is_chosen:
             why = "nobody chose what to do about rules: give rules=Rules() to run them, Rules(enabled=False) not to"
@@ -195,7 +195,7 @@ class RuleEngine:
             raise context.rule_failure(f"there is no action {name!r}") from failure
         action.run(context, value, failure)
 
-    def _is_disabled(self, rule: RuleBody, owner: ResolvedSchema) -> bool:
+    def _is_disabled(self, rule: Rule, owner: ResolvedSchema) -> bool:
         override = self._rules.find_override(rule).disabled
         if override is not None:
             return override
@@ -234,7 +234,7 @@ def _describe_error(error: Exception) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 
 
-def _is_for(rule: RuleBody, mode: RuleMode) -> bool:
+def _is_for(rule: Rule, mode: RuleMode) -> bool:
     return (rule.mode or "WRITEREAD") in {mode.value, mode.both_directions}
 
 

@@ -19,7 +19,7 @@ from stele.client.serdes.rules.tags import tags_at
 from stele.errors import RuleFailed
 from stele.expressions.questions import Answer, Question
 from stele.expressions.sandbox import evaluate_bounded
-from stele.protocol.confluent import RuleBody, RuleSetBody
+from stele.protocol.confluent import Rule, RuleSet
 from stele.wire.confluent import RecordField
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class RulePhase(Enum):
     ENCODING = "encoding"
     MIGRATION = "migration"
 
-    def rules_of(self, rule_set: RuleSetBody | None) -> Sequence[RuleBody]:
+    def rules_of(self, rule_set: RuleSet | None) -> Sequence[Rule]:
         """The phase's rules, as registered."""
         if rule_set is None:
             return ()
@@ -157,9 +157,9 @@ class RuleContext:
     evaluate       evaluates an expression of the rule: within bounds unless the rule is trusted, see `Rules`
     """
 
-    rule: RuleBody
+    rule: Rule
     mode: RuleMode
-    rules: Sequence[RuleBody]
+    rules: Sequence[Rule]
     index: int
     record: RecordContext
     target: ResolvedSchema
@@ -266,7 +266,7 @@ class RuleAction(ABC):
         """Do it; failure is None after a success. Whatever is raised goes to the caller of the serializer."""
 
 
-def failed_condition_message(rule: RuleBody) -> str:
+def failed_condition_message(rule: Rule) -> str:
     """Why a condition does not hold, in its author's words if there are any."""
     return rule.doc or (f"the condition does not hold: {rule.expr}" if rule.expr else "the condition does not hold")
 

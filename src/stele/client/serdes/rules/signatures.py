@@ -1,7 +1,7 @@
 """Signatures of rules: an author signs a rule, an application knows by the author's key that the rule is to be trusted.
 
     key = Ed25519PrivateKey.generate()
-    rule = sign_rule(RuleBody("tidy", …), key)
+    rule = sign_rule(Rule("tidy", …), key)
     rules = Rules(trusts=SignedBy(key.public_key().public_bytes_raw()), trusted_only=True)
 
 A signature is about one rule, wherever it stands. Its name, kind, mode, type, tags, parameters, expression and actions
@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from stele.errors import NotInstalled
-from stele.protocol.confluent import RuleBody
+from stele.protocol.confluent import Rule
 
 try:
     from cryptography.exceptions import InvalidSignature
@@ -28,7 +28,7 @@ SIGNATURE: Final = "stele.signature"
 """Parameter of a rule that holds its signature, in base64."""
 
 
-def sign_rule(rule: RuleBody, key: Ed25519PrivateKey) -> RuleBody:
+def sign_rule(rule: Rule, key: Ed25519PrivateKey) -> Rule:
     """Return the rule with its signature among its parameters."""
     signature = b64encode(key.sign(_signed_bytes(rule))).decode()
     return msgspec.structs.replace(rule, params={**(rule.params or {}), SIGNATURE: signature})
@@ -43,7 +43,7 @@ class SignedBy:
         for key in keys:
             Ed25519PublicKey.from_public_bytes(key)
 
-    def __call__(self, rule: RuleBody) -> bool:
+    def __call__(self, rule: Rule) -> bool:
         """Whether the rule has a signature by one of the keys."""
         try:
             signature = b64decode((rule.params or {}).get(SIGNATURE, ""), validate=True)
@@ -52,7 +52,7 @@ class SignedBy:
         return any(_is_signed(rule, signature, key) for key in self._keys)
 
 
-def _is_signed(rule: RuleBody, signature: bytes, key: bytes) -> bool:
+def _is_signed(rule: Rule, signature: bytes, key: bytes) -> bool:
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, _signed_bytes(rule))
     except InvalidSignature:
@@ -60,7 +60,7 @@ def _is_signed(rule: RuleBody, signature: bytes, key: bytes) -> bool:
     return True
 
 
-def _signed_bytes(rule: RuleBody) -> bytes:
+def _signed_bytes(rule: Rule) -> bytes:
     """What is signed: defaults count as written, because registries write them, and tags have no order."""
     params = {name: value for name, value in (rule.params or {}).items() if name != SIGNATURE}
     parts = (
