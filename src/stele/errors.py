@@ -268,6 +268,10 @@ class InvalidRuleSet(Invalid):
     """A rule set breaks its own rules (names, kinds, modes)."""
 
 
+class RulesRefused(Invalid):
+    """A schema has a rule that would have to run, and nobody said that it may."""
+
+
 class IdMismatch(Invalid):
     """An imported id contradicts the id the same schema already has, or belongs to another schema."""
 

@@ -12,14 +12,13 @@ import pyarrow as pa
 import pytest
 
 from stele.client import ResolvedSchema, RuleBody, RuleSetBody, Schema, SchemaRegistryClient, SchemaSnapshot
-from stele.client.serdes import Rules
+from stele.client.serdes import Limits, Rules
 from stele.client.serdes.rules import RuleContext, RuleExecutor
 from stele.client.serdes.schemas import parse_schema
-from stele.errors import DataError, Invalid, RegistryUnreachable, RuleFailed, VersionNotFound
+from stele.errors import DataError, Invalid, RegistryUnreachable, RuleFailed, RulesRefused, VersionNotFound
 from stele.formats.protobuf import message_class
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import RecordDecoder, RecordEncoder
-from stele.spark.decode.rules import RulesRefused
 from stele.spark.engines.error_codes import describe_errors
 from stele.spark.registry.snapshot import pin_schemas
 from stele.wire.confluent import frame
@@ -245,6 +244,17 @@ def test_records_without_rules_keep_the_fast_way() -> None:
     assert decoded.schema_ids.to_pylist() == [1, 2]
     older = plan_read(snapshot, "acme.Order", 1, engine="python", rules=RUN)
     assert RecordDecoder(older).decode(pa.array(frames)).values.to_pylist() == [{"id": "old"}, {"id": "new"}]
+
+
+def test_rules_of_strangers_are_bounded_in_columns() -> None:
+    """A rule that takes too long makes its records bad after the time it was given, and the task goes on."""
+    hostile = RuleBody("slow", type="CEL", mode="READ", expr="['aaaaaaaa']" + ".map(x, x + x)" * 40)
+    schema = msgspec.structs.replace(ORDER, rule_set=RuleSetBody(domain_rules=[hostile]))
+    frames: list[bytes | None] = [written(schema, {"id": "a"})]
+    rules = Rules(limits=Limits(seconds=0.5, memory=64 << 20))
+    values, reasons = decode(frames, SchemaSnapshot((schema,)), "acme.Order", rules=rules)
+    assert values == [None]
+    assert "takes more than" in reasons[0]
 
 
 def test_an_outage_behind_a_rule_is_an_outage() -> None:

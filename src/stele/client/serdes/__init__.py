@@ -19,7 +19,7 @@ from stele.client.serdes.framing import Headers, IdPlace
 from stele.client.serdes.generic import Deserializer
 from stele.client.serdes.json import JsonDeserializer, JsonSerializer
 from stele.client.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from stele.client.serdes.rules import DeadLetter, Override, RuleFailed, Rules
+from stele.client.serdes.rules import DeadLetter, Limits, Override, RuleFailed, Rules, RulesRefused
 from stele.client.serdes.serializer import Serializer
 
 __all__ = [
@@ -34,10 +34,12 @@ __all__ = [
     "IdPlace",
     "JsonDeserializer",
     "JsonSerializer",
+    "Limits",
     "Override",
     "ProtobufDeserializer",
     "ProtobufSerializer",
     "RuleFailed",
     "Rules",
+    "RulesRefused",
     "Serializer",
 ]

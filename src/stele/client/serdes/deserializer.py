@@ -83,7 +83,7 @@ class BaseDeserializer(ABC):
     use_latest  take the newest version of the record's subject as the reader's schema; naming chooses the subject
     use_metadata  likewise the newest version whose metadata has these properties
     context     context in which ids count, and of subjects that are not qualified
-    rules       how the rules of schemas are run; see `Rules`
+    rules       how the rules of schemas are run; see `Rules`. Without it, a record that needs a rule is refused
 
     Rules for reading are those of the reader's schema, else the writer's. Where the reader's is a version of the
     record's subject, the rules of all versions between bring the value there.
@@ -113,7 +113,7 @@ class BaseDeserializer(ABC):
         self._use_metadata = use_metadata
         self._naming = naming
         self._context = context
-        self._rules = rules or Rules()
+        self._rules = rules
         self._prepare()
 
     def __call__(
@@ -122,8 +122,8 @@ class BaseDeserializer(ABC):
         """The value in a record; None stays None.
 
         Rules may need the topic. Raises `FrameError` when the record carries no schema, `DecodeError` when the payload
-        is not of its schema, `RuleFailed` when a rule refuses it, `ContentNotFound` when the source does not know the
-        schema, and what the client raises.
+        is not of its schema, `RuleFailed` when a rule refuses it, `RulesRefused` when one must not run,
+        `ContentNotFound` when the source does not know the schema, and what the client raises.
         """
         return run_blocking(self.deserialize_steps(data, topic, field, headers), self.source)
 

@@ -92,7 +92,8 @@ class Serializer(ABC):
     use_id         write with the schema of that id instead
     normalize      let the server ignore differences of style when it registers or looks up
     id_in          where the identity goes
-    rules          how the rules of the schema written with are run; see `Rules`
+    rules          how the rules of the schema written with are run; see `Rules`. Without it, a schema with rules for
+                   writing is refused
 
     Raises `InvalidRequest` for choices that exclude each other.
     """
@@ -125,7 +126,7 @@ class Serializer(ABC):
         self._context = context
         self._auto_register = auto_register
         self._use_metadata = use_metadata
-        self._engine = RuleEngine(rules or Rules(), blocking_client(client))
+        self._engine = RuleEngine(rules, blocking_client(client))
         self._use_id = use_id
         self._normalize = normalize
         self._id_in = id_in
@@ -139,8 +140,8 @@ class Serializer(ABC):
         """The value as bytes of a record; None stays None.
 
         With `IdPlace.HEADER` the identity is appended to headers. Raises `EncodeError` when the value does not fit,
-        `RuleFailed` when a rule refuses it, `InvalidName` when the naming strategy lacks something, and what the client
-        raises.
+        `RuleFailed` when a rule refuses it, `RulesRefused` when one must not run, `InvalidName` when the naming
+        strategy lacks something, and what the client raises.
         """
         return run_blocking(self.serialize_steps(value, topic, field, headers), self.client)
 

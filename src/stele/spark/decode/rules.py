@@ -25,7 +25,7 @@ from stele.client.serdes import AvroSerializer, Deserializer, JsonSerializer, Pr
 from stele.client.serdes.rules.engine import RuleEngine
 from stele.client.serdes.rules.model import RuleMode, RulePhase
 from stele.client.serdes.schemas import parse_schema
-from stele.errors import ContentNotFound, DataError, Invalid, RuleFailed, Unavailable
+from stele.errors import ContentNotFound, DataError, Invalid, RuleFailed, RulesRefused, Unavailable
 from stele.formats.protobuf import indexes_of
 from stele.spark.registry.clients import RegistryLike, get_client
 from stele.spark.registry.snapshot import PinnedSchemas
@@ -44,10 +44,6 @@ RulesLike: TypeAlias = "Literal['refuse', 'run', 'ignore'] | Rules"
 
 REENCODED_ID = 2**31 - 1
 """Stands for the reader's schema in frames that rules made; no registry hands it out."""
-
-
-class RulesRefused(Invalid):
-    """A schema has a rule that would have to run, and nobody said what to do about rules."""
 
 
 def check_rules_choice(rules: RulesLike) -> RulesLike:

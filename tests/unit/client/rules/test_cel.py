@@ -22,7 +22,8 @@ from stele.client.serdes import (
     RuleFailed,
     Rules,
 )
-from stele.client.serdes.rules import RecordContext, RuleContext, RuleMode, cel, cel_functions, cel_values, json_fields
+from stele.client.serdes.rules import RecordContext, RuleContext, RuleMode, json_fields
+from stele.expressions import cel, cel_functions, cel_values
 from stele.formats.registry import get_format
 
 PROTO = """
@@ -63,7 +64,7 @@ def run(text: str, kind: str, value: Any, *rules: RuleBody, metadata: Metadata |
         more["metadata"] = msgspec.to_builtins(metadata)
     registry.add("t-value", text, **more)
     kinds = {"AVRO": AvroSerializer, "JSON": JsonSerializer, "PROTOBUF": ProtobufSerializer}
-    data: bytes = kinds[kind](registry.client(), use_latest=True)(value, topic="t")  # type: ignore[operator]
+    data: bytes = kinds[kind](registry.client(), use_latest=True, rules=Rules())(value, topic="t")  # type: ignore[operator]
     return data[6 if kind == "PROTOBUF" else 5 :]
 
 
@@ -167,9 +168,9 @@ def test_validation_comes_after_rules() -> None:
         "t-value", json.dumps(schema), schemaType="JSON", ruleSet=msgspec.to_builtins(RuleSetBody(domain_rules=[rule]))
     )
     data = b'\0\0\0\0\1{"a":5}'
-    assert JsonDeserializer(registry.client(), validate=False)(data, topic="t") == {"a": "5"}
+    assert JsonDeserializer(registry.client(), validate=False, rules=Rules())(data, topic="t") == {"a": "5"}
     with pytest.raises(Exception, match="#/a"):
-        JsonDeserializer(registry.client())(data, topic="t")
+        JsonDeserializer(registry.client(), rules=Rules())(data, topic="t")
     assert JsonDeserializer(registry.client(), rules=Rules(enabled=False))(data) == {"a": 5}
 
 
@@ -396,7 +397,7 @@ def test_messages_read() -> None:
     rule = RuleBody("r", mode="READ", type="CEL_FIELD", tags=["PII"], expr="'*'")
     registry.add("t-value", PROTO, schemaType="PROTOBUF", ruleSet=msgspec.to_builtins(RuleSetBody(domain_rules=[rule])))
     data = ProtobufSerializer(registry.client(), use_latest=True)({"note": "n"}, topic="t")
-    assert ProtobufDeserializer(registry.client())(data, topic="t").note == "*"
+    assert ProtobufDeserializer(registry.client(), rules=Rules())(data, topic="t").note == "*"
 
 
 # --- functions and bounds ---------------------------------------------------------------------------------------------
@@ -464,12 +465,3 @@ def test_hostile_expressions_fail(expr: str) -> None:
     """Whatever an expression is, it is its rule that fails, soon, and nothing else."""
     with pytest.raises(RuleFailed):
         written({"a": "a" * 200 + "!"}, condition(expr))
-
-
-def test_expressions_cost_no_more_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Macros inside macros multiply; the steps of all of them are counted."""
-    monkeypatch.setattr(cel, "MAX_STEPS", 2000)
-    nested = "message.l.all(a, message.l.all(b, message.l.all(c, a + b + c >= 0)))"
-    with pytest.raises(RuleFailed, match="more than 2000 steps"):
-        written({"l": list(range(20))}, condition(nested))
-    assert holds({"l": [1, 2]}, nested)

@@ -2,6 +2,9 @@
 
     serialize = AvroSerializer(registry, use_latest=True, rules=Rules({"secret": "…"}))
 
+Rules run only where a serializer or deserializer was given `rules`. Their expressions are evaluated within `Limits`, in
+a process of its own, unless one trusts a rule; `sign_rule` and `SignedBy` (module `signatures`) say which those are.
+
 Types of rules are CEL, CEL_FIELD, JSONATA, ENCRYPT and ENCRYPT_PAYLOAD, actions NONE, ERROR and DLQ; more come in by
 the entry point group `stele.rules`, where the built-in types stand as well. What they need:
 `pip install 'stele-registry[rules]'`.
@@ -26,7 +29,8 @@ from stele.client.serdes.rules.model import (
     Visit,
     Walk,
 )
-from stele.errors import RuleFailed
+from stele.errors import RuleFailed, RulesRefused
+from stele.expressions.sandbox import Limits
 
 __all__ = [
     "GROUP",
@@ -34,6 +38,7 @@ __all__ = [
     "FieldExecutor",
     "FieldLocation",
     "FieldType",
+    "Limits",
     "Override",
     "RecordContext",
     "RuleAction",
@@ -44,6 +49,7 @@ __all__ = [
     "RuleMode",
     "RulePhase",
     "Rules",
+    "RulesRefused",
     "Tools",
     "Visit",
     "Walk",

@@ -7,60 +7,33 @@ the guard holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from google.protobuf.message import Message
 
-from stele.client.serdes.rules.model import FieldExecutor, FieldLocation, RuleContext, RuleExecutor, Tools, Visit
-from stele.errors import InvalidRequest, NotInstalled, TooLarge
+from stele.client.serdes.rules.model import FieldExecutor, FieldLocation, RuleContext, RuleExecutor, Visit
+from stele.client.serdes.rules.protobuf_values import message_from, value_from
+from stele.expressions.evaluation import require_library
+from stele.expressions.questions import Answer, CelQuestion, tag_unsigned
 
-try:
-    import celpy
-    import lark
-    from celpy import celtypes
-    from celpy.celparser import CELParseError
-    from celpy.evaluation import Evaluator as CelEvaluator
-
-    from stele.client.serdes.rules import cel_functions, cel_values
-except ImportError:
-    raise NotInstalled("cel-python", "rules") from None
-
-MAX_EXPRESSION: Final = 20_000
-"""Characters of an expression."""
-MAX_STEPS: Final = 1_000_000
-"""Parts of an expression evaluated for one value: what nested macros over long lists may cost."""
-_KEPT: Final = 1024
-
-Names = Mapping[str, Callable[[], Any]]
-"""Variables, each made when an expression mentions it."""
+require_library("celpy")
 
 
 class CelExecutor(RuleExecutor):
     """Type CEL."""
 
-    def __init__(self, tools: Tools) -> None:
-        super().__init__(tools)
-        self._programs = Programs()
-
     def run(self, context: RuleContext, value: Any) -> Any:
         """See `RuleExecutor`."""
-        result = self._programs.evaluate(context, {"message": lambda: cel_values.to_cel(value)}, value)
-        if context.rule.kind == "CONDITION" or result is value:
-            return result
-        if isinstance(value, Message):
-            return cel_values.message_from(result, value)
-        return cel_values.from_cel(result)
+        answer = _evaluate_rule(context, {"message": value})
+        if context.rule.kind == "CONDITION":
+            return not answer.applies or answer.value
+        if not answer.applies:
+            return value
+        return message_from(answer.value, value) if isinstance(value, Message) else answer.value
 
 
 class CelFieldExecutor(FieldExecutor):
     """Type CEL_FIELD: fields of primitive types, one by one."""
-
-    def __init__(self, tools: Tools) -> None:
-        super().__init__(tools)
-        self._programs = Programs()
 
     def visit(self, context: RuleContext) -> Visit:
         """See `FieldExecutor`."""
@@ -68,84 +41,31 @@ class CelFieldExecutor(FieldExecutor):
         def apply(place: FieldLocation, value: Any) -> Any:
             if not place.type.is_primitive:
                 return value
-            result = self._programs.evaluate(context, _bind_names(place, value), value)
-            if context.rule.kind == "CONDITION" or result is value:
-                return bool(result) if context.rule.kind == "CONDITION" else value
-            return cel_values.from_cel(result) if place.native is None else cel_values.value_from(result, value)
+            answer = _evaluate_rule(context, _bind_names(place, value))
+            if context.rule.kind == "CONDITION":
+                return not answer.applies or answer.value
+            if not answer.applies:
+                return value
+            return answer.value if place.native is None else value_from(answer.value, value)
 
         return apply
 
 
-def _bind_names(place: FieldLocation, value: Any) -> Names:
-    def own() -> Any:
-        return cel_values.to_cel(value) if place.native is None else cel_values.field_to_cel(value, place.native)
-
+def _bind_names(place: FieldLocation, value: Any) -> dict[str, Any]:
     return {
-        "value": own,
-        "fullName": lambda: celtypes.StringType(place.full_name),
-        "name": lambda: celtypes.StringType(place.name),
-        "typeName": lambda: celtypes.StringType(place.type.value),
-        "tags": lambda: celtypes.ListType([celtypes.StringType(tag) for tag in sorted(place.tags)]),
-        "message": lambda: cel_values.to_cel(place.message),
+        "value": value if place.native is None else tag_unsigned(value, place.native),
+        "fullName": place.full_name,
+        "name": place.name,
+        "typeName": place.type.value,
+        "tags": sorted(place.tags),
+        "message": place.message,
     }
 
 
-class Programs:
-    """Expressions, compiled once."""
-
-    def __init__(self) -> None:
-        self._environment = celpy.Environment()
-        self._compiled = lru_cache(_KEPT)(self._compile_program)
-
-    def evaluate(self, context: RuleContext, names: Names, value: Any) -> Any:
-        """The result of a rule's expression; of one whose guard does not hold, true or the value itself."""
-        expression = context.rule.expr or ""
-        if not expression.strip():
-            raise context.rule_failure("it has no expression")
-        guard, semicolon, rest = expression.partition(";")
-        if not semicolon:
-            return self._evaluate_expression(expression, names)
-        if guard.strip() and not self._evaluate_expression(guard, names):
-            return True if context.rule.kind == "CONDITION" else value
-        return self._evaluate_expression(rest, names)
-
-    def _evaluate_expression(self, expression: str, names: Names) -> Any:
-        tree, activation = self._compiled(expression)
-        known = {name: make() for name, make in names.items() if name in expression}
-        if "now" in expression:
-            known["now"] = celtypes.TimestampType(datetime.now(UTC))
-        return Evaluator(tree, activation()).evaluate(known)
-
-    def _compile_program(self, expression: str) -> tuple[lark.Tree[Any], Callable[[], Any]]:
-        if len(expression) > MAX_EXPRESSION:
-            raise TooLarge(f"an expression of {len(expression)} characters is longer than {MAX_EXPRESSION}")
-        try:
-            tree = self._environment.compile(expression)
-        except CELParseError as error:
-            raise InvalidRequest(f"not an expression: {error}") from error
-        runner = celpy.InterpretedRunner(self._environment, tree, dict(cel_functions.FUNCTIONS))
-        return tree, runner.new_activation
-
-
-class Evaluator(CelEvaluator):
-    """Evaluates in bounded time, and knows what `has()` means for messages."""
-
-    def __init__(self, ast: Any, activation: Any, steps: list[int] | None = None) -> None:
-        super().__init__(ast, activation)
-        self._steps = [MAX_STEPS] if steps is None else steps
-
-    def sub_evaluator(self, ast: Any) -> Evaluator:
-        """The evaluator of a macro's inside; it spends the same steps."""
-        return Evaluator(ast, self.activation, self._steps)
-
-    def visit_children(self, tree: Any) -> Any:
-        """Evaluate the parts of a part."""
-        self._steps[0] -= 1
-        if self._steps[0] < 0:
-            raise TooLarge(f"the expression takes more than {MAX_STEPS} steps")
-        return super().visit_children(tree)
-
-    def macro_has_eval(self, exprlist: Any) -> Any:
-        """`has(e.f)`."""
-        with cel_values.asking_presence():
-            return super().macro_has_eval(exprlist)
+def _evaluate_rule(context: RuleContext, names: dict[str, Any]) -> Answer:
+    """The answer to a rule's expression, given the variables that it mentions."""
+    expression = context.rule.expr or ""
+    if not expression.strip():
+        raise context.rule_failure("it has no expression")
+    known = {name: value for name, value in names.items() if name in expression}
+    return context.evaluate(CelQuestion(expression, known, context.rule.kind == "CONDITION"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +23,10 @@ from stele.client.serdes.rules.model import (
     Walk,
     failed_condition_message,
 )
-from stele.errors import NotInstalled, RuleFailed, SteleError
+from stele.errors import NotInstalled, RuleFailed, RulesRefused, SteleError
+from stele.expressions.evaluation import evaluate_question
+from stele.expressions.questions import Answer, Question
+from stele.expressions.sandbox import Limits, evaluate_bounded
 from stele.protocol.confluent import RuleBody
 
 if TYPE_CHECKING:
@@ -64,6 +67,10 @@ class Rules:
     client        the registry with the data keys; None for the one of the serializer
     enabled       False: rules are not run at all, and nobody sees whether records keep them
     now           milliseconds since 1970
+    limits        time and memory for one expression on one value, in a process of its own
+    trusts        tells the rules one wrote oneself: `SignedBy`, or a function of one's own. Their expressions run in
+                  this process, without `limits` and what those cost; None trusts no rule
+    trusted_only  run no other rules: a record that needs one raises `RulesRefused`
 
     Values handed to a serializer are never changed by its rules: they work on copies.
     """
@@ -76,6 +83,9 @@ class Rules:
     client: BlockingApi | None = None
     enabled: bool = True
     now: Callable[[], int] = _current_millis
+    limits: Limits = field(default_factory=Limits)
+    trusts: Callable[[RuleBody], bool] | None = None
+    trusted_only: bool = False
 
     def find_override(self, rule: RuleBody) -> Override:
         """What holds for a rule."""
@@ -85,8 +95,10 @@ class Rules:
 class RuleEngine:
     """Runs rules for one serializer or deserializer. Safe between threads."""
 
-    def __init__(self, rules: Rules, client: BlockingApi | None) -> None:
-        self._rules = rules
+    def __init__(self, rules: Rules | None, client: BlockingApi | None) -> None:
+        """Run nothing yet. Without rules a record that needs one raises `RulesRefused`."""
+        self._is_chosen = rules is not None
+        self._rules = rules = rules or Rules()
         self._tools = Tools(rules.config, rules.client or client, rules.dead_letters, rules.now)
         self._executors: dict[str, Tool | None] = {}
         self._actions: dict[str, Tool | None] = {}
@@ -109,7 +121,7 @@ class RuleEngine:
     ) -> Any:
         """The value after the rules of a schema. Rules that read run last to first, those that write first to last.
 
-        Raises `RuleFailed`, and what actions raise.
+        Raises `RuleFailed`, `RulesRefused`, and what actions raise.
         """
         return self._run_rules(phase.rules_of(schema.rule_set), mode, schema, schema, value, record, walk)
 
@@ -137,13 +149,24 @@ class RuleEngine:
         for index, rule in enumerate(rules):
             if not _is_for(rule, mode) or self._is_disabled(rule, owner) or rule.name == replayed:
                 continue
-            context = RuleContext(rule, mode, rules, index, record, target, walk)
+            context = RuleContext(rule, mode, rules, index, record, target, walk, self._choose_evaluation(rule))
             executor = self._find_executor((rule.type or "").upper())
             if executor is None:
                 self._run_action(context, value, context.rule_failure(f"nothing runs rules of type {rule.type!r}"))
                 return value
             value = self._run_rule(executor, context, value)
         return value
+
+    def _choose_evaluation(self, rule: RuleBody) -> Callable[[Question], Answer]:
+        """How expressions of a rule are evaluated. Raises `RulesRefused` for a rule that must not run."""
+        if not self._is_chosen:
+            why = "nobody chose what to do about rules: give rules=Rules() to run them, Rules(enabled=False) not to"
+            raise RulesRefused(f"the schema has the rule {rule.name!r}, and {why}")
+        if self._rules.trusts is not None and self._rules.trusts(rule):
+            return evaluate_question
+        if self._rules.trusted_only:
+            raise RulesRefused(f"the schema has the rule {rule.name!r}, which is not trusted")
+        return partial(evaluate_bounded, limits=self._rules.limits)
 
     def _run_rule(self, executor: RuleExecutor, context: RuleContext, value: Any) -> Any:
         rule = context.rule

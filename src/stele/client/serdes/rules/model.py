@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from stele.client.serdes.rules.tags import tags_at
 from stele.errors import RuleFailed
+from stele.expressions.questions import Answer, Question
+from stele.expressions.sandbox import evaluate_bounded
 from stele.protocol.confluent import RuleBody, RuleSetBody
 from stele.wire.confluent import RecordField
 
@@ -152,6 +154,7 @@ class RuleContext:
     rules, index   the rules of the phase in the order they run, and where this one stands
     target         the schema the value is of, or is to become
     walk           None where a value has no fields: payloads, migrations
+    evaluate       evaluates an expression of the rule: within bounds unless the rule is trusted, see `Rules`
     """
 
     rule: RuleBody
@@ -161,6 +164,7 @@ class RuleContext:
     record: RecordContext
     target: ResolvedSchema
     walk: Walk | None = None
+    evaluate: Callable[[Question], Answer] = evaluate_bounded
 
     def find_parameter(self, name: str) -> str | None:
         """A parameter of the rule, else the property of that name of the schema's metadata, else None."""

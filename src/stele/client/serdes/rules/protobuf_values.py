@@ -1,0 +1,78 @@
+"""Plain Python values, as expressions compute them, made into Protobuf messages and values of their fields.
+
+Source: docs/protocols/data-rules.md#expressions.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from stele.client.serdes.rules.protobuf_fields import descriptor_of
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+_TEXTUAL: Final = {9: str, 12: bytes, 14: str}  # string, bytes, enum
+
+
+def message_from(result: Any, like: Message) -> Message:
+    """A message of a kind from a map of its fields: what the map leaves out is not set, names no field has are ignored.
+
+    Raises TypeError and `google.protobuf.json_format.ParseError` where a value does not fit.
+    """
+    _demand_types(descriptor_of(like), result)
+    return json_format.ParseDict(_spell_key(result), type(like)(), ignore_unknown_fields=True)
+
+
+def _demand_types(kind: Descriptor, value: Any) -> None:
+    """Refuse what the JSON mapping would take and a rule cannot have meant: text for bytes, numbers or messages."""
+    if not isinstance(value, dict):
+        raise TypeError(f"a message of type {kind.full_name} is made of a map, not of {type(value).__name__}")
+    for name, item in value.items():
+        field = kind.fields_by_name.get(name) or kind.fields_by_camelcase_name.get(name)
+        if field is None or item is None:
+            continue
+        entry = field.message_type if field.is_repeated and isinstance(item, dict) else None
+        if entry is not None and entry.GetOptions().map_entry:
+            field, item = entry.fields_by_name["value"], list(item.values())  # noqa: PLW2901 - its values count
+        for one in item if isinstance(item, list) else (item,):
+            _demand_type(field, one)
+
+
+def _demand_type(field: FieldDescriptor, value: Any) -> None:
+    inner = field.message_type
+    if inner is not None and not inner.full_name.startswith("google.protobuf."):
+        _demand_types(inner, value)
+    elif inner is None and isinstance(value, str | bytes):
+        wanted = _TEXTUAL.get(field.type)
+        if wanted is None or not isinstance(value, wanted):
+            raise TypeError(f"{field.full_name} takes no {type(value).__name__}")
+
+
+def value_from(result: Any, before: Any) -> Any:
+    """The value of one Protobuf field from a result."""
+    if not isinstance(before, Message):
+        return result
+    return json_format.Parse(f'"{_spell_key(result)}"', type(before)())
+
+
+def _spell_key(value: Any) -> Any:
+    """A value in the JSON mapping of Protobuf."""
+    match value:
+        case dict():
+            return {str(key): _spell_key(item) for key, item in value.items()}
+        case list():
+            return [_spell_key(item) for item in value]
+        case bytes():
+            return b64encode(value).decode()
+        case datetime():
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case timedelta():
+            micros = value // timedelta(microseconds=1)
+            return f"{'-' if micros < 0 else ''}{abs(micros) // 1_000_000}.{abs(micros) % 1_000_000:06d}s"
+    return value
