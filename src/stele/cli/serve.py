@@ -54,7 +54,7 @@ def serve(
     }
     with exit_on_error():
         settings = load_settings(flags, config=config)
-        if not _is_loopback(settings.host):
+        if not is_loopback(settings.host):
             print_warning(
                 f"{settings.host} can be reached from other machines, and everybody may write: put a proxy with access"
                 " control in front"
@@ -62,7 +62,7 @@ def serve(
         run_server(settings, lambda line: errors.print(line, highlight=False, markup=False, soft_wrap=True))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address; names other than localhost may mean anything."""
     try:
         return ip_address(host).is_loopback

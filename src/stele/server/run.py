@@ -66,7 +66,10 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
     signal.signal(signal.SIGTERM, _end_process)
     configure_logs(settings.log_level, settings.log_format)
     os.environ[_HANDED_DOWN] = msgspec.json.encode(settings).decode("utf-8")
-    with tempfile.TemporaryDirectory(prefix="stele-metrics-") as metrics_directory:
+    with (
+        tempfile.TemporaryDirectory(prefix="stele-metrics-") as metrics_directory,
+        contextlib.ExitStack() as bound,
+    ):
         if settings.workers > 1:
             # Read by prometheus-client when it is imported, so this comes before the application.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
@@ -84,7 +87,7 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             timeout_keep_alive=settings.idle_seconds,
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
-        sockets = [_bind_socket(settings.host, port) for port in ports]
+        sockets = [bound.enter_context(_bind_socket(settings.host, port)) for port in ports]
         asyncio.run(_try_store(settings.store))
         for port, dialect in zip((made.getsockname()[1] for made in sockets), ports.values(), strict=True):
             place = f"http://{settings.host}:{port}"
