@@ -7,8 +7,9 @@ import sys
 
 import pytest
 import typer
+from rich.text import Text
 
-from stele.cli.output import Output, PlainConsole, print_findings, print_rows, require_confirmation
+from stele.cli.output import Output, PlainConsole, print_findings, print_rows, print_text, require_confirmation
 from stele.core.findings import Finding, Severity
 from stele.errors import InvalidRequest
 
@@ -38,6 +39,19 @@ def test_a_terminal_has_its_width() -> None:
     """On a terminal the width is that of the terminal."""
     assert PlainConsole(file=io.StringIO(), force_terminal=True, width=80).size.width == 80
     assert PlainConsole(file=io.StringIO(), width=80).size.width > 10_000
+
+
+def test_paragraphs_are_wrapped_between_words_on_a_terminal() -> None:
+    """Continued lines keep their indentation, and no word is cut in two; a pipe gets one line."""
+    terminal, pipe = io.StringIO(), io.StringIO()
+    text = Text("fix: " + "word " * 30)
+    print_text(PlainConsole(file=terminal, force_terminal=True, width=40, color_system=None), text, indent=4)
+    lines = terminal.getvalue().splitlines()
+    assert len(lines) > 3
+    assert all(line.startswith("    ") and len(line) <= 40 for line in lines)
+    assert set(terminal.getvalue().split()) == {"fix:", "word"}
+    print_text(PlainConsole(file=pipe), text, indent=4)
+    assert pipe.getvalue() == f"    {text.plain}\n"
 
 
 def test_findings_are_counted_beyond_the_first(capsys: pytest.CaptureFixture[str]) -> None:
