@@ -300,7 +300,7 @@ def test_ranks_inside_spark() -> None:
 
 FORMATS_RANKS = (
     (
-        ("graph", "json_reader", "worker_process", "conversion"),
+        ("graph", "json_reader", "terms", "regex", "worker_process", "conversion"),
         "The neutral model and the tools beside it know no format, so that a plug-in meets every language in them.",
     ),
     (

@@ -113,6 +113,26 @@ def test_printing_and_parsing_leads_back(store: Any, format_name: str, data: st.
     answers.require_found(known, text, printed, spellings=(True,) if normalize else (False, True))
 
 
+@pytest.mark.parametrize("format_name", sorted(set(_TEXTS) - set(_ANSWERED)))
+@settings(FEW, max_examples=scale_examples(20))
+@given(data=st.data())
+def test_other_formats_lead_back(store: Any, format_name: str, data: st.DataObject) -> None:
+    """OpenSchema, which knows Thrift and XSD too, finds a schema however it is spelled: it keeps id and number."""
+    text = data.draw(_TEXTS[format_name])
+    spellings = (text, *texts_of(format_name, text))
+    store.reset()
+    http = httpx.Client(transport=store.transport, base_url="http://registry/openschema")
+    first = data.draw(st.sampled_from(spellings))
+    ids = []
+    for spelling in (first, *spellings):
+        body = {"serialization": format_name.upper(), "schemaDefinition": spelling}
+        answer = http.post("/subjects/s/versions", json=body)
+        assert answer.status_code == 200, (spelling, answer.text)
+        ids.append(answer.json()["id"])
+    assert len(set(ids)) == 1
+    assert http.get("/subjects/s/versions").json() == {"versions": [1]}
+
+
 @pytest.mark.parametrize("format_name", _ANSWERED)
 @FEW
 @given(data=st.data())

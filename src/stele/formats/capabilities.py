@@ -67,7 +67,10 @@ class HasLaxImports(Protocol[P_contra]):
     """A format that strict=False lets find types in all references, imported or not, and take undeclared options."""
 
     def list_unresolved(self, parsed: P_contra) -> Sequence[str]:
-        """Return the types that the schema names and no document declares."""
+        """Return the types that no document declares, and what was left out because its name or number is taken.
+
+        Only a registry that checks nothing may keep a schema that has any.
+        """
         ...
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from uuid import UUID
 
 import httpx
 import pytest
 from msgspec.structs import replace
+from tests.property.test_protobuf_lookup import MIGRATED, UNCHECKED
 from tests.system.migration.boxes import Box, box
 from tests.system.migration.histories import Step, play, record, register
 from tests.unit.migrate.samples import dump, row
 
 from stele.client import Retry, SchemaRegistryClient
-from stele.migrate import registry_reader, registry_writer
+from stele.migrate import registry_reader, registry_writer, topic_reader
 from stele.migrate.compare import DifferenceKind, compare_dumps
 from stele.migrate.extras import MigratedDek, MigratedKek, RegistryExtras
+from stele.migrate.topic_records import Record
 from stele.protocol.confluent import Config
 
 
@@ -86,6 +89,27 @@ def test_foreign_avro_texts_stay(there: Box) -> None:
             target = f"/subjects/s{number}?normalize={normalize}"
             found = there.http.post(target, json={"schema": other}).json()
             assert (found["id"], found["version"], found["guid"]) == (10 + number, number, guid)
+
+
+@pytest.mark.parametrize("case", sorted(MIGRATED))
+def test_protobuf_as_confluent_stores_it_moves_from_its_topic(there: Box, case: str) -> None:
+    """Missing imports and types, clashes, undeclared options, printed order: id, GUID and text come out of a dump."""
+    text, original = MIGRATED[case]
+    guid = str(UUID(bytes=hashlib.md5(text.encode(), usedforsecurity=False).digest()))
+    value = {"subject": "s", "version": 7, "id": 100_007, "guid": guid, "schemaType": "PROTOBUF", "schema": text}
+    key = {"keytype": "SCHEMA", "subject": "s", "version": 7, "magic": 1}
+    records = [Record(json.dumps(key).encode(), json.dumps({**value, "deleted": False}).encode(), 0)]
+    brought = topic_reader.read_topic_records(records)
+    assert registry_writer.apply_import(brought, there.client) == []
+    assert registry_writer.plan_import(brought, there.client).differences == ()
+    stored = there.http.get("/subjects/s/versions/7").json()
+    assert (stored["id"], stored["schema"], stored["guid"]) == (100_007, text, guid)
+    assert there.http.get(f"/schemas/guids/{guid}").json()["schema"] == text
+    if case in UNCHECKED:
+        assert there.http.put("/config/s", json={"validateNewSchemas": False}).status_code == 200
+    for spelling in (text, original):
+        found = there.http.post("/subjects/s", json={"schema": spelling, "schemaType": "PROTOBUF"}).json()
+        assert (found["id"], found["version"], found["guid"]) == (100_007, 7, guid)
 
 
 @pytest.mark.parametrize(

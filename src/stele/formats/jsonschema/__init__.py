@@ -64,10 +64,12 @@ def _too_complex(error: TooLarge) -> Finding:
     return Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Severity.UNKNOWN)
 
 
-def _check_containment(undecided: Severity, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
+def _check_containment(
+    undecided: Severity, languages: bool, reader: ParsedJsonSchema, writer: ParsedJsonSchema
+) -> list[Finding]:
     from stele.formats.jsonschema.containment import check_containment
 
-    return check_containment(reader, writer, undecided)
+    return check_containment(reader, writer, undecided, languages=languages)
 
 
 RULESETS = Rulesets(
@@ -84,20 +86,32 @@ RULESETS = Rulesets(
     ),
     Ruleset(
         "containment@1",
-        partial(_check_containment, Severity.UNKNOWN),
+        partial(_check_containment, Severity.UNKNOWN, False),
         "Every document the writer's schema allows is allowed by the reader's; doubt is undecided.",
     ),
     Ruleset(
         "containment-lenient@1",
-        partial(_check_containment, Severity.WARNING),
+        partial(_check_containment, Severity.WARNING, False),
         "The same, with doubt as a warning: only a document that proves the break refuses.",
     ),
     Ruleset(
-        "apicurio@1", partial(_check_containment, Severity.UNKNOWN), "What Apicurio's checker aims at: containment."
+        "apicurio@1",
+        partial(_check_containment, Severity.UNKNOWN, False),
+        "What Apicurio's checker aims at: containment.",
+    ),
+    Ruleset(
+        "containment@2",
+        partial(_check_containment, Severity.UNKNOWN, True),
+        "As version 1, and patterns and lengths of strings and names are compared as languages.",
+    ),
+    Ruleset(
+        "containment-lenient@2",
+        partial(_check_containment, Severity.WARNING, True),
+        "As version 1, with patterns and lengths compared as languages; doubt is a warning.",
     ),
     Ruleset("karapace@2", _check_karapace, "Changes between the two texts, allowed or not as Karapace decides."),
 )
-"""`confluent` is the default; `apicurio` is another name of `containment`."""
+"""`confluent` is the default; `apicurio` is another name of `containment@1`, which compares patterns as texts."""
 
 
 class JsonSchemaFormat:

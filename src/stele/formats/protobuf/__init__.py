@@ -117,7 +117,7 @@ class ProtobufFormat:
 
     def list_unresolved(self, parsed: ProtobufSchema) -> Sequence[str]:
         """Return the types that a schema names and no file declares; none unless it was parsed with strict=False."""
-        return parsed.unresolved
+        return (*parsed.unresolved, *parsed.rejected)
 
     def canonical(self, parsed: ProtobufSchema, form: TextForm) -> bytes:
         """Return the schema as `.proto` text without comments.

@@ -3,7 +3,8 @@
 That registry ignores imports that it cannot find, keeps options that nobody declares, finds types in all references
 and built-in files whether they are imported or not, and takes maps that are spelled out as repeated entries.
 `link_sources` leaves out, adds and rewrites just that. A type that is declared nowhere becomes `bytes`, which is how
-the wire carries a message; an rpc or an `extend` block of such a type is left out.
+the wire carries a message; an rpc or an `extend` block of such a type is left out. So is a field or an enum value whose
+name or number the compiler refuses: of two that share one, the second.
 
 Source: docs/protocols/protobuf.md#what-confluent-takes.
 """
@@ -20,9 +21,13 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from stele.formats.protobuf.compiler import builtin_sources
 from stele.formats.protobuf.confluent_text import print_tree
 from stele.formats.protobuf.descriptor_tree import build_tree
+from stele.formats.protobuf.number_ranges import Ranges
 from stele.formats.protobuf.source_tree import (
+    MAX_ENUM_NUMBER,
+    MAX_NUMBER,
     NOWHERE,
     EnumNode,
+    EnumValueNode,
     ExtendNode,
     FieldNode,
     FileNode,
@@ -47,15 +52,22 @@ _OPTION_NAMES: Final = {
 }
 
 
+_FIELD_NUMBERS: Final = Ranges([(1, 18_999), (20_000, MAX_NUMBER)])
+"""Numbers that fields may have: the others between are the library's own."""
+_ALL_NUMBERS: Final = Ranges([(-MAX_ENUM_NUMBER - 1, MAX_ENUM_NUMBER)])
+
+
 class LenientSources(NamedTuple):
     """Texts that compile, by import path.
 
-    unresolved are the types that are declared nowhere, as written; is_partial says whether the main file's own text
-    lost or gained something.
+    unresolved are the types that are declared nowhere, as written; rejected are the full names of fields and enum
+    values that were left out for their name or number; is_partial says whether the main file's own text lost or gained
+    something.
     """
 
     texts: dict[str, bytes]
     unresolved: tuple[str, ...]
+    rejected: tuple[str, ...]
     is_partial: bool
 
 
@@ -93,6 +105,7 @@ def link_sources(
                 return None
     linker = _Linker({**_builtin_declarations(), **{path: _declarations_in(tree) for path, tree in trees.items()}})
     unresolved: list[str] = []
+    rejected: list[str] = []
     is_partial = False
     waiting, done = [main], set[str]()
     while waiting:
@@ -103,9 +116,10 @@ def link_sources(
         edits = linker.edit_file(path, trees[path], decoded[path], keep_custom=keep_custom)
         sources[path] = edits.apply().encode("utf-8", "surrogateescape")
         unresolved += edits.unresolved
+        rejected += edits.rejected
         is_partial |= path == main and edits.is_lossy
         waiting += edits.imports
-    return LenientSources(sources, tuple(dict.fromkeys(unresolved)), is_partial)
+    return LenientSources(sources, tuple(dict.fromkeys(unresolved)), tuple(rejected), is_partial)
 
 
 def resolve_names(tree: FileNode, files: Iterable[FileDescriptorProto]) -> None:
@@ -171,6 +185,37 @@ def _list_type_uses(file: FileNode) -> Iterator[tuple[TypeUse, str]]:
             yield method.response, _join(file.package, service.name)
 
 
+def _list_rejected(file: FileNode) -> Iterator[tuple[str, Span]]:
+    """Yield the full names and places of fields and enum values whose name or number the compiler refuses."""
+    value_names: dict[str, set[str]] = {}
+    for scope, item in _walk_scopes(file):
+        if isinstance(item, ExtendNode):
+            continue
+        reserved = [value for statement in item.reserved for value in statement.values]
+        numbers = Ranges(value for value in reserved if not isinstance(value, str))
+        names = {value for value in reserved if isinstance(value, str)}
+        members: Sequence[FieldNode | EnumValueNode]
+        if isinstance(item, MessageNode):
+            # Members of oneofs first: printing changes the order, and a oneof must keep one.
+            members = [*(member for oneof in item.oneofs for member in oneof.fields), *item.fields]
+            home, shares_numbers, allowed = _join(scope, item.name), False, _FIELD_NUMBERS
+        else:
+            members, home, allowed = item.values, scope, _ALL_NUMBERS
+            names |= value_names.setdefault(scope, set())  # values are names of the scope that their enum stands in
+            shares_numbers = any(option.name == "allow_alias" for option in item.options)
+        used = set[int]()
+        for member in members:
+            number = member.number
+            repeats = number in used and not shares_numbers
+            if member.name in names or repeats or number in numbers or number not in allowed:
+                yield _join(home, member.name), member.span
+            else:
+                names.add(member.name)
+                used.add(number)
+        if isinstance(item, EnumNode):
+            value_names[scope] |= names
+
+
 class _Edits:
     """Changes of one text: what replaces its spans, imports to add, and the files it needs in the end."""
 
@@ -181,6 +226,7 @@ class _Edits:
         self.imports: list[str] = []
         self.added: list[str] = []
         self.unresolved: list[str] = []
+        self.rejected: list[str] = []
 
     def drop_options(self, dropped: Sequence[OptionNode], kept: Sequence[OptionNode], brackets: Span) -> None:
         """Leave some options out; kept are the others of the same brackets."""
@@ -190,6 +236,13 @@ class _Edits:
         elif dropped:
             texts = [self._text[option.span.start : option.span.end] for option in kept]
             self.replaced[brackets] = f"[{', '.join(texts)}]" if texts else ""
+
+    def drop_rejected(self, file: FileNode) -> None:
+        """Leave out the fields and enum values whose name or number the compiler refuses."""
+        for full_name, span in _list_rejected(file):
+            self.replaced[span] = ""
+            self.rejected.append(full_name)
+            self.is_lossy = True
 
     def apply(self) -> str:
         """Return the changed text. Later lines stay where they are; spans inside a changed span are left alone."""
@@ -228,7 +281,7 @@ class _Linker:
                 edits.is_lossy = True
         own = self._files[path]
 
-        def need(home: str) -> None:
+        def add_import(home: str) -> None:
             if home != path and home not in visible:
                 visible.add(home)
                 edits.imports.append(home)
@@ -248,8 +301,9 @@ class _Linker:
                 edits.unresolved.append(use.name)
                 edits.is_lossy = True
             elif full_name not in own.types:
-                need(self._home_of_type[full_name])
+                add_import(self._home_of_type[full_name])
         self._replace_unresolved(file, unknown, edits)
+        edits.drop_rejected(file)
         for kind, scope, brackets, options, special in _list_options(file):
             dropped: list[OptionNode] = []
             for option in options:
@@ -258,7 +312,7 @@ class _Linker:
                     dropped.append(option)
                 else:
                     for home in homes:
-                        need(home)
+                        add_import(home)
             gone = {id(option) for option in dropped}
             kept = [option for option in (*options, *special) if id(option) not in gone]
             edits.drop_options(dropped, kept, brackets)

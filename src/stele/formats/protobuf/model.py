@@ -31,8 +31,9 @@ class ProtobufSchema:
 
     files holds the file descriptors, imports before importers and the schema itself last, without source positions;
     text is the source text, empty when the schema came as a descriptor, which is `sent` then. Where `is_partial`, the
-    text says more than the descriptors: options that nobody declares, imports that are missing, or the types in
-    `unresolved`, whose fields are read as `bytes`. references are the documents that came with the schema, by import
+    text says more than the descriptors: options that nobody declares, imports that are missing, the types in
+    `unresolved`, whose fields are read as `bytes`, or the fields and enum values in `rejected`, whose name or number is
+    taken. references are the documents that came with the schema, by import
     path, whether it imports them or not.
     Raises TypeError when the run-time library refuses the descriptors.
     """
@@ -45,12 +46,14 @@ class ProtobufSchema:
         sent: FileDescriptorProto | None = None,
         is_partial: bool = False,
         unresolved: Sequence[str] = (),
+        rejected: Sequence[str] = (),
         references: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
         self.text = text
         self.sent = sent
         self.is_partial = is_partial
         self.unresolved = tuple(unresolved)
+        self.rejected = tuple(rejected)
         self.references = references
         self.source = SourceCodeInfo()
         self.source.CopyFrom(files[-1].source_code_info)

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 from stele.errors import MalformedSchema
 from stele.formats.protobuf.compiler import CompilerPool, error_from_messages
 from stele.formats.protobuf.compiler_worker import PROCESSOR_LIMIT
-from stele.formats.protobuf.lenient import link_sources
+from stele.formats.protobuf.lenient import LenientSources, link_sources
 from stele.formats.protobuf.model import ProtobufSchema
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]{8,}")
@@ -132,7 +132,8 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
     It is `.proto` source text (proto2, proto3, editions), or a FileDescriptorProto or FileDescriptorSet, serialized,
     with or without base64; so are the references, which map import paths to documents. name is the document's own
     import path; one that no import could name is replaced by `DEFAULT_NAME`. Equal arguments give the same object.
-    strict=False takes what Confluent's registry takes, and types that are declared nowhere: see `lenient`.
+    strict=False takes what Confluent's registry takes, types that are declared nowhere, and fields and enum values that
+    clash: see `lenient`.
     Raises `MalformedSchema` with line and column, `UnresolvedReference` for an import that is neither built in nor
     among the references.
     """
@@ -187,11 +188,11 @@ class _Document:
                 return None
             with suppress(MalformedSchema):
                 files = _compile_files(self._main, linked.texts, ())
-                return self._build_schema(files, is_partial=linked.is_partial, unresolved=linked.unresolved)
+                return self._build_schema(files, linked)
         return None
 
     def _build_schema(
-        self, files: Sequence[FileDescriptorProto], *, is_partial: bool = False, unresolved: Sequence[str] = ()
+        self, files: Sequence[FileDescriptorProto], linked: LenientSources | None = None
     ) -> ProtobufSchema:
         _check_limits(files)
         try:
@@ -199,8 +200,9 @@ class _Document:
                 files,
                 self._source,
                 sent=self._sent,
-                is_partial=is_partial,
-                unresolved=unresolved,
+                is_partial=linked is not None and linked.is_partial,
+                unresolved=linked.unresolved if linked is not None else (),
+                rejected=linked.rejected if linked is not None else (),
                 references=self._references,
             )
         except TypeError as error:  # the run-time library refuses what the compiler took

@@ -137,6 +137,7 @@ class EnumValueNode:
     name: str
     number: int
     options: list[OptionNode] = field(default_factory=list)
+    span: Span = NOWHERE
     brackets: Span = NOWHERE
 
 
@@ -476,6 +477,7 @@ class _Parser:
             elif self._take("reserved"):
                 enum.reserved.append(self._read_ranges(MAX_ENUM_NUMBER))
             else:
+                start = self._at
                 name = self._read_token("word")
                 self._require("=")
                 value = EnumValueNode(name, self._read_integer())
@@ -483,6 +485,7 @@ class _Parser:
                 value.options = self._read_brackets()
                 value.brackets = self._span_from(before) if self._at > before else NOWHERE
                 self._require(";")
+                value.span = self._span_from(start)
                 enum.values.append(value)
         return enum
 

@@ -10,10 +10,10 @@ from lxml import etree
 from xmlschema import XMLSchemaException
 
 from stele.errors import DecodeError, EncodeError
+from stele.formats.terms import Algebra, BudgetExceeded
 from stele.formats.xsd.content import SchemaSide
 from stele.formats.xsd.instances import DocumentBuilder, ElementContent, InstanceStyle, NoDocument
 from stele.formats.xsd.parse import ParsedXsd
-from stele.formats.xsd.terms import Algebra, BudgetExceeded
 from stele.formats.xsd.xml_reader import MalformedXml, read_document, shorten_message
 
 MAX_FAULTS = 50

@@ -19,13 +19,13 @@ from typing import Any, Final
 from xmlschema.validators import XsdSimpleType
 
 from stele.core.findings import Finding, Severity
+from stele.formats.terms import Algebra, BudgetExceeded, MissingWord, find_missing_word, share_budget
 from stele.formats.xsd.content import NameSampler, Particle, SchemaSide, ShapeProver
 from stele.formats.xsd.declarations import AttributeChecker, DeclarationChecker, ValueConstraintChecker
 from stele.formats.xsd.findings import ElementPair, FindingCollector
 from stele.formats.xsd.instances import ElementContent, simple_content
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.simple_type import valid_samples
-from stele.formats.xsd.terms import Algebra, BudgetExceeded, MissingWord, find_missing_word, share_budget
 from stele.formats.xsd.xmlschema_adapter import accepts_text, local_name, type_name
 
 MAX_NODES: Final = 20_000

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from xmlschema.validators import XsdAnyElement, XsdElement, XsdGroup, XsdSimpleType
 
-from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term
+from stele.formats.terms import Algebra, BudgetExceeded, Term
 from stele.formats.xsd.xmlschema_adapter import BUILT_IN
 
 FOREIGN: Final = "urn:x-stele:elsewhere"

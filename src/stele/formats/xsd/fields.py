@@ -10,9 +10,9 @@ from typing import Any, Final
 from xmlschema.validators import XsdElement, XsdSimpleType
 
 from stele.core.ports import Field
+from stele.formats.terms import Algebra, BudgetExceeded
 from stele.formats.xsd.content import SchemaSide, list_leaves
 from stele.formats.xsd.parse import ParsedXsd
-from stele.formats.xsd.terms import Algebra, BudgetExceeded
 from stele.formats.xsd.xmlschema_adapter import local_name
 
 MAX_FIELDS: Final = 10_000

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 from lxml import etree
 from xmlschema.validators import XsdSimpleType
 
+from stele.formats.terms import Term, sequence_items
 from stele.formats.xsd.content import FOREIGN, Particle, SchemaSide, list_leaves
 from stele.formats.xsd.simple_type import valid_samples
-from stele.formats.xsd.terms import Term, sequence_items
 from stele.formats.xsd.xmlschema_adapter import accepts_text
 
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"

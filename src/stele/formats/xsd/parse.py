@@ -124,7 +124,7 @@ def _build_parsed(
     from xmlschema import XMLSchemaException
     from xmlschema.validators import XMLSchemaModelDepthError
 
-    from stele.formats.xsd.terms import BudgetExceeded, share_budget
+    from stele.formats.terms import BudgetExceeded, share_budget
     from stele.formats.xsd.xmlschema_adapter import build_schema
 
     try:

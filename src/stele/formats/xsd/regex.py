@@ -1,4 +1,4 @@
-"""Regular expressions of XML Schema (part 2, appendix F): character sets, and patterns matched without backtracking.
+"""Regular expressions of XML Schema (part 2, appendix F), matched without backtracking.
 
 Patterns are parsed into terms. Python's engine is never given a user's pattern: `(a+)+b` takes it exponential time.
 Matching here walks a lazily built automaton; a text too long or a pattern too entangled for the budget does not match.
@@ -6,104 +6,26 @@ Matching here walks a lazily built automaton; a text too long or a pattern too e
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
 from elementpath.regex.codepoints import RegexError
 from elementpath.regex.unicode_subsets import unicode_category, unicode_subset
 
-from stele.formats.xsd.terms import Algebra, BudgetExceeded, SharedBudgetExceeded, StepBudget, Term
+from stele.formats.regex import (
+    MAX_CODE_POINT,
+    CharSet,
+    PatternError,
+    PatternParser,
+    charset_of,
+    charset_of_text,
+    charset_steps,
+    make_algebra,
+)
+from stele.formats.terms import Algebra, BudgetExceeded, SharedBudgetExceeded, StepBudget, Term
 
-Ranges = tuple[tuple[int, int], ...]
-"""Inclusive, ascending, not touching."""
-
-
-class CharSet:
-    """An immutable set of characters."""
-
-    __slots__ = ("_hash", "_starts", "ranges")
-
-    def __init__(self, ranges: Ranges) -> None:
-        self.ranges = ranges
-        self._starts = [low for low, _ in ranges]
-        self._hash = hash(ranges)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CharSet) and self.ranges == other.ranges
-
-    def __bool__(self) -> bool:
-        return bool(self.ranges)
-
-    def __contains__(self, code: int) -> bool:
-        index = bisect_right(self._starts, code) - 1
-        return index >= 0 and code <= self.ranges[index][1]
-
-    def __or__(self, other: CharSet) -> CharSet:
-        return charset_of([*self.ranges, *other.ranges])
-
-    def __and__(self, other: CharSet) -> CharSet:
-        found = []
-        mine, theirs = 0, 0
-        while mine < len(self.ranges) and theirs < len(other.ranges):
-            low = max(self.ranges[mine][0], other.ranges[theirs][0])
-            high = min(self.ranges[mine][1], other.ranges[theirs][1])
-            if low <= high:
-                found.append((low, high))
-            if self.ranges[mine][1] < other.ranges[theirs][1]:
-                mine += 1
-            else:
-                theirs += 1
-        return CharSet(tuple(found))
-
-    def __sub__(self, other: CharSet) -> CharSet:
-        return self & other.complement()
-
-    def complement(self) -> CharSet:
-        """Return every other code point."""
-        found, start = [], 0
-        for low, high in self.ranges:
-            if start < low:
-                found.append((start, low - 1))
-            start = high + 1
-        if start <= _LAST:
-            found.append((start, _LAST))
-        return CharSet(tuple(found))
-
-    def sample_char(self) -> str:
-        """Return the plainest character of the set."""
-        for low, high in _PLAIN:
-            for mine, last in self.ranges:
-                if max(low, mine) <= min(high, last):
-                    return chr(max(low, mine))
-        return chr(self.ranges[0][0])
-
-
-_LAST: Final = 0x10FFFF
-_PLAIN: Final = ((0x61, 0x7A), (0x41, 0x5A), (0x30, 0x39), (0x2D, 0x2E), (0x21, 0x7E), (0x20, 0x20), (0xA1, 0xD7FF))
-
-
-def charset_of(ranges: Iterable[tuple[int, int]]) -> CharSet:
-    """Return the set of some ranges in any order."""
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
-        else:
-            merged.append((low, high))
-    return CharSet(tuple(merged))
-
-
-def charset_of_text(text: str) -> CharSet:
-    """Return the characters of a text."""
-    return charset_of((ord(char), ord(char)) for char in text)
-
-
-XML_CHARS: Final = charset_of([(0x9, 0xA), (0xD, 0xD), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, _LAST)])
+XML_CHARS: Final = charset_of([(0x9, 0xA), (0xD, 0xD), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, MAX_CODE_POINT)])
 """Every character a document can hold (XML 1.0, production Char)."""
 
 SPACE_CHARS: Final = charset_of_text(" \t\n\r")
@@ -151,17 +73,8 @@ def property_set(name: str) -> CharSet:
     return _from_codepoints(found.codepoints) & XML_CHARS
 
 
-MAX_LENGTH: Final = 20_000
-"""Longest pattern, in characters."""
-
 _CHAR_STEPS: Final = 3
 """What reading a character of a pattern costs, in steps."""
-
-MAX_DEPTH: Final = 60
-"""Deepest nesting of parentheses or of subtracted classes."""
-
-MAX_COUNT: Final = 1_000_000
-"""Greatest number in a quantifier."""
 
 _SINGLE: Final = {"n": "\n", "r": "\r", "t": "\t", **{char: char for char in "\\|.-^?*+{}()[]$/'\"#%&@!,:;=<>~_`"}}
 """Single-character escapes. From `$` on the standard has none, but validators take them and schemas use them."""
@@ -172,113 +85,18 @@ _MAX_REMEMBERED: Final = 50_000
 """Steps of the terms of a compiled pattern, which lives as long as its schema: about 10 MiB."""
 
 
-class PatternError(ValueError):
-    """The text is no regular expression of XML Schema."""
-
-
-def intersect_charsets(one: CharSet, other: CharSet) -> CharSet | None:
-    """Return characters of both sets, None when there are none."""
-    return (one & other) or None
-
-
-def charset_steps(charset: CharSet) -> int:
-    """Return what taking a set of characters apart costs, in steps."""
-    return 1 + len(charset.ranges) // 4
-
-
-def make_algebra(steps: int = 1_000_000) -> Algebra:
-    """Return an algebra over sets of characters."""
-    return Algebra(intersect_charsets, steps=steps, label_steps=charset_steps)
-
-
-class _Parser:
-    """Recursive descent over the grammar of appendix F."""
+class _Parser(PatternParser[Term]):
+    """The grammar of appendix F."""
 
     def __init__(self, algebra: Algebra, text: str, *, version: str) -> None:
-        if len(text) > MAX_LENGTH:
-            raise PatternError(f"the pattern is longer than {MAX_LENGTH} characters")
+        super().__init__(algebra, text)
         self._algebra = algebra
-        self._text = text
-        self._at = 0
-        self._depth = 0
         self._version = version
-
-    def parse_all(self) -> Term:
-        term = self._parse_expression()
-        if self._at < len(self._text):
-            raise self._syntax_error("an unexpected )")
-        return term
-
-    def _syntax_error(self, what: str) -> PatternError:
-        return PatternError(f"{what} at character {self._at + 1} of the pattern {self._text[:80]!r}")
-
-    def _peek(self) -> str:
-        return self._text[self._at : self._at + 1]
-
-    def _next_char(self) -> str:
-        char = self._peek()
-        if not char:
-            raise self._syntax_error("an unexpected end")
-        self._at += 1
-        return char
-
-    def _enter_nesting(self) -> None:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise PatternError(f"the pattern is nested deeper than {MAX_DEPTH} levels")
-
-    def _parse_expression(self) -> Term:
-        branches = [self._parse_branch()]
-        while self._peek() == "|":
-            self._at += 1
-            branches.append(self._parse_branch())
-        return self._algebra.make_choice(branches)
-
-    def _parse_branch(self) -> Term:
-        pieces = []
-        while self._peek() not in ("", "|", ")"):
-            pieces.append(self._parse_quantifier(self._parse_atom()))
-        return self._algebra.make_sequence(*pieces)
-
-    def _parse_quantifier(self, atom: Term) -> Term:
-        match self._peek():
-            case "?":
-                bounds: tuple[int, int | None] = (0, 1)
-            case "*":
-                bounds = (0, None)
-            case "+":
-                bounds = (1, None)
-            case "{":
-                bounds = self._parse_braces()
-            case _:
-                return atom
-        self._at += 1
-        return self._algebra.make_repeat(atom, *bounds)
-
-    def _parse_braces(self) -> tuple[int, int | None]:
-        """Leaves the closing brace as the next character."""
-        end = self._text.find("}", self._at)
-        low, comma, high = self._text[self._at + 1 : end].partition(",")
-        if end < 0 or not low.isdecimal() or not low.isascii() or (high and not (high.isdecimal() and high.isascii())):
-            raise self._syntax_error("a malformed quantifier")
-        if len(low) > 8 or len(high) > 8 or int(low) > MAX_COUNT or int(high or 0) > MAX_COUNT:
-            raise PatternError(f"a quantifier of the pattern is greater than {MAX_COUNT}")
-        first = int(low)
-        last = (int(high) if high else None) if comma else first
-        if last is not None and last < first:
-            raise self._syntax_error("a quantifier whose bounds are the wrong way round")
-        self._at = end
-        return first, last
 
     def _parse_atom(self) -> Term:
         char = self._next_char()
         if char == "(":
-            self._enter_nesting()
-            inner = self._parse_expression()
-            if self._next_char() != ")":
-                raise self._syntax_error("a missing )")
-            self._depth -= 1
-            return inner
+            return self._parse_group_end()
         if char == "[":
             return self._set_term(self._parse_class())
         if char == ".":
@@ -419,19 +237,3 @@ class Pattern:
         budget.spend_steps(len(following))
         self._moves[state, char] = following
         return following
-
-
-def split_sets(label: CharSet, others: Sequence[CharSet]) -> list[tuple[CharSet, list[CharSet]]]:
-    """Return a set cut along the borders of others, each piece with those of them it lies in."""
-    pieces: list[tuple[CharSet, list[CharSet]]] = [(label, [])]
-    for other in others:
-        cut = []
-        for piece, inside in pieces:
-            if common := piece & other:
-                cut.append((common, [*inside, other]))
-                if outside := piece - other:
-                    cut.append((outside, inside))
-            else:
-                cut.append((piece, inside))
-        pieces = cut
-    return pieces

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from stele.formats.xsd.regex import make_algebra, parse_pattern, split_sets
+from stele.formats.regex import literal_text, make_algebra, split_sets
+from stele.formats.terms import Algebra, BudgetExceeded, Term, find_missing_word
+from stele.formats.xsd.regex import parse_pattern
 from stele.formats.xsd.simple_type import (
     EXACT,
     INTEGERS,
@@ -21,14 +23,12 @@ from stele.formats.xsd.simple_type import (
     SimpleTypeShape,
     any_text,
     lexical_space,
-    literal_text,
     normalize_space,
     pattern_alternatives,
     shape_of,
     text_language,
     value_interval,
 )
-from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term, find_missing_word
 from stele.formats.xsd.xmlschema_adapter import accepts_text
 
 MAX_STEPS: Final = 250_000

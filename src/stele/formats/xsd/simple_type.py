@@ -19,9 +19,9 @@ from xmlschema.validators import (
     XsdUnion,
 )
 
-from stele.formats.xsd import regex
-from stele.formats.xsd.regex import PatternError, parse_pattern
-from stele.formats.xsd.terms import Algebra, BudgetExceeded, StepBudget, Term
+from stele.formats.regex import PatternError, literal_text, make_algebra
+from stele.formats.terms import Algebra, BudgetExceeded, StepBudget, Term
+from stele.formats.xsd.regex import XML_CHARS, parse_pattern
 from stele.formats.xsd.xmlschema_adapter import XS, accepts_text
 
 TEXTUAL: Final = frozenset({"string", "normalizedString", "token", "language", "NMTOKEN", "Name", "NCName"})
@@ -280,7 +280,7 @@ def lexical_space(algebra: Algebra, base: str) -> Term:
 
 def any_text(algebra: Algebra, least: int = 0, most: int | None = None) -> Term:
     """Return every text of some length."""
-    return algebra.make_repeat(algebra.make_leaf(regex.XML_CHARS), least, most)
+    return algebra.make_repeat(algebra.make_leaf(XML_CHARS), least, most)
 
 
 def pattern_alternatives(algebra: Algebra, patterns: tuple[str, ...], version: str) -> Term:
@@ -289,11 +289,6 @@ def pattern_alternatives(algebra: Algebra, patterns: tuple[str, ...], version: s
         return algebra.make_choice(parse_pattern(algebra, text, version=version) for text in patterns)
     except PatternError:
         raise BudgetExceeded from None
-
-
-def literal_text(algebra: Algebra, text: str) -> Term:
-    """Return one text."""
-    return algebra.make_sequence(*(algebra.make_leaf(regex.charset_of_text(char)) for char in text))
 
 
 def normalize_space(text: str, white: str) -> str:
@@ -463,7 +458,7 @@ def _length_samples(shape: SimpleTypeShape) -> Iterator[str]:
 
 def _pattern_samples(shape: SimpleTypeShape) -> Iterator[str]:
     """Yield short words of the language of the facets."""
-    algebra = regex.make_algebra(steps=60_000)
+    algebra = make_algebra(steps=60_000)
     try:
         yield from islice(list_words(algebra, text_language(algebra, shape)), 24)
     except BudgetExceeded:

@@ -15,7 +15,8 @@ from xmlschema.validators import XMLSchema10, XMLSchema11
 from xmlschema.validators.builders import XsdBuilders
 from xmlschema.validators.facets import XsdPatternFacets
 
-from stele.formats.xsd.regex import Pattern, PatternError
+from stele.formats.regex import PatternError
+from stele.formats.xsd.regex import Pattern
 from stele.formats.xsd.xml_reader import SourcePositions
 
 

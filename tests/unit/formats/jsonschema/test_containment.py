@@ -295,3 +295,127 @@ def test_the_ruleset_comes_in_by_the_port() -> None:
     """The format lists both rulesets after its defaults."""
     port: Format[ParsedJsonSchema] = JSON_SCHEMA
     assert tuple(port.rulesets)[2:4] == ("containment@1", "containment-lenient@1")
+
+
+def string(**keywords: Any) -> dict[str, Any]:
+    """A schema of strings."""
+    return {"type": "string", **keywords}
+
+
+def names(**patterns: Any) -> dict[str, Any]:
+    """A schema of objects with `patternProperties`: a for `^a`, digits for `^[0-9]+$` and so on."""
+    return {"type": "object", "patternProperties": {NAMES[name]: schema for name, schema in patterns.items()}}
+
+
+NAMES = {
+    "a": "^a",
+    "holds_a": "a",
+    "ab": "^[ab]",
+    "digits": "^[0-9]+$",
+    "any": r"^[\s\S]*$",
+    "foo": "^(foo|bar)$",
+    "foo_or": "^(foo|bar|baz)$",
+    "test": "^test$",
+    "holds_test": "test",
+}
+CLOSED: dict[str, Any] = {"additionalProperties": False}
+YES, NO = True, False
+AS_LANGUAGES: list[tuple[Any, Any, bool, bool]] = [
+    # (one, other, one is contained in other, other is contained in one)
+    (string(pattern=""), string(), YES, YES),
+    (string(pattern="(ab)*", maxLength=5), string(pattern="(ab){3}"), NO, NO),
+    (string(pattern="^(ab)*$", maxLength=5), string(pattern="^(ab){0,3}$"), YES, NO),
+    (string(pattern="^(ab)*$", maxLength=5), string(enum=["", "ab", "abab"]), YES, YES),
+    (string(pattern="^foo[0-9]{3}$"), string(pattern="^[a-z0-9]+$"), YES, NO),
+    (string(pattern="^foo"), string(pattern="foo"), YES, NO),
+    (string(pattern="^[a-c]{1,3}$"), string(maxLength=3, minLength=1), YES, NO),
+    (string(pattern="^[0-9]+$"), string(pattern=r"^\d+$"), YES, YES),
+    (string(pattern=r"^\d{4}-\d{2}-\d{2}$"), string(pattern="^[0-9-]{10}$"), YES, NO),
+    (string(pattern="^.*$"), string(pattern=".*"), YES, NO),
+    (string(**{"not": {"minLength": 2}}), string(maxLength=1), YES, YES),
+    (string(**{"not": {"minLength": 2, "pattern": "ab"}}), string(maxLength=1), NO, YES),
+    (
+        {"allOf": [STRING, {"not": string(minLength=5, pattern="a")}]},
+        {"anyOf": [string(maxLength=4), string(pattern="[^a]")]},
+        YES,
+        NO,
+    ),
+    (string(**{"not": {"pattern": "a"}}), string(pattern="^[^a]*$"), YES, YES),
+    (string(**{"not": {"enum": ["a"]}}), string(pattern=r"^([^a]|[\s\S]{2,})?$"), YES, YES),
+    ({"anyOf": [string(pattern="^a$"), string(pattern="^b$")]}, string(pattern="^(a|b)$"), YES, YES),
+    ({"oneOf": [string(pattern="^a"), string(pattern="b$")]}, string(pattern="^a|b$"), YES, NO),
+    ({"allOf": [string(pattern="^a"), string(pattern="b$")]}, string(pattern=r"^a[\s\S]*b$"), YES, YES),
+    (
+        {"if": {"pattern": "^a"}, "then": {"maxLength": 3}, "else": {"maxLength": 2}},
+        {"anyOf": [{"maxLength": 2}, {"pattern": "^a"}]},
+        YES,
+        NO,
+    ),
+    (
+        {"type": ["string", "integer"], "pattern": "^a+$"},
+        {"anyOf": [string(pattern="a"), {"type": "integer"}]},
+        YES,
+        NO,
+    ),
+    ({"type": ["string", "null"], "maxLength": 2}, {"type": ["string", "null"], "pattern": r"^[\s\S]{0,2}$"}, YES, YES),
+    ({"type": "array", "items": string(pattern="^a$")}, {"type": "array", "items": string(pattern="a")}, YES, NO),
+    ({"properties": {"a": string(pattern="^a$")}}, {"properties": {"a": string(pattern="a")}}, YES, NO),
+    (names(holds_a=STRING), names(a=STRING), YES, NO),
+    (names(ab=STRING), names(a=STRING), YES, NO),
+    (names(holds_test=INTEGER), names(test={"type": "number"}), YES, NO),
+    (names(foo_or=STRING), names(foo=STRING), YES, NO),
+    (names(any=STRING), {"type": "object", "additionalProperties": STRING}, YES, YES),
+    (names(any=INTEGER), names(digits=INTEGER), YES, NO),
+    (names(digits=INTEGER), names(a=INTEGER), NO, NO),
+    ({**names(a=STRING), **CLOSED}, names(a=STRING), YES, NO),
+    ({**names(a=STRING), **CLOSED}, {**names(ab=STRING), **CLOSED}, YES, NO),
+    ({**names(a=STRING), **CLOSED}, names(digits=INTEGER), YES, NO),
+    ({**names(a=STRING), **CLOSED}, {"type": "object", "propertyNames": {"pattern": "a"}}, YES, NO),
+    ({"propertyNames": {"pattern": "^a+$"}}, {"propertyNames": {"pattern": "^a"}}, YES, NO),
+    ({"propertyNames": {"pattern": "^a"}}, {"propertyNames": {"not": {"pattern": "^b"}}}, YES, NO),
+    ({"propertyNames": {"pattern": "^a"}}, {"properties": {"b": INTEGER}}, YES, NO),
+    ({"propertyNames": {"pattern": "^a"}}, {"patternProperties": {"^b": INTEGER}}, YES, NO),
+    ({"propertyNames": {"pattern": "^[ab]$"}}, {"properties": {"a": {}, "b": {}}, **CLOSED}, YES, YES),
+    (
+        {"properties": {"email": STRING, "emaik": STRING}, "additionalProperties": STRING},
+        {"properties": {"name": STRING}, "patternProperties": {"emai": STRING}},
+        YES,
+        NO,
+    ),
+    (
+        {"type": "object", "properties": {"a1": STRING}, "patternProperties": {"^b": INTEGER}, **CLOSED},
+        {"type": "object", "patternProperties": {"^a[0-9]$": STRING, "^[^a]": INTEGER}, **CLOSED},
+        YES,
+        NO,
+    ),
+]
+"""Pairs that take comparing patterns as languages, most of them after the suite of IBM's jsonsubschema.
+
+Its labels for `patternProperties` are not kept: an object with fewer names under a pattern allows more, not less.
+"""
+
+
+@pytest.mark.parametrize(("one", "other", "forth", "back"), AS_LANGUAGES)
+def test_patterns_are_compared_as_languages(one: Any, other: Any, forth: bool, back: bool) -> None:
+    """Every pair is decided both ways: by a proof, or by a document that both validators agree on."""
+    for writer, reader, contained in ((one, other, forth), (other, one, back)):
+        findings = check(writer, reader)
+        assert [finding.level for finding in findings] == ([] if contained else [Severity.ERROR])
+        for finding in findings:
+            assert finding.witness is not None
+            assert parse(writer).validator.is_valid(json.loads(finding.witness))
+
+
+def test_the_first_version_compares_patterns_as_texts() -> None:
+    """A registry that judges by version 1 keeps its verdicts: what only languages decide stays undecided there."""
+    one, other = string(pattern="^foo"), string(pattern="foo")
+    assert check(one, other, "containment@2") == []
+    assert [finding.rule for finding in check(one, other, "containment@1")] == ["CONTAINMENT_UNDECIDED"]
+    assert [finding.rule for finding in check(one, other, "apicurio")] == ["CONTAINMENT_UNDECIDED"]
+
+
+def test_the_full_stop_is_read_both_ways() -> None:
+    """Engines differ on which line ends it leaves out, so what holds for one reading only is not proved."""
+    (finding,) = check(string(pattern="^[^\\n]$"), string(pattern="^.$"))
+    assert finding.level is Severity.UNKNOWN
+    assert check(string(pattern="^.$"), string(pattern="^[^\\n]$")) == []

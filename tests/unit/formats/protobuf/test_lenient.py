@@ -10,7 +10,14 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.protobuf import PROTOBUF, ProtobufSchema, arrow_schema, indexes_of, message_by_indexes
+from stele.formats.protobuf import (
+    PROTOBUF,
+    ProtobufFormat,
+    ProtobufSchema,
+    arrow_schema,
+    indexes_of,
+    message_by_indexes,
+)
 from stele.formats.protobuf.source_tree import Quoted, SourceError, Word, parse_source
 
 P3 = 'syntax = "proto3";\n'
@@ -95,6 +102,35 @@ def test_undeclared_options_stay_in_the_text() -> None:
     assert '[(o.set) = "text"]' in print_text(wrong)
 
 
+@pytest.mark.parametrize(
+    ("text", "rejected", "kept"),
+    [
+        ("message M { int32 a = 1; int32 b = 1; }", ["M.b"], ["a"]),
+        ("message M { oneof o { int32 a = 1; int32 b = 1; } string c = 1; }", ["M.b", "M.c"], ["a"]),
+        ("message M { int32 a = 1; string a = 2; }", ["M.a"], ["a"]),
+        ("message M { reserved 2 to 4, 9; int32 a = 1; int32 b = 3; }", ["M.b"], ["a"]),
+        ('message M { reserved "b"; int32 a = 1; int32 b = 3; }', ["M.b"], ["a"]),
+        ("message M { int32 a = 1; int32 b = 0; int32 c = 19500; int32 d = 536870912; }", ["M.b", "M.c", "M.d"], ["a"]),
+        ("message M { int32 a = 1; } enum E { A = 0; B = 0; }", ["B"], ["a"]),
+        ("message M { E a = 1; enum E { A = 0; A = 1; } }", ["M.A"], ["a"]),
+        ("message M { map<string, int32> a = 1; map<string, int32> b = 1; }", ["M.b"], ["a"]),
+    ],
+)
+def test_fields_and_values_that_clash_stay_in_the_text(text: str, rejected: list[str], kept: list[str]) -> None:
+    """Where a name or number is taken, the later field or value stands in the text alone; data have the first."""
+    with pytest.raises(MalformedSchema):
+        PROTOBUF.parse((P3 + text).encode(), {})
+    schema = parse_leniently(text)
+    assert schema.is_partial
+    assert sorted(schema.rejected) == rejected == sorted(ProtobufFormat().list_unresolved(schema))
+    assert [field.name for field in schema.proto.message_type[0].field] == kept
+    printed = print_text(schema)
+    assert all(name.rpartition(".")[2] in printed for name in rejected)
+    assert print_text(PROTOBUF.parse(printed.encode(), {}, strict=False)) == printed
+    first = parse_leniently(text.replace(f" {rejected[0].rpartition('.')[2]} =", " other ="))
+    assert PROTOBUF.fingerprints(first) != PROTOBUF.fingerprints(schema)
+
+
 def test_entries_of_maps_are_maps() -> None:
     """A map that is spelled out, as Confluent prints descriptors, is the map, and nothing is lost."""
     source = P3 + "package p; message M { map<string, N> all = 1; message N { int32 n = 1; } N one = 2; }"
@@ -132,7 +168,7 @@ def test_descriptors_may_lack_imports() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["message M { int32 a = 1; int32 b = 1; }", "message M { int32 a = 1 }", "enum E { ONE = 1; }", "message M {", "]"],
+    ["message M {} message M {}", "message M { int32 a = 1 }", "enum E { ONE = 1; }", "message M {", "]"],
 )
 def test_other_mistakes_are_mistakes(text: str) -> None:
     """What is wrong in other ways gets the same error as ever."""

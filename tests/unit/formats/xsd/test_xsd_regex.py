@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
-from stele.formats.xsd.regex import Pattern, PatternError, intersect_charsets, parse_pattern, split_sets
-from stele.formats.xsd.terms import Algebra, find_missing_word
+from stele.formats.regex import PatternError, intersect_charsets, split_sets
+from stele.formats.terms import Algebra, find_missing_word
+from stele.formats.xsd.regex import Pattern, parse_pattern
 
 PIECES = st.sampled_from(["a", "b", "[ab]", "[^a]", ".", "(a|b)", "(ab)", "c", "[a-c-[b]]"])
 COUNTS = st.sampled_from(["", "?", "*", "+", "{2}", "{1,2}", "{0,3}", "{2,}"])

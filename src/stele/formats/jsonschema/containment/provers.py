@@ -1,4 +1,4 @@
-"""Two provers that one schema allows all another one allows.
+"""Provers that one schema allows all another one allows.
 
 The first is the canonical form of jsonschema-rs, whose authors call it experimental and of whose answers only YES is a
 proof. It runs in a process of its own, since it may take minutes.
@@ -7,7 +7,8 @@ The second goes keyword by keyword, through recursive schemas, without leaving t
 follows references round any cycle, does not mind thousands of properties, and tells the search which places need no
 looking into. It says yes only when every keyword of the reader follows from keywords of the writer. A pair met inside
 itself, at least one member or item deeper, is taken to hold: a document that speaks against it would hold a smaller one
-that does, and so on for ever, which no document can.
+that does, and so on for ever, which no document can. From version 2 of the rules on it asks `StringProver` about
+strings and names of members, and looks at the other types by themselves where that says yes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,14 @@ from stele.formats.jsonschema.containment.document import (
     item_schemas,
     member_schemas,
     required_with,
+)
+from stele.formats.jsonschema.containment.strings import (
+    ANY_STRING,
+    Cases,
+    StringProver,
+    listed_cases,
+    mentioned_names,
+    pattern_cases,
 )
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.engine_process import EngineProcess
@@ -206,11 +215,30 @@ Rule: TypeAlias = Callable[["StructuralProver", dict[str, Json], Parts], bool]
 _CONJUNCTIONS = ("$ref", "allOf", "$defs")
 
 
+class MemberNames:
+    """Names that members of the writer's objects may have; without a prover nothing is known of them."""
+
+    def __init__(self, strings: StringProver | None, writer: Parts, cases: Cases) -> None:
+        self._strings = strings
+        self._cases = cases if strings is None else strings.list_names(writer, cases)
+
+    def is_disjoint(self, cases: Cases) -> bool:
+        """Return whether it is proved that none of the names is in some cases."""
+        return self._strings is not None and self._strings.is_disjoint(self._cases, cases)
+
+    def is_within(self, schema: Json) -> bool:
+        """Return whether it is proved that all names fit a schema."""
+        return self._strings is not None and self._strings.is_within(self._cases, schema)
+
+
 class StructuralProver:
     """Proofs about places of two documents."""
 
-    def __init__(self, reader: DocumentView, writer: DocumentView) -> None:
+    def __init__(self, reader: DocumentView, writer: DocumentView, *, languages: bool = True) -> None:
+        """Take the documents; languages says whether patterns are compared as languages, or as texts only."""
         self._views = (reader, writer)
+        self.strings = StringProver(self._find_target) if languages else None
+        self._without_strings: dict[int, dict[str, Json]] = {}
         self._steps = 0
         self._depth = 0
         self._level = 0
@@ -248,6 +276,7 @@ class StructuralProver:
         self._open[pair] = self._level
         self._depth += 1
         held = self._covers_objects(reader, writer if isinstance(writer, dict) else {})
+        held = held or self._covers_by_languages(reader, writer)
         self._depth -= 1
         del self._open[pair]
         (self._holds if held else self._fails).add(pair)
@@ -265,6 +294,8 @@ class StructuralProver:
         if any(part is False for part in conjuncts):
             return True
         parts: Parts = [part for part in conjuncts if isinstance(part, dict)]
+        if self.strings is not None and not allowed_types(parts):
+            return True
         if self._covers_directly(reader, parts):
             return True
         for part in parts:
@@ -273,6 +304,16 @@ class StructuralProver:
                 if branches and all(self.is_covered(reader, branch) for branch in branches):
                     return True
         return False
+
+    def _covers_by_languages(self, reader: dict[str, Json], writer: Json) -> bool:
+        """Return whether the strings of the writer are covered, and so are the values of all other types."""
+        strings = self.strings
+        if strings is None or not strings.allows_strings(writer) or not strings.is_covered(reader, writer):
+            return False
+        rest = self._without_strings.get(id(writer))
+        if rest is None:
+            rest = self._without_strings[id(writer)] = {"type": sorted(_TYPES - {"string"}), "allOf": [writer]}
+        return self.is_covered(reader, rest)
 
     def _covers_directly(self, reader: dict[str, Json], writer: Parts) -> bool:
         if "$ref" in reader and not any(self.is_covered(self._find_target(reader), part) for part in writer):
@@ -304,6 +345,10 @@ class StructuralProver:
             if view.has_reference(schema):
                 return view.reference_target(schema)
         return True
+
+    def member_names(self, writer: Parts, cases: Cases = ANY_STRING) -> MemberNames:
+        """Return the names of some cases that members of the writer's objects may have."""
+        return MemberNames(self.strings, writer, cases)
 
     def is_same(self, one: Json, other: Json) -> bool:
         """Return whether each covers the other."""
@@ -365,8 +410,10 @@ _DEPENDENT = ("dependentSchemas", "dependencies")
 def _properties_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
     if not is_possible_type("object", writer):
         return True
+    names = proof.member_names(writer)
     return all(
-        proof.covers_inside(schema, member_schemas(writer, name)) for name, schema in reader["properties"].items()
+        proof.covers_inside(schema, member_schemas(writer, name)) or names.is_disjoint(listed_cases([name]))
+        for name, schema in reader["properties"].items()
     )
 
 
@@ -375,8 +422,8 @@ def _patterns_follow(proof: StructuralProver, reader: dict[str, Json], writer: P
         return True
     for pattern, schema in reader["patternProperties"].items():
         equal = [part["patternProperties"][pattern] for part in writer if pattern in part.get("patternProperties", {})]
-        if not (equal and proof.covers_inside(schema, tuple(equal))) and not _covers_all_members(
-            proof, schema, writer, _is_never_named
+        if not (equal and proof.covers_inside(schema, tuple(equal))) and not _covers_members(
+            proof, schema, writer, proof.member_names(writer, pattern_cases(pattern)), {}
         ):
             return False
     return True
@@ -385,30 +432,41 @@ def _patterns_follow(proof: StructuralProver, reader: dict[str, Json], writer: P
 def _additional_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
     if not is_possible_type("object", writer):
         return True
-    patterns = reader.get("patternProperties", {})
-
-    def is_named(name: str, *, pattern: bool) -> bool:
-        """Return whether the reader says something else of a name, or of all names of a pattern."""
-        return name in patterns if pattern else has_member_schema(reader, name)
-
-    return _covers_all_members(proof, reader["additionalProperties"], writer, is_named)
+    names = proof.member_names(writer, mentioned_names(reader, wanted=False))
+    return _covers_members(proof, reader["additionalProperties"], writer, names, reader)
 
 
-def _is_never_named(_name: str, *, pattern: bool) -> bool:
-    return False
+def _covers_members(
+    proof: StructuralProver, schema: Json, writer: Parts, names: MemberNames, beside: dict[str, Json]
+) -> bool:
+    """Return whether a schema covers every member of the writer's objects that has one of some names.
 
-
-def _covers_all_members(proof: StructuralProver, schema: Json, writer: Parts, named: Callable[..., bool]) -> bool:
-    """Return whether a schema covers every member of the writer's objects for which named returns False."""
-    names = {name for part in writer for name in part.get("properties", {})}
-    if not all(
-        named(name, pattern=False) or proof.covers_inside(schema, member_schemas(writer, name)) for name in names
-    ):
-        return False
+    beside is a schema that mentions none of them.
+    """
+    for name in {name: None for part in writer for name in part.get("properties", {})}:
+        if not (
+            has_member_schema(beside, name)
+            or proof.covers_inside(schema, member_schemas(writer, name))
+            or names.is_disjoint(listed_cases([name]))
+        ):
+            return False
     patterns = [pair for part in writer for pair in part.get("patternProperties", {}).items()]
-    if not all(named(pattern, pattern=True) or proof.covers_inside(schema, (inner,)) for pattern, inner in patterns):
-        return False
-    return proof.covers_inside(schema, tuple(part.get("additionalProperties", True) for part in writer))
+    if any(
+        names.is_disjoint(pattern_cases(each, wanted=False)) and proof.covers_inside(schema, (own,))
+        for each, own in patterns
+    ):
+        return True
+    for pattern, inner in patterns:
+        if not (
+            pattern in beside.get("patternProperties", ())
+            or proof.covers_inside(schema, (inner,))
+            or names.is_disjoint(pattern_cases(pattern))
+        ):
+            return False
+    rest = tuple(part.get("additionalProperties", True) for part in writer)
+    return proof.covers_inside(schema, rest) or any(
+        names.is_disjoint(mentioned_names(part, wanted=False)) for part in writer
+    )
 
 
 def _prefix_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
@@ -448,9 +506,11 @@ def _contains_follows(proof: StructuralProver, reader: dict[str, Json], writer: 
 
 
 def _property_names_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
-    return not is_possible_type("object", writer) or any(
-        "propertyNames" in part and proof.covers_inside(reader["propertyNames"], (part["propertyNames"],))
-        for part in writer
+    wanted = reader["propertyNames"]
+    return (
+        not is_possible_type("object", writer)
+        or any("propertyNames" in part and proof.covers_inside(wanted, (part["propertyNames"],)) for part in writer)
+        or proof.member_names(writer).is_within(wanted)
     )
 
 

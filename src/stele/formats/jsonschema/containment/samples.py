@@ -372,49 +372,56 @@ _FRESH = ("other", "x", "X-1", "", "é")
 
 
 def make_objects(
-    own: Parts, everything: Parts, choices: Callable[[str], list[Json]], rank: Callable[[str], int]
+    own: Parts,
+    everything: Parts,
+    names: Iterable[str],
+    choices: Callable[[str], list[Json]],
+    rank: Callable[[str], int],
 ) -> Iterator[dict[str, Json]]:
     """Yield objects, small ones first: with what is required, with one member more or less, with all, of border sizes.
 
-    own are the schemas to fit, everything what else is said of the object; choices gives the values of a member, a
-    plain one first; rank says how soon to vary it, small ones first.
+    own are the schemas to fit, everything what else is said of the object; names are some that members may have beside
+    those that are mentioned; choices gives the values of a member, a plain one first; rank says how soon to vary it,
+    small ones first.
     """
-    make = _ObjectMaker(own, everything, choices)
+    make = _ObjectMaker(own, everything, names, choices)
     small = make.make_smallest()
     yield small
     yield {}
-    names = sorted(make.names, key=rank)[:MAX_NAMES]
-    for name in names:
+    varied = sorted(make.names, key=rank)[:MAX_NAMES]
+    for name in varied:
         yield from (make.add_needed({**small, name: value}) for value in choices(name))
         yield {each: value for each, value in small.items() if each != name}
     large = make.make_largest()
     yield large
-    for name in names:
+    for name in varied:
         if name in large:
             yield {each: value for each, value in large.items() if each != name}
         yield from ({**large, name: value} for value in choices(name)[:4])
     for size in _border_sizes(everything, "minProperties", "maxProperties"):
         yield make.resize(small, size)
         yield make.resize(large, size)
-    yield from make.make_pairs(small, names)
+    yield from make.make_pairs(small, varied)
 
 
 class _ObjectMaker:
     """What the objects of one place have in common."""
 
-    def __init__(self, own: Parts, everything: Parts, choices: Callable[[str], list[Json]]) -> None:
+    def __init__(
+        self, own: Parts, everything: Parts, names: Iterable[str], choices: Callable[[str], list[Json]]
+    ) -> None:
         self._own = own
         self._everything = everything
         self._choices = choices
         looks = sum(1 + len(part.get("patternProperties", ())) for part in (*own, *everything))
         self._most = max(_FEWEST_NAMES, MAX_LOOKS // (looks or 1))
-        self.names = self._choose_names()[: self._most]
+        self.names = self._choose_names(names)[: self._most]
         self._needs: dict[str, list[str]] = {}
         for part in own:
             for name, wanted in required_with(part):
                 self._needs.setdefault(name, []).extend(wanted)
 
-    def _choose_names(self) -> list[str]:
+    def _choose_names(self, names: Iterable[str]) -> list[str]:
         """Return names for members: those mentioned anywhere, samples of patterns, and some that no schema mentions."""
         found: dict[str, None] = {}
         for part in (*self._own, *self._everything):
@@ -426,6 +433,7 @@ class _ObjectMaker:
             for pattern in islice(part.get("patternProperties", ()), _MAX_PATTERNS):
                 found.update(dict.fromkeys(sample_pattern(pattern)[:3]))
             found.update(dict.fromkeys(_names_by_schema(part.get("propertyNames"))))
+        found.update(dict.fromkeys(names))
         found.update(dict.fromkeys(_FRESH))
         return list(found)
 
@@ -462,8 +470,8 @@ class _ObjectMaker:
     def resize(self, value: dict[str, Json], size: int) -> dict[str, Json]:
         """Return the object cut to a size, or filled up to it with members that no schema mentions."""
         result = dict(list(value.items())[:size])
-        names = iter([*self.names, *(f"m{index}" for index in range(size))])
-        while len(result) < min(size, MAX_SIZE) and (name := next(names, None)) is not None:
+        fillers = iter([*self.names, *(f"m{index}" for index in range(size))])
+        while len(result) < min(size, MAX_SIZE) and (name := next(fillers, None)) is not None:
             if name not in result and (found := self._choices(name)):
                 result[name] = found[0]
         return result

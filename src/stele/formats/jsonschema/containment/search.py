@@ -154,13 +154,14 @@ class Search:
         alternatives = self._writer.list_alternatives(writer, limit=200 if depth == 0 else 12)
         # What lists its values has no others than those mentioned.
         alternatives = [parts for parts in alternatives if all(listed_values(part) is None for part in parts)]
-        yield from _in_turns(
-            [
-                self._make_of_type(kind, parts, [*own_hints, *hints], hints, depth)
-                for parts in alternatives
-                for kind in _types_of_parts(parts)
-            ]
-        )
+        sources = [
+            self._make_of_type(kind, parts, [*own_hints, *hints], hints, depth)
+            for parts in alternatives
+            for kind in _types_of_parts(parts)
+        ]
+        if self._structure.strings is not None:
+            sources.append(self._structure.strings.find_words(reader, writer))
+        yield from _in_turns(sources)
 
     def _make_of_type(self, kind: str, own: Parts, everything: Parts, hints: Parts, depth: int) -> Iterator[Json]:
         if kind == "null":
@@ -181,9 +182,11 @@ class Search:
                 lambda: self._contained_values(own, hints, depth),
             )
         else:
+            strings = self._structure.strings
             yield from make_objects(
                 own,
                 everything,
+                strings.find_names(hints, own) if strings is not None else (),
                 lambda name: self._member_values(own, hints, name, depth),
                 lambda name: self._member_rank(own, hints, name),
             )

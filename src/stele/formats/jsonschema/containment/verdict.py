@@ -247,10 +247,13 @@ class _Reading(NamedTuple):
     writer: jsonschema_rs.Validator
 
 
-def check_containment(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level: Severity) -> list[Finding]:
+def check_containment(
+    reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level: Severity, *, languages: bool = True
+) -> list[Finding]:
     """Nothing when the reader's schema allows all the writer's does, under every usual reading of `format`.
 
     Else one finding: with a counter-example, or of undecided_level when neither proof nor counter-example was found.
+    languages says whether patterns are compared as languages; version 1 of the rules compares their texts.
     Bounded: a proof may take `provers.DEADLINE` seconds, a search `search.LONGEST`, for each reading.
     """
     try:
@@ -262,7 +265,7 @@ def check_containment(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undeci
     if len(reader.printed) + len(writer.printed) > MAX_TEXT:
         return [build_undecided(UndecidedReason.TOO_LARGE, undecided_level)]
     for reading in readings:
-        comparison = _Comparison(reader, writer, reading)
+        comparison = _Comparison(reader, writer, reading, languages=languages)
         follows = comparison.is_proved_by_structure()
         found = comparison.find_counter_example(STEPS_BESIDE_PROOF if follows else STEPS_BEFORE_PROOF)
         if found is None and not follows and not comparison.is_proved_by_canonical_form():
@@ -303,7 +306,9 @@ def _document_in(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> Bu
 class _Comparison:
     """One pair under one reading."""
 
-    def __init__(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, reading: _Reading) -> None:
+    def __init__(
+        self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, reading: _Reading, *, languages: bool
+    ) -> None:
         self._pair = reader, writer
         self._reading = reading
         mine, theirs = (_document_in(each, Draft.DRAFT2020, formats=reading.formats) for each in self._pair)
@@ -311,7 +316,7 @@ class _Comparison:
         small = all(each.pattern_size <= SMALL_PATTERNS for each in self._pair)
         self._reader = DocumentView(mine, compiles=small)
         self._writer = DocumentView(theirs, compiles=small)
-        self._structure = StructuralProver(self._reader, self._writer)
+        self._structure = StructuralProver(self._reader, self._writer, languages=languages)
 
     @cached_property
     def _own_draft_documents(self) -> tuple[Draft, BundledDocument, BundledDocument]:

@@ -1,8 +1,9 @@
 """Regular expressions over any alphabet, as values: patterns over characters and content models over elements alike.
 
-A `Term` is interned by its `Algebra`, so equal terms are the same object and sets of them are cheap. `Algebra.steps`
+A `Term` is interned by its `Algebra`, so equal terms are the same object and sets of them are cheap. Its `first_steps`
 gives the linear form of a term (Antimirov): every label it can start with, and what remains after it. Counters stay
-numbers, so `a{0,1000000}` is one small term. `included` compares two terms by walking both at once; a budget bounds it.
+numbers, so `a{0,1000000}` is one small term. `find_missing_word` compares two terms by walking both at once; a budget
+bounds it.
 """
 
 from __future__ import annotations

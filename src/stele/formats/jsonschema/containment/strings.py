@@ -1,0 +1,329 @@
+"""Which strings schemas allow: decided by regular languages.
+
+What a schema says of strings is a formula of patterns, lengths and listed values. It is brought into cases, each a list
+of conditions that hold together. That a reader takes all strings of a writer means that no string fits a case of the
+writer and a case of what the reader refuses: the conditions that have to hold are intersected, and the language of
+these is compared with the union of those that must not hold. What is not understood here (formats, patterns with
+lookarounds) is left out of a case, which can only make it easier to fit: so no inclusion is claimed that does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, product
+from typing import Any, Final, NamedTuple
+
+from stele.formats.jsonschema.containment.document import Parts, Schemas
+from stele.formats.jsonschema.json_text import Json, to_hashable
+from stele.formats.jsonschema.regex import DOTS, JSON_CHARS, parse_search
+from stele.formats.regex import CharSet, PatternError, find_word, literal_text, make_algebra
+from stele.formats.terms import Algebra, BudgetExceeded, StepBudget, Term
+
+MAX_CASES: Final = 64
+"""Cases a formula may have; with more, nothing is said about its strings."""
+
+CASE_STEPS: Final = 40_000
+"""Steps for one case: less than a tenth of a second."""
+
+ALL_STEPS: Final = 400_000
+"""Steps for all cases of a pair of schemas."""
+
+MAX_NAMES: Final = 12
+"""Names of members that are made for one place."""
+
+
+class Condition(NamedTuple):
+    """One thing that is said of a string.
+
+    kind   pattern · shorter · longer · listed · unknown
+    value  the pattern; the length it may at most or must at least have; the strings; what tells unknown ones apart
+    """
+
+    kind: str
+    value: Any
+
+
+Case = frozenset[tuple[Condition, bool]]
+"""Conditions, each with whether it holds or must not hold."""
+
+Cases = list[Case]
+"""What strings have to meet: one of the cases."""
+
+ANY_STRING: Final[Cases] = [frozenset()]
+_NO_STRING: Final[Cases] = []
+
+
+class _TooManyCases(Exception):
+    """A formula has more than `MAX_CASES`."""
+
+
+class _CaseAnswer(NamedTuple):
+    """What is known of a case: that no string fits it, or a string that may."""
+
+    impossible: bool
+    word: str | None
+
+
+_OPEN_CASE: Final = _CaseAnswer(False, None)
+
+
+class StringProver:
+    """Proofs and counter-examples about strings, for the places of two documents."""
+
+    def __init__(self, find_target: Callable[[dict[str, Json]], Json]) -> None:
+        """Take what finds the schema that a `$ref` leads to."""
+        self._find_target = find_target
+        self._algebras = [make_algebra() for _ in DOTS]
+        self._left = ALL_STEPS
+        self._cases: dict[tuple[int, bool], Cases] = {}
+        self._answers: dict[Case, _CaseAnswer] = {}
+
+    # --- questions ---
+
+    def allows_strings(self, schema: Json) -> bool:
+        """Return whether a schema may allow strings; True in doubt."""
+        try:
+            return bool(self.list_cases(schema, True))
+        except _TooManyCases:
+            return True
+
+    def is_covered(self, reader: Json, writer: Json) -> bool:
+        """Return whether every string that fits the writer's schema is proved to fit the reader's."""
+        try:
+            return self.is_within(self.list_cases(writer, True), reader)
+        except _TooManyCases:
+            return False
+
+    def is_within(self, cases: Cases, schema: Json) -> bool:
+        """Return whether it is proved that every string of some cases fits a schema."""
+        try:
+            return self.is_disjoint(cases, self.list_cases(schema, False))
+        except _TooManyCases:
+            return False
+
+    def is_disjoint(self, one: Cases, other: Cases) -> bool:
+        """Return whether it is proved that no string fits a case of both."""
+        try:
+            return all(self._solve(case).impossible for case in _combine_cases(one, other))
+        except _TooManyCases:
+            return False
+
+    def find_words(self, reader: Schemas, writer: Schemas) -> Iterator[str]:
+        """Yield strings that may fit all of the writer's schemas: first some that a schema of the reader refuses."""
+        try:
+            allowed = self.list_conjunction(writer)
+            refused = [case for schema in reader for case in self.list_cases(schema, False)]
+            cases = [*_combine_cases(allowed, refused), *allowed]
+        except _TooManyCases:
+            return
+        yield from self._list_words(cases)
+
+    def find_names(self, reader: Parts, writer: Parts) -> list[str]:
+        """Return names that members of the writer's objects may have: some in and some beside the reader's sets."""
+        try:
+            allowed = self._allowed_names(writer)
+            borders = unmentioned_names(reader)
+            for part, wanted in product(reader, (False, True)):
+                borders = [*borders, *self.list_cases(part.get("propertyNames", True), wanted)]
+                for pattern in part.get("patternProperties", ()):
+                    borders = [*borders, *pattern_cases(pattern, wanted)]
+            beside = _combine_cases(allowed, unmentioned_names(writer))
+            cases = [*_combine_cases(beside, borders), *beside, *_combine_cases(allowed, borders)]
+        except _TooManyCases:
+            return []
+        return list(dict.fromkeys(islice(self._list_words(cases), MAX_NAMES)))
+
+    def _list_words(self, cases: Iterable[Case]) -> Iterator[str]:
+        return (answer.word for answer in map(self._solve, cases) if answer.word is not None)
+
+    # --- formulas ---
+
+    def list_names(self, parts: Parts, cases: Cases) -> Cases:
+        """Return the names of some cases that members may have where all parts apply; all of them in doubt."""
+        try:
+            return _combine_cases(cases, self._allowed_names(parts))
+        except _TooManyCases:
+            return cases
+
+    def _allowed_names(self, parts: Parts) -> Cases:
+        found = ANY_STRING
+        for part in parts:
+            found = _combine_cases(found, self.list_cases(part.get("propertyNames", True), True))
+            if part.get("additionalProperties") is False:
+                found = _combine_cases(found, mentioned_names(part, True))
+            for pattern, inner in part.get("patternProperties", {}).items():
+                if inner is False:
+                    found = _combine_cases(found, pattern_cases(pattern, False))
+        return found
+
+    def list_conjunction(self, schemas: Schemas) -> Cases:
+        """Return the strings that fit all schemas."""
+        found = ANY_STRING
+        for schema in schemas:
+            found = _combine_cases(found, self.list_cases(schema, True))
+        return found
+
+    def list_cases(self, schema: Json, wanted: bool, above: tuple[int, ...] = ()) -> Cases:
+        """Return the strings that fit a schema, or those that do not. Raises `_TooManyCases`."""
+        if not isinstance(schema, dict):
+            return ANY_STRING if (schema is not False) is wanted else _NO_STRING
+        key = (id(schema), wanted)
+        if key not in self._cases:
+            if id(schema) in above:
+                return _condition("unknown", id(schema), wanted)
+            inside = (*above, id(schema))
+            each = [self._keyword_cases(keyword, schema, wanted, inside) for keyword in schema]
+            self._cases[key] = _join_cases(each, wanted)
+        return self._cases[key]
+
+    def _keyword_cases(self, keyword: str, schema: dict[str, Json], wanted: bool, above: tuple[int, ...]) -> Cases:
+        """Return the strings that meet a keyword, or those that do not."""
+        value = schema[keyword]
+        match keyword:
+            case "type":
+                return (
+                    ANY_STRING if ("string" in ([value] if isinstance(value, str) else value)) is wanted else _NO_STRING
+                )
+            case "const" | "enum":
+                values = [value] if keyword == "const" else value
+                return listed_cases((each for each in values if isinstance(each, str)), wanted)
+            case "pattern":
+                return pattern_cases(value, wanted)
+            case "minLength" | "maxLength":
+                return _condition("longer" if keyword == "minLength" else "shorter", int(value), wanted)
+            case "format" | "contentEncoding" | "contentMediaType":
+                return _condition("unknown", (keyword, to_hashable(value)), wanted)
+            case "$ref":
+                return self.list_cases(self._find_target(schema), wanted, above)
+            case "not":
+                return self.list_cases(value, not wanted, above)
+            case "allOf" | "anyOf":
+                each = [self.list_cases(branch, wanted, above) for branch in value]
+                return _join_cases(each, (keyword == "allOf") is wanted)
+            case "oneOf":
+                return self._one_of_cases(value, wanted, above)
+            case "if":
+                return self._if_cases(schema, wanted, above)
+            case _:
+                return ANY_STRING if wanted else _NO_STRING
+
+    def _one_of_cases(self, branches: list[Json], wanted: bool, above: tuple[int, ...]) -> Cases:
+        fits = [self.list_cases(branch, True, above) for branch in branches]
+        fails = [self.list_cases(branch, False, above) for branch in branches]
+        if wanted:
+            ways = [[*fails[:index], fit, *fails[index + 1 :]] for index, fit in enumerate(fits)]
+        else:
+            pairs = ([one, other] for index, one in enumerate(fits) for other in fits[index + 1 :])
+            ways = [fails, *pairs]
+        return _join_cases([_join_cases(way, True) for way in ways], False)
+
+    def _if_cases(self, schema: dict[str, Json], wanted: bool, above: tuple[int, ...]) -> Cases:
+        ways = [
+            _combine_cases(
+                self.list_cases(schema["if"], met, above), self.list_cases(schema.get(word, True), wanted, above)
+            )
+            for met, word in ((True, "then"), (False, "else"))
+        ]
+        return _join_cases(ways, False)
+
+    # --- languages ---
+
+    def _solve(self, case: Case) -> _CaseAnswer:
+        if any((condition, not holds) in case for condition, holds in case):
+            return _CaseAnswer(True, None)
+        if case not in self._answers:
+            self._answers[case] = self._compare_languages(case)
+        return self._answers[case]
+
+    def _compare_languages(self, case: Case) -> _CaseAnswer:
+        """Return what both readings of the full stop say."""
+        has_dot = any(condition.kind == "pattern" and "." in condition.value for condition, _ in case)
+        answer = _OPEN_CASE
+        for algebra, dot in list(zip(self._algebras, DOTS, strict=True))[: None if has_dot else 1]:
+            budget = algebra.budget = StepBudget(min(CASE_STEPS, self._left))
+            try:
+                answer = _compare_case(algebra, case, dot)
+            except (BudgetExceeded, RecursionError):
+                answer = _OPEN_CASE
+            finally:
+                self._left -= min(CASE_STEPS, self._left) - max(budget.left, 0)
+                if algebra.remembered > CASE_STEPS:
+                    algebra.forget_terms()
+            if not answer.impossible:
+                break
+        return answer
+
+
+def _compare_case(algebra: Algebra, case: Case, dot: CharSet) -> _CaseAnswer:
+    wanted, refused = algebra.make_repeat(algebra.make_leaf(JSON_CHARS), 0, None), algebra.never
+    for condition, holds in sorted(case, key=lambda each: repr(each[0])):
+        term = _condition_language(algebra, condition, dot)
+        if term is None:
+            continue
+        if holds:
+            wanted = algebra.make_intersection(wanted, term)
+        else:
+            refused = algebra.make_choice([refused, term])
+    word = find_word(algebra, wanted, refused)
+    return _CaseAnswer(word is None, word)
+
+
+def _condition_language(algebra: Algebra, condition: Condition, dot: CharSet) -> Term | None:
+    """Return the strings that meet a condition, None when that is not known."""
+    value = condition.value
+    match condition.kind:
+        case "pattern":
+            try:
+                return parse_search(algebra, value, dot)
+            except PatternError:
+                return None
+        case "shorter" | "longer":
+            bounds = (0, value) if condition.kind == "shorter" else (value, None)
+            return algebra.make_repeat(algebra.make_leaf(JSON_CHARS), *bounds)
+        case "listed":
+            return algebra.make_choice(literal_text(algebra, text) for text in sorted(value))
+        case _:
+            return None
+
+
+def pattern_cases(pattern: str, wanted: bool = True) -> Cases:
+    """Return the strings that a pattern is found in, or the others."""
+    return _condition("pattern", pattern, wanted)
+
+
+def listed_cases(texts: Iterable[str], wanted: bool = True) -> Cases:
+    """Return some strings, or all others."""
+    return _condition("listed", frozenset(texts), wanted)
+
+
+def mentioned_names(part: dict[str, Json], wanted: bool = True) -> Cases:
+    """Return the names that `properties` and `patternProperties` of a schema mention, or the others."""
+    patterns = [pattern_cases(pattern, wanted) for pattern in part.get("patternProperties", ())]
+    return _join_cases([listed_cases(part.get("properties", ()), wanted), *patterns], not wanted)
+
+
+def unmentioned_names(parts: Parts) -> Cases:
+    """Return the names that no schema of several mentions."""
+    return _join_cases([mentioned_names(part, wanted=False) for part in parts], together=True)
+
+
+def _condition(kind: str, value: Any, wanted: bool) -> Cases:
+    return [frozenset([(Condition(kind, value), wanted)])]
+
+
+def _join_cases(each: Iterable[Cases], together: bool) -> Cases:
+    """Return the cases in which all hold together, or at least one of them."""
+    found = ANY_STRING if together else _NO_STRING
+    for cases in each:
+        found = _combine_cases(found, cases) if together else list(dict.fromkeys([*found, *cases]))
+    return _limit_cases(found)
+
+
+def _combine_cases(one: Cases, other: Cases) -> Cases:
+    return _limit_cases(list(dict.fromkeys(mine | theirs for mine in one for theirs in other)))
+
+
+def _limit_cases(cases: Cases) -> Cases:
+    if len(cases) > MAX_CASES:
+        raise _TooManyCases
+    return cases
