@@ -40,7 +40,7 @@ class PlainConsole(Console):
 console = PlainConsole()
 errors = PlainConsole(stderr=True)
 
-_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.UNKNOWN: "magenta"}
+FINDING_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.UNKNOWN: "magenta"}
 MOST_FINDINGS: Final = 20
 """Findings that people are shown unless they ask for all."""
 
@@ -98,7 +98,7 @@ def print_text(to: Console, text: Text, indent: int = 0) -> None:
 
 def print_finding(finding: Finding, where: str = "") -> None:
     """One finding, readable: rule and place, where on from there, why, and what to do."""
-    rule, place = (finding.rule, _COLOURS[finding.level]), (finding.path or "/", "bold")
+    rule, place = (finding.rule, FINDING_COLOURS[finding.level]), (finding.path or "/", "bold")
     print_text(console, Text.assemble("  ", rule, " at ", place, where))
     for label, said in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
         if said:
