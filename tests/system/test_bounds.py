@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.support.server_process import Running, call, free_port, serving, wait_ready
@@ -250,3 +251,68 @@ def test_a_stop_stops(tmp_path: Path) -> None:
         assert time.monotonic() - began < 20
         for attack in attacks:
             attack.close()
+
+
+NAMES = [
+    "a/b",
+    "a\ue000b",
+    "..",
+    ".",
+    "a\x00b",
+    " ",
+    "%2F",
+    "ü" * 200,
+    ":.:",
+    ":*:",
+    "\u202e",
+    "a" * 5000,
+    "'\"><script>",
+    "__GLOBAL",
+]
+ATTACKS: list[tuple[str, bytes]] = [
+    (
+        "/api/check",
+        json.dumps(
+            {
+                "format": "json",
+                "policy": "FULL",
+                "schema": json.dumps({"patternProperties": {rf"^\p{{L}}{{50}}N{n}$": {} for n in range(600)}}),
+                "against": [
+                    {"schema": json.dumps({"patternProperties": {rf"^\p{{L}}{{50}}M{n}$": {} for n in range(9)}})}
+                ],
+            }
+        ).encode(),
+    ),
+    ("/api/infer", b'{"to":"avro","samples":[' + b",".join([b"[]"] * 4_000_000) + b"]}"),
+    ("/associations", b'{"associations":[' + b",".join([b'{"subject":"a"}'] * 140_000) + b"]}"),
+    (
+        "/subjects/s/versions",
+        b'{"metadata":{"properties":{' + b",".join(b'"k%d":"v"' % n for n in range(290_000)) + b"}}}",
+    ),
+]
+"""Bodies that held everybody up, or took all memory, before there were bounds."""
+
+
+def test_attacks_hold_up_nobody(tmp_path: Path) -> None:
+    """Twice at once, with slow checks and hostile names beside them: others are answered, and memory stays bounded."""
+    with serving("--store", "memory:", folder=tmp_path, environ=BOUNDS) as server:
+        assert call(f"{server.url}/subjects/s/versions", "POST", SCHEMA).status == 200
+        before = memory_of(server)
+        with canary(server):
+            bodies = [*ATTACKS, *ATTACKS, ("/api/check", slow_check(50))]
+            attacks = [threading.Thread(target=_send, args=(server, path, body)) for path, body in bodies]
+            for attack in attacks:
+                attack.start()
+            for name in NAMES:
+                for path in ("/subjects/{}/versions", "/v1/groups/{}", "/schemagroups/{}", "/avro1124/schemas/{}"):
+                    assert call(server.url + path.format(quote(name, safe=""))).status < 500
+            for attack in attacks:
+                attack.join(20)
+        assert memory_of(server) - before < 600 * 2**20
+
+
+def _send(server: Running, path: str, body: bytes) -> None:
+    """Send a request, and read the first bytes of its answer or give up."""
+    with start_request(server, path, body) as connection, suppress(OSError):
+        connection.settimeout(15)
+        connection.recv(65536)

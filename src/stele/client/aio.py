@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -12,10 +14,12 @@ import httpx
 
 from stele.client.api import AsyncApi
 from stele.client.cache import AnswerCache
-from stele.client.connection import Auth, Servers, http_options, to_reply, to_transport_failure
+from stele.client.connection import Auth, Servers, http_options, to_transport_failure
+from stele.client.deadline import Deadline
 from stele.client.drive import drive_steps_async
-from stele.client.exchange import Outcome, Pause, Retry, Step, answer_request
+from stele.client.exchange import Outcome, Pause, Retry, Send, Step, TransportFailure, answer_request
 from stele.client.request import Request
+from stele.client.response_body import BodyReader
 
 T = TypeVar("T")
 
@@ -29,6 +33,8 @@ class AsyncSchemaRegistryClient(AsyncApi):
         *,
         auth: Auth = None,
         timeout: float = 10.0,
+        deadline: float = 60.0,
+        max_response_bytes: int = 128 << 20,
         retry: Retry | None = None,
         cache_size: int = 10_000,
         cache_ttl: float = 30.0,
@@ -41,6 +47,8 @@ class AsyncSchemaRegistryClient(AsyncApi):
         self._retry = retry or Retry()
         self._cache = AnswerCache(cache_size, cache_ttl)
         self._sleep = sleep
+        self._deadline = deadline
+        self._max_response_bytes = max_response_bytes
         self._http = httpx.AsyncClient(
             transport=transport, **http_options(timeout=timeout, verify=verify, headers=headers)
         )
@@ -48,7 +56,8 @@ class AsyncSchemaRegistryClient(AsyncApi):
     async def send(self, request: Request[T]) -> T:
         """The result of one request: the way in for calls this client has no method for."""
         return await drive_steps_async(
-            answer_request(request, self._servers.nodes, self._retry, self._cache), self._perform_step
+            answer_request(request, self._servers.nodes, self._retry, self._cache),
+            partial(self._perform_step, Deadline(self._deadline)),
         )
 
     def forget(self) -> None:
@@ -67,12 +76,27 @@ class AsyncSchemaRegistryClient(AsyncApi):
     ) -> None:
         await self.close()
 
-    async def _perform_step(self, step: Step) -> Outcome:
+    async def _perform_step(self, deadline: Deadline, step: Step) -> Outcome:
         if isinstance(step, Pause):
-            await self._sleep(step.seconds)
+            await self._sleep(min(step.seconds, deadline.remaining()))
             return None
-        request = self._servers.build_request(self._http, step)
+        if not deadline.remaining():
+            return TransportFailure(deadline.message(), reached=False)
         try:
-            return to_reply(await self._http.send(request, auth=self._servers.auth_for(step.base)))
+            async with asyncio.timeout(deadline.sending()):
+                return await self._send_request(step)
         except httpx.RequestError as error:
             return to_transport_failure(error)
+        except TimeoutError:
+            return TransportFailure(deadline.message(), reached=True)
+
+    async def _send_request(self, step: Send) -> Outcome:
+        request = self._servers.build_request(self._http, step)
+        response = await self._http.send(request, auth=self._servers.auth_for(step.base), stream=True)
+        async with aclosing(response):
+            body = BodyReader(response, self._max_response_bytes)
+            if not response.is_stream_consumed:
+                async for data in response.aiter_raw():
+                    if not body.feed(data):
+                        break
+        return body.to_reply()

@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 
 import stele
-from stele.client.exchange import Reply, Send, ServerOrder, TransportFailure
+from stele.client.exchange import Send, ServerOrder, TransportFailure
+from stele.client.response_body import ENCODING
 from stele.errors import InvalidRequest
 
 ACCEPT = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json; q=0.9, application/json; q=0.5"
@@ -52,7 +53,9 @@ class Servers:
 
     def build_request(self, client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx.Request:
         """The httpx request for one sending."""
-        headers = {"Content-Type": send.media} if send.body is not None else {}
+        headers = {"Accept-Encoding": ENCODING}
+        if send.body is not None:
+            headers["Content-Type"] = send.media
         return client.build_request(send.method, send.base + send.target, content=send.body, headers=headers)
 
     def auth_for(self, base: str) -> Auth:
@@ -64,11 +67,6 @@ def http_options(*, timeout: float, verify: ssl.SSLContext | bool, headers: dict
     """The settings of an httpx client, sync or async."""
     ours = {"Accept": ACCEPT, "User-Agent": f"stele-client/{stele.__version__}"}
     return {"timeout": timeout, "verify": verify, "headers": ours | (headers or {}), "follow_redirects": False}
-
-
-def to_reply(response: httpx.Response) -> Reply:
-    """An answer that arrived."""
-    return Reply(response.status_code, response.headers, response.content)
 
 
 def to_transport_failure(error: httpx.RequestError) -> TransportFailure:

@@ -18,6 +18,7 @@ import msgspec
 from stele import errors
 from stele.errors import SteleError
 
+_LONGEST = 20_000  # characters of a server's sentence
 _EXCERPT = 300  # characters of a body that is not JSON
 
 
@@ -95,7 +96,7 @@ def read_failure(
     message: object = None
     try:
         answer = msgspec.json.decode(body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         message = body.decode(errors="replace").strip()[:_EXCERPT]
     else:
         if isinstance(answer, dict):
@@ -142,7 +143,7 @@ def _as_sentence(message: object) -> str:
     """Most servers say a string; Karapace says a list of objects when fields are missing."""
     if message is None:
         return ""
-    return message if isinstance(message, str) else msgspec.json.encode(message).decode()
+    return (message if isinstance(message, str) else msgspec.json.encode(message).decode())[:_LONGEST]
 
 
 def _status_phrase(status: int) -> str:

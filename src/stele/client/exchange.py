@@ -34,6 +34,7 @@ T = TypeVar("T")
 TRANSIENT = frozenset({429, 500, 502, 503, 504})
 """Statuses another try, or another server, may mend."""
 _DOUBLINGS = 30  # more make no longer pause, only overflow
+_LONGEST_WAIT = 10**9  # seconds; larger numbers are no floats
 _UNREADABLE = 50005  # the code vendor clients give an answer they cannot parse
 
 
@@ -54,11 +55,15 @@ class Pause(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """Came of a `Send`: an answer, good or bad. Header names are lower-case."""
+    """Came of a `Send`: an answer, good or bad. Header names are lower-case.
+
+    fault  why the body could not be read to its end, '' if it could
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    fault: str = ""
 
 
 class TransportFailure(NamedTuple):
@@ -213,12 +218,20 @@ def _ask_servers(request: Request[T], nodes: ServerOrder, troubles: dict[str, st
 def _decode_reply(request: Request[T], base: str, reply: Reply) -> T:
     if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
         raise _refusal_error(request, base, reply)
+    if reply.fault:
+        raise _unreadable_error(request, base, reply, reply.fault)
     try:
         return request.read(reply.body)
-    except (msgspec.MsgspecError, LookupError) as error:
-        failure = _refusal_error(request, base, reply).failure
-        why = f"the answer is not what the API promises: {error}"
-        raise response_error(msgspec.structs.replace(failure, error_code=_UNREADABLE, message=why)) from error
+    except RecursionError as error:
+        raise _unreadable_error(request, base, reply, "it is nested too deeply") from error
+    except (msgspec.MsgspecError, LookupError, UnicodeDecodeError) as error:
+        raise _unreadable_error(request, base, reply, str(error)) from error
+
+
+def _unreadable_error(request: Request[T], base: str, reply: Reply, why: str) -> ResponseError:
+    failure = _refusal_error(request, base, reply).failure
+    message = f"the answer is not what the API promises: {why}"
+    return response_error(msgspec.structs.replace(failure, error_code=_UNREADABLE, message=message))
 
 
 def _refusal_error(request: Request[T], base: str, reply: Reply) -> ResponseError:
@@ -243,11 +256,11 @@ def _unreachable_message(request: Request[T], troubles: Mapping[str, str]) -> st
 def parse_retry_after(value: str) -> float | None:
     """Seconds a Retry-After header asks for: a number, or a date of which the distance to now counts; else None."""
     try:
-        return float(max(int(value), 0))
+        return float(min(max(int(value), 0), _LONGEST_WAIT))
     except ValueError:
         pass
     try:
         then = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max((then - datetime.now(UTC)).total_seconds(), 0.0) if then.tzinfo else None

@@ -138,5 +138,5 @@ def number_of(error: ResponseError) -> int:
     """Return the five-digit number a refusal of this dialect has in its body; 0 when it has none."""
     try:
         return msgspec.json.decode(error.body, type=_Error).status
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return 0

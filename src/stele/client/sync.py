@@ -5,6 +5,8 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -12,10 +14,12 @@ import httpx
 
 from stele.client.api import BlockingApi
 from stele.client.cache import AnswerCache
-from stele.client.connection import Auth, Servers, http_options, to_reply, to_transport_failure
+from stele.client.connection import Auth, Servers, http_options, to_transport_failure
+from stele.client.deadline import Deadline, bound_connections, is_sending_over, limit_sending
 from stele.client.drive import drive_steps
-from stele.client.exchange import Outcome, Pause, Retry, Step, answer_request
+from stele.client.exchange import Outcome, Pause, Retry, Send, Step, TransportFailure, answer_request
 from stele.client.request import Request
+from stele.client.response_body import BodyReader
 
 T = TypeVar("T")
 
@@ -27,7 +31,9 @@ class SchemaRegistryClient(BlockingApi):
 
     urls       one address, several with commas between, or a list: all servers of one registry
     auth       (user, password), `Bearer(...)`, or another httpx scheme; an address may bring its own user:password@
-    timeout    seconds for each of connecting, sending and receiving
+    timeout    seconds for each of connecting, sending a piece and receiving a piece
+    deadline   seconds for a call in all, with its retries; half of it for one sending
+    max_response_bytes      of an answer, decompressed; a longer one is a `ResponseError`
     retry      see `Retry`
     cache_size, cache_ttl   answers kept; seconds a changeable one (`latest`, look-ups) holds
     verify     a TLS context, or False to trust anybody
@@ -45,6 +51,8 @@ class SchemaRegistryClient(BlockingApi):
         *,
         auth: Auth = None,
         timeout: float = 10.0,
+        deadline: float = 60.0,
+        max_response_bytes: int = 128 << 20,
         retry: Retry | None = None,
         cache_size: int = 10_000,
         cache_ttl: float = 30.0,
@@ -56,6 +64,8 @@ class SchemaRegistryClient(BlockingApi):
         self._settings: dict[str, Any] = {
             "auth": auth,
             "timeout": timeout,
+            "deadline": deadline,
+            "max_response_bytes": max_response_bytes,
             "retry": retry,
             "cache_size": cache_size,
             "cache_ttl": cache_ttl,
@@ -69,11 +79,15 @@ class SchemaRegistryClient(BlockingApi):
         self._retry = retry or Retry()
         self._cache = AnswerCache(cache_size, cache_ttl)
         self._sleep = sleep
+        self._deadline = deadline
+        self._max_response_bytes = max_response_bytes
         self._http = httpx.Client(transport=transport, **http_options(timeout=timeout, verify=verify, headers=headers))
+        bound_connections(self._http)
 
     def send(self, request: Request[T]) -> T:
         """See `BlockingApi`."""
-        return drive_steps(answer_request(request, self._servers.nodes, self._retry, self._cache), self._perform_step)
+        perform = partial(self._perform_step, Deadline(self._deadline))
+        return drive_steps(answer_request(request, self._servers.nodes, self._retry, self._cache), perform)
 
     def forget(self) -> None:
         """Empty the cache."""
@@ -94,15 +108,30 @@ class SchemaRegistryClient(BlockingApi):
     ) -> None:
         self.close()
 
-    def _perform_step(self, step: Step) -> Outcome:
+    def _perform_step(self, deadline: Deadline, step: Step) -> Outcome:
         if isinstance(step, Pause):
-            self._sleep(step.seconds)
+            self._sleep(min(step.seconds, deadline.remaining()))
             return None
+        if not deadline.remaining():
+            return TransportFailure(deadline.message(), reached=False)
+        with limit_sending(deadline.sending()):
+            try:
+                return self._send_request(step, deadline)
+            except httpx.RequestError as error:
+                failure = to_transport_failure(error)
+                return failure._replace(why=deadline.message()) if is_sending_over() else failure
+
+    def _send_request(self, step: Send, deadline: Deadline) -> Outcome:
         request = self._servers.build_request(self._http, step)
-        try:
-            return to_reply(self._http.send(request, auth=self._servers.auth_for(step.base)))
-        except httpx.RequestError as error:
-            return to_transport_failure(error)
+        response = self._http.send(request, auth=self._servers.auth_for(step.base), stream=True)
+        with closing(response):
+            body = BodyReader(response, self._max_response_bytes)
+            for data in () if response.is_stream_consumed else response.iter_raw():
+                if is_sending_over():
+                    return TransportFailure(deadline.message(), reached=True)
+                if not body.feed(data):
+                    break
+        return body.to_reply()
 
 
 def _rebuild_client(urls: str | Sequence[str], settings: dict[str, Any]) -> SchemaRegistryClient:

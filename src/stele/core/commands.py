@@ -86,6 +86,8 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     version_number and schema_id are explicit: version_number is None or the next one, schema_id is set in IMPORT mode
     only.
     latest is a condition: the newest active version number the caller knows of (0: none).
+    compared_seq is a condition: the caller compared the document with every version up to that record of the log, and
+    none was the same schema; a later one that may be the same, spelt otherwise, fails the command.
     policy becomes the subject's own when the registration succeeds, and is the one that judges it.
     ruleset judges where the settings name none; '' leaves that to the format.
     origin_uri names the version among all active ones: one that brings it is the same as the version that has it, which
@@ -106,6 +108,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     version_number: int | None = None
     schema_id: int | None = None
     expected_latest: int | None = None
+    compared_seq: int | None = None
     policy: Policy | None = None
     ruleset: str = ""
     defaults: SubjectDefaults = CONTINUE_NUMBERING

@@ -161,7 +161,7 @@ def _version_registered(state: State, event: ev.VersionRegistered, stamp: ev.Eve
     version = Version(
         origin=pack_origin(uid_from_bytes(event.uid), stamp.at if event.at is None else event.at, seq),
         version_number=event.version_number,
-        kind=_intern_kind(subject, event),
+        kind=_intern_kind(state, subject, event),
         kind_version=event.kind_version,
         schema=schema,
         subject=subject,
@@ -232,7 +232,7 @@ def _intern_attachments(state: State, event: ev.VersionRegistered) -> Attachment
     return Attachments(event.references, event.metadata, event.rule_set)
 
 
-def _intern_kind(subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
+def _intern_kind(state: State, subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
     """Return the kind, as the one object its subject has of it."""
     schema_kind = subject.kind
     if (
@@ -242,8 +242,7 @@ def _intern_kind(subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
         and schema_kind.custom_format == event.custom_format
     ):
         return schema_kind
-    schema_kind = SchemaKind(event.format, event.type, event.custom_format)
-    return next((known for known in subject.highest_kind_versions or () if known == schema_kind), schema_kind)
+    return state.intern_value(SchemaKind(event.format, event.type, event.custom_format))
 
 
 def _version_attributes(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata) -> VersionAttributes | None:

@@ -29,7 +29,10 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file; one of that name is replaced once the new one is complete. Raises `InvalidRequest`."""
+    """Write a file that only its owner reads; one of that name is replaced once the new one is complete.
+
+    Raises `InvalidRequest`.
+    """
     if path == STANDARD:
         sys.stdout.buffer.writelines(chunks)
         sys.stdout.buffer.flush()
@@ -48,7 +51,6 @@ def _replace_file(path: Path, chunks: Iterable[bytes]) -> None:
             file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
-        beside.chmod(0o644)
         beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)

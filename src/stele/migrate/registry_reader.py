@@ -17,7 +17,7 @@ from stele.client import SchemaRegistryClient
 from stele.client.names import split_subject
 from stele.client.request import ParamValue, Request, build_path, build_query, json_decoder
 from stele.core.metadata import Metadata
-from stele.errors import InvalidRequest, NotFound, SteleError
+from stele.errors import InvalidRequest, NotFound, SteleError, TooLarge
 from stele.migrate import extras_reader, model
 from stele.migrate.dependency_order import sort_by_dependency
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Dump, DumpVersion
@@ -29,6 +29,8 @@ A = TypeVar("A")
 
 PAGE = 1000
 """Versions asked for at once."""
+MAX_VERSIONS = 20_000_000
+"""A registry that lists more versions than this is given up."""
 _AT_ONCE = 4
 """Requests under way at a time."""
 _EVERYWHERE = ":*:"
@@ -141,6 +143,8 @@ def _list_versions(client: SchemaRegistryClient, *, deleted: bool, progress: Pro
         before = len(found)
         found.update({(row.subject, row.version): row for row in page})
         progress("listed", len(found), None)
+        if len(found) > MAX_VERSIONS:
+            raise TooLarge(f"the registry lists more than {MAX_VERSIONS} versions")
         if len(found) == before or len(page) < PAGE:
             return list(found.values())
 

@@ -72,6 +72,12 @@ class Metrics:
                 ("stateless_waiting", "Calls that wait for a thread for checks and the like."),
             )
         }
+        self._gauges["can_write"] = Gauge(
+            "stele_can_write",
+            "1 while the log takes records, 0 while it does not; as /health/ready says.",
+            registry=self._registry,
+            multiprocess_mode="livemin",
+        )
         self._hot = self._hot_passed = 0
         self._count_hot = self._requests.labels("confluent", HOT_ROUTE, "GET", 200).inc
         self._observe_hot = self._seconds.labels("confluent", HOT_ROUTE).observe
@@ -133,6 +139,7 @@ class Metrics:
             "packed_bytes": state.packed_texts.packed_bytes,
             "records_appended": registry.appended,
             "append_conflicts": registry.conflicts,
+            "can_write": int(registry.write_failure is None),
             **counts,
         }
         for name, value in values.items():

@@ -18,6 +18,10 @@ MAX_REFERENCE_DEPTH: Final = 200
 """References that may follow one another, from a schema down to one without any: types nest no deeper either."""
 
 
+class RegistryFull(TooLarge):
+    """The registry, or a subject, has as many schemas as it takes; the schema itself is not too large."""
+
+
 class Limits(msgspec.Struct, frozen=True):
     """Upper bounds, checked before anything expensive happens.
 
@@ -44,7 +48,7 @@ class Limits(msgspec.Struct, frozen=True):
             raise TooLarge(f"the schema has {len(text)} bytes, the limit (max_schema_bytes) is {self.schema_bytes}")
 
     def check_growth(self, state: State, events: Iterable[Event]) -> None:
-        """Raise `TooLarge` when what was decided on a state would add a version or a text over the limit."""
+        """Raise `RegistryFull` when what was decided on a state would add a version or a text over the limit."""
         from stele.core.events import VersionRegistered  # a check of files needs no events
 
         for event in events:
@@ -52,9 +56,9 @@ class Limits(msgspec.Struct, frozen=True):
                 continue
             subject = state.find_subject(event.key)
             if subject is not None and len(subject.versions) - len(event.replaces) >= self.versions:
-                raise TooLarge(f"the subject has {self.versions} versions, which is the limit (max_versions)")
+                raise RegistryFull(f"the subject has {self.versions} versions, which is the limit (max_versions)")
             if event.sha not in state.contents and len(state.contents) >= self.schemas:
-                raise TooLarge(f"the registry has {self.schemas} schemas, which is the limit (max_schemas)")
+                raise RegistryFull(f"the registry has {self.schemas} schemas, which is the limit (max_schemas)")
 
     def check_reference_depth(self, depth: int) -> None:
         """Raise `TooLarge` for references that refer to others too often in a row."""

@@ -42,6 +42,7 @@ from stele.service import rulesets
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.schemas import SchemaParser
+from stele.service.time_slices import TimeSlices
 
 _logger = structlog.get_logger("stele.registry")
 
@@ -96,6 +97,8 @@ class Registry:
         self.compatibility = CompatibilityChecker(self.parser, undecided)
         self.stateless_threads: Executor | None = None
         """Where `run_stateless` runs; None: among the threads of everything else."""
+        self.time_slices = TimeSlices()
+        """For loops over all subjects, all versions of a subject and the like."""
         self.conflicts = 0
         self.appended = 0
         self.write_failure: StoreError | None = None
@@ -344,7 +347,7 @@ class Registry:
 
     def _note_write_failure(self, failure: StoreError | None) -> None:
         """Remember whether the log takes records, and say it once."""
-        if failure is not None and str(failure) != str(self.write_failure or ""):
+        if failure is not None and type(failure) is not type(self.write_failure):
             _logger.error("cannot write", error=str(failure))
         elif failure is None and self.write_failure is not None:
             _logger.warning("can write again")

@@ -37,8 +37,6 @@ SECONDS = 3.0
 """A page ends soon after this much time."""
 _BATCH = 32
 """Pairs judged in one go, off the event loop."""
-_PAUSE = 200
-"""Subjects looked at before others get their turn on the event loop."""
 _FINDINGS = 20
 """Findings a row shows: a schema of a megabyte can have tens of thousands."""
 
@@ -125,9 +123,7 @@ async def make_report(registry: Registry, request: ReportRequest) -> ReportPage:
     until = time.monotonic() + SECONDS
     rows: list[ImpactRow] = []
     compared = 0
-    for number, key in enumerate(_list_subjects(state, request)):
-        if number % _PAUSE == _PAUSE - 1:
-            await asyncio.sleep(0)
+    async for key in registry.time_slices.iterate(_list_subjects(state, request)):
         place = request.after if request.after is not None and _sort_key(request.after) == key else None
         # The state moves on while pairs are judged, so what is left of a subject is looked up afresh.
         while pairs := list(islice(_list_pairs(registry.state, plan, key, place), _BATCH)):

@@ -39,7 +39,8 @@ class HighWaterMark:
 
     def exists(self) -> bool:
         """Whether there is a mark, readable or not."""
-        return self.path.exists()
+        self._drop_deleted()
+        return self._descriptor is not None or self.path.exists()
 
     def read(self) -> LogPosition | None:
         """Return the mark; None when there is none, or none that can be read. Raises `OSError`."""
@@ -53,8 +54,7 @@ class HighWaterMark:
 
     def write(self, mark: LogPosition) -> None:
         """Put the mark up, unless it stands higher. Raises `OSError`."""
-        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
-            self.close()
+        self._drop_deleted()
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         there = os.pread(self._descriptor, _BYTES, 0)[_SEQ]
@@ -74,6 +74,11 @@ class HighWaterMark:
         self.close()
         with suppress(FileNotFoundError):
             self.path.unlink()
+
+    def _drop_deleted(self) -> None:
+        """Close the file when it was taken away."""
+        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
+            self.close()
 
     def close(self) -> None:
         """Release the file."""

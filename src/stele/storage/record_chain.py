@@ -87,4 +87,6 @@ def verify_record(before: bytes, seq: int, stored: bytes) -> ChainedRecord:
 
 
 def _make_link(before: bytes, seq: int, record: bytes) -> bytes:
-    return sha256(b"".join((before, seq.to_bytes(8, "big"), record))).digest()[:LINK_BYTES]
+    digest = sha256(before + seq.to_bytes(8, "big"))
+    digest.update(record)
+    return digest.digest()[:LINK_BYTES]

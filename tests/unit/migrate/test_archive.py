@@ -180,3 +180,11 @@ def test_an_empty_registry(tmp_path: Path) -> None:
     """A log without records is an archive without records."""
     path = written(tmp_path / "a.zst", MemoryLog())
     assert restored(path, MemoryLog()) == Restoration(0, 0, 0, 0)
+
+
+def test_an_archive_is_its_owners_alone(tmp_path: Path) -> None:
+    """It holds the secrets of rules and keys; one that takes the place of a file for all is not for all."""
+    path = tmp_path / "registry.stele"
+    path.touch(0o644)
+    written(path, MemoryLog())
+    assert path.stat().st_mode & 0o777 == 0o600

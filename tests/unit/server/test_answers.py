@@ -146,5 +146,5 @@ def test_a_body_of_very_many_values_is_refused(server: httpx.Client, path: str) 
     began = time.monotonic()
     answer = server.post(path, content=body, headers={"content-type": "application/json"})
     assert answer.status_code in {413, 422}
-    assert "commas" in answer.text
+    assert "values" in answer.text
     assert time.monotonic() - began < 5

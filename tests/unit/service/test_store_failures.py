@@ -22,6 +22,7 @@ from stele.core.model import SubjectKey
 from stele.core.snapshot import dump_state
 from stele.core.state import State
 from stele.errors import DamagedLog, StoreError, StoreReplaced
+from stele.server.metrics import Metrics
 from stele.service.registry import SKIPPED_SCHEMA_IDS, Registry
 from stele.storage import open_log
 from stele.storage.memory import MemoryLog, MemoryStore
@@ -69,6 +70,7 @@ async def test_a_store_that_vanished_takes_no_writes(node: Opener, tmp_path: Pat
         with pytest.raises(StoreReplaced, match=r"cannot be written"):
             await put(registry, record("a", "b"))
     assert isinstance(registry.write_failure, StoreReplaced)
+    assert b"stele_can_write 0.0" in Metrics().render_metrics(registry)[0]
     assert queries.get_schema_entry(registry.state, "", first.schema_id)
 
 

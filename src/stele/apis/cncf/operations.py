@@ -267,8 +267,14 @@ class Operations:
 
     async def list_schema_ids(self, group: str) -> list[str]:
         """Return the sorted ids of the schemas of a group. Raises `NamespaceNotFound`."""
-        state, namespace = await self.get_group(group)
-        return [subject.key.name for subject in queries.list_subjects(state, [namespace])]
+        _, namespace = await self.get_group(group)
+        return sorted(
+            [
+                subject.key.name
+                async for subject in self.registry.time_slices.iterate(namespace.subjects.values())
+                if queries.latest_version(subject) is not None
+            ]
+        )
 
     async def list_version_numbers(self, group: str, schema: str) -> list[int]:
         """Return the version numbers of a schema, ascending. Raises `NamespaceNotFound`, `SubjectNotFound`."""

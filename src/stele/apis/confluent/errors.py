@@ -31,6 +31,7 @@ from stele.apis.http.errors import allow_header, find_by_class, log_failure
 from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
+from stele.service.limits import RegistryFull
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
@@ -384,6 +385,7 @@ ERROR_TABLE: ErrorTable = {
     err.IdTaken: (422, 42205, _id_taken_message),
     err.InvalidName: (422, 42208, lambda e, a: f"The specified subject '{e.name}' is not a valid."),
     err.TooLarge: (422, 42209, lambda e, a: f"Register operation failed because schema is too large: {e}"),
+    RegistryFull: (422, 42209, lambda e, a: f"Register operation failed because a limit is reached: {e}"),
     err.InvalidRuleSet: (422, 42210, _plain_message),
     err.Refused: (403, 403, _plain_message),
     err.Unauthenticated: (401, 401, _plain_message),

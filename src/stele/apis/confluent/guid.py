@@ -7,7 +7,7 @@ by a byte 1 when present; printed as a UUID. Layout after the public client enti
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from stele.apis.confluent.names import qualify_subject
 from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Reference, SchemaEntry
 from stele.core.state import State
+from stele.service.time_slices import TimeSlices
 
 _ONE = b"\x01"
 
@@ -83,6 +84,13 @@ class GuidIndex:
         self._known: dict[tuple[str, int], SchemaEntry] = {}
         self._found: dict[bytes, list[SchemaEntry]] = {}
 
+    async def hash_new_entries(self, state: State, slices: TimeSlices) -> None:
+        """Do most of the work of the next `find_schemas` before it, and let others run meanwhile."""
+        self._follow_state(state)
+        async for row in slices.iterate(row for rows in self._list_new_entries(state) for row in rows):
+            if self._is_present(state, row):
+                self._add_entry(state, row)
+
     def find_schemas(self, state: State, guid: UUID) -> list[SchemaEntry]:
         """Every present schema of that GUID, the default space first, the others by name."""
         self._catch_up(state)
@@ -90,6 +98,14 @@ class GuidIndex:
         return sorted(rows, key=lambda row: row.namespace)
 
     def _catch_up(self, state: State) -> None:
+        self._follow_state(state)
+        for rows in self._list_new_entries(state):
+            for row in rows:
+                self._add_entry(state, row)
+        self._counted = {space.name: len(space.schema_entries) for space in state.namespaces.values()}
+
+    def _follow_state(self, state: State) -> None:
+        """Forget what is no longer there."""
         if state is not self._state:
             self.__init__()  # type: ignore[misc]  # everything known belongs to the state that was
             self._state = state
@@ -98,18 +114,19 @@ class GuidIndex:
             self._purges = state.purges
             self._forget_entries(lambda row: not self._is_present(state, row))
             self._counted.clear()
+
+    def _list_new_entries(self, state: State) -> Iterator[Iterator[SchemaEntry]]:
+        """The entries that were not yet looked at, by namespace."""
         for space in state.namespaces.values():
             done = self._counted.get(space.name, 0)
             if done < len(space.schema_entries):
-                self._add_entries(state, islice(space.schema_entries.values(), done, None))
-                self._counted[space.name] = len(space.schema_entries)
+                yield islice(space.schema_entries.values(), done, None)
 
-    def _add_entries(self, state: State, rows: Iterable[SchemaEntry]) -> None:
-        for row in rows:
-            key = (row.namespace, row.schema_id)
-            if self._known.get(key) is not row:
-                self._known[key] = row
-                self._found.setdefault(compute_guid(state, row).bytes, []).append(row)
+    def _add_entry(self, state: State, row: SchemaEntry) -> None:
+        key = (row.namespace, row.schema_id)
+        if self._known.get(key) is not row:
+            self._known[key] = row
+            self._found.setdefault(compute_guid(state, row).bytes, []).append(row)
 
     def _forget_entries(self, gone: Callable[[SchemaEntry], bool]) -> None:
         self._known = {key: row for key, row in self._known.items() if not gone(row)}

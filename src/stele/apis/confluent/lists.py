@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 from stele.apis.confluent.models import NONE, STRONG, TOPIC, WEAK, ExtendedSchema, SubjectVersionBody
@@ -13,6 +14,7 @@ from stele.core.model import Binding, Namespace, SchemaEntry, Subject, SubjectKe
 from stele.core.state import OWN, State
 from stele.core.traversal import list_versions_of_entry
 from stele.errors import ContentNotFound
+from stele.service.time_slices import TimeSlices
 
 
 def _matching_namespaces(state: State, prefix: PrefixFilter) -> list[Namespace]:
@@ -22,38 +24,32 @@ def _matching_namespaces(state: State, prefix: PrefixFilter) -> list[Namespace]:
     return [] if space is None else [space]
 
 
-def _matching_subjects(state: State, prefix: PrefixFilter, *, by_age: bool = False) -> list[tuple[str, Subject]]:
-    """Subjects a prefix takes, by the name they are shown by, sorted; by_age keeps the order they were made in."""
+async def list_subjects(
+    slices: TimeSlices, state: State, prefix: PrefixFilter, *, by_age: bool = False
+) -> list[Subject]:
+    """Subjects a prefix takes, sorted by the name they are shown by; by_age keeps the order they were made in."""
+    there = (subject for space in _matching_namespaces(state, prefix) for subject in space.subjects.values())
     found = [
         (qualify_subject(subject.key), subject)
-        for space in _matching_namespaces(state, prefix)
-        for subject in space.subjects.values()
+        async for subject in slices.iterate(there)
         if prefix.matches_subject(subject.key)
     ]
-    return found if by_age else sorted(found, key=lambda pair: pair[0])
+    if not by_age:
+        found.sort(key=itemgetter(0))
+    return [subject for _, subject in found]
 
 
-def list_subject_names(
-    state: State, prefix: PrefixFilter, *, deleted: bool, deleted_only: bool, by_age: bool = False
-) -> Iterator[str]:
-    """Names of subjects with a live version; deleted adds those that have none left, deleted_only picks these."""
-    for name, subject in _matching_subjects(state, prefix, by_age=by_age):
-        lives = {version.state for version in subject.versions}
-        live, retired = VersionState.ACTIVE in lives, VersionState.SOFT_DELETED in lives
-        if (retired and not live) if deleted_only else (live or (deleted and retired)):
-            yield name
+def has_versions(subject: Subject, *, deleted: bool, deleted_only: bool) -> bool:
+    """Whether a subject has a live version; deleted takes those that have none left, too, deleted_only these alone."""
+    lives = {version.state for version in subject.versions}
+    live, retired = VersionState.ACTIVE in lives, VersionState.SOFT_DELETED in lives
+    return (retired and not live) if deleted_only else (live or (deleted and retired))
 
 
-def list_all_versions(
-    state: State, prefix: PrefixFilter, *, deleted: bool, latest_only: bool, rule_type: str
-) -> Iterator[Version]:
-    """Versions of the subjects a prefix takes, by subject and number."""
-    lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
-    for _, subject in _matching_subjects(state, prefix):
-        rows = queries.list_versions(subject, lives)
-        for row in rows[-1:] if latest_only else rows:
-            if not rule_type or _has_rule(row, rule_type):
-                yield row
+def list_versions_of_subject(subject: Subject, *, deleted: bool, latest_only: bool, rule_type: str) -> list[Version]:
+    """Versions of a subject by number."""
+    rows = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY)
+    return [row for row in (rows[-1:] if latest_only else rows) if not rule_type or _has_rule(row, rule_type)]
 
 
 def _has_rule(version: Version, rule_type: str) -> bool:
@@ -138,20 +134,12 @@ def parse_association_filter(
     return SubjectAssociationFilter(AssociationFilter(resource_type or TOPIC, tuple(types or ()), some), NONE in named)
 
 
-def add_associations(
-    state: State, rows: Iterable[Version], wanted: SubjectAssociationFilter | None
-) -> Iterator[tuple[Version, list[Binding]]]:
-    """Versions of subjects with such associations, and these."""
-    if wanted is None:
-        yield from ((row, []) for row in rows)
-        return
+def list_bindings_by_subject(state: State) -> Mapping[SubjectKey, list[Binding]]:
+    """The bindings of all subjects that have any."""
     there: dict[SubjectKey, list[Binding]] = {}
     for _, binding in sorted(state.bindings.items()):
         there.setdefault(binding.subject, []).append(binding)
-    for row in rows:
-        found = wanted.select_bindings(there.get(row.subject.key, []))
-        if found is not None:
-            yield row, found
+    return there
 
 
 def extend_schema(schema: SubjectVersionBody, aliases: list[str], bindings: list[Binding]) -> ExtendedSchema:

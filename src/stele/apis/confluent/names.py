@@ -173,8 +173,14 @@ def is_true(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
-def slice_page(items: Iterable[T], offset: str, limit: str, most: int) -> list[T]:
-    """One page of a list: limit <= 0 or above most means most."""
+def parse_page(offset: str, limit: str, most: int) -> slice:
+    """Which part of a list one page is: limit <= 0 or above most means most."""
     start = max(parse_integer(offset), 0)
     size = parse_integer(limit, -1)
-    return list(islice(items, start, start + (size if 0 < size <= most else most)))
+    return slice(start, start + (size if 0 < size <= most else most))
+
+
+def slice_page(items: Iterable[T], offset: str, limit: str, most: int) -> list[T]:
+    """One page of a list."""
+    page = parse_page(offset, limit, most)
+    return list(islice(items, page.start, page.stop))

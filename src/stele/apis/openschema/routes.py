@@ -47,11 +47,13 @@ async def list_subjects(operations: InjectedOperations) -> api.SubjectNames:
     # GET /subjects
     """Return the names of all subjects, or of those of a tenant's namespace."""
     state = await operations.registry.fresh_state()
-    return api.SubjectNames(
-        translate.visible_names(
-            row for namespace in operations.list_namespaces(state) for row in namespace.subjects.values()
-        )
-    )
+    subjects = (row for namespace in operations.list_namespaces(state) for row in namespace.subjects.values())
+    names = {
+        subject.key.name
+        async for subject in operations.registry.time_slices.iterate(subjects)
+        if translate.is_visible(subject)
+    }
+    return api.SubjectNames(sorted(names))
 
 
 @get(_SUBJECT, **READ)

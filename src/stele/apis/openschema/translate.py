@@ -16,7 +16,7 @@ under the name of the dialect, and given back unchanged.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -280,9 +280,9 @@ def parse_policy(word: str | None) -> Policy | None:
     return find_policy(word) if word else None
 
 
-def visible_names(subjects: Iterable[Subject]) -> list[str]:
-    """Return the names of the visible subjects, each once, sorted."""
-    return sorted({subject.key.name for subject in subjects if is_subject_shown(subject, DIALECT)})
+def is_visible(subject: Subject) -> bool:
+    """Return whether this dialect shows a subject."""
+    return is_subject_shown(subject, DIALECT)
 
 
 def _own_data(dialect_data: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -260,7 +260,7 @@ class Operations:
         return api.SchemaVersionsList(
             [
                 api.SchemaWithVersion(await self.build_schema_info(state, row), translate.build_version_info(row))
-                for row in versions
+                async for row in self.registry.time_slices.iterate(versions)
             ]
         )
 

@@ -92,9 +92,11 @@ async def list_groups(
     state = await operations.registry.fresh_state()
     namespace = state.find_namespace(operations.namespace)
     after = decode_token(token) if token else None
-    names = sorted(name for name in (namespace.subjects if namespace else {}) if after is None or name > after)
+    slices = operations.registry.time_slices
+    there = namespace.subjects if namespace else {}
+    names = sorted([name async for name in slices.iterate(there) if after is None or name > after])
     groups: dict[str, api.GroupProperties] = {}
-    for name in names:
+    async for name in slices.iterate(names):
         if len(groups) == size:
             break
         subject = state.find_subject(SubjectKey(operations.namespace, name))
@@ -160,7 +162,10 @@ async def get_group_history(operations: InjectedOperations, group: Group) -> api
     """Return all schemas of a group that are not deleted, with the policies they were added under."""
     state, subject = await operations.get_group(operations.authorize_read(group))
     return api.GroupHistory(
-        [await operations.build_history_record(state, row) for row in queries.list_versions(subject)]
+        [
+            await operations.build_history_record(state, row)
+            async for row in operations.registry.time_slices.iterate(queries.list_versions(subject))
+        ]
     )
 
 

@@ -38,11 +38,9 @@ async def list_tenants(operations: InjectedOperations) -> list[str]:
     """Return the sorted tenants with subjects in a cluster; schemas of other dialects are in every cluster."""
     state = await operations.registry.fresh_state()
     namespaces = {row.role for row in operations.list_bindings(state)}
-    namespaces |= {
-        namespace.name
-        for namespace in queries.visible_namespaces(state)
-        if any(map(translate.is_foreign, namespace.subjects.values()))
-    }
+    async for namespace in operations.registry.time_slices.iterate(queries.visible_namespaces(state)):
+        if any(map(translate.is_foreign, namespace.subjects.values())):
+            namespaces.add(namespace.name)
     return sorted(translate.tenant_of(namespace) for namespace in namespaces)
 
 
@@ -54,7 +52,10 @@ async def list_subjects(operations: InjectedOperations) -> list[str]:
     names = {row.resource for row in operations.list_bindings(state) if row.role == operations.address.namespace}
     namespace = state.find_namespace(operations.address.namespace)
     subjects = namespace.subjects.values() if namespace is not None else ()
-    return sorted(names | {subject.key.name for subject in subjects if translate.is_foreign(subject)})
+    async for subject in operations.registry.time_slices.iterate(subjects):
+        if translate.is_foreign(subject):
+            names.add(subject.key.name)
+    return sorted(names)
 
 
 @get(tenant_paths("/schemas"), **READ)
@@ -64,7 +65,13 @@ async def list_schemas(operations: InjectedOperations) -> list[str]:
     state = await operations.registry.fresh_state()
     namespace = state.find_namespace(operations.address.namespace)
     subjects = namespace.subjects.values() if namespace is not None else ()
-    return sorted(subject.key.name for subject in subjects if queries.latest_version(subject) is not None)
+    return sorted(
+        [
+            subject.key.name
+            async for subject in operations.registry.time_slices.iterate(subjects)
+            if queries.latest_version(subject) is not None
+        ]
+    )
 
 
 @get(tenant_paths("/schema/{schema_name:str}"), **READ)
@@ -73,7 +80,10 @@ async def describe_schema(operations: InjectedOperations, schema_name: SchemaNam
     """Return a schema with its policy, records and their subjects: an extension, the store's `get` of RIP-42."""
     state, rows = await operations.list_live_versions(decode_segment(schema_name))
     bound = operations.bindings_by_version(state, rows[0].subject)
-    records = [translate.build_schema_record(state, row, bound.get(row.version_number, [])) for row in rows]
+    records = [
+        translate.build_schema_record(state, row, bound.get(row.version_number, []))
+        async for row in operations.registry.time_slices.iterate(rows)
+    ]
     return translate.schema_body(state, rows, records)
 
 
@@ -204,7 +214,10 @@ async def list_records(operations: InjectedOperations, subject: SubjectName) -> 
     state, version = await operations.get_bound_record(decode_segment(subject))
     bound = operations.bindings_by_version(state, version.subject)
     rows = queries.list_versions(version.subject)
-    return [translate.build_schema_record(state, row, bound.get(row.version_number, [])) for row in rows]
+    return [
+        translate.build_schema_record(state, row, bound.get(row.version_number, []))
+        async for row in operations.registry.time_slices.iterate(rows)
+    ]
 
 
 @post(cluster_paths(f"{_SUBJECT}/schema/schema"), operation_class=openapi_body(str), **READ)

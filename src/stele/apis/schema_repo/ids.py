@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
@@ -163,13 +163,3 @@ class IdIndex:
 def _first_active(subject: Subject, version_numbers: Iterable[int]) -> Version | None:
     found = (find_version(subject, version_number) for version_number in version_numbers if version_number > 0)
     return next((row for row in found if row is not None and row.state is VersionState.ACTIVE), None)
-
-
-def unique_ids(kind: str, first: int, state: State, rows: Iterable[Version]) -> Iterator[tuple[str, Version]]:
-    """Yield (id, version) of every version that its id means, in the given order: oldest first."""
-    seen: set[str] = set()
-    for row in rows:
-        name = id_of(kind, first, state, row)
-        if name not in seen:
-            seen.add(name)
-            yield name, row

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 from litestar.di import NamedDependency
 
-from stele.apis.schema_repo.ids import SEQUENTIAL, IdIndex, id_of, id_of_document, unique_ids
+from stele.apis.schema_repo.ids import SEQUENTIAL, IdIndex, id_of, id_of_document
 from stele.apis.schema_repo.options import SchemaRepoOptions
 from stele.apis.schema_repo.translate import DIALECT, VALIDATORS, build_config, parse_config, parse_policy
 from stele.core import queries
@@ -98,8 +98,13 @@ class Operations:
     async def list_subjects(self) -> list[str]:
         """Return the names of all subjects, sorted."""
         place = (await self.registry.fresh_state()).find_namespace(DEFAULT_NAMESPACE)
+        subjects = place.subjects.values() if place else ()
         return sorted(
-            name for name, subject in (place.subjects if place else {}).items() if is_subject_shown(subject, DIALECT)
+            [
+                subject.key.name
+                async for subject in self.registry.time_slices.iterate(subjects)
+                if is_subject_shown(subject, DIALECT)
+            ]
         )
 
     async def get_subject(self, name: str) -> tuple[State, Subject]:
@@ -114,15 +119,22 @@ class Operations:
     async def list_schemas(self, name: str) -> list[tuple[str, str]]:
         """Return (id, text) of all schemas of a subject, in order of registration. Raises `SubjectNotFound`."""
         state, subject = await self.get_subject(name)
-        named = unique_ids(self.options.ids, self._traits.first, state, queries.list_versions(subject))
-        return [(told, _text_of(state, row)) for told, row in named]
+        return [
+            (told, _text_of(state, row))
+            async for told, row in self.registry.time_slices.iterate(await self._unique_ids(state, subject))
+        ]
 
     async def list_ids(self, name: str) -> list[str]:
         """Return the ids of all schemas of a subject, in order of registration. Raises `SubjectNotFound`."""
         state, subject = await self.get_subject(name)
-        return [
-            told for told, _ in unique_ids(self.options.ids, self._traits.first, state, queries.list_versions(subject))
-        ]
+        return [told for told, _ in await self._unique_ids(state, subject)]
+
+    async def _unique_ids(self, state: State, subject: Subject) -> list[tuple[str, Version]]:
+        """Return (id, version) of every version that its id means, oldest first."""
+        found: dict[str, Version] = {}
+        async for row in self.registry.time_slices.iterate(queries.list_versions(subject)):
+            found.setdefault(self._id_of(state, row), row)
+        return list(found.items())
 
     async def get_latest(self, name: str) -> tuple[str, bytes]:
         """Return (id, bytes) of the newest schema. Raises `SubjectNotFound`, `ContentNotFound`."""

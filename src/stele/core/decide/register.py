@@ -23,7 +23,7 @@ from stele.core.decide.decision import (
     require_latest,
     require_writable,
 )
-from stele.core.digests import digest_key
+from stele.core.digests import digest_key, digest_keys, pack_digests
 from stele.core.events import Event, EventMetadata, SettingsChanged, SubjectChanged, VersionRegistered
 from stele.core.metadata import RuleSet
 from stele.core.model import (
@@ -51,6 +51,7 @@ from stele.errors import (
     InUse,
     InvalidRequest,
     InvalidVersion,
+    PreconditionFailed,
     SubjectNotFound,
     TooLarge,
 )
@@ -221,12 +222,30 @@ def _require_fitting(state: State, command: RegisterSchema, subject: Subject | N
     if subject is None and not command.defaults.create:
         raise SubjectNotFound(command.key.name)
     require_latest(subject, command.expected_latest)
+    _require_no_other_spelling(state, command, subject, document)
     namespace = state.find_namespace(command.key.namespace)
     own = subject if subject is not None else command.defaults
     for gate, custom_format in ((own.format, own.custom_format), (namespace.format if namespace else "", "")):
         if (gate and gate != document.format) or (custom_format and custom_format != document.custom_format):
             there = document.custom_format or document.format
             raise FormatMismatch(f"'{command.key.name}' takes {custom_format or gate} schemas, not {there}")
+
+
+def _require_no_other_spelling(
+    state: State, command: RegisterSchema, subject: Subject | None, document: SchemaDocument
+) -> None:
+    """Raise `PreconditionFailed` for a version that may be the document and that the caller has not compared."""
+    if command.compared_seq is None or subject is None:
+        return
+    digests = set(digest_keys(pack_digests(document.digests)))
+    for row in reversed(subject.versions):
+        if row.seq <= command.compared_seq:
+            return
+        if row.kind.format != document.format or row.state is not VersionState.ACTIVE:
+            continue
+        has_references = row.schema.attachments.references and not command.references
+        if has_references or not digests.isdisjoint(digest_keys(state.get_digests(row.content))):
+            raise PreconditionFailed(f"version {row.version_number} was registered meanwhile")
 
 
 def _effective_policy(state: State, command: RegisterSchema, subject: Subject | None) -> Policy:

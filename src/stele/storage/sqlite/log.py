@@ -60,14 +60,13 @@ class SqliteLog:
         self._hint = open_connection(path, busy_timeout)
         self._writer = _Worker(path, busy_timeout, "stele-log-writer")
         self._reader = _Worker(path, busy_timeout, "stele-log-reader")
-        query_value(
-            self._hint, "PRAGMA user_version"
-        )  # the first question makes the write-ahead log, whose identity is noted, too
+        # The first question makes the write-ahead log, whose identity is noted, too.
+        query_value(self._hint, "PRAGMA user_version")
         self._identity = FileIdentity(path)
         self._turn = FileTurn(lock_path(path), patience)
         self._seen = -1
         self._has_failed = False
-        """Whether the last append did, or is under way."""
+        """Whether the last append did."""
         self._owner = os.getpid()
         self._closed = False
 
@@ -94,8 +93,11 @@ class SqliteLog:
     async def append(self, expected: int, records: Sequence[bytes]) -> bool:
         """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head."""
         self._require_open()
-        self._has_failed = True
-        written = await self._writer.run_job(_append_records, self._identity, expected, records)
+        try:
+            written = await self._writer.run_job(_append_records, self._identity, expected, records)
+        except BaseException:
+            self._has_failed = True
+            raise
         self._has_failed = False
         return written
 

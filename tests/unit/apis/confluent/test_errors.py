@@ -9,6 +9,7 @@ from stele import errors as err
 from stele.apis.confluent.errors import ERROR_CODES, ERROR_TABLE, ErrorContext, find_error_answer
 from stele.apis.confluent.options import ConfluentOptions
 from stele.core.findings import Finding
+from stele.service.limits import RegistryFull
 
 ASKING = ErrorContext("s", ".", ConfluentOptions())
 
@@ -51,6 +52,8 @@ ERRORS = [
     (err.NotInstalled("x", "y"), 501, 501, "x is not installed: pip install 'stele-registry[y]'"),
     (HTTPException(status_code=404), 404, 404, "HTTP 404 Not Found"),
     (HTTPException(status_code=413), 422, 42209, "Register operation failed because schema is too large"),
+    (err.TooLarge("2 MB"), 422, 42209, "Register operation failed because schema is too large: 2 MB"),
+    (RegistryFull("9 schemas"), 422, 42209, "Register operation failed because a limit is reached: 9 schemas"),
     (KeyError("internal"), 500, 500, "Internal Server Error"),
 ]
 

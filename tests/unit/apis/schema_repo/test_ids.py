@@ -21,7 +21,6 @@ from stele.apis.schema_repo.ids import (
     id_of,
     id_of_document,
     list_strategies,
-    unique_ids,
 )
 from stele.core import commands as cmd
 from stele.core import queries
@@ -86,10 +85,8 @@ def test_an_id_means_the_first_live_version_of_it(drawn: list[cmd.Command]) -> N
             continue
         live = queries.list_versions(subject)
         for kind in list_strategies():
-            told = list(unique_ids(kind, 1, box.state, live))
-            assert dict(told) == {id_of(kind, 1, box.state, row): row for row in reversed(live)}
-            assert [row.version_number for _, row in told] == sorted(row.version_number for _, row in told)
-            for name, row in told:
+            first_of_id = {id_of(kind, 1, box.state, row): row for row in reversed(live)}
+            for name, row in first_of_id.items():
                 assert index.find_version(box.state, subject, name, 1) is row
         for unknown in ("0", "99", "x", "", "0" * 16, "0" * 32, "-1", "1.0", "٣"):
             assert index.find_version(box.state, subject, unknown, 1) is None

@@ -349,6 +349,8 @@ def test_unknown_rulesets_are_refused() -> None:
         "containment",
         "containment-lenient",
         "apicurio",
+        "containment@2",
+        "containment-lenient@2",
         "karapace@2",
     )
     with pytest.raises(UnknownRuleset, match="confluent-lenient"):

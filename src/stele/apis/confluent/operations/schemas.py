@@ -17,7 +17,13 @@ from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import FailedLookup, RefusedChange, RefusedText
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.metadata import equals_except_version_hint, find_reserved_name_violations
-from stele.apis.confluent.names import SubjectRef, parse_subject, parse_subject_key, parse_version, qualify_subject
+from stele.apis.confluent.names import (
+    SubjectRef,
+    parse_subject,
+    parse_subject_key,
+    parse_version,
+    qualify_subject,
+)
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.profiles import TextStyle
 from stele.apis.confluent.translate import (

@@ -56,7 +56,23 @@ async def register_schema(
     Raises what `Operations.parse_draft` raises, `InvalidName`, `RefusedChange`, and what the decision raises.
     """
     require_valid_key(key)
-    state = await operations.registry.fresh_state()
+    return await retry_when_overtaken(
+        operations.registry,
+        lambda state: _register_or_find(operations, state, key, request, normalize=normalize, force=force),
+    )
+
+
+async def _register_or_find(
+    operations: Operations,
+    state: State,
+    key: SubjectKey,
+    request: api.RegisterSchemaRequest,
+    *,
+    normalize: bool,
+    force: bool,
+) -> tuple[State, Version]:
+    """As `register_schema`. Raises `PreconditionFailed` when the same schema was registered meanwhile."""
+    seen = state.seq
     retagged = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
     _require_shareable_references(state, key, retagged)
     draft = None
@@ -78,6 +94,7 @@ async def register_schema(
             metadata=asked.metadata,
             rule_set=rule_set_in(asked.rule_set),
             equality=Equality.NEVER if asked.version == LATEST else Equality.IDENTITY,
+            compared_seq=seen if draft is not None else None,
             check=CompatibilityCheck.SKIP if force else CompatibilityCheck.POLICY,
             version_number=asked.version if (asked.version or 0) > 0 else None,
             schema_id=asked.id if asked.id is not None and asked.id >= 0 else None,

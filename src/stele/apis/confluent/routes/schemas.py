@@ -17,6 +17,7 @@ from stele.apis.confluent.names import (
     context_name,
     is_true,
     parse_integer,
+    parse_page,
     parse_prefix,
     parse_subject,
     qualify_subject,
@@ -48,7 +49,7 @@ from stele.apis.confluent.params import (
     with_context_prefix,
 )
 from stele.apis.confluent.translate import SCHEMA_TYPES, schema_out, text_out, version_out
-from stele.core.model import SchemaEntry, Version
+from stele.core.model import Binding, SchemaEntry, Version
 from stele.core.state import State
 from stele.errors import ContentNotFound
 
@@ -71,15 +72,22 @@ async def list_schemas(
     # GET /schemas
     """Versions with their schemas, by subject and number; with associations when they are asked about."""
     state = await operations.registry.fresh_state()
-    rows = lists.list_all_versions(
-        state,
-        parse_prefix(subject_prefix, context),
-        deleted=is_true(deleted),
-        latest_only=is_true(latest_only),
-        rule_type=rule_type,
-    )
+    slices = operations.registry.time_slices
+    subjects = await lists.list_subjects(slices, state, parse_prefix(subject_prefix, context))
     wanted = lists.parse_association_filter(resource_type, association_types, lifecycles)
     known = lists.list_aliases(state) if is_true(aliases) else {}
+    bindings = lists.list_bindings_by_subject(state) if wanted is not None else {}
+    page = parse_page(offset, limit, operations.options.max_schemas)
+    rows: list[tuple[Version, list[Binding]]] = []
+    async for one in slices.iterate(subjects):
+        bound = [] if wanted is None else wanted.select_bindings(bindings.get(one.key, []))
+        if bound is not None:
+            found = lists.list_versions_of_subject(
+                one, deleted=is_true(deleted), latest_only=is_true(latest_only), rule_type=rule_type
+            )
+            rows += [(row, bound) for row in found]
+        if len(rows) >= page.stop:
+            break
     style = operations.rendering_options()
     return [
         lists.extend_schema(
@@ -87,9 +95,7 @@ async def list_schemas(
             known.get(row.subject.key, []),
             bound,
         )
-        for row, bound in slice_page(
-            lists.add_associations(state, rows, wanted), offset, limit, operations.options.max_schemas
-        )
+        async for row, bound in slices.iterate(rows[page])
     ]
 
 
@@ -181,6 +187,8 @@ async def get_schema_by_guid(
 ) -> api.SchemaString:
     # GET /schemas/guids/{guid}
     """A schema by the name its content gives it."""
+    registry = operations.registry
+    await operations.guids.hash_new_entries(await registry.fresh_state(), registry.time_slices)
 
     def look(state: State) -> tuple[State, SchemaEntry]:
         found = operations.guids.find_schemas(state, _parse_guid(guid))
@@ -188,7 +196,7 @@ async def get_schema_by_guid(
             raise ContentNotFound(guid)
         return state, found[0]
 
-    state, schema = await operations.registry.read_or_catch_up(look)
+    state, schema = await registry.read_or_catch_up(look)
     return schema_out(
         state, schema, operations.rendering_options(), text=await operations.render_schema(state, schema, format)
     )
@@ -198,7 +206,9 @@ async def get_schema_by_guid(
 async def list_ids_of_guid(operations: InjectedOperations, guid: Guid) -> list[api.ContextId]:
     # GET /schemas/guids/{guid}/ids
     """The ids of a schema in every context that has it."""
-    found = operations.guids.find_schemas(await operations.registry.fresh_state(), _parse_guid(guid))
+    registry = operations.registry
+    await operations.guids.hash_new_entries(await registry.fresh_state(), registry.time_slices)
+    found = operations.guids.find_schemas(await registry.fresh_state(), _parse_guid(guid))
     return [api.ContextId(context_name(schema.namespace), schema.schema_id) for schema in found]
 
 

@@ -81,13 +81,15 @@ async def list_subjects(
     # GET /subjects
     """Names of subjects, those outside the default context qualified."""
     state = await operations.registry.fresh_state()
-    names = lists.list_subject_names(
-        state,
-        parse_prefix(subject_prefix, context),
-        deleted=is_true(deleted),
-        deleted_only=is_true(deleted_only),
-        by_age=operations.profile.by_age,
-    )
+    prefix = parse_prefix(subject_prefix, context)
+    slices = operations.registry.time_slices
+    subjects = await lists.list_subjects(slices, state, prefix, by_age=operations.profile.by_age)
+    with_deleted, only = is_true(deleted), is_true(deleted_only)
+    names = [
+        qualify_subject(subject.key)
+        async for subject in slices.iterate(subjects)
+        if lists.has_versions(subject, deleted=with_deleted, deleted_only=only)
+    ]
     return slice_page(names, offset, limit, operations.options.max_items)
 
 

@@ -41,7 +41,8 @@ def _below_mounts(path: str) -> list[str]:
 async def browse_subjects(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[str]:
     # GET /schema-repo-browser
     """Show all subjects."""
-    return _html_response(render_subjects(_browser_root(request), await operations.list_subjects()))
+    names = await operations.list_subjects()
+    return _html_response(await operations.registry.run_stateless(render_subjects, _browser_root(request), names))
 
 
 @get(_below_mounts("/{subject:str}/all"), **_READ)
@@ -51,7 +52,8 @@ async def browse_schemas(
     # GET /schema-repo-browser/{subject}/all
     """Show all schemas of a subject, newest first."""
     name = decode_segment(subject)
-    return _html_response(render_schemas(_browser_root(request), name, (await operations.list_schemas(name))[::-1]))
+    rows = (await operations.list_schemas(name))[::-1]
+    return _html_response(await operations.registry.run_stateless(render_schemas, _browser_root(request), name, rows))
 
 
 @get(_below_mounts("/{subject:str}/latest"), **_READ)

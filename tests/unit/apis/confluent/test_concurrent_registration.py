@@ -1,0 +1,79 @@
+"""Two nodes register the same schema, written differently, at the same time: it gets one version."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from stele.apis.confluent import application
+from stele.core.commands import RegisterSchema
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog, MemoryStore
+
+ONE = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}],"one":1,"two":2}'
+OTHER = '{"two":2,"name":"R","type":"record","fields":[{"name":"a","type":"int"}],"one":1}'
+LATER = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"b","type":"int","default":1}]}'
+
+
+@pytest_asyncio.fixture
+async def nodes() -> AsyncIterator[list[Registry]]:
+    """Two nodes of one log."""
+    store = MemoryStore()
+    registries = [await Registry.open(MemoryLog(store)) for _ in range(2)]
+    yield registries
+    for registry in registries:
+        await registry.close()
+
+
+async def register(registry: Registry, body: dict[str, Any]) -> httpx.Response:
+    """Register a schema as a client of one node does."""
+    transport = httpx.ASGITransport(application(registry))
+    async with httpx.AsyncClient(transport=transport, base_url="http://stele.test") as client:
+        return await client.post("/subjects/s/versions", json=body)
+
+
+def call_before_first_write(registry: Registry, action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have something happen between what a registration looked up and its command."""
+    execute = registry.execute
+    actions = [action]
+
+    async def execute_later(command: Any, **options: Any) -> Any:
+        if isinstance(command, RegisterSchema) and actions:
+            await actions.pop()()
+        return await execute(command, **options)
+
+    monkeypatch.setattr(registry, "execute", execute_later)
+
+
+@pytest.mark.parametrize("before", [[], [LATER]], ids=["first version", "later version"])
+async def test_the_same_schema_written_differently_is_one_version(
+    before: list[str], nodes: list[Registry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that was overtaken compares again, and answers what the other one registered."""
+    for text in before:
+        assert (await register(nodes[1], {"schema": text})).status_code == 200
+    winner: list[httpx.Response] = []
+
+    async def register_other() -> None:
+        winner.append(await register(nodes[1], {"schema": OTHER}))
+
+    call_before_first_write(nodes[0], register_other, monkeypatch)
+    answer = await register(nodes[0], {"schema": ONE})
+    assert answer.status_code == winner[0].status_code == 200, answer.text
+    assert answer.json()["id"] == winner[0].json()["id"]
+    assert len(nodes[0].state.namespaces[""].subjects["s"].versions) == len(before) + 1
+
+
+async def test_another_schema_gets_its_own_version(nodes: list[Registry], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was registered meanwhile and is no other spelling changes nothing, and nothing is looked up again."""
+
+    async def register_other() -> None:
+        assert (await register(nodes[1], {"schema": LATER})).status_code == 200
+
+    call_before_first_write(nodes[0], register_other, monkeypatch)
+    assert (await register(nodes[0], {"schema": ONE})).status_code == 200
+    assert [row.version_number for row in nodes[0].state.namespaces[""].subjects["s"].versions] == [1, 2]
