@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "service": _DATA | {"formats", "wire", "storage"},
     "apis": _DATA | {"service", "protocol", "templates"},
     "ui": _DATA | {"service"},
-    "server": _DATA | {"storage", "service", "apis", "ui"},
+    "server": _DATA | {"storage", "service", "apis", "ui", "templates"},
     "client": _DATA | {"formats", "wire", "protocol", "expressions"},
     "spark": _DATA | {"formats", "wire", "protocol", "client", "templates"},
     "codegen": _DATA | {"formats", "wire", "protocol", "client"},

@@ -89,6 +89,10 @@ def load_command(name: str, entry: CommandEntry) -> Any:
     return command
 
 
+def _no_type(*_: Any, **__: Any) -> str:
+    return ""
+
+
 def _walk_commands(command: Any) -> Iterator[Any]:
     yield command
     for child in getattr(command, "commands", {}).values():
@@ -101,6 +105,9 @@ def _name_values(command: Any) -> None:
         if isinstance(parameter, TyperArgument):
             parameter.__class__ = PlainArgument  # Typer has no door for a class of its own
             parameter.metavar = parameter.metavar or (parameter.name or "").upper()
+            kind: Any = copy(parameter.type)
+            kind.get_metavar = _no_type  # else help adds <path> to FILE
+            parameter.type = kind
         elif parameter.metavar is None and not getattr(parameter, "is_flag", False):
             choices = getattr(parameter.type, "choices", None)
             parameter.metavar = "|".join(choices) if choices else _VALUE_NAMES.get(parameter.type.name)

@@ -29,7 +29,8 @@ def complete_subject(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def complete_version(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the versions of the subject that was typed; none if the registry does not answer."""
-    subject = ctx.params.get("subject")
+    # after an option that still lacks its value, arguments are not assigned yet
+    subject = ctx.params.get("subject") or next(iter(ctx.args), "")
     if not subject:
         return []
     try:

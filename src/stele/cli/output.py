@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 from rich.console import Console, ConsoleDimensions
+from rich.padding import Padding
 from rich.text import Text
 
 from stele.core.findings import Finding, Severity
@@ -87,13 +88,21 @@ def print_table(table: Any) -> None:
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
+def print_text(to: Console, text: Text, indent: int = 0) -> None:
+    """Print a paragraph behind some blanks: wrapped between words on a terminal, as one line elsewhere."""
+    if to.is_terminal:
+        to.print(Padding.indent(text, indent))
+    else:
+        to.print(Text(" " * indent) + text, soft_wrap=True)
+
+
 def print_finding(finding: Finding, where: str = "") -> None:
     """One finding, readable: rule and place, where on from there, why, and what to do."""
     rule, place = (finding.rule, FINDING_COLOURS[finding.level]), (finding.path or "/", "bold")
-    console.print(Text.assemble("  ", rule, " at ", place, where), soft_wrap=True)
+    print_text(console, Text.assemble("  ", rule, " at ", place, where))
     for label, said in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
         if said:
-            console.print(Text(f"    {label}: {said}"), soft_wrap=True)
+            print_text(console, Text(f"{label}: {said}"), indent=4)
 
 
 def print_findings(
@@ -118,17 +127,17 @@ def print_rest(count: int, *, everything: bool = False) -> None:
 
 def print_error(label: str, said: object) -> None:
     """A sentence on standard error, behind a label such as `error:`."""
-    errors.print(Text.assemble((label, "bold red"), f" {said}"), soft_wrap=True)
+    print_text(errors, Text.assemble((label, "bold red"), f" {said}"))
 
 
 def print_warning(said: object) -> None:
     """A sentence on standard error about what was done all the same."""
-    errors.print(Text.assemble(("warning:", "bold yellow"), f" {said}"), soft_wrap=True)
+    print_text(errors, Text.assemble(("warning:", "bold yellow"), f" {said}"))
 
 
 def print_progress(said: object) -> None:
     """A line on standard error about what is being done."""
-    errors.print(Text(str(said), "dim"), soft_wrap=True)
+    print_text(errors, Text(str(said), "dim"))
 
 
 def require_confirmation(question: str, *, yes: bool) -> None:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 
 
@@ -91,12 +91,6 @@ def complete_profile(incomplete: str) -> list[str]:
         return [name for name in load_config().profiles if name.startswith(incomplete)]
     except InvalidRequest:
         return []
-
-
-def suggest_name(name: str, known: Any) -> str:
-    """Return `; did you mean 'x'?` for a name that is nearly a known one, else nothing."""
-    near = get_close_matches(name, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _check_keys(path: Path, place: str, table: Mapping[str, Any], struct: type[msgspec.Struct]) -> None:

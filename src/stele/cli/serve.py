@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stele.cli.output import errors, exit_on_error
+from stele.cli.output import errors, exit_on_error, print_warning
 
 
 def serve(
@@ -53,4 +54,17 @@ def serve(
     }
     with exit_on_error():
         settings = load_settings(flags, config=config)
-        run_server(settings, lambda line: errors.print(line, highlight=False))
+        if not is_loopback(settings.host):
+            print_warning(
+                f"{settings.host} can be reached from other machines, and everybody may write: put a proxy with access"
+                " control in front"
+            )
+        run_server(settings, lambda line: errors.print(line, highlight=False, markup=False, soft_wrap=True))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address; names other than localhost may mean anything."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import tempfile
@@ -28,7 +29,7 @@ class SparkNotStarted(SteleError):
 def start_spark(name: str, cores: int = 2, **conf: str) -> SparkSession:
     """Start a local session, or take the one that runs.
 
-    What its JVM writes to standard error goes to a file in the folder for temporary files.
+    What its JVM writes to standard error goes to a temporary file, which stays if Spark does not start.
     Raises `NotInstalled`, `JavaMissing`, `SparkNotStarted`.
     """
     from stele.spark.session import local_session, require_java, require_spark
@@ -47,6 +48,7 @@ def start_spark(name: str, cores: int = 2, **conf: str) -> SparkSession:
             spark = local_session(name, cores, **conf)
     except (RuntimeError, OSError) as error:
         raise SparkNotStarted(f"Spark did not start: {_last_line(log) or error}. All it said is in {log}") from error
+    atexit.register(log.unlink, missing_ok=True)
     print_progress(f"Spark runs after {time.monotonic() - begun:.1f} s")
     return spark
 

@@ -10,9 +10,11 @@ import structlog
 
 from stele import __version__
 from stele.core.findings import WhenUndecided
+from stele.errors import SteleError
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.connections import CONNECTIONS, ConnectionTable
-from stele.server.dialects import build_dispatcher
+from stele.server.dialects import build_dispatcher, parse_ports
+from stele.server.index_page import choose_index_type, render_index
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
@@ -39,7 +41,9 @@ class Server:
         self._stateless = WorkThreads(settings.stateless_threads, settings.stateless_waiting, "checks")
         self._connections = ConnectionTable(settings.connection_limits, self._metrics.count_closed_connection)
         self._starting: asyncio.Task[Registry] | None = None
-        self.has_failed_to_start = False
+        self._own_ports = parse_ports(settings.listen)
+        self.start_failure: BaseException | None = None
+        """Why the start failed, once it has."""
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Lifespan, operations pages, and everything else through the front."""
@@ -55,20 +59,37 @@ class Server:
                 case "/metrics" if self._registry is not None:
                     body, content_type = self._metrics.render_metrics(self._registry, self._count_work())
                     await _send_response(send, 200, body, content_type.encode("ascii"))
+                case "/" if self._registry is not None and await self._answer_index(scope, send):
+                    pass
                 case _ if self._front is not None:
                     await self._front(scope, receive, send)
                 case _:
                     await _send_text(send, 503, {"status": "starting"})
 
-    async def _answer_readiness(self, send: Send) -> None:
-        """Say whether the registry is loaded and can write, and if it cannot, why."""
+    async def _answer_index(self, scope: AsgiScope, send: Send) -> bool:
+        """Say what is here, if that is what a request for `/` wants; a port of a dialect's own says it of none."""
+        media_type = choose_index_type(scope)
+        if not media_type or scope["server"][1] in self._own_ports:
+            return False
+        assert self._registry is not None
+        body = render_index(media_type, self._find_status()[0], len(self._registry.state.contents))
+        content_type = (
+            f"{media_type}; charset=utf-8".encode() if media_type != "application/json" else b"application/json"
+        )
+        await _send_response(send, 200, body, content_type, (b"vary", b"accept"))
+        return True
+
+    def _find_status(self) -> tuple[str, str]:
+        """Whether the registry is loaded and can write, and if it cannot, why."""
         failure = self._registry.write_failure if self._registry is not None else None
         if not self._ready:
-            await _send_text(send, 503, {"status": "starting"})
-        elif failure is not None:
-            await _send_text(send, 503, {"status": "cannot write", "reason": str(failure)})
-        else:
-            await _send_text(send, 200, {"status": "ready"})
+            return "starting", ""
+        return ("ready", "") if failure is None else ("cannot write", str(failure))
+
+    async def _answer_readiness(self, send: Send) -> None:
+        status, reason = self._find_status()
+        said = {"status": status, "reason": reason} if reason else {"status": status}
+        await _send_text(send, 200 if status == "ready" else 503, said)
 
     async def start(self) -> Registry:
         """Open the log and build the front. Raises `StoreError` when the log cannot be opened or read."""
@@ -115,9 +136,9 @@ class Server:
             try:
                 await step()
             except Exception as error:
-                # Start-up and shutdown report through the protocol: the server prints it and exits non-zero.
-                _logger.exception("failed", step=message["type"])
-                await send({"type": f"{message['type']}.failed", "message": str(error)})
+                # Start-up and shutdown report through the protocol, and the process exits non-zero.
+                self._note_failure(error, message["type"])
+                await send({"type": f"{message['type']}.failed", "message": ""})
                 return
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
@@ -140,12 +161,19 @@ class Server:
             await asyncio.wait({self._starting})
         await self.stop()
 
+    def _note_failure(self, error: BaseException, step: str) -> None:
+        """Keep why a start failed, for the process to say; log how a defect came about."""
+        self.start_failure = error
+        if not isinstance(error, SteleError):
+            _logger.error("failed", step=step, exc_info=error)
+        elif self.settings.workers > 1:
+            _logger.error("failed", step=step, reason=str(error))
+
     def _stop_after_failure(self, starting: asyncio.Task[Registry]) -> None:
         """End the process when a start failed that the server had gone ahead of."""
         error = None if starting.cancelled() else starting.exception()
         if error is not None:
-            self.has_failed_to_start = True
-            _logger.error("failed", step="lifespan.startup", exc_info=error)
+            self._note_failure(error, "lifespan.startup")
             signal.raise_signal(signal.SIGTERM)
 
 
@@ -161,8 +189,8 @@ async def _send_text(send: Send, status: int, body: dict[str, str]) -> None:
     await _send_response(send, status, msgspec.json.encode(body), b"application/json")
 
 
-async def _send_response(send: Send, status: int, body: bytes, content_type: bytes) -> None:
-    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body))]
+async def _send_response(send: Send, status: int, body: bytes, content_type: bytes, *more: tuple[bytes, bytes]) -> None:
+    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body)), *more]
     if status == 503:
         headers.append((b"retry-after", b"%d" % _RETRY_SECONDS))
     start: Message = {"type": "http.response.start", "status": status, "headers": headers}

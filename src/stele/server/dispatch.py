@@ -11,15 +11,17 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from textwrap import shorten
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 import structlog
 
+from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.prebuilt import PrebuiltAnswer
-from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, REQUEST_SECONDS, decode_path
+from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REQUEST_SECONDS, decode_path
 from stele.errors import Unauthenticated
 from stele.server.answers import AnswerOptions, find_prebuilt_variant, matches_tag, not_modified
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
@@ -34,6 +36,9 @@ _RETRY_AFTER = (b"retry-after", b"1")
 _CLIENT_LEFT = 499
 """Status under which requests are counted whose client left before the answer."""
 _MEDIA_HEADERS = frozenset({b"accept", b"content-type"})
+_SUBJECT_NAMES = ("subject", "group", "schema")
+"""What dialects call a subject in their paths."""
+_REASON_CHARACTERS = 300
 _DRAINED_BYTES = 64 * 1024 * 1024
 """What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
 
@@ -203,6 +208,7 @@ class Dispatcher:
                 status=answer.status,
                 ms=round(seconds * 1000, 2),
                 request_id=answer.request_id.decode("ascii"),
+                **_describe_request(inner),
             )
 
 
@@ -240,6 +246,17 @@ class _AnswerTracker:
         left = _DRAINED_BYTES
         while self._unread and left > 0:
             left -= len((await self.receive()).get("body", b""))
+
+
+def _describe_request(scope: AsgiScope) -> dict[str, str]:
+    """Return who asked about which subject, and why they were refused, as far as that is known."""
+    client, error = scope.get("client"), scope.get(ERROR)
+    caller = scope[PRINCIPAL].name or (client[0] if client else "")
+    names = scope.get("path_params") or {}
+    subject = next((str(names[name]) for name in _SUBJECT_NAMES if name in names), "")
+    reason = "" if error is None else shorten(error_message(error), _REASON_CHARACTERS, placeholder=" …")
+    said = {"caller": caller, "subject": subject, "reason": reason}
+    return {name: value for name, value in said.items() if value}
 
 
 def _names_media_type(given: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import multiprocessing
@@ -22,12 +23,12 @@ from uvicorn.supervisors.multiprocess import SIGNALS
 from stele.errors import InvalidRequest
 from stele.server.log_config import configure_logs
 from stele.server.settings import ServerSettings
+from stele.storage import open_log
 
 if TYPE_CHECKING:
     from stele.server.app import Server
 
 _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
-_FAILED_TO_START = 3
 
 
 def make_worker_app() -> Server:
@@ -45,22 +46,30 @@ _app: Server | None = None
 """The application of this process, once there is one."""
 
 
-def _exit_code() -> int:
-    return _FAILED_TO_START if _app is not None and _app.has_failed_to_start else 0
+def _end_process(*_: object) -> None:
+    """End this process in order. Raises why the start failed, if it did."""
+    if _app is not None and _app.start_failure is not None:
+        raise _app.start_failure
+    sys.exit(0)
 
 
 def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambda line: None) -> None:
-    """Serve until SIGTERM or SIGINT. Raises `InvalidRequest` when the address cannot be bound.
+    """Serve until SIGTERM or SIGINT.
+
+    Raises `InvalidRequest` when the address cannot be bound, `StoreError` when the store cannot be opened or read.
 
     Args:
         settings: What to serve, and where.
-        announce: Takes the lines that say on which addresses, before the first request is taken.
+        announce: Takes the lines that say on which addresses, once these are bound and the store could be opened.
     """
     # The server raises the signal again when it has shut down in order: that is a good end, not a death by signal.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_exit_code()))
+    signal.signal(signal.SIGTERM, _end_process)
     configure_logs(settings.log_level, settings.log_format)
     os.environ[_HANDED_DOWN] = msgspec.json.encode(settings).decode("utf-8")
-    with tempfile.TemporaryDirectory(prefix="stele-metrics-") as metrics_directory:
+    with (
+        tempfile.TemporaryDirectory(prefix="stele-metrics-") as metrics_directory,
+        contextlib.ExitStack() as bound,
+    ):
         if settings.workers > 1:
             # Read by prometheus-client when it is imported, so this comes before the application.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
@@ -73,13 +82,14 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             http="stele.server.connections:BoundedProtocol",
             lifespan="on",
             access_log=False,
-            log_level="warning",
+            log_level="error",
             server_header=False,
             timeout_keep_alive=settings.idle_seconds,
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
-        sockets = [_bind_socket(settings.host, port) for port in ports]
-        for port, dialect in ports.items():
+        sockets = [bound.enter_context(_bind_socket(settings.host, port)) for port in ports]
+        asyncio.run(_try_store(settings.store))
+        for port, dialect in zip((made.getsockname()[1] for made in sockets), ports.values(), strict=True):
             place = f"http://{settings.host}:{port}"
             announce(f"{dialect} alone on {place}" if dialect else f"Stele on {place}, log in {settings.store}")
         if settings.workers > 1:
@@ -90,7 +100,13 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets)
         if not server.started:
-            sys.exit(_FAILED_TO_START)
+            _end_process()
+
+
+async def _try_store(store: str) -> None:
+    """Open and close a store, which makes one that is not there. Raises `StoreError`, `InvalidRequest`."""
+    log = await open_log(store)
+    await log.close()
 
 
 def _parse_ports(settings: ServerSettings) -> dict[int, str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 from stele.server.connection_limits import ConnectionLimits
 from stele.service.limits import Limits
@@ -21,6 +22,8 @@ def _description(text: str, **limits: Any) -> msgspec.Meta:
     return msgspec.Meta(description=text, **limits)
 
 
+_TABLES = ("server",)
+"""Tables of `stele.toml`."""
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.:_\[\]-]+")
 
 Port = Annotated[int, _description("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
@@ -206,7 +209,14 @@ def _read_file(config: Path | None) -> Mapping[str, Any]:
             table = tomllib.load(file)
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise InvalidRequest(f"settings: {path}: {error}") from None
+    for name in table:
+        if name not in _TABLES:
+            raise InvalidRequest(f"settings: {path}: unknown table or key {name!r}{suggest_name(name, _TABLES)}")
     server = table.get("server", {})
     if not isinstance(server, dict):
         raise InvalidRequest(f"settings: {path}: [server] is not a table")
+    for name in server:
+        if name not in ServerSettings.__struct_fields__:
+            hint = suggest_name(name, ServerSettings.__struct_fields__)
+            raise InvalidRequest(f"settings: {path}: unknown key {name!r} in [server]{hint}")
     return server

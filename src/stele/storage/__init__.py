@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import cast
 
 from stele.core.ports import Log
+from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 
 __all__ = ["DRIVERS", "find_driver", "open_log"]
@@ -42,6 +43,9 @@ def find_driver(url: str) -> str:
     scheme, colon, _ = url.partition(":")
     driver = DRIVERS.get(scheme.lower())
     if not colon or driver is None:
-        named = f"'{scheme}:' is no kind of store" if colon else "The store has no scheme"
-        raise InvalidRequest(f"{named}; known are {', '.join(f'{known}:' for known in sorted(DRIVERS))}")
+        kinds = ", ".join(f"{known}:" for known in sorted(DRIVERS))
+        if not colon:
+            hint = f"; did you mean sqlite:///{url}?" if url.endswith((".db", ".sqlite", ".sqlite3")) else ""
+            raise InvalidRequest(f"the store has no scheme; known are {kinds}{hint}")
+        raise InvalidRequest(f"'{scheme}:' is no kind of store; known are {kinds}{suggest_name(scheme, DRIVERS)}")
     return driver

@@ -19,3 +19,27 @@ def test_a_store_of_no_kind() -> None:
     done = CliRunner().invoke(app, ["serve", "--store", "nonsense://x"])
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == "error: 'nonsense:' is no kind of store; known are memory:, sqlite:\n"
+
+
+def test_help_is_in_groups() -> None:
+    """-h lists all commands under the headings of what they work on, and no line has a brace or `<bool>`."""
+    shown = CliRunner().invoke(app, ["-h"]).stdout
+    headings = ["Local", "Registry", "Stored data", "Pipelines", "Administration"]
+    places = [shown.index(f"─ {heading} ─") for heading in headings]
+    assert places == sorted(places)
+    for words in (["schema", "register"], ["check"], ["serve"], ["import", "topic"]):
+        text = CliRunner().invoke(app, ["help", *words]).stdout
+        assert not set("{<") & set(text), words
+        assert text == CliRunner().invoke(app, [*words, "-h"]).stdout
+
+
+def test_help_of_what_is_not_there() -> None:
+    """An unknown command is wrong use, with the nearest known one."""
+    done = CliRunner().invoke(app, ["help", "shema"])
+    assert done.exit_code == 2
+    assert "Did you mean 'schema'" in done.stderr
+
+
+def test_version_is_a_command() -> None:
+    """`stele version` says what --version says."""
+    assert CliRunner().invoke(app, ["version"]).stdout == f"stele {__version__}\n"

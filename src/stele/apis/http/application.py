@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
 import msgspec
-from litestar import Litestar
+from litestar import Litestar, Response
 from litestar.datastructures import ResponseHeader
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
@@ -19,7 +19,7 @@ from litestar.plugins.core import MsgspecDIPlugin
 from litestar.types import Middleware
 from litestar.types.internal_types import PathParameterDefinition
 
-from stele.apis.http.requests import limit_time
+from stele.apis.http.requests import ERROR, limit_time
 
 
 class DialectApplication(Litestar):
@@ -28,12 +28,31 @@ class DialectApplication(Litestar):
     It leaves out Litestar's plug-ins for Pydantic and attrs, which take long to load.
     """
 
-    def __init__(self, *handlers: Any, middleware: Sequence[Middleware] = (), **options: Any) -> None:
-        super().__init__(*handlers, middleware=[limit_time, *middleware], **options)
+    def __init__(
+        self,
+        *handlers: Any,
+        middleware: Sequence[Middleware] = (),
+        exception_handlers: Mapping[type[Exception], Callable[[Any, Any], Response[Any]]],
+        **options: Any,
+    ) -> None:
+        noting: dict[int | type[Exception], Any] = {
+            kind: _note_error(handle) for kind, handle in exception_handlers.items()
+        }
+        super().__init__(*handlers, middleware=[limit_time, *middleware], exception_handlers=noting, **options)
 
     @staticmethod
     def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
         return [*plugins, MsgspecDIPlugin()]
+
+
+def _note_error(handle: Callable[[Any, Any], Response[Any]]) -> Callable[[Any, Any], Response[Any]]:
+    """Return a handler of errors that leaves the error in the scope, for the log of requests."""
+
+    def handle_and_note(request: Any, error: Exception) -> Response[Any]:
+        request.scope[ERROR] = error
+        return handle(request, error)
+
+    return handle_and_note
 
 
 @cache

@@ -24,6 +24,8 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from stele.errors import InvalidRequest, TimeLimitReached, TooLarge
 from stele.service.access import ANONYMOUS, Principal
 
+ERROR = "stele.error"
+"""Key of the scope under which stands why a request was refused."""
 PRINCIPAL = "stele.principal"
 """Key of the ASGI scope under which the server leaves who is asking (`service.access.Principal`)."""
 

@@ -1,0 +1,82 @@
+"""The page at `/`: what is here, for people with a browser; the same as JSON for programs that ask for it.
+
+Clients of the Confluent API ask `/` whether a registry is there, and get the empty object of that API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from stele import __version__
+from stele.apis.http.media_types import is_preferred
+from stele.server.asgi import AsgiScope
+from stele.server.dialects import DIALECTS
+from stele.templates import render_template
+
+_HTML = "text/html"
+_JSON = "application/json"
+_HEALTH = {"live": "/health/live", "ready": "/health/ready", "metrics": "/metrics"}
+
+
+class IndexedDialect(msgspec.Struct, frozen=True):
+    """An API of the server.
+
+    Attributes:
+        name: Its name in settings, metrics and prefixes.
+        title: Its name for people.
+        paths: What its paths begin with.
+        prefix: What its paths may have in front, where another API has the same ones.
+        openapi: Path of its OpenAPI document.
+    """
+
+    name: str
+    title: str
+    paths: Sequence[str]
+    prefix: str
+    openapi: str
+
+
+class ServerIndex(msgspec.Struct, frozen=True):
+    """What a server says at `/`."""
+
+    version: str
+    status: str
+    schemas: int
+    dialects: Sequence[IndexedDialect]
+    health: dict[str, str]
+
+
+def choose_index_type(scope: AsgiScope) -> str:
+    """Return the media type in which a request wants the index, '' for a request that means something else."""
+    if scope["path"] != "/" or scope["method"] not in {"GET", "HEAD"}:
+        return ""
+    accept = b", ".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1").lower()
+    if _HTML in accept and is_preferred(accept, _HTML):
+        return _HTML
+    return _JSON if _JSON in accept and "vnd." not in accept else ""
+
+
+def render_index(media_type: str, status: str, schemas: int) -> bytes:
+    """Return the index of a server in one of the types that `choose_index_type` returns.
+
+    Args:
+        media_type: The type.
+        status: Whether the server is ready, as `/health/ready` says it.
+        schemas: How many different schemas it has.
+    """
+    dialects = [
+        IndexedDialect(
+            entry.name,
+            entry.title,
+            [f"/{segment}" for segment in entry.segments] or ["/"],
+            f"/{entry.name}",
+            f"/_docs/{entry.name}/openapi.json",
+        )
+        for entry in DIALECTS
+    ]
+    index = ServerIndex(__version__, status, schemas, dialects, _HEALTH)
+    if media_type == _JSON:
+        return msgspec.json.encode(index)
+    return render_template("stele.server", "index.html.j2", index=index).encode("utf-8")

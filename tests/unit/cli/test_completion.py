@@ -1,0 +1,58 @@
+"""What the shell completes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from stele.cli.app import app
+from stele.cli.connect import Connection
+from stele.client import Schema, SchemaRegistryClient
+from stele.server.in_process import InProcessServer, InProcessTransport
+from stele.server.log_config import configure_logs
+from stele.server.settings import load_settings
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistryClient]:
+    """A registry that every connection leads to."""
+    configure_logs("error", "console")
+    server = InProcessServer(load_settings({"store": "memory:"}))
+
+    def open_client(connection: Connection, **options: object) -> SchemaRegistryClient:
+        return SchemaRegistryClient("http://x", transport=InProcessTransport(server))
+
+    monkeypatch.setattr(Connection, "open_client", open_client)
+    with SchemaRegistryClient("http://x", transport=InProcessTransport(server)) as client:
+        yield client
+    server.stop()
+
+
+def completed(*words: str) -> list[str]:
+    """What bash is offered for the last word."""
+    line = " ".join(("stele", *words))
+    environ = {"_STELE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+    return CliRunner().invoke(app, [], env=environ, prog_name="stele").stdout.split()
+
+
+def test_subjects_and_versions(registry: SchemaRegistryClient) -> None:
+    """The registry is asked for the subjects that begin so, and for the versions of the one that was typed."""
+    registry.register("orders-value", Schema('"int"'))
+    registry.register("payments-value", Schema('"int"'))
+    assert completed("schema", "get", "ord") == ["orders-value"]
+    assert completed("subject", "delete", "orders-value", "--version", "l") == ["latest"]
+    assert completed("schema", "get", "orders-value", "--version", "1") == ["1"]
+    assert completed("schema", "get", "nobody", "--version", "1") == []
+
+
+def test_silence_of_a_registry_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is offered and nothing is printed."""
+    monkeypatch.setenv("STELE_URL", "http://127.0.0.1:1")
+    assert completed("schema", "get", "ord") == []
+
+
+def test_names_of_commands() -> None:
+    """Commands are offered without importing them."""
+    assert completed("ba") == ["backtest", "backup"]

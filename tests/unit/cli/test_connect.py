@@ -1,0 +1,114 @@
+"""How commands find the registry, and whose credentials go where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from stele.cli.app import app
+from stele.cli.connect import DEFAULT_URL, Connection, RegistryOptions
+from stele.errors import InvalidRequest
+
+CONFIG = """
+profile = "staging"
+
+[profiles.staging]
+registry = ["https://a.example.org", "https://b.example.org"]
+user = "ada"
+password = "secret"
+ca = "ca.pem"
+
+[profiles.prod]
+registry = "https://prod.example.org"
+token = "abc"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's configuration file, not written yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = tmp_path / "stele" / "config.toml"
+    file.parent.mkdir()
+    return file
+
+
+def found(environ: dict[str, str] | None = None, **options: Any) -> Connection:
+    """The registry of a command."""
+    return RegistryOptions(**options).find_connection(environ or {}, ask=False)
+
+
+def test_without_anything(config: Path) -> None:
+    """Nobody needs a configuration file, an environment or an option."""
+    assert found() == Connection((DEFAULT_URL,))
+
+
+def test_order_of_addresses(config: Path) -> None:
+    """--registry, --profile, STELE_URL, STELE_PROFILE, the file's own profile: the first one wins."""
+    config.write_text(CONFIG)
+    environ = {"STELE_URL": "http://e1, http://e2", "STELE_PROFILE": "prod"}
+    assert found(environ, registry=["http://r"], profile="prod").urls == ("http://r",)
+    assert found(environ, profile="prod").urls == ("https://prod.example.org",)
+    assert found(environ).urls == ("http://e1", "http://e2")
+    assert found({"STELE_PROFILE": "prod"}).urls == ("https://prod.example.org",)
+    assert found().urls == ("https://a.example.org", "https://b.example.org")
+
+
+def test_credentials_go_to_their_own_registry(config: Path) -> None:
+    """A profile that nobody named gives nothing to another address, nor does the environment to a profile's."""
+    config.write_text(CONFIG)
+    staging = found()
+    assert (staging.user, staging.password, staging.token) == ("ada", "secret", "")
+    assert staging.ca == str(config.parent / "ca.pem")
+    assert not found(registry=["http://other"]).has_credentials
+    assert not found({"STELE_URL": "http://other"}).has_credentials
+    assert found(registry=["http://other"], profile="prod").token == "abc"
+    environ = {"STELE_TOKEN": "env", "STELE_USER": ""}
+    assert found(environ, profile="staging").token == ""
+    assert found(environ, registry=["http://other"]).token == "env"
+
+
+def test_credentials_of_the_command_line_replace_others(config: Path) -> None:
+    """A user or a token of the command line stands alone; certificates of the profile stay."""
+    config.write_text(CONFIG)
+    other = found(user="bob:x:y")
+    assert (other.user, other.password, other.token, other.ca) == ("bob", "x:y", "", str(config.parent / "ca.pem"))
+    assert found({"STELE_PASSWORD": "p"}, user="bob").password == "p"
+    assert found(token="t").user == ""
+    with pytest.raises(InvalidRequest, match="exclude"):
+        found(user="a", token="b")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("profil = 'x'", "unknown key 'profil'; did you mean 'profile'?"),
+        ("[profiles.x]\nregistry = 'http://a'\npasword = 'p'", "unknown key 'pasword' in [profiles.x]"),
+        ("[profiles.x]\nuser = 'a'", "registry"),
+        ("profile = 'y'\n[profiles.x]\nregistry = 'http://a'", "no profile 'y'"),
+        ("[profiles", "config.toml"),
+    ],
+)
+def test_a_wrong_configuration_file(config: Path, text: str, said: str) -> None:
+    """Unknown keys are errors, with the nearest known one, and so is everything else that cannot be meant."""
+    config.write_text(text)
+    with pytest.raises(InvalidRequest) as error:
+        found()
+    assert said in str(error.value)
+
+
+def test_certificates_that_are_not_there(config: Path) -> None:
+    """A missing file is told before anything is sent."""
+    done = CliRunner().invoke(app, ["subject", "list", "--registry", "https://x", "--ca", "missing.pem"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: cannot use the certificates in missing.pem: No such file")
+
+
+def test_a_registry_that_does_not_answer(config: Path) -> None:
+    """One sentence, exit code 2."""
+    done = CliRunner().invoke(app, ["subject", "list", "--registry", "http://127.0.0.1:1"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: no registry answered GET /subjects (http://127.0.0.1:1")

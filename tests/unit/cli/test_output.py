@@ -1,0 +1,83 @@
+"""How commands print, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+import typer
+from rich.text import Text
+
+from stele.cli.output import Output, PlainConsole, print_findings, print_rows, print_text, require_confirmation
+from stele.core.findings import Finding, Severity
+from stele.errors import InvalidRequest
+
+LONG = "a-name-that-is-much-longer-than-any-terminal-is-wide-" * 4
+
+
+def finding(number: int) -> Finding:
+    """One of many findings."""
+    return Finding(
+        rule="FIELD_REMOVED",
+        path=f"field{number}",
+        reader="-",
+        writer="int",
+        why="The field has no default.",
+        fix="Give it one.",
+        level=Severity.ERROR,
+    )
+
+
+def test_nothing_is_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables that no terminal shows have lines of any length, without blanks at their ends; numbers are flush right."""
+    print_rows(Output.TEXT, ("id", "name"), [{"id": 7, "name": LONG}, {"id": 12, "name": "b"}])
+    assert capsys.readouterr().out == f"id  name\n 7  {LONG}\n12  b\n"
+
+
+def test_a_terminal_has_its_width() -> None:
+    """On a terminal the width is that of the terminal."""
+    assert PlainConsole(file=io.StringIO(), force_terminal=True, width=80).size.width == 80
+    assert PlainConsole(file=io.StringIO(), width=80).size.width > 10_000
+
+
+def test_paragraphs_are_wrapped_between_words_on_a_terminal() -> None:
+    """Continued lines keep their indentation, and no word is cut in two; a pipe gets one line."""
+    terminal, pipe = io.StringIO(), io.StringIO()
+    text = Text("fix: " + "word " * 30)
+    print_text(PlainConsole(file=terminal, force_terminal=True, width=40, color_system=None), text, indent=4)
+    lines = terminal.getvalue().splitlines()
+    assert len(lines) > 3
+    assert all(line.startswith("    ") and len(line) <= 40 for line in lines)
+    assert set(terminal.getvalue().split()) == {"fix:", "word"}
+    print_text(PlainConsole(file=pipe), text, indent=4)
+    assert pipe.getvalue() == f"    {text.plain}\n"
+
+
+def test_findings_are_counted_beyond_the_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """People see 20 findings and how many more there are; on request all of them."""
+    many = [finding(number) for number in range(1600)]
+    print_findings(many)
+    printed = capsys.readouterr().out
+    assert printed.count("FIELD_REMOVED") == 20
+    assert printed.endswith("… 1,580 more (--all prints them)\n")
+    print_findings(many, everything=True)
+    printed = capsys.readouterr().out
+    assert printed.count("FIELD_REMOVED") == 1600
+    assert "more" not in printed
+
+
+def test_what_cannot_be_undone_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person is asked, and may say no; a program says --yes beforehand."""
+    require_confirmation("Remove it?", yes=True)
+    with pytest.raises(InvalidRequest, match="add --yes"):
+        require_confirmation("Remove it?", yes=False)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(typer, "confirm", lambda *words, **options: _answer(options))
+    with pytest.raises(typer.Abort):
+        require_confirmation("Remove it?", yes=False)
+
+
+def _answer(options: dict[str, object]) -> None:
+    assert options["abort"]
+    raise typer.Abort

@@ -1,0 +1,66 @@
+"""`stele serve` that cannot begin: one line, exit code 2."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stele.cli.app import app
+from stele.cli.serve import is_loopback
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(*flags: str) -> str:
+    """What the command says on standard error when it ends with exit code 2 and prints nothing else."""
+    done = CliRunner().invoke(app, ["serve", *flags])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_a_store_that_cannot_be() -> None:
+    """A scheme or file name that is wrong gets a hint, a file that is no store is named."""
+    assert refused("--store", "sqlit:x.db").endswith("known are memory:, sqlite:; did you mean 'sqlite'?\n")
+    assert refused("--store", "my.db").endswith("did you mean sqlite:///my.db?\n")
+    Path("bad.db").write_text("no database, " * 20)
+    assert "is not a SQLite database" in refused("--store", "sqlite:///bad.db", "--port", "0")
+
+
+def test_a_port_that_is_taken() -> None:
+    """The address is named."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        said = refused("--store", "sqlite:///new.db", "--port", str(port))
+    assert said == f"error: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    assert not Path("new.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[servr]\nport = 1\n", "unknown table or key 'servr'; did you mean 'server'?"),
+        ("port = 1\n", "unknown table or key 'port'"),
+        ("[server]\nprot = 1\n", "unknown key 'prot' in [server]; did you mean 'port'?"),
+    ],
+)
+def test_unknown_settings(text: str, said: str) -> None:
+    """What a configuration file calls differently is not silently left out."""
+    Path("stele.toml").write_text(text)
+    assert refused() == f"error: settings: stele.toml: {said}\n"
+
+
+def test_addresses_of_this_machine_alone() -> None:
+    """Everything else is warned about."""
+    assert all(is_loopback(host) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"))
+    assert not any(is_loopback(host) for host in ("0.0.0.0", "::", "10.0.0.1", "registry.example.org"))
