@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from typer.testing import CliRunner
 
 from stele.cli.app import app
@@ -13,9 +15,11 @@ from stele.cli.serve import is_loopback
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands run in a folder of the test's own."""
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commands run in a folder of the test's own, and leave no logs that go to their closed standard error."""
     monkeypatch.chdir(tmp_path)
+    yield
+    structlog.reset_defaults()
 
 
 def refused(*flags: str) -> str:
