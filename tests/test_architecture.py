@@ -16,10 +16,11 @@ _DATA = {"errors", "core"}
 MAY_IMPORT = {
     "errors": {"core"},  # for annotations only: see test_errors_import_nothing_at_run_time
     "core": {"errors"},
+    "worker_process": set(),  # a process that can be killed, whatever it runs
     "templates": set(),  # renders pages for whoever has templates, and knows nothing of Stele
-    "formats": _DATA,
+    "formats": _DATA | {"worker_process"},
     "wire": _DATA,
-    "expressions": {"errors"},
+    "expressions": {"errors", "worker_process"},
     "protocol": _DATA,
     "storage": _DATA,
     "service": _DATA | {"formats", "wire", "storage"},
@@ -302,7 +303,7 @@ def test_ranks_inside_spark() -> None:
 
 FORMATS_RANKS = (
     (
-        ("graph", "json_reader", "terms", "regex", "worker_process", "conversion"),
+        ("graph", "json_reader", "terms", "regex", "conversion"),
         "The neutral model and the tools beside it know no format, so that a plug-in meets every language in them.",
     ),
     (

@@ -50,4 +50,4 @@ def flights() -> pa.Table:
 def airlines() -> dict[str, str]:
     """Carrier names by code."""
     table = csv.read_csv(_folder() / "airlines.csv")
-    return dict(zip(table["carrier"].to_pylist(), table["name"].to_pylist(), strict=True))
+    return {str(row["carrier"]): str(row["name"]) for row in table.to_pylist()}

@@ -24,7 +24,7 @@ from server import started
 from stream import AFTER_V3, BEFORE_V3, frame, write_file
 
 from report import Report
-from stele.cli.check import print_finding
+from stele.cli.output import print_finding
 from stele.client import BaselineSchema, Schema, SchemaRegistryClient
 from stele.errors import Incompatible
 from stele.spark.pipeline import BatchReport, PipelineReport, iceberg_dataframe, load_config, open_table, run_pipeline

@@ -12,18 +12,20 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import Final
 
 from stele.errors import DataError, TooLarge, Unavailable
 from stele.expressions import transport, worker
 from stele.expressions.questions import Answer, Question
+from stele.worker_process import WorkerProcess
 
 MAX_PROCESSES: Final = min(4, os.cpu_count() or 1)
 """Questions evaluated at a time; further threads wait."""
+_END_SECONDS: Final = 1.0
+"""How long a process may take to end that has closed its pipes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Sandbox:
     def close(self) -> None:
         """End the processes that wait for questions; a later question starts a new one."""
         while self._idle:
-            self._idle.pop().kill()
+            self._idle.pop().close()
 
     def _ask_process(self, message: bytes, limits: ExpressionLimits) -> bytes:
         """The answer of a process. One that ran out of memory after other questions may have been full of those."""
@@ -84,7 +86,7 @@ class Sandbox:
             if answer is not None and answer[:1] != worker.TOO_LARGE:
                 self._idle.append(process)
                 return answer
-            process.kill()
+            process.close()
             if answer is None and process.is_out_of_time():
                 raise TooLarge(f"the expression takes more than {limits.seconds:g} seconds")
             if is_fresh:
@@ -99,25 +101,18 @@ class Sandbox:
     def _forget_processes(self) -> None:
         # In the child of a fork the processes are the parent's, and a lock may be held by a thread that is not there.
         for process in getattr(self, "_idle", ()):
-            process.disown()
+            process.abandon()
         self._idle: list[_Process] = []
         self._slots = threading.BoundedSemaphore(self._processes)
 
 
-class _Process:
+class _Process(WorkerProcess):
     """One process; one thread at a time uses it."""
 
     def __init__(self) -> None:
         self.answered = 0
-        command = [sys.executable, "-I", worker.__file__, json.dumps([path for path in sys.path if path])]
         try:
-            self._popen = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # an interrupt typed at a terminal is for the parent alone
-            )
+            super().__init__(worker.__file__, json.dumps([path for path in sys.path if path]))
         except OSError as error:
             raise Unavailable("the process for expressions could not be started") from error
 
@@ -126,38 +121,18 @@ class _Process:
         answer = None
         try:
             with contextlib.suppress(OSError):  # the process is gone
-                source = _require_pipe(self._popen.stdin)
-                source.write(worker.LENGTH.pack(len(message)) + message)
-                source.flush()
-                answer = worker.read_frame(_require_pipe(self._popen.stdout), limits.memory)
+                self.input.write(worker.LENGTH.pack(len(message)) + message)
+                self.input.flush()
+                answer = worker.read_frame(self.output, limits.memory)
         finally:
             if answer is None:  # also when the thread was interrupted: nobody else may get this answer
-                self.kill()
+                self.close()
         self.answered += 1
         return answer
 
     def is_out_of_time(self) -> bool:
-        """Whether its timer ended the process."""
-        return sys.platform != "win32" and -self._popen.returncode in {signal.SIGALRM, signal.SIGPROF}
-
-    def kill(self) -> None:
-        """End the process, if it has not ended."""
-        for stream in (self._popen.stdin, self._popen.stdout):
-            with contextlib.suppress(OSError):
-                _require_pipe(stream).close()
-        self._popen.kill()
-        self._popen.wait()
-
-    def disown(self) -> None:
-        """Leave the process to the parent of this one."""
-        for stream in (self._popen.stdin, self._popen.stdout):
-            with contextlib.suppress(OSError):
-                _require_pipe(stream).close()
-        self._popen.returncode = self._popen.returncode or 0  # keeps Popen from warning about a running child
-
-
-def _require_pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    return stream  # type: ignore[return-value]  # Popen types its pipes as optional; both are asked for above
+        """Whether its timer ended the process, which is dead."""
+        return sys.platform != "win32" and self.find_signal(_END_SECONDS) in {signal.SIGALRM, signal.SIGPROF}
 
 
 _SANDBOX: Final = Sandbox()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -56,7 +55,7 @@ def test_this_process_stays_small() -> None:
     code = """
 import resource
 from stele.errors import SteleError
-from stele.expressions.sandbox import Limits, evaluate_bounded
+from stele.expressions.sandbox import ExpressionLimits, evaluate_bounded
 from stele.expressions.questions import CelQuestion, JsonataQuestion
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for question in (
@@ -64,7 +63,7 @@ for question in (
     JsonataQuestion("[1..3000000]", {}), CelQuestion("['aaaaaaaa']" + ".map(x, x + x)" * 40, {}),
 ):
     try:
-        evaluate_bounded(question, Limits(1, 128 << 20))
+        evaluate_bounded(question, ExpressionLimits(1, 128 << 20))
     except SteleError:
         pass
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
@@ -141,7 +140,7 @@ def test_a_process_that_dies_is_replaced() -> None:
     box = Sandbox(1)
     assert box.evaluate(WORKS, ExpressionLimits()).value == 2
     (waiting,) = box._idle
-    os.kill(waiting._popen.pid, signal.SIGKILL)
+    waiting.kill()
     assert box.evaluate(WORKS, ExpressionLimits()).value == 2
     box.close()
 

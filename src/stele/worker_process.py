@@ -10,17 +10,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO, cast
 
 
 class WorkerProcess:
     """One running process. Raises OSError when it cannot be started."""
 
-    def __init__(self, script: str, package_folder: Path) -> None:
-        """Start the script isolated (`python -I`); its one argument is the folder that its packages are in."""
+    def __init__(self, script: str, argument: str) -> None:
+        """Start the script isolated (`python -I`); argument tells it where its packages are."""
         self._process = subprocess.Popen(
-            [sys.executable, "-I", script, str(package_folder)],
+            [sys.executable, "-I", script, argument],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
