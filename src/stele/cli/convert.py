@@ -96,7 +96,7 @@ def example(
 ) -> None:
     """Print a small datum that fits a schema, as JSON; with --output json also encoded, in base64.
 
-    Exit code 0: there is one; 2: there is none, or the file is no schema.
+    Exit code 0: a value was printed; 2: no value was found, or the schema file is invalid.
     """
     with exit_on_error():
         answer = service.make_example(_conversion_request(file, schema_format, reference))
@@ -111,7 +111,7 @@ def fields(
 ) -> None:
     """List all fields of a schema, at any depth.
 
-    Exit code 0: listed; 2: the file is no schema.
+    Exit code 0: the fields were printed; 2: the schema file is invalid.
     """
     with exit_on_error():
         answer = service.list_fields(_conversion_request(file, schema_format, reference))

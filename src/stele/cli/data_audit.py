@@ -101,7 +101,7 @@ def backtest(
 ) -> None:
     """Read stored records with a proposed schema: by the rules, and by decoding them.
 
-    Exit code 0: all can be read; 1: not; 2: the question makes no sense, or the data could not be read.
+    Exit code 0: all records can be read; 1: some cannot; 2: invalid arguments, or the data could not be read.
     """
     with exit_on_error():
         from stele.spark.data_audit import backtest as run

@@ -18,7 +18,7 @@ FormatOption = Annotated[
 ToOption = Annotated[
     Path | None, typer.Option("--to", help="File to write instead of printing; - for standard output.")
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 STDIN: Final = Path("-")
 """The file name that stands for standard input, or for standard output."""

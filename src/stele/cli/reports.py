@@ -32,7 +32,7 @@ ReportOutputOption = Annotated[
     typer.Option("--output", "-o", help="Shape of the report; github prints annotations for GitHub Actions."),
 ]
 ReportToOption = Annotated[
-    Path | None, typer.Option("--to", help="File for the report; one that is there is written anew.")
+    Path | None, typer.Option("--to", help="File for the report; an existing file is overwritten.")
 ]
 
 
@@ -146,7 +146,7 @@ def lint_headline(report: FileReport) -> Text:
 
 
 def exit_code(reports: Sequence[FileReport], *, fail_on: Severity = Severity.UNKNOWN) -> int:
-    """Return 2 for a file that is no schema, 1 for a finding of that weight or more, else 0."""
+    """Return 2 for a file that is not a valid schema, 1 for a finding of that weight or more, else 0."""
     weights = (Severity.WARNING, Severity.UNKNOWN, Severity.ERROR)
     failing = weights[weights.index(fail_on) :]
     if any(report.outcome is Outcome.INVALID for report in reports):
