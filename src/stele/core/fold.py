@@ -126,7 +126,6 @@ def _subject_closed(state: State, event: ev.IncarnationEnded, stamp: ev.EventMet
     state.change(subject, closed=True)
     for version in subject.versions:
         _remove_referrer(state, version)
-        _remove_origin(state, version)
         state.change(version, state=VersionState.ARCHIVED)
     state.append_to(state.closed, subject)
     _forget_subject(state, event.key)
@@ -285,7 +284,6 @@ def _versions_retired(state: State, event: ev.VersionsSoftDeleted, stamp: ev.Eve
     for version_number in event.version_numbers:
         version = find_version(subject, version_number)
         if version is not None:
-            _remove_origin(state, version)
             state.change(version, state=VersionState.SOFT_DELETED)
     _clear_default_version(state, subject, event.version_numbers)
     state.change(subject, epoch=subject.epoch + 1, changed=stamp.at)
@@ -345,10 +343,10 @@ def _remove_referrer(state: State, version: Version) -> None:
 
 
 def _remove_origin(state: State, version: Version) -> None:
-    """A version that is not live any more leaves its origin URI to others."""
+    """A purged version leaves its origin URI to the version that had it before, or to others."""
     uri = version.attributes.origin_uri if version.attributes is not None else None
     if state.by_origin is not None and uri and state.by_origin.get(uri) is version:
-        state.remove_item(state.by_origin, uri)
+        state.change(state, by_origin=None)  # built again when it is asked
 
 
 def _remove_from_entry(state: State, version: Version) -> None:

@@ -232,21 +232,22 @@ def _all_subjects(state: State) -> Iterator[Subject]:
 
 def find_version_by_origin(state: State, uri: str) -> Version | None:
     """Return the active version that was registered under that origin URI."""
+    version = find_last_version_by_origin(state, uri)
+    return version if version is not None and version.state is VersionState.ACTIVE else None
+
+
+def find_last_version_by_origin(state: State, uri: str) -> Version | None:
+    """Return the newest version that was registered under that origin URI, deleted or not; None if it was purged."""
     return state.get_index("by_origin", _origin_index).get(uri)
 
 
 def _origin_index(state: State) -> dict[str, Version]:
-    rows = (
-        row
-        for namespace in state.namespaces.values()
-        for subject in namespace.subjects.values()
-        for row in subject.versions
-    )
-    return {
-        row.attributes.origin_uri: row
-        for row in rows
-        if row.state is VersionState.ACTIVE and row.attributes and row.attributes.origin_uri
-    }
+    index: dict[str, Version] = {}
+    for row in (row for subject in _all_subjects(state) for row in subject.versions):
+        uri = row.attributes.origin_uri if row.attributes is not None else None
+        if uri and (uri not in index or index[uri].seq <= row.seq):
+            index[uri] = row
+    return index
 
 
 def list_contents(state: State) -> Iterator[Content]:

@@ -33,8 +33,8 @@ def register(key: SubjectKey, number: int, **more: Any) -> cmd.RegisterSchema:
     return cmd.RegisterSchema(key, document(number), defaults=OPEN, **more)
 
 
-def test_a_uri_names_one_live_version() -> None:
-    """What brings a known URI is that version or refused; a deleted version leaves its URI to others."""
+def test_a_uri_names_one_document() -> None:
+    """What brings a known URI is that version or refused, also when it is deleted; a purged one leaves it to others."""
     state = State()
     first = run(state, register(A, 0, origin_uri="u:1"))
     assert run(state, register(A, 0, origin_uri="u:1")) == cmd.Registration(
@@ -51,6 +51,12 @@ def test_a_uri_names_one_live_version() -> None:
     assert found.version_number == 1
     run(state, cmd.DeleteVersion(A, 1))
     assert queries.find_version_by_origin(state, "u:1") is None
+    with pytest.raises(AlreadyExists, match="deleted"):
+        run(state, register(B, 3, origin_uri="u:1"))
+    again = run(state, register(A, 0, origin_uri="u:1"))
+    assert again.created
+    for mode in (cmd.DeleteMode.SOFT, cmd.DeleteMode.HARD):
+        run(state, cmd.DeleteVersion(A, again.version_number, mode=mode))
     assert run(state, register(B, 3, origin_uri="u:1")).created
 
 

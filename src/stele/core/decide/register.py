@@ -136,18 +136,20 @@ def _find_equal(
 
 
 def _find_by_origin(state: State, command: RegisterSchema, document: SchemaDocument) -> Version | None:
-    """Return the version that has the origin URI of the command.
+    """Return the active version that has the origin URI of the command.
 
-    Raises `AlreadyExists` when that version is another schema.
+    Raises `AlreadyExists` when that version is another schema, also when it is deleted: a URI that was given out never
+    comes to name another document.
     """
-    there = queries.find_version_by_origin(state, command.origin_uri or "")
+    there = queries.find_last_version_by_origin(state, command.origin_uri or "")
     if there is None:
         return None
     kind = there.attributes.media_type if there.attributes is not None else ""
     found = (there.subject.key, there.content.sha, there.kind.format, there.kind.custom_format, kind)
     if found != (command.key, document.sha, document.format, document.custom_format, command.media_type):
-        raise AlreadyExists(f"'{command.origin_uri}' is the name of another version")
-    return there
+        word = "another" if there.state is VersionState.ACTIVE else "a deleted"
+        raise AlreadyExists(f"'{command.origin_uri}' is the name of {word} version")
+    return there if there.state is VersionState.ACTIVE else None
 
 
 def _existing_registration(key: SubjectKey, version: Version) -> Registration:
