@@ -90,7 +90,7 @@ class Pusher:
             await self._replay(entry)
 
     async def _replay(self, entry: dict[str, Any]) -> None:
-        group = f"/schemagroups/{quote(entry['namespace'])}"
+        group = f"/schemagroups/{quote(entry['namespace'] or '')}"
         schema = f"{group}/schemas/{quote(entry['subject'] or '')}"
         match entry["kind"]:
             case "namespace_created":
