@@ -118,7 +118,7 @@ def data(client: SchemaRegistryClient, host: str, ca: str) -> None:
     url = f"https://{host}/$schemagroups/{GROUP}/schemas/plant.Reading?api-version=2022-10"
     assert requests.delete(url, verify=ca, timeout=60).status_code == 204
     assert AvroEncoder(client=client).decode(old) == {"a": 1}, "data can be read after their schema was deleted"
-    assert client.register_schema(GROUP, "plant.Reading", BAD, "Avro").version == 1
+    assert client.register_schema(GROUP, "plant.Reading", BAD, "Avro").version == 3, "numbers never come back"
 
 
 async def coroutines(host: str, ca: str) -> None:
