@@ -65,7 +65,7 @@ async def test_one_shape(client: httpx.AsyncClient, files: tuple[str, str]) -> N
     assert (report["ruleset"], without_places(report["findings"])) == (answer["ruleset"], answer["findings"])
     assert command("diff", old, new) == await route("diff", old={"schema": OLD}, new={"schema": NEW})
     assert without_places(command("lint", old)[0]["findings"]) == (await route("lint", schema=OLD))["findings"]
-    assert command("convert", old, "--to", "json") == await route("convert", schema=OLD, to="json")
+    assert command("convert", old, "--as", "json") == await route("convert", schema=OLD, to="json")
     assert command("example", old) == await route("example", schema=OLD)
     assert command("fields", old) == await route("fields", schema=OLD)
 

@@ -35,7 +35,7 @@ from stele.formats.jsonschema.containment.strings import (
     Cases,
     StringProver,
     listed_cases,
-    mentioned_names,
+    other_names,
     pattern_cases,
 )
 from stele.formats.jsonschema.drafts import Draft
@@ -432,7 +432,7 @@ def _patterns_follow(proof: StructuralProver, reader: dict[str, Json], writer: P
 def _additional_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
     if not is_possible_type("object", writer):
         return True
-    names = proof.member_names(writer, mentioned_names(reader, wanted=False))
+    names = proof.member_names(writer, other_names(reader))
     return _covers_members(proof, reader["additionalProperties"], writer, names, reader)
 
 
@@ -464,9 +464,7 @@ def _covers_members(
         ):
             return False
     rest = tuple(part.get("additionalProperties", True) for part in writer)
-    return proof.covers_inside(schema, rest) or any(
-        names.is_disjoint(mentioned_names(part, wanted=False)) for part in writer
-    )
+    return proof.covers_inside(schema, rest) or any(names.is_disjoint(other_names(part)) for part in writer)
 
 
 def _prefix_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:

@@ -22,6 +22,9 @@ from stele.formats.terms import Algebra, BudgetExceeded, StepBudget, Term
 MAX_CASES: Final = 64
 """Cases a formula may have; with more, nothing is said about its strings."""
 
+MAX_CONDITIONS: Final = 256
+"""Conditions a case may have; with more, nothing is said about its strings either."""
+
 CASE_STEPS: Final = 40_000
 """Steps for one case: less than a tenth of a second."""
 
@@ -54,7 +57,7 @@ _NO_STRING: Final[Cases] = []
 
 
 class _TooManyCases(Exception):
-    """A formula has more than `MAX_CASES`."""
+    """A formula has more than `MAX_CASES`, or one of them more than `MAX_CONDITIONS`."""
 
 
 class _CaseAnswer(NamedTuple):
@@ -75,7 +78,7 @@ class StringProver:
         self._find_target = find_target
         self._algebras = [make_algebra() for _ in DOTS]
         self._left = ALL_STEPS
-        self._cases: dict[tuple[int, bool], Cases] = {}
+        self._cases: dict[tuple[int, bool], Cases | None] = {}
         self._answers: dict[Case, _CaseAnswer] = {}
 
     # --- questions ---
@@ -122,11 +125,11 @@ class StringProver:
         """Return names that members of the writer's objects may have: some in and some beside the reader's sets."""
         try:
             allowed = self._allowed_names(writer)
-            borders = unmentioned_names(reader)
+            borders = [*unmentioned_names(reader)]
             for part, wanted in product(reader, (False, True)):
-                borders = [*borders, *self.list_cases(part.get("propertyNames", True), wanted)]
+                borders += self.list_cases(part.get("propertyNames", True), wanted)
                 for pattern in part.get("patternProperties", ()):
-                    borders = [*borders, *pattern_cases(pattern, wanted)]
+                    borders += pattern_cases(pattern, wanted)
             beside = _combine_cases(allowed, unmentioned_names(writer))
             cases = [*_combine_cases(beside, borders), *beside, *_combine_cases(allowed, borders)]
         except _TooManyCases:
@@ -171,10 +174,18 @@ class StringProver:
         if key not in self._cases:
             if id(schema) in above:
                 return _condition("unknown", id(schema), wanted)
-            inside = (*above, id(schema))
-            each = [self._keyword_cases(keyword, schema, wanted, inside) for keyword in schema]
-            self._cases[key] = _join_cases(each, wanted)
-        return self._cases[key]
+            self._cases[key] = self._schema_cases(schema, wanted, (*above, id(schema)))
+        cases = self._cases[key]
+        if cases is None:
+            raise _TooManyCases
+        return cases
+
+    def _schema_cases(self, schema: dict[str, Json], wanted: bool, above: tuple[int, ...]) -> Cases | None:
+        """Return what `list_cases` remembers of a schema: its cases, None of too many."""
+        try:
+            return _join_cases([self._keyword_cases(keyword, schema, wanted, above) for keyword in schema], wanted)
+        except _TooManyCases:
+            return None
 
     def _keyword_cases(self, keyword: str, schema: dict[str, Json], wanted: bool, above: tuple[int, ...]) -> Cases:
         """Return the strings that meet a keyword, or those that do not."""
@@ -208,6 +219,8 @@ class StringProver:
                 return ANY_STRING if wanted else _NO_STRING
 
     def _one_of_cases(self, branches: list[Json], wanted: bool, above: tuple[int, ...]) -> Cases:
+        if len(branches) > MAX_CASES:  # the work below grows with the square of their number
+            raise _TooManyCases
         fits = [self.list_cases(branch, True, above) for branch in branches]
         fails = [self.list_cases(branch, False, above) for branch in branches]
         if wanted:
@@ -302,8 +315,16 @@ def mentioned_names(part: dict[str, Json], wanted: bool = True) -> Cases:
     return _join_cases([listed_cases(part.get("properties", ()), wanted), *patterns], not wanted)
 
 
+def other_names(part: dict[str, Json]) -> Cases:
+    """Return the names that `properties` and `patternProperties` do not mention; all names where those are too many."""
+    try:
+        return mentioned_names(part, wanted=False)
+    except _TooManyCases:
+        return ANY_STRING
+
+
 def unmentioned_names(parts: Parts) -> Cases:
-    """Return the names that no schema of several mentions."""
+    """Return the names that no schema of several mentions. Raises `_TooManyCases`."""
     return _join_cases([mentioned_names(part, wanted=False) for part in parts], together=True)
 
 
@@ -324,6 +345,6 @@ def _combine_cases(one: Cases, other: Cases) -> Cases:
 
 
 def _limit_cases(cases: Cases) -> Cases:
-    if len(cases) > MAX_CASES:
+    if len(cases) > MAX_CASES or any(len(case) > MAX_CONDITIONS for case in cases):
         raise _TooManyCases
     return cases
