@@ -30,6 +30,12 @@ from stele.storage.memory import MemoryLog, MemoryStore
 KEY = SubjectKey("", "orders-value")
 
 
+@pytest.fixture(autouse=True)
+def _no_newer_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever rulesets are installed, no record of their adoption stands before those of the tests."""
+    monkeypatch.setattr("stele.service.rulesets.newest_versions", dict)
+
+
 def record(*fields: str, name: str = "Order") -> bytes:
     """An Avro record whose fields are all ints with a default."""
     shaped = [{"name": field, "type": "int", "default": 0} for field in fields]
