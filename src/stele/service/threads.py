@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,6 +37,7 @@ class _Job(Future[Any]):
         self._call: Callable[[], Any] | None = call
         self._guard = threading.Lock()
         self._thread = 0
+        self._is_interrupted = False
 
     def cancel(self) -> bool:
         """Cancel a job that waits (True), or interrupt one that runs (False: it has not ended yet)."""
@@ -43,6 +45,7 @@ class _Job(Future[Any]):
             return True
         with self._guard:
             if self._thread:
+                self._is_interrupted = True
                 _raise_in_thread(self._thread, WorkInterrupted)
                 again = threading.Timer(_REPEAT_SECONDS, self.cancel)
                 again.daemon = True
@@ -66,10 +69,12 @@ class _Job(Future[Any]):
             self.set_result(result)
 
     def close(self) -> None:
-        """From here on nobody interrupts the thread, and what was on its way does not arrive."""
+        """From here on nobody interrupts the thread, and what was on its way has arrived."""
         with self._guard:
             self._thread = 0
-            _raise_in_thread(threading.get_ident(), None)
+        if self._is_interrupted:
+            _receive_interruption()
+            self._is_interrupted = False
 
 
 class WorkThreads(ThreadPoolExecutor):
@@ -149,6 +154,19 @@ class WorkThreads(ThreadPoolExecutor):
                 self._running.discard(job)
 
 
-def _raise_in_thread(thread: int, error: type[BaseException] | None) -> None:
-    """Have an exception raised in a thread, or take back the one that is on its way (None)."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error) if error else None)
+def _raise_in_thread(thread: int, error: type[BaseException]) -> None:
+    """Have an exception raised in a thread, in place of one that is on its way."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+
+def _receive_interruption() -> None:
+    """Wait for the interruption of this thread.
+
+    CPython marks the whole interpreter until the exception is raised: every thread is slower, and one that is traced
+    (by a debugger, by a measurement of coverage) stands still. Taking an exception back leaves the mark, so whatever is
+    on its way is replaced by one that arrives here.
+    """
+    with contextlib.suppress(WorkInterrupted):
+        _raise_in_thread(threading.get_ident(), WorkInterrupted)
+        while True:
+            time.sleep(0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 
@@ -99,3 +101,34 @@ async def test_shutting_down_ends_all_work() -> None:
     assert waiting.cancelled()
     with pytest.raises(WorkInterrupted):
         running.result(10)
+
+
+TRACED = """
+import sys, threading, time
+from concurrent.futures import CancelledError
+from stele.service.threads import WorkInterrupted, WorkThreads
+
+def spin():
+    while True:
+        pass
+
+work = WorkThreads(2, 4, "work")
+assert work.submit(lambda: 1).result() == 1
+running = work.submit(spin)
+while not running.running():
+    time.sleep(0.01)
+running.cancel()
+try:
+    running.result(20)
+except WorkInterrupted:
+    pass
+sys.settrace(lambda *told: None)
+threading.Event().is_set()
+print("traced")
+"""
+
+
+def test_no_mark_of_an_interruption_stays() -> None:
+    """After work that ended and work that was interrupted, traced code runs: no exception is on its way for ever."""
+    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("traced\n", 0), done.stderr
