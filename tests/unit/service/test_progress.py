@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from tests.unit.service.test_registry import KEY, put, record
+from tests.unit.service.test_registry import put, record
 
 from stele.apis.http.requests import REQUEST_SECONDS, limit_time
 from stele.core.commands import ChangeSettings
