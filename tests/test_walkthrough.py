@@ -79,7 +79,7 @@ def test_sql(said: dict[str, str]) -> None:
 def test_the_pipeline(said: dict[str, str]) -> None:
     """Rows and dead letters are what was sent, in as many batches as files, and the new version brought its column."""
     assert "3 batches, 80,687 rows, 39 dead letters" in _of(said, '(home / "pipeline.toml")')
-    assert "1 batch, 1,000 rows, new columns: gate" in _of(said, "gate = ")
+    assert "1 batch, 1,000 rows; nyc.flights: column gate added: string" in _of(said, "gate = ")
     versions = re.findall(r"^\d\s+(\d)\s+(\d+)", _of(said, "createOrReplaceTempView"), re.MULTILINE)
     assert versions == [("1", "26896"), ("2", "26896"), ("3", "26895"), ("4", "1000")]
 
