@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from litestar.exceptions import HTTPException
 
-from stele.errors import Incompatible, NotInstalled, SteleError, Unavailable
+from stele.errors import Incompatible, NotInstalled, SteleError, TimeLimitReached, Unavailable
 
 T = TypeVar("T")
 
@@ -24,8 +24,8 @@ def find_by_class(table: Mapping[type[Exception], T], error: Exception) -> T | N
 
 
 def error_message(error: Exception) -> str:
-    """Return what a client is told: of a refusal all reasons, of defects nothing."""
-    if isinstance(error, Incompatible):
+    """Return what a client is told: of a refusal all reasons, of a check given up those found, of defects none."""
+    if isinstance(error, (Incompatible, TimeLimitReached)):
         reasons = [f"{row.path or '/'}: {row.why}" for row in error.findings[:_MOST_FINDINGS]]
         return "; ".join([str(error), *reasons])
     if isinstance(error, SteleError):
