@@ -1,4 +1,4 @@
-"""What `pip install stele-registry` brings without extras: how large it is, and that it suffices for what the pages say."""
+"""What `pip install stele-registry` brings without extras: its size, and that it suffices for what the pages say."""
 
 from __future__ import annotations
 

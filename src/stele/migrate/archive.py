@@ -116,11 +116,7 @@ async def write_archive(log: Log, path: Path, progress: Progress = report_nothin
     """
     chunks, count = [], -1  # the header is no record
     digest = hashlib.sha256()
-    pack = (
-        zstd.ZstdCompressor(options=_ZSTD_OPTIONS)
-        if path.suffix == ".zst"
-        else _compress_gzip()
-    )
+    pack = zstd.ZstdCompressor(options=_ZSTD_OPTIONS) if path.suffix == ".zst" else _compress_gzip()
     async for line in _archive_lines(log, progress):
         digest.update(line)
         count += 1
