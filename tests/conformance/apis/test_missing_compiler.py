@@ -1,4 +1,4 @@
-"""Without the extra `protobuf`, each dialect answers a Protobuf schema in its own shape with the line that installs it."""
+"""Without the extra `protobuf`, each dialect answers a Protobuf schema in its own shape with what to install."""
 
 from __future__ import annotations
 
