@@ -62,7 +62,7 @@ def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
 
 
 def compress(codec: str, serialized: bytes | memoryview) -> bytes:
-    """The payload of a serialized datum. Raises `FrameError` for a codec not among `CODECS`, `NotInstalled` for Snappy."""
+    """The payload of a serialized datum. Raises `FrameError` for an unknown codec, `NotInstalled`."""
     if codec == NONE:
         return bytes(serialized)
     if codec == GZIP:
