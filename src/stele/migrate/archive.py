@@ -47,7 +47,10 @@ VERSION = 1
 _PAGE = 1000
 """Records read or appended at once."""
 _LEVEL = 9
-_ZSTD_OPTIONS = {zstd.CompressionParameter.compression_level: _LEVEL, zstd.CompressionParameter.checksum_flag: 1}
+_ZSTD_OPTIONS: dict[int, int] = {
+    zstd.CompressionParameter.compression_level: _LEVEL,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
 _GZIP = 16 + zlib.MAX_WBITS
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC = b"\x1f\x8b"
