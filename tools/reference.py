@@ -330,7 +330,7 @@ def build_errors_page() -> str:
         + format_table(*rows)
         + "".join(plain)
         + "\n## Stele's own\n\nBody: "
-        '`{"error": {"kind", "message", "line", "column", "path", "expected"}}`.\n\n'
+        '`{"error": {"kind", "message", "line", "column", "path", "expected", "findings"}}`.\n\n'
         + format_table(*_build_status_rows(NATIVE_STATUSES))
     )
 

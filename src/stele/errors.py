@@ -330,7 +330,11 @@ class Overloaded(Unavailable):
 
 
 class TimeLimitReached(Overloaded):
-    """The request took longer than the settings allow, and was given up."""
+    """The request took longer than the settings allow, and was given up; `findings` were found until then."""
+
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)
 
 
 class StoreError(Unavailable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 import socket
@@ -247,7 +248,12 @@ def test_a_request_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
             head, body = read_answer(connection)
         assert head.startswith(b"HTTP/1.1 503")
         assert b"retry-after: 1" in head
-        assert json.loads(body)["error"]["kind"] == "time_limit_reached"
+        error = json.loads(body)["error"]
+        assert error["kind"] == "time_limit_reached"
+        made, planned = map(int, re.search(r"; (\d+) of (\d+) comparisons were made$", error["message"]).groups())
+        assert 0 < made < planned == 1000
+        assert "NAME_MISMATCH" in {row["rule"] for row in error["findings"]}
+        assert 1000 - made <= min(row["against"] for row in error["findings"])
 
 
 def test_a_stop_stops(tmp_path: Path) -> None:

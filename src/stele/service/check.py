@@ -16,6 +16,7 @@ from stele.formats import rulesets
 from stele.formats.capabilities import HasLaxImports
 from stele.formats.registry import get_format
 from stele.service.limits import Limits
+from stele.service.progress import ComparisonProgress, current_progress
 
 _MAX_AGAINST = 1000
 
@@ -91,15 +92,29 @@ def check_compatibility(
     )
     if policy.kind is not PolicyKind.DIRECTIONAL:
         return CheckAnswer(compatible=True, findings=())
-    weigh = (request.undecided or undecided).weigh_findings
-    newest_first = [
-        ParsedVersion(number, parse_candidate(fmt, old, limits, strict=False, role=f"version {number} of against"))
-        for number, old in reversed(list(enumerate(request.against, 1)))
-    ]
-    compared = compare_versions(fmt, new, newest_first, policy, ruleset)
-    findings = weigh(replace(each.finding, against=each.version_number) for each in compared)
-    decided = ruleset if newest_first else ""
-    return CheckAnswer(not any(finding.breaks for finding in findings), findings, decided)
+    progress = current_progress()
+    progress.plan_comparisons(len(request.against))
+    newest_first = _parse_newest_first(fmt, request.against, limits, progress)
+    findings: list[Finding] = []
+    for each in compare_versions(fmt, new, newest_first, policy, ruleset):
+        finding = replace(each.finding, against=each.version_number)
+        weighed = (request.undecided or undecided).weigh_findings([finding])
+        progress.add_findings(weighed)
+        findings += weighed
+    for _ in newest_first:
+        pass  # What the policy does not look at must be a schema, too.
+    decided = ruleset if request.against else ""
+    return CheckAnswer(not any(finding.breaks for finding in findings), tuple(findings), decided)
+
+
+def _parse_newest_first(
+    fmt: Format[Any], against: tuple[Candidate, ...], limits: Limits, progress: ComparisonProgress
+) -> Iterator[ParsedVersion]:
+    """Parse one earlier version after the other, and count each when it is done with. Raises `MalformedSchema`."""
+    for number, old in reversed(list(enumerate(against, 1))):
+        parsed = parse_candidate(fmt, old, limits, strict=False, role=f"version {number} of against")
+        yield ParsedVersion(number, parsed)
+        progress.count_comparison()
 
 
 class ParsedVersion(NamedTuple):

@@ -12,6 +12,7 @@ from stele.core.state import State
 from stele.formats import rulesets
 from stele.formats.registry import get_format
 from stele.service import validators
+from stele.service.progress import current_progress
 from stele.service.schemas import SchemaParser, SchemaTexts, collect_texts
 
 _REMEMBERED = 50_000
@@ -35,16 +36,24 @@ class CompatibilityChecker:
     ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
         """Verdicts for the questions, in order, up to the first that refuses: nobody asks for the rest then."""
         work = [(q, collect_texts(state, q.reader, extra), collect_texts(state, q.writer, extra)) for q in questions]
-        found = await asyncio.to_thread(self._compare_all, work)
-        self._known.update(found)
-        while len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
+        found: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
+        try:
+            await asyncio.to_thread(self._compare_all, work, found)
+        finally:
+            # Who gives up in the middle and asks again goes on from there.
+            self._known.update(dict(found))
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
         return found
 
     def _compare_all(
-        self, work: list[tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]]
-    ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
-        found: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
+        self,
+        work: list[tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]],
+        found: dict[CompatibilityRequest, tuple[Finding, ...]],
+    ) -> None:
+        """Add a verdict to `found` for each question, up to the first that refuses."""
+        progress = current_progress()
+        progress.plan_comparisons(len(work))
         for question, reader_texts, writer_texts in work:
             fmt = get_format(question.format)
             reader = self._schemas.parse_source(fmt, question.reader, reader_texts)
@@ -60,6 +69,7 @@ class CompatibilityChecker:
                 ruleset = rulesets.require_effective(fmt, question.ruleset, adopted)
                 findings = tuple(rulesets.run_ruleset(fmt, reader, writer, ruleset))
             found[question] = findings = self.undecided.weigh_findings(findings)
+            progress.add_findings(findings)
+            progress.count_comparison()
             if any(finding.breaks for finding in findings):
                 break
-        return found

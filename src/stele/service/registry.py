@@ -18,6 +18,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
@@ -112,7 +113,8 @@ class Registry:
         self._queue: asyncio.Queue[_Job] = asyncio.Queue()
         self._to_erase: dict[int, bytes] = {}
         self._writing: frozenset[bytes] = frozenset()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._follower: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -121,28 +123,33 @@ class Registry:
         """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`."""
         registry = cls(log, limits, undecided=undecided)
         await registry._load_snapshot_and_tail()
-        registry._tasks = [asyncio.create_task(registry._run_writer()), asyncio.create_task(registry._run_follower())]
+        registry._writer = asyncio.create_task(registry._run_writer())
+        registry._follower = asyncio.create_task(registry._run_follower())
         return registry
 
     async def close(self) -> None:
         """Finish what is being written, keep a snapshot when it pays, and release the log."""
         await self._queue.join()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await _end_tasks(self._writer, self._follower)
         try:
             await self._save_snapshot()
         finally:
             await self._log.close()
 
     async def reset(self, log: Log) -> None:
-        """Forget everything and go on with an empty log: for conformance runs on memory stores only."""
-        async with self._folding:
+        """Forget everything, close the log and go on with an empty one: for conformance runs on memory stores only."""
+        before = self._log
+        await _end_tasks(self._follower)  # It waits for records of the log that goes.
+        async with before.turn(), self._folding:
             self._log = log
             purges = self.state.purges + 1
             self.state = State()
             self.state.purges = purges
             self._bootstrapped = False
+            self._snapshot_seq = 0
+            self._to_erase.clear()
+        await before.close()
+        self._follower = asyncio.create_task(self._run_follower())
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -210,7 +217,8 @@ class Registry:
         Raises what the call raises, and `Overloaded`. Cancelling interrupts it.
         """
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.stateless_threads, partial(call, *args, **kwargs))
+        work = partial(copy_context().run, call, *args, **kwargs)
+        return await loop.run_in_executor(self.stateless_threads, work)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -449,6 +457,13 @@ class Registry:
             return
         await self._log.save_snapshot(self.state.seq, dump_state(self.state))
         self._snapshot_seq = self.state.seq
+
+
+async def _end_tasks(*tasks: asyncio.Task[None] | None) -> None:
+    running = [task for task in tasks if task is not None]
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
 
 
 def _return_memory() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -62,6 +63,22 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     await server.stop()
 
 
+@contextmanager
+def count_turns() -> Iterator[list[int]]:
+    """Count how often the event loop gets round while the block runs."""
+    loop, turns = asyncio.get_running_loop(), [0]
+
+    def count_turn() -> None:
+        turns[0] += 1
+        ticking[0] = loop.call_soon(count_turn)
+
+    ticking = [loop.call_soon(count_turn)]
+    try:
+        yield turns
+    finally:
+        ticking[0].cancel()
+
+
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("path", "items"), LISTS.items())
 async def test_long_lists_are_made_in_slices(
@@ -69,18 +86,23 @@ async def test_long_lists_are_made_in_slices(
 ) -> None:
     """Others get their turn as often as a slice is over: with slices of no length, at every item of every list."""
     monkeypatch.setattr(time_slices, "_SLICE_SECONDS", 0)
-    loop, turns = asyncio.get_running_loop(), 0
-
-    def count_turn() -> None:
-        nonlocal turns
-        turns += 1
-        ticking[0] = loop.call_soon(count_turn)
-
-    ticking = [loop.call_soon(count_turn)]
-    answer = await client.get(path)
-    ticking[0].cancel()
+    with count_turns() as turns:
+        answer = await client.get(path)
     assert answer.status_code == (404 if "guids" in path else 200), answer.text
-    assert turns >= items
+    assert turns[0] >= items
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("path", ["/subjects/s0", "/subjects/s0/versions"])
+async def test_a_subject_of_many_versions_is_searched_in_slices(
+    path: str, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether one of many versions is the new schema written differently is looked up while others get their turn."""
+    monkeypatch.setattr(time_slices, "_SLICE_SECONDS", 0)
+    with count_turns() as turns:
+        answer = await client.post(path, json={"schema": '{"type":"fixed","name":"New","size":2}'})
+    assert answer.status_code == (200 if "versions" in path else 404), answer.text
+    assert turns[0] >= VERSIONS
 
 
 async def test_several_long_lists_take_turns() -> None:

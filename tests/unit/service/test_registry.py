@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import structlog
 
 from stele.core import queries
 from stele.core.commands import (
@@ -287,3 +288,22 @@ async def test_a_full_subject_and_a_full_registry_say_so() -> None:
     answers = await asyncio.gather(*crowd, return_exceptions=True)  # one batch, decided on top of one another
     assert sum(isinstance(answer, TooLarge) for answer in answers) == 1
     await registry.close()
+
+
+async def test_a_reset_leaves_nothing_of_the_old_log() -> None:
+    """A reset says nothing, closes the log, and nothing that was under way there reaches the new one."""
+    log = MemoryLog()
+    registry = await Registry.open(log)
+    await put(registry, record("a"))
+    registry._to_erase[1] = b"purged, but not yet taken out of the old log"
+    with structlog.testing.capture_logs() as logs:
+        writing = [asyncio.create_task(put(registry, record("a", f"f{number}"))) for number in range(20)]
+        await asyncio.sleep(0)
+        await registry.reset(MemoryLog())
+        await asyncio.gather(*writing, return_exceptions=True)
+        with pytest.raises(StoreError, match="closed"):
+            await log.head()
+        await put(registry, record("b"), SubjectKey("", "new"))
+        assert queries.get_version(await registry.fresh_state(), SubjectKey("", "new"), 1)
+        await registry.close()
+    assert [line for line in logs if line["log_level"] != "info"] == []

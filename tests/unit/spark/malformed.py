@@ -9,7 +9,6 @@ the process took at most. It fails when a decoder raises, loses a row, or says n
 from __future__ import annotations
 
 import json
-import resource
 import struct
 import sys
 import time
@@ -18,6 +17,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+from tests.support.memory import peak_memory
 from tests.unit.spark.avro_cases import Cases, schema
 from tests.unit.spark.test_engines import NAMES, mutated, record, shown
 from tests.unit.spark.test_wires import PAYLOADS, VERSIONS, Fake, encoding
@@ -258,7 +258,7 @@ def main(seed: int) -> None:
             if "-v" in sys.argv:
                 sys.stderr.write(f"{name} {time.perf_counter() - begin:.2f} {time.process_time():.1f}\n")
             slowest = max(slowest, (name, time.perf_counter() - begin), key=lambda each: each[1])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    peak = peak_memory() >> 20
     sys.stdout.write(json.dumps({"told": told, "slowest": slowest, "peak MiB": peak}) + "\n")
 
 

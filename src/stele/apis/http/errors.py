@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from litestar.exceptions import HTTPException
 
-from stele.errors import Incompatible, SteleError, Unavailable
+from stele.errors import Incompatible, NotInstalled, SteleError, TimeLimitReached, Unavailable
 
 T = TypeVar("T")
 
@@ -24,8 +24,8 @@ def find_by_class(table: Mapping[type[Exception], T], error: Exception) -> T | N
 
 
 def error_message(error: Exception) -> str:
-    """Return what a client is told: of a refusal all reasons, of defects nothing."""
-    if isinstance(error, Incompatible):
+    """Return what a client is told: of a refusal all reasons, of a check given up those found, of defects none."""
+    if isinstance(error, (Incompatible, TimeLimitReached)):
         reasons = [f"{row.path or '/'}: {row.why}" for row in error.findings[:_MOST_FINDINGS]]
         return "; ".join([str(error), *reasons])
     if isinstance(error, SteleError):
@@ -38,10 +38,10 @@ def error_message(error: Exception) -> str:
 def log_failure(logger: Any, path: str, error: Exception) -> None:
     """Log how an error came about that the client is not to blame for.
 
-    A store that cannot be written, a time-out or a full queue is no defect: the answer says it all, and the node says
-    it once.
+    A store that cannot be written, a time-out, a full queue or a missing package is no defect: the answer says it all,
+    and the node says it once.
     """
-    if isinstance(error, Unavailable):
+    if isinstance(error, Unavailable | NotInstalled):
         logger.debug("unavailable", path=path, error=str(error))
     else:
         logger.error("failed", path=path, exc_info=error)

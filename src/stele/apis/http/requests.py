@@ -23,6 +23,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from stele.errors import InvalidRequest, TimeLimitReached, TooLarge
 from stele.service.access import ANONYMOUS, Principal
+from stele.service.progress import track_progress
 
 ERROR = "stele.error"
 """Key of the scope under which stands why a request was refused."""
@@ -60,17 +61,20 @@ def refuse_empty_segments(app: ASGIApp) -> ASGIApp:
 
 
 def limit_time(app: ASGIApp) -> ASGIApp:
-    """Middleware: what takes longer than a request may is given up. Raises `TimeLimitReached`."""
+    """Middleware: what takes longer than a request may is given up.
+
+    Raises `TimeLimitReached`, which says how far comparisons have come and what they found.
+    """
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         seconds: float | None = cast("Mapping[str, Any]", scope).get(REQUEST_SECONDS)
-        try:
-            async with asyncio.timeout(seconds):
-                await app(scope, receive, send)
-        except TimeoutError:
-            raise TimeLimitReached(
-                f"the request took longer than {seconds:g} seconds, which is the limit (request_seconds)"
-            ) from None
+        with track_progress() as progress:
+            try:
+                async with asyncio.timeout(seconds):
+                    await app(scope, receive, send)
+            except TimeoutError:
+                why = f"the request took longer than {seconds:g} seconds, which is the limit (request_seconds)"
+                raise TimeLimitReached("; ".join(filter(None, (why, str(progress)))), progress.findings) from None
 
     return handle
 

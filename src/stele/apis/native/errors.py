@@ -2,6 +2,7 @@
 
 kind is the snake-case name of the error's class in `stele.errors`, stable for programs; message is for people. A
 malformed schema has its place: line and column from 1, path, and what was expected; these are null for anything else.
+findings is empty but for a check that was given up.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from stele import errors as err
 from stele.apis.http.errors import allow_header, find_by_class, log_failure
 from stele.apis.http.requests import NotJson
+from stele.core.findings import Finding
 
 _logger = structlog.get_logger("stele.native")
 
@@ -40,7 +42,10 @@ ERROR_TABLE: dict[type[Exception], int] = {
 
 
 class SchemaProblem(msgspec.Struct, frozen=True):
-    """What is wrong, and where in the schema that was sent: null where there is no place."""
+    """What is wrong, and where in the schema that was sent: null where there is no place.
+
+    findings are what a check found before it was given up, because it took too long.
+    """
 
     kind: str
     message: str
@@ -48,6 +53,7 @@ class SchemaProblem(msgspec.Struct, frozen=True):
     column: int | None = None
     path: str | None = None
     expected: str | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 class NativeError(msgspec.Struct, frozen=True):
@@ -76,6 +82,8 @@ def describe_error(error: Exception) -> SchemaProblem:
     """Return the body of an error."""
     if isinstance(error, err.MalformedSchema):
         return SchemaProblem(error_kind(error), error.why, error.line, error.column, error.path, error.expected)
+    if isinstance(error, err.TimeLimitReached):
+        return SchemaProblem(error_kind(error), str(error), findings=error.findings)
     if isinstance(error, err.SteleError):
         return SchemaProblem(error_kind(error), str(error))
     if isinstance(error, HTTPException):

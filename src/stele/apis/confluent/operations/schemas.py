@@ -235,7 +235,7 @@ class Operations:
         if exact is not None:
             return exact
         own = draft.attachments
-        for row in _list_similar(state, key, draft, lives):
+        for row in await self._list_similar(state, key, draft, lives):
             theirs = row.schema.attachments
             alike = own.metadata is None or equals_except_version_hint(own.metadata, row)
             if alike and own.rule_set in (None, theirs.rule_set) and await self._is_same_schema(state, draft, row):
@@ -249,12 +249,35 @@ class Operations:
         exact = queries.find_equal_version(state, key, draft.document.sha, draft.attachments, kind=draft.document.kind)
         if exact is not None and (rows is None or exact in rows):
             return exact
-        for row in _list_similar(state, key, draft, queries.ACTIVE_ONLY):
+        for row in await self._list_similar(state, key, draft, queries.ACTIVE_ONLY):
             alike = row.schema.attachments.rule_set == draft.attachments.rule_set
             alike = alike and equals_except_version_hint(draft.attachments.metadata, row)
             if alike and (rows is None or row in rows) and await self._is_same_schema(state, draft, row):
                 return row
         return None
+
+    async def _list_similar(
+        self, state: State, key: SubjectKey, draft: SchemaDraft, lives: frozenset[VersionState]
+    ) -> list[Version]:
+        """List versions that may be the draft written differently, newest first.
+
+        Their text is the same but for its spelling, or it has references.
+        """
+        sha = draft.document.sha
+        ids = queries.schemas_with_text(state, sha, draft.document.format)
+        found = [use for schema in ids for use in list_versions_of_entry(schema) if use.subject.key == key]
+        rows = [use for use in found if use.state in lives and not use.subject.closed]
+        digests = {digest_key(kind, digest) for kind, digest in draft.document.digests.items() if kind in KINDS}
+        others = queries.list_versions(state.find_subject(key), lives)
+        async for row in self.registry.time_slices.iterate(others):
+            if row.kind.format != draft.document.format or row.content.sha == sha:
+                continue
+            if _same_references(draft, row):
+                if not digests.isdisjoint(digest_keys(state.get_digests(row.content))):
+                    rows.append(row)
+            elif row.schema.attachments.references and not draft.attachments.references:
+                rows.append(row)
+        return sorted(rows, key=lambda row: row.version_number, reverse=True)
 
     async def _is_same_schema(self, state: State, draft: SchemaDraft, row: Version) -> bool:
         theirs = row.schema.attachments.references
@@ -358,27 +381,6 @@ def _resolve_alias(state: State, segment: str, context: str) -> SubjectRef:
     if settings is None or not settings.alias:
         return asked
     return SubjectRef(parse_subject_key(settings.alias, asked.key.namespace), is_qualified=True)
-
-
-def _list_similar(state: State, key: SubjectKey, draft: SchemaDraft, lives: frozenset[VersionState]) -> list[Version]:
-    """List versions that may be the draft written differently, newest first.
-
-    Their text is the same but for its spelling, or it has references.
-    """
-    sha = draft.document.sha
-    ids = queries.schemas_with_text(state, sha, draft.document.format)
-    found = [use for schema in ids for use in list_versions_of_entry(schema) if use.subject.key == key]
-    rows = [use for use in found if use.state in lives and not use.subject.closed]
-    digests = {digest_key(kind, digest) for kind, digest in draft.document.digests.items() if kind in KINDS}
-    for row in queries.list_versions(state.find_subject(key), lives):
-        if row.kind.format != draft.document.format or row.content.sha == sha:
-            continue
-        if _same_references(draft, row):
-            if not digests.isdisjoint(digest_keys(state.get_digests(row.content))):
-                rows.append(row)
-        elif row.schema.attachments.references and not draft.attachments.references:
-            rows.append(row)
-    return sorted(rows, key=lambda row: row.version_number, reverse=True)
 
 
 def _same_references(draft: SchemaDraft, row: Version) -> bool:

@@ -1,0 +1,88 @@
+"""What is compared is counted and remembered, also when the rest is given up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from tests.unit.service.test_registry import put, record
+
+from stele.apis.http.requests import REQUEST_SECONDS, limit_time
+from stele.core.commands import ChangeSettings
+from stele.core.findings import Finding
+from stele.core.model import SettingsLevel
+from stele.core.policy import POLICIES
+from stele.errors import TimeLimitReached
+from stele.formats import rulesets
+from stele.service.check import Candidate, CheckRequest, check_compatibility
+from stele.service.progress import track_progress
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog
+
+VERSIONS = 5
+
+
+class SlowRules:
+    """Rules that stop at the comparison after some."""
+
+    def __init__(self, quick: int) -> None:
+        self.left = quick
+        self.compared = 0
+        self.released = threading.Event()
+
+    def run_ruleset(self, *_: Any) -> list[Finding]:
+        """Find nothing, or wait."""
+        if not self.left:
+            self.released.wait(30)
+        self.left -= 1
+        self.compared += 1
+        return []
+
+
+async def _refuse_call(*_: Any) -> Any:
+    raise AssertionError
+
+
+async def test_a_registration_that_is_given_up_goes_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says how many comparisons were made, and whoever tries again need not repeat them."""
+    registry = await Registry.open(MemoryLog())
+    await registry.execute(ChangeSettings(SettingsLevel(""), {"policy": POLICIES["BACKWARD_TRANSITIVE"]}))
+    for number in range(VERSIONS):
+        await put(registry, record("a", f"f{number}"))
+    rules = SlowRules(quick=3)
+    monkeypatch.setattr(rulesets, "run_ruleset", rules.run_ruleset)
+
+    async def register(*_: Any) -> None:
+        await put(registry, record("a"))
+
+    try:
+        with pytest.raises(TimeLimitReached, match=r"\(request_seconds\); 3 of 5 comparisons were made$"):
+            await limit_time(register)({REQUEST_SECONDS: 0.5}, _refuse_call, _refuse_call)  # type: ignore[typeddict-item, typeddict-unknown-key, arg-type]  # no more is looked at
+    finally:
+        rules.released.set()
+    await asyncio.sleep(0.1)
+    rules.compared, rules.left = 0, VERSIONS
+    await register()
+    assert rules.compared == 2
+    await registry.close()
+
+
+def test_a_check_keeps_what_it_has_found() -> None:
+    """Findings are there as soon as they are found, at the weight they count; entries not compared are read, too."""
+    against = (Candidate('{"type":"string"}'), Candidate('{"type":"int"}'))
+    with track_progress() as progress:
+        answer = check_compatibility(CheckRequest("avro", '"int"', against=against, policy="BACKWARD_TRANSITIVE"))
+    assert not answer.compatible
+    assert progress.findings == answer.findings
+    assert str(progress) == "2 of 2 comparisons were made"
+
+
+def test_very_many_findings_are_not_kept() -> None:
+    """An answer to a request that is given up has the first of them."""
+    with track_progress() as progress:
+        for _ in range(3):
+            progress.add_findings([Finding("R", "")] * 400)
+    assert len(progress.findings) == 1000
+    assert str(progress) == ""
