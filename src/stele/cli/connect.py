@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from stele.cli.output import exit_on_error
-from stele.cli.profiles import RegistryProfile, complete_profile, load_config
+from stele.cli.profiles import CREDENTIAL_FILES, Credentials, RegistryProfile, complete_profile, load_config
 from stele.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -25,20 +25,12 @@ DEFAULT_URL: Final = "http://127.0.0.1:8081"
 """The registry that is asked when nobody names one."""
 REGISTRY_PANEL: Final = "Registry and credentials"
 """Heading of these options in the help."""
-_CREDENTIALS: Final = ("user", "password", "token", "ca", "client_cert", "client_key")
 
 
-@dataclass(frozen=True)
-class Connection:
+class Connection(Credentials, frozen=True, kw_only=True):
     """Addresses of one registry and the credentials for it. It can travel to other processes."""
 
     urls: tuple[str, ...]
-    user: str = ""
-    password: str = ""
-    token: str = ""
-    ca: str = ""
-    client_cert: str = ""
-    client_key: str = ""
 
     @property
     def has_credentials(self) -> bool:
@@ -71,7 +63,7 @@ class Connection:
             if self.client_cert:
                 context.load_cert_chain(self.client_cert, self.client_key or None)
         except (OSError, ssl.SSLError) as error:
-            files = ", ".join(filter(None, (self.ca, self.client_cert, self.client_key)))
+            files = ", ".join(file for name in CREDENTIAL_FILES if (file := getattr(self, name)))
             raise InvalidRequest(f"cannot use the certificates in {files}: {error.strerror or error}") from None
         return context
 
@@ -157,22 +149,21 @@ class RegistryOptions:
         urls = split_addresses(self.registry or ())
         if not urls:
             urls = profile.addresses if profile else split_addresses([environ.get("STELE_URL", "")])
-        return Connection(urls or (DEFAULT_URL,), **self._find_credentials(profile, environ, ask=ask))
+        return Connection(urls=urls or (DEFAULT_URL,), **self._find_credentials(profile, environ, ask=ask))
 
     def _find_credentials(
         self, profile: RegistryProfile | None, environ: Mapping[str, str], *, ask: bool
     ) -> dict[str, str]:
         """Return those of the command line, and where it has none, all of the profile or all of the environment."""
         if profile is None:
-            found = {name: environ.get(f"STELE_{name.upper()}", "") for name in _CREDENTIALS}
+            found = {name: environ.get(f"STELE_{name.upper()}", "") for name in Credentials.__struct_fields__}
         else:
-            found = {name: getattr(profile, name) for name in _CREDENTIALS}
+            found = {name: getattr(profile, name) for name in Credentials.__struct_fields__}
         if self.user and self.token:
             raise InvalidRequest("--user and --token exclude one another")
         if self.user or self.token:
             found |= {"user": self.user or "", "token": self.token or "", "password": ""}
-        files = {"ca": self.ca, "client_cert": self.client_cert, "client_key": self.client_key}
-        found |= {name: file for name, file in files.items() if file}
+        found |= {name: file for name in CREDENTIAL_FILES if (file := getattr(self, name))}
         user, colon, password = found["user"].partition(":")
         if user and not colon:
             password = found["password"] or environ.get("STELE_PASSWORD", "")
