@@ -54,7 +54,7 @@ class ServerPages:
             except httpx.UnsupportedProtocol:
                 raise InvalidRequest(f"{url!r} is no address of a registry: http(s)://host[:port][/path] is") from None
             except httpx.RequestError as error:
-                faults.append(f"{self.url}: {error or type(error).__name__}")
+                faults.append(f"{self.url}: {str(error) or type(error).__name__}")
             else:
                 return
         raise RegistryUnreachable(f"no registry answers at {'; '.join(faults)}")
@@ -85,4 +85,4 @@ def open_server_pages(connection: Connection) -> Iterator[ServerPages]:
         try:
             yield ServerPages(client, connection.urls)
         except httpx.RequestError as error:
-            raise RegistryUnreachable(f"the registry stopped answering: {error or type(error).__name__}") from error
+            raise RegistryUnreachable(f"the registry stopped answering: {str(error) or type(error).__name__}") from error
