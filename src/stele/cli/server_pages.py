@@ -85,4 +85,6 @@ def open_server_pages(connection: Connection) -> Iterator[ServerPages]:
         try:
             yield ServerPages(client, connection.urls)
         except httpx.RequestError as error:
-            raise RegistryUnreachable(f"the registry stopped answering: {str(error) or type(error).__name__}") from error
+            raise RegistryUnreachable(
+                f"the registry stopped answering: {str(error) or type(error).__name__}"
+            ) from error
