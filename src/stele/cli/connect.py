@@ -17,6 +17,8 @@ from stele.cli.profiles import CREDENTIAL_FILES, Credentials, RegistryProfile, c
 from stele.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    import httpx
+
     from stele.client import Retry, SchemaRegistryClient
 
 DEFAULT_URL: Final = "http://127.0.0.1:8081"
@@ -43,6 +45,15 @@ class Connection(Credentials, frozen=True, kw_only=True):
         return SchemaRegistryClient(
             list(self.urls), auth=auth, verify=self._tls_context(), timeout=timeout, retry=retry
         )
+
+    def open_http(self, *, timeout: float = 5.0) -> httpx.Client:
+        """Open an HTTP client for pages that belong to the server, not to its API; the caller closes it."""
+        import httpx
+
+        from stele.client import Bearer
+
+        auth = Bearer(self.token) if self.token else (self.user, self.password) if self.user else None
+        return httpx.Client(auth=auth, verify=self._tls_context(), timeout=timeout)
 
     def _tls_context(self) -> ssl.SSLContext | bool:
         if not self.ca and not self.client_cert:

@@ -101,6 +101,21 @@ def print_text(to: Console, text: Text, indent: int = 0) -> None:
         to.print(Text(" " * indent) + text, soft_wrap=True)
 
 
+def print_labelled(label: Text, said: Text, width: int) -> None:
+    """Print a label, padded to a width, and a text behind it. On a terminal its lines stand below one another."""
+    label.pad_right(width - len(label))
+    if not console.is_terminal:
+        print_text(console, label + said)
+        return
+    from rich.table import Table
+
+    grid = Table.grid(padding=0)
+    grid.add_column(width=width)
+    grid.add_column(overflow="fold")
+    grid.add_row(label, said)
+    console.print(grid)
+
+
 def print_finding(finding: Finding, where: str = "") -> None:
     """One finding, readable: rule and place, where on from there, why, and what to do."""
     rule, place = (finding.rule, FINDING_COLOURS[finding.level]), (finding.path or "/", "bold")
