@@ -14,7 +14,7 @@ from stele.errors import SteleError
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.dialects import build_dispatcher, parse_ports
-from stele.server.index_page import choose_index_type, render_index
+from stele.server.index_page import choose_index_type, count_contents, render_index
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
@@ -72,7 +72,8 @@ class Server:
         if not media_type or scope["server"][1] in self._own_ports:
             return False
         assert self._registry is not None
-        body = render_index(media_type, self._find_status()[0], len(self._registry.state.contents))
+        kind = self.settings.store.partition(":")[0]
+        body = render_index(media_type, *self._find_status(), kind, count_contents(self._registry.state))
         content_type = (
             f"{media_type}; charset=utf-8".encode() if media_type != "application/json" else b"application/json"
         )
