@@ -20,6 +20,8 @@ from pathlib import Path
 import stele
 
 ROOT = Path(__file__).parent.parent
+PICTURES = Path("pictures")
+"""The folder of pictures, in `docs` and on the site."""
 ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 MORE_PAGES = ("examples/walkthrough/README.md", "examples/table-schema/README.md", "fuzz/README.md")
 LINK = re.compile(r"(\[[^\]]*\]\()([^)\s#]+)(#[^)\s]*)?(\))")
@@ -60,9 +62,10 @@ def rewrite_links(text: str, page: Path, pages: dict[Path, Path], repository: st
         if "://" in target or target.startswith("mailto:"):
             return found[0]
         file = (page.parent / target).resolve()
-        if file in pages:
+        place = PICTURES / file.name if file.parent == ROOT / "docs" / PICTURES else pages.get(file)
+        if place is not None:
             ups = len(pages[page].parent.parts)
-            return f"{before}{'../' * ups}{pages[file].as_posix()}{anchor}{after}"
+            return f"{before}{'../' * ups}{place.as_posix()}{anchor}{after}"
         return f"{before}{repository}/{file.relative_to(ROOT).as_posix()}{anchor}{after}"
 
     parts = FENCE.split(text)
@@ -70,13 +73,14 @@ def rewrite_links(text: str, page: Path, pages: dict[Path, Path], repository: st
 
 
 def write_sources(folder: Path, repository: str) -> None:
-    """Write the pages of the site as Markdown into an empty folder."""
+    """Write the pages of the site as Markdown, and the pictures, into an empty folder."""
     pages = list_pages()
     for page, place in pages.items():
         target = folder / place
         target.parent.mkdir(parents=True, exist_ok=True)
         text = HIDDEN.sub("", page.read_text(encoding="utf-8"))
         target.write_text(rewrite_links(text, page, pages, repository), encoding="utf-8")
+    shutil.copytree(ROOT / "docs" / PICTURES, folder / PICTURES, dirs_exist_ok=True)
 
 
 def describe_site(address: str) -> dict[str, object]:

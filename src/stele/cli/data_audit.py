@@ -78,7 +78,7 @@ def census(
                 engine=stored.engine,
             )
         recorded.record_census(answer, stored)
-        shown.print_report(answer)
+        shown.print_report(answer, stored.sources)
 
 
 @expand_dataclass
@@ -124,7 +124,7 @@ def backtest(
                 position=records.position,
                 engine=stored.engine,
             )
-        shown.print_report(answer)
+        shown.print_report(answer, stored.sources)
     raise typer.Exit(0 if answer.has_passed(allow_damaged=allow_damaged) else 1)
 
 
@@ -157,4 +157,4 @@ def drift(
                 message=stored.message,
                 engine=stored.engine,
             )
-        shown.print_report(answer)
+        shown.print_report(answer, stored.sources)

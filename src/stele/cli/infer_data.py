@@ -70,5 +70,5 @@ def infer_data(
         if register:
             answer = register_inferred(answer, register, subject_registry)
             refused = answer.offer is not None and not answer.offer.is_registered
-        shown.print_report(answer)
+        shown.print_report(answer, {"data": data, "registry": registry.describe_registry() if register else ""})
     raise typer.Exit(1 if refused or (strict and not answer.keeps_data) else 0)

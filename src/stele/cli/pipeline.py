@@ -159,6 +159,8 @@ def _progress_printer(config: PipelineConfig) -> Callable[[BatchReport], None]:
     def show(batch: BatchReport) -> None:
         behind = watch()
         errors.print(Text(batch_line(batch, None if behind is None else sum(behind.values()))), soft_wrap=True)
+        for change in batch.changes:
+            errors.print(Text(f"  {change}"), soft_wrap=True)
 
     return show
 
@@ -181,7 +183,6 @@ def batch_line(batch: BatchReport, behind: int | None = None) -> str:
     speed = records_per_second([batch])
     parts += [f"{speed:,.0f} records/s"] if speed else []
     parts += [] if behind is None else [f"{behind:,} behind Kafka"]
-    parts += [f"new columns: {', '.join(batch.columns_added)}"] if batch.columns_added else []
     parts += ["begun by an earlier run"] if batch.replayed else []
     return ", ".join(parts)
 
@@ -200,3 +201,5 @@ def print_summary(done: PipelineReport) -> None:
     batches = f"{done.batches:,} batch{'' if done.batches == 1 else 'es'}"
     told = ", ".join((batches, *(pluralize(count, what) for count, what in counts)))
     console.print(Text(f"{told}; versions used: {versions or '–'}"), soft_wrap=True)
+    for change in done.changes:
+        console.print(Text(str(change)), soft_wrap=True)

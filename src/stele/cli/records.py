@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -70,6 +71,12 @@ class RecordRegistry(RegistryOptions):
         found = self.find_connection()
         return ClientFactory(uuid4().hex, found.open_client) if found.has_credentials else ",".join(found.urls)
 
+    def describe_registry(self) -> str:
+        """Return the registry's addresses, or the snapshot's name, for people. Raises `InvalidRequest`."""
+        if self.registry and self.registry[0].endswith(".json"):
+            return self.registry[0]
+        return ", ".join(re.sub(r"//[^/@]*@", "//", url) for url in self.find_connection(ask=False).urls)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stored(RecordRegistry):
@@ -87,6 +94,11 @@ class Stored(RecordRegistry):
     engine: Annotated[
         str, typer.Option("--engine", help="For Avro: vm, python, or auto, the quicker one there is.")
     ] = "auto"
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Where a report on these records has its figures from."""
+        return {"data": self.data, "registry": self.describe_registry()}
 
     @cached_property
     def registry_like(self) -> RegistryLike:
@@ -126,15 +138,19 @@ class ReportOptions:
         """Raise `InvalidRequest` when the report has no place, before any work is done."""
         check_target(self.to, force=self.force)
 
-    def print_report(self, answer: HasReport) -> None:
-        """Print a report or write it to the file. Raises `InvalidRequest`."""
+    def print_report(self, answer: HasReport, sources: Mapping[str, str]) -> None:
+        """Print a report or write it to the file; a page names its sources. Raises `InvalidRequest`."""
         from stele.spark.data_audit import print_text, to_html, to_json, to_text
 
-        if self.to is None and self.output is ReportShape.TEXT:
-            print_text(answer, console)
-            return
-        made = {ReportShape.TEXT: to_text, ReportShape.JSON: to_json, ReportShape.HTML: to_html}[self.output](answer)
-        write_text(self.to, made)
+        match self.output:
+            case ReportShape.HTML:
+                write_text(self.to, to_html(answer, sources=sources))
+            case ReportShape.JSON:
+                write_text(self.to, to_json(answer))
+            case _ if self.to is not None:
+                write_text(self.to, to_text(answer))
+            case _:
+                print_text(answer, console)
 
 
 @contextmanager

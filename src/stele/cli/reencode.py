@@ -104,7 +104,7 @@ def reencode(
             targets = placed.targets(stored)
             with spark_session() as spark:
                 answer = _write_records(spark, stored, new, placed, subject, targets)
-        shown.print_report(answer)
+        shown.print_report(answer, stored.sources)
     raise typer.Exit(0 if answer.is_complete else 1)
 
 

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import repeat
 
-import zstandard
+from stele.core import zstd
 
 BLOCK_BYTES = 128 * 1024
 """Raw bytes per block: a read decompresses one block, under 0.1 ms, when it is not among the last ones read."""
@@ -34,8 +34,6 @@ class PackedTexts:
         self._length = array("I")
         self._tag_end = array("I")
         self._tags = bytearray()
-        self._compress = zstandard.ZstdCompressor(level=3).compress
-        self._decompress = zstandard.ZstdDecompressor().decompress
         self._cache: OrderedDict[int, bytes] = OrderedDict()
 
     def __len__(self) -> int:
@@ -59,8 +57,7 @@ class PackedTexts:
             self._start.append(position)
             self._length.append(len(text))
             position += len(text)
-        # The compressor returns an oversized buffer; the copy is exact (it halves what a small block takes).
-        self._blocks.append(bytes(memoryview(self._compress(b"".join(texts)))))
+        self._blocks.append(zstd.compress(b"".join(texts)))
         return list(range(first, first + len(texts)))
 
     def get_text(self, handle: int) -> bytes:
@@ -83,7 +80,7 @@ class PackedTexts:
             raise KeyError(handle)
         raw = bytearray(self._decompress_block(number))
         raw[start : start + length] = bytes(length)
-        self._blocks[number] = bytes(memoryview(self._compress(bytes(raw))))
+        self._blocks[number] = zstd.compress(raw)
         self._cache.pop(number, None)
         self._start[handle] = _DROPPED
 
@@ -108,7 +105,7 @@ class PackedTexts:
     def _decompress_block(self, number: int) -> bytes:
         raw = self._cache.get(number)
         if raw is None:
-            raw = self._cache[number] = self._decompress(self._blocks[number])
+            raw = self._cache[number] = zstd.decompress(self._blocks[number])
             if len(self._cache) > _CACHED_BLOCKS:
                 self._cache.popitem(last=False)
         else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import shutil
 import tempfile
 import zlib
@@ -20,8 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import msgspec
-import zstandard
 
+from stele.core import zstd
 from stele.core.events import (
     LogRecord,
     VersionRegistered,
@@ -48,6 +47,10 @@ VERSION = 1
 _PAGE = 1000
 """Records read or appended at once."""
 _LEVEL = 9
+_ZSTD_OPTIONS: dict[int, int] = {
+    zstd.CompressionParameter.compression_level: _LEVEL,
+    zstd.CompressionParameter.checksum_flag: 1,
+}
 _GZIP = 16 + zlib.MAX_WBITS
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -116,11 +119,7 @@ async def write_archive(log: Log, path: Path, progress: Progress = report_nothin
     """
     chunks, count = [], -1  # the header is no record
     digest = hashlib.sha256()
-    pack = (
-        zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compressobj()
-        if path.suffix == ".zst"
-        else _compress_gzip()
-    )
+    pack = zstd.ZstdCompressor(options=_ZSTD_OPTIONS) if path.suffix == ".zst" else _compress_gzip()
     async for line in _archive_lines(log, progress):
         digest.update(line)
         count += 1
@@ -179,7 +178,7 @@ class Archive:
         try:
             with _unpack_stream(self._file, self._path) as lines:
                 yield from self._read_lines(lines)
-        except (OSError, EOFError, zstandard.ZstdError, zlib.error) as error:
+        except (OSError, EOFError, zstd.ZstdError, zlib.error) as error:
             raise InvalidRequest(f"{self._path}: the archive is damaged: {error}") from None
 
     def _read_lines(self, lines: BinaryIO) -> Iterator[LogRecord]:
@@ -296,8 +295,8 @@ def _unpack_stream(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
     head = file.read(4)
     file.seek(0)
     if head == _ZSTD_MAGIC:
-        reader = zstandard.ZstdDecompressor().stream_reader(file, closefd=False)
-        yield io.BufferedReader(cast("io.RawIOBase", reader))
+        with zstd.ZstdFile(file) as unpacked:
+            yield cast("BinaryIO", unpacked)
     elif head.startswith(_GZIP_MAGIC):
         with gzip.open(file) as unpacked:
             yield cast("BinaryIO", unpacked)

@@ -17,9 +17,9 @@ from hashlib import blake2b
 from typing import Final
 
 import msgspec
-import zstandard
 
 from stele.apis.http.prebuilt import PrebuiltAnswer
+from stele.core import zstd
 from stele.server.asgi import App, AsgiScope, HeaderPairs, Message, Receive, Send
 
 _VARY: Final = (b"vary", b"accept, accept-encoding")
@@ -128,7 +128,7 @@ def find_prebuilt_variant(answer: PrebuiltAnswer, encoding: str) -> tuple[Messag
 
 def encode_answer(head: Message, content: bytes, encoding: str) -> tuple[Message, Message]:
     """The two messages of an answer with its body compressed; as they were where that saves nothing."""
-    packed = zstandard.compress(content) if encoding == "zstd" else gzip.compress(content, 6, mtime=0)
+    packed = zstd.compress(content) if encoding == "zstd" else gzip.compress(content, 6, mtime=0)
     if len(packed) >= len(content):
         return head, {"type": "http.response.body", "body": content}
     kept = [pair for pair in head["headers"] if pair[0].lower() != b"content-length"]

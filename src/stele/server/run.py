@@ -78,7 +78,7 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             "stele.server.run:make_worker_app",
             factory=True,
             workers=settings.workers,
-            loop="uvloop",
+            loop="auto",  # uvloop where it is installed
             http="stele.server.connections:BoundedProtocol",
             lifespan="on",
             access_log=False,

@@ -19,11 +19,10 @@ Source: docs/protocols/pravega.md#wire-format.
 from __future__ import annotations
 
 import zlib
+from types import ModuleType
 from typing import Final
 
-from cramjam import DecompressionError, snappy
-
-from stele.errors import FrameError
+from stele.errors import FrameError, NotInstalled
 
 MAGIC: Final = 0x01
 """First byte of every frame."""
@@ -63,14 +62,14 @@ def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
 
 
 def compress(codec: str, serialized: bytes | memoryview) -> bytes:
-    """The payload of a serialized datum. Raises `FrameError` for a codec that is not one of `CODECS`."""
+    """The payload of a serialized datum. Raises `FrameError` for an unknown codec, `NotInstalled`."""
     if codec == NONE:
         return bytes(serialized)
     if codec == GZIP:
         packer = zlib.compressobj(wbits=_GZIP)
         return packer.compress(serialized) + packer.flush()
     if codec == SNAPPY:
-        return bytes(snappy.compress_raw(bytes(serialized)))
+        return bytes(_import_cramjam().snappy.compress_raw(bytes(serialized)))
     raise _unknown_codec(codec)
 
 
@@ -78,7 +77,7 @@ def decompress(codec: str, payload: bytes | memoryview, *, max_bytes: int = MAX_
     """The serialized datum of a payload, perhaps with zero bytes behind it (see above).
 
     Never makes more than max_bytes. Raises `FrameError` for more, for corrupt payloads, and for a codec that is not one
-    of `CODECS`.
+    of `CODECS`; `NotInstalled` for Snappy without the extra `snappy`.
     """
     if codec == NONE:
         return bytes(payload)
@@ -113,13 +112,22 @@ def _decompress_gzip(data: bytes, max_bytes: int) -> bytes:
 
 def _decompress_snappy(block: bytes, max_bytes: int) -> bytes:
     """One raw block, whose first bytes say how long its data are."""
+    cramjam = _import_cramjam()
     try:
-        length = snappy.decompress_raw_len(block)
+        length = cramjam.snappy.decompress_raw_len(block)
         if length > max_bytes:
             raise FrameError(f"the payload has {length} bytes when decompressed, more than {max_bytes}")
-        return bytes(snappy.decompress_raw(block))
-    except DecompressionError as error:
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
         raise FrameError(f"the payload is not Snappy: {error}") from None
+
+
+def _import_cramjam() -> ModuleType:
+    try:
+        import cramjam
+    except ModuleNotFoundError:
+        raise NotInstalled("cramjam", "snappy") from None
+    return cramjam
 
 
 def _unknown_codec(codec: str) -> FrameError:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stele.cli import pipeline
-from stele.spark.pipeline import BatchReport, PipelineReport
+from stele.spark.pipeline import BatchReport, ColumnChange, PipelineReport
+from stele.spark.pipeline.schema_evolution import TableChange
 
 
 def test_a_batch_in_one_line() -> None:
@@ -16,14 +17,13 @@ def test_a_batch_in_one_line() -> None:
         dead_letters=3,
         versions={"orders-value": 2},
         records={"10": 700, "9": 499, "": 1},
-        columns_added=("note", "place.country"),
         replayed=True,
         seconds=2.0,
     )
     said = pipeline.batch_line(batch, 12)
     assert said.partition(" ")[2] == (
         "batch 7: 1,200 rows (id 9: 499, id 10: 700, id –: 1), 3 dead letters, orders-value v2, 2.0 s, 602 records/s, "
-        "12 behind Kafka, new columns: note, place.country, begun by an earlier run"
+        "12 behind Kafka, begun by an earlier run"
     )
 
 
@@ -39,3 +39,22 @@ def test_the_sums_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     pipeline.print_summary(PipelineReport(batches=2, rows=3, versions={"a-[red]value": (1, 2), "b-value": (4,)}))
     said = capsys.readouterr().out
     assert "2 batches, 3 rows, 0 dead letters, 0 tombstones; versions used: a-[red]value 1, 2; b-value 4" in said
+
+
+def test_every_change_of_a_table_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Created, added, widened, renamed and commented: one line each, with the table's name."""
+    changes = (
+        ColumnChange("create", type="struct<id:int>"),
+        ColumnChange("add", ("place", "country"), "string"),
+        ColumnChange("widen", ("amount",), "bigint", "int"),
+        ColumnChange("rename", ("note",), to="remark"),
+        ColumnChange("comment", ("id",), comment="The [b]number[/b]"),
+    )
+    pipeline.print_summary(PipelineReport(changes=tuple(TableChange("shop.orders", each) for each in changes)))
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "shop.orders: table created",
+        "shop.orders: column place.country added: string",
+        "shop.orders: column amount: int → bigint",
+        "shop.orders: column note renamed to remark",
+        "shop.orders: column id has a new comment: The [b]number[/b]",
+    ]

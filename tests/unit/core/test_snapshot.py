@@ -7,7 +7,7 @@ import pytest
 from tests.unit.core.box import Box, S, T, to
 
 from stele.core import commands as cmd
-from stele.core import queries
+from stele.core import queries, zstd
 from stele.core.model import Mode, SettingsLevel
 from stele.core.policy import DENY_ALL
 from stele.core.snapshot import LAYOUT, dump_state, load_state
@@ -56,4 +56,4 @@ def test_a_purged_text_is_in_no_later_snapshot() -> None:
     box.purge(S)
     loaded = load_state(dump_state(box.state))
     assert loaded is not None
-    assert all(b"SECRET" not in loaded.packed_texts._decompress(block) for block in loaded.packed_texts.dump()[0])
+    assert all(b"SECRET" not in zstd.decompress(block) for block in loaded.packed_texts.dump()[0])

@@ -14,9 +14,10 @@ from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import StoreError
-from stele.spark.data_audit.report import to_html, to_json, to_text
+from stele.spark.data_audit.report import ReportState, to_html, to_json, to_text
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
 from stele.spark.pipeline.journal import BatchEntry, BatchJournal, BatchReport, pipeline_lock
+from stele.spark.pipeline.schema_evolution import ColumnChange, TableChange
 from stele.spark.pipeline.status import (
     MOST_COLUMNS,
     IdCount,
@@ -97,9 +98,43 @@ def test_what_it_did_and_where_it_is(tmp_path: Path) -> None:
     assert found.ids == (IdCount("11", 27, SUBJECT, 1), IdCount("99", 3))
     assert found.reasons == {"unknown schema id 7": 6}
     text = to_text(found)
-    assert "not running, last batch 2 at 2023-11-14T22:15:20Z" in text
+    assert "not running, last batch 2 at 2023-11-14T22:15:20Z, with 2 dead letters" in text
+    assert found.report().state == ReportState.ATTENTION
     assert "unknown schema id 7" in text
     assert json.loads(to_json(found))["totals"]["tables"] == {"shop.orders": 30}
+
+
+def test_a_finished_run_is_not_bad_news(tmp_path: Path) -> None:
+    """A run that ended as it should is neutral, one that goes on is good, and the page says where records come from."""
+    settings_ = ran(tmp_path, batch(0, dead_letters=0, codes={}, reasons={}))
+    assert read_status(settings_).report().state == ReportState.NEUTRAL
+    with pipeline_lock(settings_.checkpoint):
+        assert read_status(settings_).report().state == ReportState.GOOD
+    page = to_html(read_history(settings_))
+    assert f"<dd>files in {tmp_path / 'in'}</dd>" in page
+    assert "Pipeline of shop.orders" in page
+
+
+def test_changes_of_tables_are_in_status_and_report(tmp_path: Path) -> None:
+    """Every change is told with its batch, the newest first; reports of before there were changes still load."""
+    widened = TableChange("shop.orders", ColumnChange("widen", ("amount",), "bigint", "int"))
+    settings_ = ran(tmp_path, batch(0), batch(1, changes=(widened,)))
+    found = read_status(settings_)
+    assert [(it.batch, it.table, it.change) for it in found.changes] == [
+        (1, "shop.orders", "column amount: int → bigint")
+    ]
+    assert "column amount: int → bigint" in to_text(found)
+    assert "column amount: int → bigint" in to_html(read_history(settings_))
+    old = msgspec.json.decode(b'{"batch": 3, "rows": 1, "columns_added": ["note"]}', type=BatchReport)
+    assert (old.columns_added, old.changes) == (("note",), ())
+
+
+def test_few_batches_are_a_table(tmp_path: Path) -> None:
+    """Fewer than three batches have no plots; their figures are in a table that is open."""
+    text = to_html(read_history(ran(tmp_path, batch(0), batch(1))))
+    assert Page(text).plots == []
+    assert "details" not in Page(text).elements
+    assert "Newest batches" in text
 
 
 def test_looking_disturbs_nobody(tmp_path: Path) -> None:
@@ -140,8 +175,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append(tag)
-        if tag == "svg":
-            self.plots.append(dict(attrs).get("aria-label") or "")
+        if tag == "svg" and dict(attrs).get("aria-label"):
+            self.plots.append(dict(attrs)["aria-label"] or "")
 
 
 def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
@@ -155,7 +190,7 @@ def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
         "good records by 5 seconds",
         "dead letters by 5 seconds",
     ]
-    assert page.elements.count("details") == len(page.plots) + 1
+    assert page.elements.count("details") == len(page.plots)
     assert "11 (orders-value v1)" in text
     assert "unknown_schema_id" in text
     assert "script" not in page.elements
@@ -164,7 +199,7 @@ def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
 
 def test_a_clean_pipeline_has_no_plot_of_dead_letters(tmp_path: Path) -> None:
     """Figures that are 0 throughout are not shown."""
-    clean = [batch(number, dead_letters=0, reasons={}, codes={}) for number in range(2)]
+    clean = [batch(number, dead_letters=0, reasons={}, codes={}) for number in range(3)]
     text = to_html(read_history(ran(tmp_path, *clean)))
     assert "Dead letters by kind" not in text
     assert len(Page(text).plots) == 4
@@ -172,10 +207,10 @@ def test_a_clean_pipeline_has_no_plot_of_dead_letters(tmp_path: Path) -> None:
 
 def test_many_series_are_gathered(tmp_path: Path) -> None:
     """A plot of very many ids shows the greatest, and all others together; none is lost."""
-    many = batch(0, records={str(number): number for number in range(1, 41)}, rows=820)
+    many = [batch(at, records={str(number): number for number in range(1, 41)}, rows=820) for at in range(3)]
     ids = next(
         it
-        for it in PipelineHistory(read_status(ran(tmp_path, many)), (many,)).report().sections
+        for it in PipelineHistory(read_status(ran(tmp_path, *many)), tuple(many)).report().sections
         if it.title.startswith("Sch")
     )
     assert ids.columns[0] == "from"

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from litestar.exceptions import HTTPException
 
-from stele.errors import Incompatible, SteleError, TimeLimitReached, Unavailable
+from stele.errors import Incompatible, NotInstalled, SteleError, TimeLimitReached, Unavailable
 
 T = TypeVar("T")
 
@@ -38,10 +38,10 @@ def error_message(error: Exception) -> str:
 def log_failure(logger: Any, path: str, error: Exception) -> None:
     """Log how an error came about that the client is not to blame for.
 
-    A store that cannot be written, a time-out or a full queue is no defect: the answer says it all, and the node says
-    it once.
+    A store that cannot be written, a time-out, a full queue or a missing package is no defect: the answer says it all,
+    and the node says it once.
     """
-    if isinstance(error, Unavailable):
+    if isinstance(error, Unavailable | NotInstalled):
         logger.debug("unavailable", path=path, error=str(error))
     else:
         logger.error("failed", path=path, exc_info=error)

@@ -169,7 +169,7 @@ def builtin_sources() -> Mapping[str, bytes]:
     """
     roots = (
         (compiler_folder() / "_proto", "google/protobuf"),
-        (_package_folder("google.type", "googleapis-common-protos").parents[1], "google/type"),
+        (_package_folder("google.type").parents[1], "google/type"),
         (_OWN, "confluent"),
     )
     files = {
@@ -182,17 +182,17 @@ def builtin_sources() -> Mapping[str, bytes]:
 
 def compiler_folder() -> Path:
     """Return where the package with the compiler lives. Raises `NotInstalled`."""
-    return _package_folder("grpc_tools", "grpcio-tools")
+    return _package_folder("grpc_tools")
 
 
-def _package_folder(module: str, distribution: str) -> Path:
+def _package_folder(module: str) -> Path:
     """Folder of an installed package, found without importing it."""
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:
         spec = None
     if spec is None or not spec.submodule_search_locations:
-        raise NotInstalled(distribution)
+        raise NotInstalled("the Protobuf compiler", "protobuf")
     return Path(next(iter(spec.submodule_search_locations)))
 
 

@@ -29,7 +29,8 @@ from stele.spark.data_audit.aggregation import (
     merge_sorted,
 )
 from stele.spark.data_audit.audit_scope import AuditScope, SubjectLike, load_scope
-from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
+from stele.spark.data_audit.charts import Bars
+from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, pluralize
 from stele.spark.data_audit.schema_stats import MOST_REASONS, NO_ID, AuditContext, WriterDecoders
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.error_codes import describe_errors
@@ -386,7 +387,7 @@ def _make_report(result: Backtest) -> AuditReport:
         verdict=f"the schema reads {pluralize(result.decoded, 'record')} of {result.records:,}"
         if good
         else _describe_failure(result),
-        good=good,
+        state=ReportState.from_outcome(good=good),
         facts=(
             Fact("records", result.records),
             Fact("decoded", result.decoded),

@@ -19,7 +19,8 @@ from stele.client.names import split_subject
 from stele.errors import Invalid
 from stele.spark.data_audit.aggregation import RecordColumn, add_counts, aggregate_records, greatest_known
 from stele.spark.data_audit.audit_scope import AuditedVersion, AuditScope, SubjectLike, VersionLocation, load_scope
-from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, bucket_days, format_micros, pluralize
+from stele.spark.data_audit.charts import Bars, bucket_days
+from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, format_micros, pluralize
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.session import require_spark
@@ -232,7 +233,7 @@ def _make_report(census: Census) -> AuditReport:
         verdict="every record has a known schema and can be read"
         if census.is_clean
         else _describe_problems(census, damaged),
-        good=census.is_clean,
+        state=ReportState.from_outcome(good=census.is_clean),
         facts=(
             Fact("records", census.records),
             Fact("tombstones", census.tombstones),
@@ -244,7 +245,7 @@ def _make_report(census: Census) -> AuditReport:
             Section(
                 "Versions: may they go?",
                 ("subject", "version", "id", "records", "last seen", "verdict"),
-                tuple((it.subject, it.version, it.id, it.records, it.last, it.why) for it in census.versions),
+                tuple((it.subject, str(it.version), str(it.id), it.records, it.last, it.why) for it in census.versions),
                 note="About these data only: others may hold records that were not counted.",
             ),
             Section(

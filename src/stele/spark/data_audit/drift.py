@@ -18,8 +18,9 @@ from stele.formats.capabilities import ToModel
 from stele.formats.conversion.model import Array, Enumeration, Map, Model, RecordType, Type, TypeReference
 from stele.spark.data_audit.aggregation import RecordColumn, aggregate_records
 from stele.spark.data_audit.audit_scope import AuditScope, SubjectLike, load_scope
+from stele.spark.data_audit.charts import Bars
 from stele.spark.data_audit.field_stats import Fields, FieldStats, merge_fields
-from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
+from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, pluralize
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats, SchemaStatsAggregator
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.session import require_spark
@@ -269,7 +270,7 @@ def _make_report(result: DriftReport) -> AuditReport:
     return AuditReport(
         title="Drift" + (f" of {', '.join(result.subjects)}" if result.subjects else ""),
         verdict=pluralize(len(result.drifts), "finding") if result.drifts else "the data use what their schemas allow",
-        good=not result.drifts,
+        state=ReportState.from_outcome(good=not result.drifts),
         facts=(
             Fact("records", result.records),
             Fact("read", result.read),
@@ -278,7 +279,10 @@ def _make_report(result: DriftReport) -> AuditReport:
         ),
         sections=(
             Section(
-                "Findings", head, tuple(_drift_row(it) for it in result.drifts), bars=Bars("findings by kind", kinds)
+                "Findings",
+                head,
+                tuple(_drift_row(it) for it in result.drifts),
+                bars=Bars("findings by kind", kinds),
             ),
             Section("Findings of single ids", head, tuple(_drift_row(it) for it in result.single)),
             Section("Not looked at", ("id", "why"), tuple(result.notes.items())),

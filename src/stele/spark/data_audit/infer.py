@@ -22,10 +22,11 @@ from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Loss
 from stele.formats.registry import get_format
 from stele.spark.data_audit.aggregation import aggregate_rows
+from stele.spark.data_audit.charts import Bars
 from stele.spark.data_audit.field_stats import MOST_VALUES
 from stele.spark.data_audit.infer_evidence import ALL, CollectedEvidence, DocumentAggregator, RowAggregator
 from stele.spark.data_audit.infer_proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
-from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
+from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, pluralize
 from stele.spark.failures import spark_failures
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.session import require_spark
@@ -280,7 +281,9 @@ def _make_report(inference: Inference) -> AuditReport:
     return AuditReport(
         title="Inference",
         verdict=verdict,
-        good=not unread and inference.keeps_data and (inference.offer is None or inference.offer.is_registered),
+        state=ReportState.from_outcome(
+            good=not unread and inference.keeps_data and (inference.offer is None or inference.offer.is_registered)
+        ),
         facts=(
             Fact("records", inference.records),
             Fact("not read", unread),
@@ -309,9 +312,9 @@ def _make_report(inference: Inference) -> AuditReport:
                 "Records that are no documents",
                 ("reason", "records"),
                 tuple(inference.unreadable.items()),
-                bars=Bars("records by reason", inference.unreadable) if inference.unreadable else None,
+                bars=Bars("records by reason", inference.unreadable),
             ),
-            Section("Schema", ("text",), tuple((line,) for line in inference.schema.splitlines())),
+            Section("Schema", text=inference.schema.rstrip()),
         ),
     )
 

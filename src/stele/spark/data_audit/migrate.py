@@ -20,7 +20,8 @@ from stele.formats import rulesets
 from stele.formats.conversion.convert import convert_schema
 from stele.formats.conversion.model import Loss
 from stele.spark.data_audit.aggregation import limit_kinds
-from stele.spark.data_audit.report import AuditReport, Bars, Fact, Section, pluralize
+from stele.spark.data_audit.charts import Bars
+from stele.spark.data_audit.report import AuditReport, Fact, ReportState, Section, pluralize
 from stele.spark.data_audit.transcoders import HeaderMerger
 from stele.spark.decode.errors import error_structs, raise_first_error
 from stele.spark.decode.planning import plan_read, plan_write
@@ -136,7 +137,7 @@ def _make_report(migration: Migration) -> AuditReport:
     return AuditReport(
         title=f"Migration of {migration.subject}",
         verdict=verdict,
-        good=migration.is_complete,
+        state=ReportState.from_outcome(good=migration.is_complete),
         facts=tuple(facts),
         sections=(
             Section(

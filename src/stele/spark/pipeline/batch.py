@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +16,7 @@ from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import MOST_REASONS, BatchEntry, BatchJournal, BatchReport, add_counts
 from stele.spark.pipeline.raw_records import check_files
 from stele.spark.pipeline.routes import ERROR
+from stele.spark.pipeline.schema_evolution import TableChange
 from stele.spark.pipeline.tables import PipelineTables
 
 if TYPE_CHECKING:
@@ -41,12 +43,12 @@ class BatchRunner:
                 check_files(df, self._config.source)
             if judged.counts.dead_letters and self._config.mode == "FAILFAST":
                 raise _first_error(judged)
-            added = self._tables.evolve(judged.routes)
+            changed = self._tables.evolve(judged.routes)
             entry = before or make_entry(judged)
             if before is None:
                 self._journal.save_entry(entry)
             self._commit_tables(judged)
-            report = make_report(judged, added, time.monotonic() - begun, replayed=before is not None)
+            report = make_report(judged, changed, time.monotonic() - begun, replayed=before is not None)
         self._journal.finish_batch(entry, report)
         return report
 
@@ -65,19 +67,28 @@ def make_entry(judged: ClassifiedBatch) -> BatchEntry:
 
 
 def make_report(
-    judged: ClassifiedBatch, added: tuple[str, ...], seconds: float, *, replayed: bool = False
+    judged: ClassifiedBatch, changes: tuple[TableChange, ...], seconds: float, *, replayed: bool = False
 ) -> BatchReport:
-    """Return the report of a batch that is in its tables."""
+    """Return the report of a batch that is in its tables, which were changed for it."""
     versions = {route.pinned.subject: route.pinned.reader_version for route in judged.routes}
     return msgspec.structs.replace(
         judged.counts,
         at=time.time(),
         seconds=seconds,
-        columns_added=added,
+        columns_added=tuple(_list_added_columns(judged, changes)),
+        changes=changes,
         versions=versions,
         replayed=replayed,
         reasons=_count_reasons(judged) if judged.counts.dead_letters else {},
     )
+
+
+def _list_added_columns(judged: ClassifiedBatch, changes: Sequence[TableChange]) -> Iterator[str]:
+    """Return the columns that the routes' tables gained, after the table's name where there are several."""
+    tables = [route.config.table for route in judged.routes]
+    for table, change in ((each.table, each.change) for each in changes if each.table in tables):
+        if change.kind == "add":
+            yield f"{table}: {change.column}" if len(tables) > 1 else change.column
 
 
 def _count_reasons(judged: ClassifiedBatch) -> dict[str, int]:

@@ -87,6 +87,12 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.kind == "kafka" and bool(self.topics) == bool(self.pattern):
             raise ValueError("give either topics or a pattern")
 
+    def describe(self) -> str:
+        """Return where records come from, for people."""
+        if self.kind == "kafka":
+            return f"Kafka at {self.bootstrap}, {', '.join(self.topics) or f'topics like {self.pattern}'}"
+        return f"files in {self.path}"
+
     def open_registry(self) -> RegistryLike:
         """Return the registry as functions take it. Raises `OSError`, `InvalidRequest` for a bad snapshot file."""
         return SchemaSnapshot.load(Path(self.registry)) if self.registry.endswith(".json") else self.registry

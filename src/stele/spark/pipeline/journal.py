@@ -18,6 +18,7 @@ from uuid import uuid4
 import msgspec
 
 from stele.errors import Conflict, StoreError
+from stele.spark.pipeline.schema_evolution import TableChange
 from stele.spark.registry.snapshot import PinnedSchemas
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class BatchReport(msgspec.Struct, frozen=True):
     codes           dead letters by the name of their `ErrorCode`
     reasons         dead letters by reason; of very many different ones the most frequent
     columns_added   dotted paths of columns the tables gained
+    changes         all changes of tables: created, columns added, widened, renamed, commented
     replayed        the batch had been begun, perhaps finished, by an earlier run
     seconds         how long it took
     """
@@ -56,6 +58,7 @@ class BatchReport(msgspec.Struct, frozen=True):
     codes: dict[str, int] = {}
     reasons: dict[str, int] = {}
     columns_added: tuple[str, ...] = ()
+    changes: tuple[TableChange, ...] = ()
     replayed: bool = False
     seconds: float = 0.0
 
@@ -76,6 +79,7 @@ class PipelineReport(msgspec.Struct, frozen=True):
     versions: dict[str, tuple[int, ...]] = {}
     records: dict[str, int] = {}
     columns_added: tuple[str, ...] = ()
+    changes: tuple[TableChange, ...] = ()
     seconds: float = 0.0
     first: float = 0.0
     last: float = 0.0
@@ -96,6 +100,7 @@ class PipelineReport(msgspec.Struct, frozen=True):
             versions=self.versions | seen,
             records=add_counts(self.records, batch.records),
             columns_added=self.columns_added + batch.columns_added,
+            changes=self.changes + batch.changes,
             seconds=self.seconds + batch.seconds,
             first=self.first or batch.at,
             last=batch.at,

@@ -71,8 +71,8 @@ class _Replayer:
     def _start_replay(self, chosen: DataFrame, number: int) -> BatchReport | None:
         started = time.monotonic()
         with self._judge.classify_batch(chosen.select("letter", *RAW), number) as judged:
-            added = self._tables.evolve(judged.routes) if judged.counts.rows else ()
-            report = make_report(judged, added, time.monotonic() - started)
+            changed = self._tables.evolve(judged.routes) if judged.counts.rows else ()
+            report = make_report(judged, changed, time.monotonic() - started)
             if not report.rows:
                 return report if report.dead_letters else None
             entry = make_entry(judged)
@@ -83,8 +83,8 @@ class _Replayer:
     def _finish_replay(self, begun: DataFrame, entry: BatchEntry, number: int) -> BatchReport:
         started = time.monotonic()
         with self._judge.classify_batch(begun.select("letter", *RAW), number, entry) as judged:
-            added = self._tables.evolve(judged.routes)
-            report = make_report(judged, added, time.monotonic() - started, replayed=True)
+            changed = self._tables.evolve(judged.routes)
+            report = make_report(judged, changed, time.monotonic() - started, replayed=True)
             return self._append_rows(judged, entry, report)
 
     def _append_rows(self, judged: ClassifiedBatch, entry: BatchEntry, report: BatchReport) -> BatchReport:

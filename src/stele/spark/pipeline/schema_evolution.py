@@ -89,6 +89,32 @@ class ColumnChange(msgspec.Struct, frozen=True):
             case _:
                 return f"column {self.column}: {self.why}"
 
+    def describe_outcome(self) -> str:
+        """Return what became of the table by this change: `column amount: int → bigint`."""
+        match self.kind:
+            case "create":
+                return "table created"
+            case "add":
+                return f"column {self.column} added: {self.type}"
+            case "widen":
+                return f"column {self.column}: {self.was} → {self.type}"
+            case "rename":
+                return f"column {self.column} renamed to {self.to}"
+            case "comment":
+                return f"column {self.column} has a new comment: {self.comment}"
+            case _:
+                return str(self)
+
+
+class TableChange(msgspec.Struct, frozen=True):
+    """A change that was made. In a sentence it is `shop.orders: column amount: int → bigint`."""
+
+    table: str
+    change: ColumnChange
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.change.describe_outcome()}"
+
 
 class TablePlan(msgspec.Struct, frozen=True):
     """What one table needs for one version of its subject."""

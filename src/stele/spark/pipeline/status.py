@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from stele.errors import StoreError
-from stele.spark.data_audit.report import AuditReport, Cell, Fact, Section, Stack, format_micros, pluralize
+from stele.spark.data_audit.charts import LEAST_COLUMNS, Stack
+from stele.spark.data_audit.report import AuditReport, Cell, Fact, ReportState, Section, format_micros, pluralize
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.dead_letters import count_by_kind
 from stele.spark.pipeline.journal import FOLDER, BatchJournal, BatchReport, PipelineReport, add_counts
@@ -48,6 +49,15 @@ class IdCount(msgspec.Struct, frozen=True):
     version: int = 0
 
 
+class BatchChange(msgspec.Struct, frozen=True):
+    """A change of a table, and the batch that made it; at is in seconds since 1970."""
+
+    batch: int
+    at: float
+    table: str
+    change: str
+
+
 class PipelineStatus(msgspec.Struct, frozen=True):
     """A pipeline, seen from outside.
 
@@ -58,6 +68,9 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     ids       good records by writer's schema
     reasons   dead letters by reason, over the batches whose reports are kept
     lag       records of Kafka that no batch has had, by topic; None where nobody can say
+    tables    names of the tables with rows
+    source    where records come from, for people
+    changes   changes of the tables by the batches whose reports are kept, the newest batch first
     """
 
     checkpoint: str
@@ -68,23 +81,28 @@ class PipelineStatus(msgspec.Struct, frozen=True):
     ids: tuple[IdCount, ...] = ()
     reasons: dict[str, int] = {}
     lag: dict[str, int] | None = None
+    tables: tuple[str, ...] = ()
+    source: str = ""
+    changes: tuple[BatchChange, ...] = ()
 
     def report(self) -> AuditReport:
         """Return the status for people."""
         return AuditReport(
-            f"Pipeline {self.checkpoint}",
+            f"Pipeline of {', '.join(self.tables)}" if self.tables else "Pipeline",
             _describe_state(self),
-            self.running is not False,
+            _find_state(self),
             _list_facts(self),
             tuple(_list_sections(self)),
+            {"source": self.source, "checkpoint": self.checkpoint},
         )
 
 
 def read_status(config: PipelineConfig) -> PipelineStatus:
     """Return the status. Nothing is touched. Raises `StoreError` for a damaged journal."""
     running = is_running(config.checkpoint)
+    tables, source = tuple(route.table for route in config.routes), config.source.describe()
     if not has_run(config.checkpoint):
-        return PipelineStatus(config.checkpoint, running)
+        return PipelineStatus(config.checkpoint, running, tables=tables, source=source)
     journal = BatchJournal(config.checkpoint)
     totals, reports = journal.read_totals(), journal.read_reports()
     reasons: dict[str, int] = {}
@@ -100,7 +118,17 @@ def read_status(config: PipelineConfig) -> PipelineStatus:
         label_ids(totals.records, entry.pins if entry else ()),
         dict(sorted(reasons.items(), key=lambda item: -item[1])),
         measure_lag(config),
+        tables,
+        source,
+        tuple(_list_changes(reports)),
     )
+
+
+def _list_changes(reports: Sequence[BatchReport]) -> Iterator[BatchChange]:
+    """Return the changes of tables, the newest batch first."""
+    for batch in reversed(reports):
+        for made in batch.changes:
+            yield BatchChange(batch.batch, batch.at, made.table, made.change.describe_outcome())
 
 
 def is_running(checkpoint: str) -> bool | None:
@@ -147,11 +175,19 @@ def label_ids(records: dict[str, int], pins: Sequence[PinnedSchemas]) -> tuple[I
     return tuple(sorted(counts, key=lambda it: -it.records))
 
 
+def _find_state(status: PipelineStatus) -> ReportState:
+    """A pipeline that runs is good, one that has ended is as it should be, and dead letters want somebody to look."""
+    if status.newest is not None and status.newest.dead_letters:
+        return ReportState.ATTENTION
+    return ReportState.GOOD if status.running else ReportState.NEUTRAL
+
+
 def _describe_state(status: PipelineStatus) -> str:
     if status.newest is None:
         return "running, no batch has finished yet" if status.running else "no batch has finished yet"
     word = {True: "running", False: "not running", None: "running or not is unknown from here"}[status.running]
-    return f"{word}, last batch {status.newest.batch} at {format_seconds(status.newest.at)}"
+    letters = f", with {pluralize(status.newest.dead_letters, 'dead letter')}" if status.newest.dead_letters else ""
+    return f"{word}, last batch {status.newest.batch} at {format_seconds(status.newest.at)}{letters}"
 
 
 def format_seconds(seconds: float) -> str:
@@ -166,7 +202,7 @@ def _list_facts(status: PipelineStatus) -> tuple[Fact, ...]:
         Fact("rows", totals.rows),
         Fact("dead letters", totals.dead_letters),
         Fact("tombstones", totals.tombstones),
-        Fact("records per second", round(status.rate) if status.rate >= 10 else round(status.rate, 1)),
+        Fact("records/s", round(status.rate) if status.rate >= 10 else round(status.rate, 1)),
     ]
     if status.lag is not None:
         facts.append(Fact("behind Kafka", sum(status.lag.values())))
@@ -179,28 +215,32 @@ def _list_sections(status: PipelineStatus) -> Iterator[Section]:
     yield Section(
         "Subjects",
         ("subject", "version in use", "versions so far"),
-        tuple((name, used[-1], ", ".join(map(str, used))) for name, used in totals.versions.items() if used),
+        tuple((name, str(used[-1]), ", ".join(map(str, used))) for name, used in totals.versions.items() if used),
     )
     if newest is not None:
         yield Section(
             "Last batch",
-            ("batch", "done at", "rows", "dead letters", "tombstones", "seconds", "new columns"),
+            ("batch", "done at", "rows", "dead letters", "tombstones", "seconds"),
             (
                 (
-                    newest.batch,
+                    str(newest.batch),
                     format_seconds(newest.at),
                     newest.rows,
                     newest.dead_letters,
                     newest.tombstones,
                     round(newest.seconds, 1),
-                    ", ".join(newest.columns_added),
                 ),
             ),
         )
     yield Section(
+        "Table changes",
+        ("batch", "done at", "table", "change"),
+        tuple((str(it.batch), format_seconds(it.at), it.table, it.change) for it in status.changes),
+    )
+    yield Section(
         "Records by schema id",
         ("id", "records", "subject", "version"),
-        tuple((it.id, it.records, it.subject, it.version or None) for it in status.ids),
+        tuple((it.id, it.records, it.subject, str(it.version or "")) for it in status.ids),
     )
     kept = pluralize(sum(status.reasons.values()), "dead letter")
     yield Section(
@@ -211,6 +251,8 @@ def _list_sections(status: PipelineStatus) -> Iterator[Section]:
 
 MOST_COLUMNS: Final = 60
 """Columns of a plot."""
+OPEN_BATCHES: Final = 12
+"""Batches whose table is open; a longer one is folded."""
 MOST_SERIES: Final = 8
 """Series of a plot with a colour of their own; the smaller ones are gathered in `other`."""
 _STEPS: Final = {
@@ -240,7 +282,7 @@ class PipelineHistory(msgspec.Struct, frozen=True):
     def report(self) -> AuditReport:
         """Return the summary for people."""
         own = self.status.report()
-        plots = tuple(_plot_sections(self.batches, self.status.ids)) if self.batches else ()
+        plots = tuple(_plot_sections(self.batches, self.status.ids)) if len(self.batches) >= LEAST_COLUMNS else ()
         return msgspec.structs.replace(own, sections=(*plots, *own.sections, *_batch_sections(self.batches)))
 
 
@@ -284,7 +326,8 @@ class TimeSlots:
     def _iterate_slots(self) -> Iterator[tuple[str, list[BatchReport]]]:
         for at, group in enumerate(self._groups):
             start = datetime.fromtimestamp((self._first + at) * self.step, UTC)
-            yield start.strftime("%Y-%m-%d" if self.step >= 86400 else "%Y-%m-%d %H:%M:%S"), group
+            clock = "" if self.step >= 86400 else " %H:%M" if self.step >= 60 else " %H:%M:%S"
+            yield start.strftime(f"%Y-%m-%d{clock}"), group
 
 
 def _plot_sections(batches: Sequence[BatchReport], ids: Iterable[IdCount]) -> Iterator[Section]:
@@ -311,7 +354,7 @@ def _total_seconds(group: Iterable[BatchReport]) -> float:
 
 
 def _plot_section(title: str, label: str, slots: Sequence[tuple[str, dict[str, int]]]) -> Section:
-    """Return a plot with its figures; nothing is shown of a figure that is 0 throughout."""
+    """Return a plot with its figures; nothing of a figure that is 0 throughout, or has too few columns for a plot."""
     sums = _sum_counts(counts for _, counts in slots)
     ranked = sorted((name for name, count in sums.items() if count), key=lambda name: -sums[name])
     if not ranked:
@@ -319,8 +362,11 @@ def _plot_section(title: str, label: str, slots: Sequence[tuple[str, dict[str, i
     named = ranked[:MOST_SERIES]
     names = (*named, *([_OTHER] if len(named) < len(ranked) and _OTHER not in named else []))
     shown = [(start, _sum_counts(_group_small_series(counts, names))) for start, counts in slots]
+    chart = Stack(label, names, tuple(shown))
+    if not chart.is_plot:  # the tables of the batches and of their sums say as much
+        return Section(title)
     rows: list[tuple[Cell, ...]] = [(start, *(counts.get(n, 0) for n in names)) for start, counts in shown if counts]
-    return Section(title, ("from", *names), tuple(rows), chart=Stack(label, names, tuple(shown)), folded=True)
+    return Section(title, ("from", *names), tuple(rows), chart=chart, folded=True)
 
 
 def _group_small_series(counts: Counts, names: Sequence[str]) -> Iterator[Counts]:
@@ -337,18 +383,18 @@ def _sum_counts(counts: Iterable[Counts]) -> dict[str, int]:
 
 
 def _batch_sections(batches: Sequence[BatchReport]) -> Iterator[Section]:
-    head = ("batch", "done at", "rows", "dead letters", "tombstones", "seconds", "versions", "new columns")
+    head = ("batch", "done at", "rows", "dead letters", "tombstones", "seconds", "versions", "table changes")
     rows = tuple(
         (
-            batch.batch,
+            str(batch.batch),
             format_seconds(batch.at),
             batch.rows,
             batch.dead_letters,
             batch.tombstones,
             round(batch.seconds, 1),
             ", ".join(f"{subject} v{version}" for subject, version in batch.versions.items()),
-            ", ".join(batch.columns_added),
+            "; ".join(map(str, batch.changes)),
         )
         for batch in reversed(batches)
     )
-    yield Section("Newest batches", head, rows, note=f"The newest {len(rows):,}.", folded=True)
+    yield Section("Newest batches", head, rows, folded=len(rows) > OPEN_BATCHES)

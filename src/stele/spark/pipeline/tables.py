@@ -12,7 +12,7 @@ from stele.formats.registry import get_format
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.dead_letters import dead_letter_columns, select_dead_letters
 from stele.spark.pipeline.routes import PinnedRoute, RouteGroup
-from stele.spark.pipeline.schema_evolution import FieldPath, TablePlan, plan_changes
+from stele.spark.pipeline.schema_evolution import FieldPath, TableChange, TablePlan, plan_changes
 from stele.spark.pipeline.sinks import Sink, open_sink
 from stele.spark.registry.snapshot import PinnedSchemas
 
@@ -36,8 +36,8 @@ class PipelineTables:
         own = plan_changes(self.dead_letters.load_columns(), columns, self.dead_letters.capabilities, renames="add")
         return [*plans, TablePlan(self._config.dead_letter_table, "", 0, own)]
 
-    def evolve(self, routes: Sequence[PinnedRoute], *, asked: bool = False) -> tuple[str, ...]:
-        """Do what the plans say; the columns gained.
+    def evolve(self, routes: Sequence[PinnedRoute], *, asked: bool = False) -> tuple[TableChange, ...]:
+        """Do what the plans say; the changes that were made, those of the dead-letter table last.
 
         asked   whether somebody looked at the plans, where the configuration wants that
         Raises `Conflict` when a table cannot take its schema, or somebody must look first.
@@ -54,15 +54,12 @@ class PipelineTables:
         if waiting and self._config.table.changes == "ask" and not asked:
             steps = "; ".join(f"{table}: {step}" for table, step in waiting)
             raise Conflict(f"tables must change: approve it with `stele pipeline plan FILE --apply`: {steps}")
-        gained: list[str] = []
         for route, plan in zip(routes, plans, strict=False):
             if plan.steps:
                 self.sinks[plan.table].apply_changes(plan.steps, route.table_columns(self._config))
-            prefix = f"{plan.table}: " if len(routes) > 1 else ""
-            gained += [prefix + step.column for step in plan.steps if step.kind == "add"]
         if plans[-1].steps:
             self.dead_letters.apply_changes(plans[-1].steps, dead_letter_columns(self._config))
-        return tuple(gained)
+        return tuple(TableChange(plan.table, step) for plan in plans for step in plan.steps)
 
     def append_rows(self, group: RouteGroup, judged: DataFrame, application: str, batch: int) -> None:
         """The rows of a group's routes into their tables, each once."""

@@ -156,7 +156,7 @@ def test_importing_the_format_loads_neither_library_nor_compiler() -> None:
 
 
 def test_a_missing_compiler_is_named_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without grpcio-tools everything starts; the first Protobuf schema says what to install."""
+    """Without the extra everything starts; the first Protobuf schema says what to install."""
     monkeypatch.setattr(compiler, "find_spec", lambda _name: None)
-    with pytest.raises(NotInstalled, match=r"pip install grpcio-tools$"):
+    with pytest.raises(NotInstalled, match=r"pip install 'stele-registry\[protobuf\]'$"):
         compiler.compiler_folder()

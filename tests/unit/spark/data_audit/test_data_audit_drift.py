@@ -11,6 +11,7 @@ from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.spark.data_audit.audit_scope import load_scope
 from stele.spark.data_audit.drift import collect_enumerations, find_drifts, make_drift_report
 from stele.spark.data_audit.field_stats import FieldStats
+from stele.spark.data_audit.report import ReportState
 from stele.spark.data_audit.schema_stats import NO_ID, SchemaStats
 
 
@@ -82,4 +83,4 @@ def test_versions_that_differ_are_told_apart() -> None:
     assert found.drifts == ()
     assert [(it.kind, it.ids) for it in found.single] == [("NEVER_SET", ("1",))]
     assert (found.records, found.read, found.ids) == (104, 100, {"1": ("s v1",), "2": ("s v2",)})
-    assert found.report().good
+    assert found.report().state == ReportState.GOOD

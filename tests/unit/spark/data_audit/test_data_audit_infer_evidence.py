@@ -20,6 +20,7 @@ from stele.formats.conversion.model import Enumeration, Map, RecordType, TypeRef
 from stele.spark.data_audit.infer import Inference, register_inferred
 from stele.spark.data_audit.infer_evidence import Evidence, check_size, evidence_of_documents, evidence_of_rows
 from stele.spark.data_audit.infer_proposal import ProposedField, make_model, propose_fields, refine_model, with_notes
+from stele.spark.data_audit.report import ReportState
 from stele.spark.types import from_spark
 
 MOST = 32
@@ -179,7 +180,7 @@ def test_registered_with_notes_once(client: SchemaRegistryClient) -> None:
     """The schema comes with its confidence as properties; the same again, with other counts, changes nothing."""
     found = register_inferred(inference(*({"a": n} for n in range(100))), "s", lambda: client)
     assert found.offer is not None
-    assert (found.offer.version, found.offer.there, found.report().good) == (1, False, True)
+    assert (found.offer.version, found.offer.there, found.report().state) == (1, False, ReportState.GOOD)
     kept = client.version("s").metadata
     assert kept is not None
     assert kept.properties["stele.inferred.records"] == "100"
@@ -200,7 +201,7 @@ def test_what_the_policy_refuses_is_told_and_not_registered(client: SchemaRegist
     assert any("TYPE_MISMATCH" in why for why in found.offer.against)
     assert client.versions("s") == [1]
     report = found.report()
-    assert not report.good
+    assert report.state == ReportState.ATTENTION
     assert "s refuses it" in report.verdict
     assert any(section.rows for section in report.sections if section.title == "Why the subject refuses it")
 

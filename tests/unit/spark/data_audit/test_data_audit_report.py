@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+from base64 import b64encode
+from datetime import UTC, datetime
+from hashlib import sha256
 from html.parser import HTMLParser
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stele.spark.data_audit.aggregation import add_counts, limit_kinds
-from stele.spark.data_audit.report import (
+from stele.spark.data_audit.charts import (
     MOST_BARS,
-    MOST_ROWS,
-    AuditReport,
     Bars,
-    Fact,
-    Section,
     Stack,
     bucket_days,
+    choose_ticks,
     draw_chart,
-    format_micros,
     layout_bars,
     layout_columns,
+)
+from stele.spark.data_audit.report import (
+    MOST_ROWS,
+    AuditReport,
+    Fact,
+    ReportState,
+    Section,
+    format_micros,
     pluralize,
     to_html,
     to_json,
@@ -42,10 +54,22 @@ class Answer(msgspec.Struct, frozen=True):
     def report(self) -> AuditReport:
         """Its report."""
         table = Section("T", ("name", "n"), tuple((self.name, n) for n in range(self.rows)), note="N")
-        chart = Section(
-            "C", bars=Bars("b", {self.name: 3}), chart=bucket_days({"2026-01-01": {self.name: 3}}, [self.name])
-        )
-        return AuditReport(self.name, "fine", True, (Fact("f", 12345),), (table, chart, Section("empty")))
+        days = {f"2026-01-0{day}": {self.name: 3} for day in range(1, 4)}
+        chart = Section("C", bars=Bars("b", {self.name: 3}), chart=bucket_days(days, [self.name]))
+        facts = (Fact("f", 12345),)
+        return AuditReport(self.name, "fine", ReportState.GOOD, facts, (table, chart, Section("empty")))
+
+
+class Told(msgspec.Struct, frozen=True):
+    """An answer whose report is as told."""
+
+    state: ReportState = ReportState.NEUTRAL
+    sections: tuple[Section, ...] = ()
+    sources: dict[str, str] = {}
+
+    def report(self) -> AuditReport:
+        """Its report."""
+        return AuditReport("Told", "so it is", self.state, (), self.sections, self.sources)
 
 
 class Names(HTMLParser):
@@ -65,9 +89,9 @@ def test_a_page_stands_alone_and_escapes() -> None:
     page = to_html(Answer())
     names = Names(page).names
     assert "script" not in names
-    assert (names.count("svg"), names.count("table")) == (2, 1)
+    assert (names.count("svg"), names.count("table")) == (2, 2)
     assert {"link", "img", "iframe"}.isdisjoint(names)
-    assert "http" not in page
+    assert "://" not in page
     assert "12,345" in page
     assert ">empty<" not in page, "a section without content is not shown"
 
@@ -93,13 +117,90 @@ def test_long_tables_say_what_they_leave_out() -> None:
 
 def test_plots_are_well_formed_whatever_the_names() -> None:
     """Bars and columns are XML, with a tool tip for every figure; of many names the greatest are drawn."""
-    drawn = ET.fromstring(draw_chart(layout_bars(EVIL, {EVIL: 2, "b" * 90: 1})))
-    assert [it.text for it in drawn.iter("title")] == [f"{EVIL}: 2", f"{'b' * 90}: 1"]
-    many = ET.fromstring(draw_chart(layout_bars("x", {str(n): n for n in range(200)})))
+    drawn = ET.fromstring(draw_chart(layout_bars(Bars(EVIL, {EVIL: 2, "b" * 90: 1}))))
+    assert [it.text for it in drawn.iter("th")] == [EVIL, "b" * 90]
+    assert [it.text for it in drawn.iter("td") if it.text] == ["2", "1"]
+    many = ET.fromstring(draw_chart(layout_bars(Bars("x", {str(n): n for n in range(200)}))))
     assert len(list(many.iter("rect"))) == MOST_BARS
     stack = Stack("x", (EVIL, "b"), (("2026-01-01", {EVIL: 1}), ("2026-01-02", {"b": 2, EVIL: 2})))
-    assert len(list(ET.fromstring(draw_chart(layout_columns(stack))).iter("title"))) == 3
-    assert ET.fromstring(draw_chart(layout_bars("none", {}))) is not None
+    columns = ET.fromstring(draw_chart(layout_columns(stack)))
+    assert len(list(columns.iter("title"))) == 3
+    assert [it.text for it in columns.iter("span")] == ["4", "3", "2", "1", "0", "2026-01-01", "2026-01-02 UTC"]
+    assert ET.fromstring(draw_chart(layout_bars(Bars("none", {})))) is not None
+
+
+@given(st.integers(0, 10**15))
+def test_axes_have_round_figures(most: int) -> None:
+    """An axis goes from 0 to the greatest figure or beyond, in few equal steps of 1, 2 or 5 times a power of 10."""
+    ticks = choose_ticks(most)
+    steps = {upper - lower for upper, lower in pairwise(ticks)}
+    assert ticks[-1] == 0
+    assert ticks[0] >= most
+    assert len(ticks) <= 6
+    (step,) = steps
+    assert str(step).rstrip("0") in {"1", "2", "5"}
+
+
+def test_a_plot_of_few_columns_is_a_table() -> None:
+    """Two columns say less than their table, and one bar says nothing that the table does not."""
+    few = Stack("x", ("a",), (("1", {"a": 1}), ("2", {"a": 1}), ("3", {})))
+    assert Section("S", ("n",), ((1,),), chart=few, bars=Bars("b", {"a": 1})).charts == []
+    enough = Stack("x", ("a",), tuple((str(n), {"a": n}) for n in range(1, 4)))
+    assert len(Section("S", chart=enough, bars=Bars("b", {"a": 1, "b": 2})).charts) == 2
+
+
+def test_numbers_are_flush_right_under_their_heads() -> None:
+    """A column of numbers, some of which are unknown, is right-aligned with its head, to the same decimal."""
+    section = Section("S", ("name", "n", "part", "none"), (("a", 1, 0.5, None), ("b", None, 12.25, None)))
+    page = to_html(Told(sections=(section,)))
+    assert re.findall(r'<th scope="col" role="columnheader"( class="n")?>(\w+)', page) == [
+        ("", "name"),
+        (' class="n"', "n"),
+        (' class="n"', "part"),
+        ("", "none"),
+    ]
+    assert re.findall(r'class="n"><span>([^<]*)</span>', page) == ["1", "0.50", "", "12.25"]
+
+
+def test_a_page_says_its_sources_and_its_date() -> None:
+    """Where figures come from and when the page was made stand under the title; what is not known is left out."""
+    page = to_html(
+        Told(sources={"source": "files in <x>"}),
+        sources={"data": "a.parquet", "registry": ""},
+        made_at=datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
+    )
+    sources = page[page.index('<dl class="sources">') : page.index("</header>")]
+    assert re.findall(r"<dt>(.*?)</dt><dd>(?:<time [^>]*>)?(.*?)<", sources) == [
+        ("source", "files in &lt;x&gt;"),
+        ("data", "a.parquet"),
+        ("made", "2026-01-02 03:04 UTC"),
+    ]
+
+
+@pytest.mark.parametrize("state", ReportState)
+def test_a_state_is_more_than_a_colour(state: ReportState) -> None:
+    """Each state has a class and a sign of its own."""
+    signs = {each: re.findall(r'class="sign"[^>]*>(.)<', to_html(Told(state=each)))[0] for each in ReportState}
+    assert len(set(signs.values())) == len(ReportState)
+    assert f'<p class="state {state}" role="status">' in to_html(Told(state=state))
+
+
+def test_a_schema_keeps_its_lines_and_can_be_copied() -> None:
+    """A document is shown as it is; the script that copies it is allowed by its hash, and no other page has one."""
+    text = '{\n  "a": "<b>"\n}'
+    page = to_html(Told(sections=(Section("Schema", text=text),)))
+    (shown,) = re.findall(r'<pre id="(text-1)"[^>]*>(.*?)</pre>', page, re.DOTALL)
+    assert html.unescape(shown[1]) == text
+    assert 'data-copies="text-1">Copy</button>' in page
+    assert text in to_text(Told(sections=(Section("Schema", text=text),)))
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    for tag in ("script", "style"):
+        (inline,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = b64encode(sha256(inline.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in html.unescape(policy)
+    assert html.unescape(policy).startswith("default-src 'none'; ")
+    assert "style=" not in page, "the policy allows no style in an element"
+    assert "script" not in to_html(Told())
 
 
 def test_days_become_few_columns() -> None:
