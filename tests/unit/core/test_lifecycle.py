@@ -401,7 +401,9 @@ def test_lane_numbers_follow_the_rule_of_the_subject() -> None:
 
 def _replay_incarnation(box: Box, incarnation: int, versions: int, via: str) -> None:
     """Fold what an earlier release wrote for a subject that lived, had versions, and was deleted."""
-    events: list[Event] = [SubjectCreated(S, bytes([incarnation]) * 16, incarnation, incarnation, Numbering.NEVER_REUSE)]
+    events: list[Event] = [
+        SubjectCreated(S, bytes([incarnation]) * 16, incarnation, incarnation, Numbering.NEVER_REUSE)
+    ]
     for number in range(1, versions + 1):
         text = f"text {incarnation} {number}"
         uid = bytes([incarnation * 16 + number]) * 16
