@@ -8,7 +8,7 @@ has a better word by now, the class gives its tag and `stored_names` the name of
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -46,10 +46,6 @@ class NamespaceDeleted(_Event, frozen=True, tag="SpaceDeleted"):
     """An empty namespace went away, with its settings; its schema id counter stays, so no id is ever given twice."""
 
     namespace: str
-
-
-NUMBERS_IN_URIS: Final = "cncf"
-"""The `via` of records whose subjects have version numbers in URIs; earlier releases wrote NEVER_REUSE for these."""
 
 
 class SubjectCreated(_Event, frozen=True):

@@ -95,7 +95,7 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.EventMeta
         serial=event.serial,
         incarnation=event.incarnation,
         at=stamp.at,
-        numbering=_read_numbering(event, stamp),
+        numbering=event.numbering,
         comparison_scope=event.comparison_scope,
         default_policy=state.intern_value(event.default_policy),
         format=event.format,
@@ -109,12 +109,6 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.EventMeta
     if state.by_serial is not None:
         state.set_item(state.by_serial, event.serial, subject)
     state.change(state, serial=event.serial)
-
-
-def _read_numbering(event: ev.SubjectCreated, stamp: ev.EventMetadata) -> Numbering:
-    """Return how versions are numbered; what is a part of URIs never comes back, whatever an earlier release wrote."""
-    is_older = event.numbering is Numbering.NEVER_REUSE and stamp.via == ev.NUMBERS_IN_URIS
-    return Numbering.NEVER_RESTART if is_older else event.numbering
 
 
 def _subject_changed(state: State, event: ev.SubjectChanged, stamp: ev.EventMetadata, seq: int) -> None:

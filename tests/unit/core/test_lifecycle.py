@@ -8,18 +8,7 @@ from tests.unit.core.box import Box, S, T, doc, to
 from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.commands import CompatibilityCheck, DeleteMode, DeleteSubject, DeleteVersion, SubjectDefaults
-from stele.core.events import (
-    BindingRemoved,
-    Event,
-    EventMetadata,
-    IncarnationEnded,
-    LogRecord,
-    SubjectCreated,
-    VersionRegistered,
-    decode_record,
-    encode_record,
-)
-from stele.core.fold import apply_record
+from stele.core.events import BindingRemoved, IncarnationEnded, VersionRegistered
 from stele.core.model import Binding, Mode, Numbering, SettingsLevel, SubjectKey, VersionState
 from stele.core.policy import ALLOW_ANY
 from stele.errors import (
@@ -394,32 +383,3 @@ def test_lane_numbers_follow_the_rule_of_the_subject() -> None:
         box.purge(S, 2)
         box.do(cmd.RegisterSchema(S, doc("c", type_name="B"), check=CompatibilityCheck.SKIP))
         assert queries.get_version(box.state, S, None).kind_version == expected
-
-
-# --- logs of earlier releases ---------------------------------------------------------------------------------------
-
-
-def _replay_incarnation(box: Box, incarnation: int, versions: int, via: str) -> None:
-    """Fold what an earlier release wrote for a subject that lived, had versions, and was deleted."""
-    events: list[Event] = [
-        SubjectCreated(S, bytes([incarnation]) * 16, incarnation, incarnation, Numbering.NEVER_REUSE)
-    ]
-    for number in range(1, versions + 1):
-        text = f"text {incarnation} {number}"
-        uid = bytes([incarnation * 16 + number]) * 16
-        schema_id = incarnation * 10 + number
-        events.append(VersionRegistered(S, uid, number, number, schema_id, doc(text).sha, "avro", text=text.encode()))
-    for event in (*events, IncarnationEnded(S)):
-        record = LogRecord(EventMetadata(bytes(16), 1, via=via), (event,))
-        apply_record(box.state, box.state.seq + 1, decode_record(encode_record(record)))
-
-
-@pytest.mark.parametrize(("via", "expected"), [("cncf", 4), ("pravega", 1)])
-def test_numbers_in_uris_of_earlier_releases_go_on(via: str, expected: int) -> None:
-    """A CNCF schema of an old log never gives a number again, also where that release began with 1 once more."""
-    for lives in ((3,), (3, 1)):
-        box = Box()
-        for incarnation, versions in enumerate(lives, 1):
-            _replay_incarnation(box, incarnation, versions, via)
-        assert queries.next_version_number(box.state, S) == expected
-        assert box.register(S, "new", defaults=NEVER_REUSE).version_number == expected
