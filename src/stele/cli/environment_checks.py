@@ -26,6 +26,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "kafka": ("confluent_kafka",),
     "xsd": ("xmlschema", "lxml"),
     "rules": ("cryptography", "celpy", "jsonata", "re2"),
+    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
     "spark": ("pyspark", "pandas", "pyarrow", "numpy", "numba", "pyiceberg"),
     "connect": ("grpc", "grpc_status", "yaml"),
     "shell": ("prompt_toolkit",),
