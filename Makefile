@@ -9,6 +9,8 @@ SIDE_BY_SIDE = -n $(TESTERS) --dist loadfile --no-loadscope-reorder --max-worker
 HASHSEED ?= $(shell echo $$RANDOM)
 # Where there is no JDK, Spark decodes without it.
 JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
+# Without bytecode on disk each of the hundreds of processes that tests start compiles all it imports, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-servers test-long test-all coverage serve check format docs site lock bench jar clean
 
