@@ -5,10 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests run side by side, a file at a time, those that take long first (tests/conftest.py); their processes must agree on the order of sets to agree on the tests' names.
 TESTERS ?= 2
-SIDE_BY_SIDE = -n $(TESTERS) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE = -n $(TESTERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 2
 HASHSEED ?= $(shell echo $$RANDOM)
 # Where there is no JDK, Spark decodes without it.
 JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
+# Without bytecode on disk each of the hundreds of processes that tests start compiles all it imports, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-servers test-long test-all coverage serve check format docs site lock bench jar clean
 

@@ -24,5 +24,15 @@ def tests(session: nox.Session) -> None:
     session.env["PYTHONHASHSEED"] = "0"  # processes must agree on the order of sets to agree on the tests' names
     session.run("python", "-m", "stele.spark.engines.jvm.build", "--if-stale", "--if-possible")
     session.run("python", "-m", "tests.support.spark_jvm")
-    arguments = session.posargs or ["-m", "not servers", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+    arguments = session.posargs or [
+        "-m",
+        "not servers",
+        "-n",
+        "2",
+        "--dist",
+        "loadfile",
+        "--no-loadscope-reorder",
+        "--max-worker-restart",
+        "2",
+    ]
     session.run("python", "-m", "pytest", "-q", *arguments)

@@ -1,7 +1,10 @@
-"""Loads the profile of generated examples, sets how Spark starts Java, and starts what takes longest first."""
+"""Loads the profile of generated examples, sets how Spark starts Java, runs long files first, and ends what hangs."""
 
 from __future__ import annotations
 
+import faulthandler
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,3 +24,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: ranks.get(item.path.relative_to(here).parts[0], len(ranks)))
+
+
+END_SECONDS: Final = 120.0
+"""How long a process may take to stop servers and sessions and to shut down, from its last test on."""
+_standard_error = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep standard error, which pytest captures while tests run."""
+    config.stash[_standard_error] = os.dup(2)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Have a process that does not end after its last test print where its threads stand, and exit with an error."""
+    if nextitem is None:
+        faulthandler.dump_traceback_later(END_SECONDS, exit=True, file=item.config.stash[_standard_error])
+    return (yield)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,25 @@ _JARS = ("avro-1", "jackson-core-2", "jackson-databind-2", "jackson-annotations-
 
 
 class JavaError(Exception):
-    """Java refused the schema; the first line of its message."""
+    """Java refused the schema or the comparison; the first line of its message."""
+
+
+def call_java(method: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a method of Java. Raises `JavaError` for an exception of Java.
+
+    A Spark session in this process replaces Py4J's errors by its own; the original is in what led to them.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return method(*arguments)
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, Py4JJavaError):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        raise JavaError(str(cause.java_exception).partition("\n")[0]) from error
 
 
 class Java:
@@ -25,12 +44,7 @@ class Java:
 
     def parse(self, text: str) -> Any:
         """A Java schema. Raises `JavaError`."""
-        from py4j.protocol import Py4JJavaError
-
-        try:
-            return self._avro.Schema.Parser().parse(text)
-        except Py4JJavaError as error:
-            raise JavaError(str(error.java_exception).partition("\n")[0]) from error
+        return call_java(self._avro.Schema.Parser().parse, text)
 
     def printed(self, text: str) -> str:
         """`Schema.toString`."""
@@ -46,9 +60,9 @@ class Java:
         return int(value).to_bytes(8, "big", signed=True)
 
     def incompatibilities(self, reader: str, writer: str) -> set[tuple[str, str]]:
-        """(type, location) of what `SchemaCompatibility` finds; empty when compatible."""
+        """(type, location) of what `SchemaCompatibility` finds; empty when compatible. Raises `JavaError`."""
         check = self._avro.SchemaCompatibility.checkReaderWriterCompatibility
-        result = check(self.parse(reader), self.parse(writer)).getResult()
+        result = call_java(check, self.parse(reader), self.parse(writer)).getResult()
         return {(str(found.getType()), str(found.getLocation())) for found in result.getIncompatibilities()}
 
 

@@ -98,11 +98,7 @@ def test_verdicts_are_those_of_java(pair: tuple[Any, Any]) -> None:
             ours = breaking_rules(reader, writer)
             theirs = java().incompatibilities(json.dumps(reader), json.dumps(writer))
         except (MalformedSchema, JavaError) as error:
-            assume(False)
-            raise AssertionError from error
-        except Exception as error:
-            if "matches multiple fields" not in str(error):
-                raise
+            assume("matches multiple fields" in str(error))
             assert "READER_FIELD_AMBIGUOUS" in str(AVRO.check(parse_schema(reader), parse_schema(writer)))
             continue
         # Java reports a missing field of an enum type with a default as a mismatch of enum and record.

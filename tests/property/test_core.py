@@ -89,9 +89,10 @@ class Observer:
             assert len(lanes) == len(set(lanes)), "lane numbers are unique"
             for row in subject.versions:
                 number = (subject.key, row.version_number)
-                if isinstance(command, cmd.RegisterSchema) and (command.key, command.version_number) == number:
-                    self.numbers[number] = row.uid  # an import may say what the number of a version is
-                elif subject.numbering is Numbering.NEVER_RESTART:
+                imported = isinstance(command, cmd.RegisterSchema) and (command.key, command.version_number) == number
+                if subject.numbering is Numbering.NEVER_RESTART:
+                    if imported:  # an import may say what the number of a version is
+                        self.numbers[number] = row.uid
                     assert self.numbers.setdefault(number, row.uid) == row.uid, "a number never names another version"
                 known = (subject.uid, row.version_number, row.kind, row.kind_version, row.content.sha, row.seq, row.at)
                 assert self.uids.setdefault(row.uid, known) == known, "a uid never changes its meaning"
@@ -139,13 +140,17 @@ def check_indexes(state: State) -> None:
         assert hashlib.sha256(state.get_text(row.content)).digest() == row.content.sha
         assert queries.find_version_by_uid(state, row.uid) is row
         assert queries.get_version_by_record_id(state, row.record_id) is row
-    named = [
-        (row.attributes.origin_uri, row)
-        for row in rows
-        if row.state is VersionState.ACTIVE and row.attributes and row.attributes.origin_uri
-    ]
-    assert all(queries.find_version_by_origin(state, uri) is row for uri, row in named), "a URI names one live version"
-    assert set(state.by_origin or ()) == {uri for uri, _ in named}
+    named: dict[str, list[Version]] = {}
+    for row in sorted(rows, key=lambda row: row.seq):
+        if row.attributes and row.attributes.origin_uri:
+            named.setdefault(row.attributes.origin_uri, []).append(row)
+    for uri, versions in named.items():
+        assert queries.find_last_version_by_origin(state, uri) is versions[-1]
+        active = [row for row in versions if row.state is VersionState.ACTIVE]
+        assert active == [found for found in [queries.find_version_by_origin(state, uri)] if found is not None], (
+            "a URI names one live version"
+        )
+    assert {uri: list(versions) for uri, versions in (state.by_origin or {}).items()} == named
     for subject in all_subjects(state):
         assert queries.find_incarnation(state, subject.serial) is subject
     assert set(state.by_serial or ()) == {subject.serial for subject in all_subjects(state)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "everyday")
 _SHARES: Final = {"everyday": 1 / 3, "long": 1.0, "deep": 15.0}
@@ -28,6 +28,9 @@ def load_profile() -> None:
         max_examples=scale_examples(_DEFAULT),
         deadline=None,
         derandomize=PROFILE != "deep",
+        phases=tuple(
+            phase for phase in Phase if phase is not Phase.explain
+        ),  # it traces every line, which takes minutes
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
     settings.load_profile(PROFILE)

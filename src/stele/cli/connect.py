@@ -13,30 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from stele.cli.output import exit_on_error
-from stele.cli.profiles import RegistryProfile, complete_profile, load_config
+from stele.cli.profiles import CREDENTIAL_FILES, Credentials, RegistryProfile, complete_profile, load_config
 from stele.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    import httpx
+
     from stele.client import Retry, SchemaRegistryClient
 
 DEFAULT_URL: Final = "http://127.0.0.1:8081"
 """The registry that is asked when nobody names one."""
 REGISTRY_PANEL: Final = "Registry and credentials"
 """Heading of these options in the help."""
-_CREDENTIALS: Final = ("user", "password", "token", "ca", "client_cert", "client_key")
 
 
-@dataclass(frozen=True)
-class Connection:
+class Connection(Credentials, frozen=True, kw_only=True):
     """Addresses of one registry and the credentials for it. It can travel to other processes."""
 
     urls: tuple[str, ...]
-    user: str = ""
-    password: str = ""
-    token: str = ""
-    ca: str = ""
-    client_cert: str = ""
-    client_key: str = ""
 
     @property
     def has_credentials(self) -> bool:
@@ -52,6 +46,15 @@ class Connection:
             list(self.urls), auth=auth, verify=self._tls_context(), timeout=timeout, retry=retry
         )
 
+    def open_http(self, *, timeout: float = 5.0) -> httpx.Client:
+        """Open an HTTP client for pages that belong to the server, not to its API; the caller closes it."""
+        import httpx
+
+        from stele.client import Bearer
+
+        auth = Bearer(self.token) if self.token else (self.user, self.password) if self.user else None
+        return httpx.Client(auth=auth, verify=self._tls_context(), timeout=timeout)
+
     def _tls_context(self) -> ssl.SSLContext | bool:
         if not self.ca and not self.client_cert:
             return True
@@ -60,7 +63,7 @@ class Connection:
             if self.client_cert:
                 context.load_cert_chain(self.client_cert, self.client_key or None)
         except (OSError, ssl.SSLError) as error:
-            files = ", ".join(filter(None, (self.ca, self.client_cert, self.client_key)))
+            files = ", ".join(file for name in CREDENTIAL_FILES if (file := getattr(self, name)))
             raise InvalidRequest(f"cannot use the certificates in {files}: {error.strerror or error}") from None
         return context
 
@@ -146,22 +149,21 @@ class RegistryOptions:
         urls = split_addresses(self.registry or ())
         if not urls:
             urls = profile.addresses if profile else split_addresses([environ.get("STELE_URL", "")])
-        return Connection(urls or (DEFAULT_URL,), **self._find_credentials(profile, environ, ask=ask))
+        return Connection(urls=urls or (DEFAULT_URL,), **self._find_credentials(profile, environ, ask=ask))
 
     def _find_credentials(
         self, profile: RegistryProfile | None, environ: Mapping[str, str], *, ask: bool
     ) -> dict[str, str]:
         """Return those of the command line, and where it has none, all of the profile or all of the environment."""
         if profile is None:
-            found = {name: environ.get(f"STELE_{name.upper()}", "") for name in _CREDENTIALS}
+            found = {name: environ.get(f"STELE_{name.upper()}", "") for name in Credentials.__struct_fields__}
         else:
-            found = {name: getattr(profile, name) for name in _CREDENTIALS}
+            found = {name: getattr(profile, name) for name in Credentials.__struct_fields__}
         if self.user and self.token:
             raise InvalidRequest("--user and --token exclude one another")
         if self.user or self.token:
             found |= {"user": self.user or "", "token": self.token or "", "password": ""}
-        files = {"ca": self.ca, "client_cert": self.client_cert, "client_key": self.client_key}
-        found |= {name: file for name, file in files.items() if file}
+        found |= {name: file for name in CREDENTIAL_FILES if (file := getattr(self, name))}
         user, colon, password = found["user"].partition(":")
         if user and not colon:
             password = found["password"] or environ.get("STELE_PASSWORD", "")

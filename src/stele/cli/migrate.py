@@ -108,7 +108,7 @@ def _find_source(texts: list[str]) -> Connection:
     """Return the registry to copy, given by addresses or by a profile. Raises `InvalidRequest`."""
     if len(texts) == 1 and "://" not in texts[0]:
         return RegistryOptions(profile=texts[0]).find_connection()
-    return Connection(split_addresses(texts))
+    return Connection(urls=split_addresses(texts))
 
 
 @imports.command("topic")

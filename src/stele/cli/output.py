@@ -57,9 +57,14 @@ AllOption = Annotated[bool, typer.Option("--all", help=f"Print all findings, not
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
+def format_json(value: Any) -> str:
+    """Return one JSON document, indented."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8")
+
+
 def print_json(value: Any) -> None:
     """One JSON document, indented, on standard output."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8") + "\n")
+    sys.stdout.write(format_json(value) + "\n")
 
 
 def print_rows(output: Output, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -96,11 +101,31 @@ def print_text(to: Console, text: Text, indent: int = 0) -> None:
         to.print(Text(" " * indent) + text, soft_wrap=True)
 
 
+def print_labelled(label: Text, said: Text, width: int) -> None:
+    """Print a label, padded to a width, and a text behind it. On a terminal its lines stand below one another."""
+    label.pad_right(width - len(label))
+    if not console.is_terminal:
+        print_text(console, label + said)
+        return
+    from rich.table import Table
+
+    grid = Table.grid(padding=0)
+    grid.add_column(width=width)
+    grid.add_column(overflow="fold")
+    grid.add_row(label, said)
+    console.print(grid)
+
+
 def print_finding(finding: Finding, where: str = "") -> None:
     """One finding, readable: rule and place, where on from there, why, and what to do."""
     rule, place = (finding.rule, FINDING_COLOURS[finding.level]), (finding.path or "/", "bold")
     print_text(console, Text.assemble("  ", rule, " at ", place, where))
-    for label, said in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
+    print_reasons(finding.why, finding.fix, finding.witness)
+
+
+def print_reasons(why: str, fix: str, witness: str | None) -> None:
+    """Print the lines below a finding's first: why it is one, what to do, and a value that shows it."""
+    for label, said in (("why", why), ("fix", fix), ("witness", witness)):
         if said:
             print_text(console, Text(f"{label}: {said}"), indent=4)
 

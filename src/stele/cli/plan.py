@@ -20,6 +20,7 @@ from stele.cli.output import (
     YesOption,
     console,
     exit_on_error,
+    format_json,
     print_error,
     print_json,
 )
@@ -28,7 +29,6 @@ from stele.cli.reports import (
     ReportOutputOption,
     ReportToOption,
     print_report_findings,
-    render_json,
     render_reports,
 )
 from stele.client import SchemaRegistryClient
@@ -177,7 +177,7 @@ def _write_plan(made: Plan, output: ReportOutput, to: Path | None, *, everything
         case ReportOutput.JSON if to is None:
             print_json(made.subjects)
         case ReportOutput.JSON:
-            write_text(to, render_json(made.subjects))
+            write_text(to, format_json(made.subjects))
         case _:
             write_text(to, render_reports(made.reports, output))
 

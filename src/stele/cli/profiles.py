@@ -17,24 +17,32 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 
+CREDENTIAL_FILES: Final = ("ca", "client_cert", "client_key")
+"""The fields of `Credentials` that name files."""
 
-class RegistryProfile(msgspec.Struct, frozen=True):
-    """A registry and how to reach it. Relative file names count from the folder of the configuration file."""
 
-    registry: str | list[str]
+class Credentials(msgspec.Struct, frozen=True):
+    """Who asks a registry, and which certificates are used for it. Empty fields are not used."""
+
     user: str = ""
     password: str = ""
     token: str = ""
     ca: str = ""
     client_cert: str = ""
     client_key: str = ""
+
+
+class RegistryProfile(Credentials, frozen=True, kw_only=True):
+    """A registry and how to reach it. Relative file names count from the folder of the configuration file."""
+
+    registry: str | list[str]
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -101,6 +109,6 @@ def _check_keys(path: Path, place: str, table: Mapping[str, Any], struct: type[m
 
 
 def _resolve_files(profile: RegistryProfile, folder: Path) -> RegistryProfile:
-    files = {name: getattr(profile, name) for name in ("ca", "client_cert", "client_key")}
+    files = {name: getattr(profile, name) for name in CREDENTIAL_FILES}
     resolved = {name: str(folder / Path(file).expanduser()) for name, file in files.items() if file}
     return msgspec.structs.replace(profile, **resolved)

@@ -7,12 +7,20 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.text import Text
 
 from stele.cli.files import write_text
-from stele.cli.output import FINDING_COLOURS, MOST_FINDINGS, console, print_rest, take_first
+from stele.cli.output import (
+    FINDING_COLOURS,
+    MOST_FINDINGS,
+    console,
+    format_json,
+    print_reasons,
+    print_rest,
+    print_text,
+    take_first,
+)
 from stele.core.findings import Severity, Verdict
 from stele.review.report import FileFinding, FileReport, Outcome, format_place
 
@@ -79,14 +87,9 @@ def render_reports(reports: Sequence[FileReport], output: ReportOutput) -> str:
         case ReportOutput.SARIF:
             from stele.review.sarif import build_sarif
 
-            return render_json(build_sarif(reports))
+            return format_json(build_sarif(reports))
         case _:
-            return render_json(reports)
-
-
-def render_json(value: object) -> str:
-    """Return one JSON document, indented."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8")
+            return format_json(reports)
 
 
 def _print_reports(reports: Sequence[FileReport], headline: Callable[[FileReport], Text], *, everything: bool) -> None:
@@ -113,10 +116,8 @@ def _print_finding(file: str, finding: FileFinding) -> None:
     where = f" ({finding.compared_with}{doubt})" if finding.compared_with else ""
     path = (" at ", (finding.path, "bold")) if finding.path else ()
     rule = (finding.rule, FINDING_COLOURS[finding.level])
-    console.print(Text.assemble(f"  {format_place(file, finding)}: ", rule, *path, where), soft_wrap=True)
-    for label, said in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
-        if said:
-            console.print(Text(f"    {label}: {said}"), soft_wrap=True)
+    print_text(console, Text.assemble(f"  {format_place(file, finding)}: ", rule, *path, where))
+    print_reasons(finding.why, finding.fix, finding.witness)
 
 
 _OUTCOMES = {

@@ -179,7 +179,8 @@ def _version_registered(state: State, event: ev.VersionRegistered, stamp: ev.Eve
     if state.by_uid is not None:
         state.set_item(state.by_uid, version.uid, version)
     if state.by_origin is not None and event.origin_uri:
-        state.set_item(state.by_origin, event.origin_uri, version)
+        earlier = state.by_origin.get(event.origin_uri, ())
+        state.set_item(state.by_origin, event.origin_uri, (*earlier, version))
     replaced = set(event.replaces) - {event.version_number}
     if replaced:
         _purge_versions(state, subject, [row for row in subject.versions if row.version_number in replaced])
@@ -345,8 +346,13 @@ def _remove_referrer(state: State, version: Version) -> None:
 def _remove_origin(state: State, version: Version) -> None:
     """A purged version leaves its origin URI to the version that had it before, or to others."""
     uri = version.attributes.origin_uri if version.attributes is not None else None
-    if state.by_origin is not None and uri and state.by_origin.get(uri) is version:
-        state.change(state, by_origin=None)  # built again when it is asked
+    if state.by_origin is None or not uri:
+        return
+    left = tuple(row for row in state.by_origin.get(uri, ()) if row is not version)
+    if left:
+        state.set_item(state.by_origin, uri, left)
+    else:
+        state.remove_item(state.by_origin, uri)
 
 
 def _remove_from_entry(state: State, version: Version) -> None:

@@ -238,15 +238,17 @@ def find_version_by_origin(state: State, uri: str) -> Version | None:
 
 def find_last_version_by_origin(state: State, uri: str) -> Version | None:
     """Return the newest version that was registered under that origin URI, deleted or not; None if it was purged."""
-    return state.get_index("by_origin", _origin_index).get(uri)
+    versions = state.get_index("by_origin", _origin_index).get(uri)
+    return versions[-1] if versions else None
 
 
-def _origin_index(state: State) -> dict[str, Version]:
-    index: dict[str, Version] = {}
-    for row in (row for subject in _all_subjects(state) for row in subject.versions):
-        uri = row.attributes.origin_uri if row.attributes is not None else None
-        if uri and (uri not in index or index[uri].seq <= row.seq):
-            index[uri] = row
+def _origin_index(state: State) -> dict[str, tuple[Version, ...]]:
+    """Return all versions of each origin URI, deleted ones too, in the order of their registration."""
+    versions = (version for subject in _all_subjects(state) for version in subject.versions)
+    named = [(found.origin_uri, each) for each in versions if (found := each.attributes) and found.origin_uri]
+    index: dict[str, tuple[Version, ...]] = {}
+    for uri, version in sorted(named, key=lambda pair: pair[1].seq):
+        index[uri] = (*index.get(uri, ()), version)
     return index
 
 

@@ -73,7 +73,7 @@ class State:
         self.loose: list[Content] = []
         self.interned: dict[Any, Any] = {}
         self.by_uid: dict[int, Version] | None = None
-        self.by_origin: dict[str, Version] | None = None
+        self.by_origin: dict[str, tuple[Version, ...]] | None = None
         self.by_digest: dict[bytes, tuple[Content, ...]] | None = None
         self.by_place: dict[BindingIndexKey, tuple[Binding, ...]] | None = None
         self.by_serial: dict[int, Subject] | None = None

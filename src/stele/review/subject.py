@@ -42,7 +42,8 @@ class SubjectCheck(msgspec.Struct, frozen=True):
         """
         file = target.file
         state = registry.read_subject(self.client, self.subject)
-        remote = self._registered_references(target, state)
+        imports = _list_imports(target)
+        remote = self._registered_references(imports, state)
         texts = [each for each in self.references if isinstance(each, NamedText)]
         schema = target.workspace.candidate(target.path, (*registry.resolve_references(self.client, remote), *texts))
         policy = self.policy or state.policy
@@ -51,19 +52,20 @@ class SubjectCheck(msgspec.Struct, frozen=True):
             rules = msgspec.structs.replace(rules, ruleset=self.ruleset)
         baselines = registry.read_baselines(self.client, state, policy)
         report = check_file(target.shown, file.format, schema, baselines, rules)
-        is_registered = _list_imports(target) <= {each.name for each in remote}
+        is_registered = imports <= {each.name for each in remote}
         if self.policy is not None or self.ruleset is not None or not is_registered:
             return report  # the registry would be asked another question
         return registry.ask_registry(self.client, self.subject, Schema(file.text, file.format.upper(), remote), report)
 
-    def _registered_references(self, target: ReviewTarget, state: registry.SubjectState) -> tuple[SchemaReference, ...]:
+    def _registered_references(
+        self, imports: frozenset[str], state: registry.SubjectState
+    ) -> tuple[SchemaReference, ...]:
         """Return the references of the file that are versions in the registry."""
         found = {each.name: each for each in self.references if isinstance(each, SchemaReference)}
         named = {each.name for each in self.references}
         if state.numbers:
             newest = self.client.version(self.subject, state.numbers[-1])
-            needed = _list_imports(target)
-            found |= {each.name: each for each in newest.references if each.name in needed and each.name not in named}
+            found |= {each.name: each for each in newest.references if each.name in imports and each.name not in named}
         return tuple(found.values())
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from stele import __version__
 from stele.apis.http.media_types import is_preferred
+from stele.core.state import State
 from stele.server.asgi import AsgiScope
 from stele.server.dialects import DIALECTS
 from stele.templates import render_template
@@ -38,12 +39,33 @@ class IndexedDialect(msgspec.Struct, frozen=True):
     openapi: str
 
 
+class RegistryCounts(msgspec.Struct, frozen=True):
+    """How much a registry holds.
+
+    Attributes:
+        schemas: Different schema texts.
+        subjects: Subjects, those with soft-deleted versions only included.
+        versions: Their versions, soft-deleted ones included.
+        ids: Schema ids, of all namespaces.
+        position: Sequence number of the newest record of the log.
+    """
+
+    schemas: int
+    subjects: int
+    versions: int
+    ids: int
+    position: int
+
+
 class ServerIndex(msgspec.Struct, frozen=True):
     """What a server says at `/`."""
 
     version: str
     status: str
+    reason: str
+    store: str
     schemas: int
+    counts: RegistryCounts
     dialects: Sequence[IndexedDialect]
     health: dict[str, str]
 
@@ -58,13 +80,27 @@ def choose_index_type(scope: AsgiScope) -> str:
     return _JSON if _JSON in accept and "vnd." not in accept else ""
 
 
-def render_index(media_type: str, status: str, schemas: int) -> bytes:
+def count_contents(state: State) -> RegistryCounts:
+    """Return how much a registry holds."""
+    namespaces = state.namespaces.values()
+    return RegistryCounts(
+        schemas=len(state.contents),
+        subjects=sum(len(namespace.subjects) for namespace in namespaces),
+        versions=sum(len(subject.versions) for namespace in namespaces for subject in namespace.subjects.values()),
+        ids=sum(len(namespace.schema_entries) for namespace in namespaces),
+        position=state.seq,
+    )
+
+
+def render_index(media_type: str, status: str, reason: str, store: str, counts: RegistryCounts) -> bytes:
     """Return the index of a server in one of the types that `choose_index_type` returns.
 
     Args:
         media_type: The type.
         status: Whether the server is ready, as `/health/ready` says it.
-        schemas: How many different schemas it has.
+        reason: Why it is not; '' if it is.
+        store: The kind of its store, such as `sqlite`.
+        counts: How much it holds.
     """
     dialects = [
         IndexedDialect(
@@ -76,7 +112,7 @@ def render_index(media_type: str, status: str, schemas: int) -> bytes:
         )
         for entry in DIALECTS
     ]
-    index = ServerIndex(__version__, status, schemas, dialects, _HEALTH)
+    index = ServerIndex(__version__, status, reason, store, counts.schemas, counts, dialects, _HEALTH)
     if media_type == _JSON:
         return msgspec.json.encode(index)
     return render_template("stele.server", "index.html.j2", index=index).encode("utf-8")

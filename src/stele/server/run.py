@@ -62,7 +62,8 @@ def _end_process(*_: object) -> None:
 def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambda line: None) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    Raises `InvalidRequest` when the address cannot be bound, `StoreError` when the store cannot be opened or read.
+    Raises `InvalidRequest` when the address cannot be bound, `StoreError` when the store cannot be opened or read,
+    `NotInstalled` for the setting `otel` without its extra.
 
     Args:
         settings: What to serve, and where.
@@ -72,6 +73,8 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
     signal.signal(signal.SIGTERM, _end_process)
     configure_logs(settings.log_level, settings.log_format)
     os.environ[_HANDED_DOWN] = msgspec.json.encode(settings).decode("utf-8")
+    if settings.otel:
+        import stele.server.telemetry  # noqa: F401 - raises `NotInstalled` before a port is bound
     with (
         tempfile.TemporaryDirectory(prefix="stele-metrics-") as metrics_directory,
         contextlib.ExitStack() as bound,

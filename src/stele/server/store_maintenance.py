@@ -7,14 +7,16 @@ from urllib.parse import quote
 
 from stele.service.registry import SKIPPED_NUMBERS, SKIPPED_SCHEMA_IDS
 from stele.storage import maintenance
-from stele.storage.maintenance import Damage, Examination, LostVersion, Repair
+from stele.storage.maintenance import Damage, Examination, LostVersion, Repair, StoreCondition, inspect_store
 
 __all__ = [
     "Damage",
     "Examination",
     "LostVersion",
     "Repair",
+    "StoreCondition",
     "back_up_store",
+    "inspect_store",
     "repair_store",
     "require_store",
     "verify_store",

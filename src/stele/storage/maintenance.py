@@ -36,9 +36,11 @@ __all__ = [
     "Examination",
     "LostVersion",
     "Repair",
+    "StoreCondition",
     "StoreFiles",
     "StoredRecord",
     "examine_store",
+    "inspect_store",
     "mark_of",
     "open_files",
     "repair_store",
@@ -98,6 +100,45 @@ def open_files(url: str) -> StoreFiles:
         raise InvalidRequest(f"a store of the kind '{scheme}:' has no files to look after; those of {known} have")
     module, _, name = MAINTENANCE[scheme].partition(":")
     return cast("StoreFiles", getattr(import_module(module), name)(url))
+
+
+class StoreCondition(NamedTuple):
+    """A store as it is found, without opening it.
+
+    place          name of the store in messages
+    exists         whether there is one
+    is_writable    whether this user may write, or make, it
+    layout         version of its format; None: there is none yet
+    newest_layout  the version that this release writes
+    journal_mode   how its database is written; '' where there is none
+    size_bytes     of its main file
+    free_bytes     of its disk
+    """
+
+    place: str
+    exists: bool
+    is_writable: bool
+    layout: int | None
+    newest_layout: int
+    journal_mode: str
+    size_bytes: int
+    free_bytes: int
+
+
+INSPECTION: Final[Mapping[str, str]] = {"sqlite": "stele.storage.sqlite.inspection:inspect_file"}
+"""Scheme → `module:function` that takes the URL and returns a `StoreCondition`."""
+
+
+def inspect_store(url: str) -> StoreCondition | None:
+    """Return the condition of a store, None for a kind that has no files.
+
+    Nothing is created or changed. Raises `InvalidRequest` for a malformed URL, `StoreError` for what is not a store.
+    """
+    target = INSPECTION.get(url.partition(":")[0].lower())
+    if target is None:
+        return None
+    module, _, name = target.partition(":")
+    return cast("StoreCondition", getattr(import_module(module), name)(url))
 
 
 # --- what is there --------------------------------------------------------------------------------------------------

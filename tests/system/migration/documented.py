@@ -21,17 +21,19 @@ _MOST = 24
 _DATE = re.compile(r"\n#\w{3} \w{3} \d.* UTC \d{4}\n")
 """The line of a properties file that says when it was asked for."""
 
-WriterPrograms = dict[str, tuple[int, Any]]
+Answers = dict[str, tuple[int, Any]]
 
 
-def crawl_documents(http: httpx.Client, names: list[str]) -> WriterPrograms:
+def crawl_documents(http: httpx.Client, names: list[str]) -> Answers:
     """Answers by path; names are tried wherever a path has room for one, and so is what the answers call likewise."""
     paths = [path for dialect in DIALECTS for path in _paths(http, dialect.name) if not path.startswith("/contexts/{")]
-    answers: WriterPrograms = {}
+    answers: Answers = {}
+    found: dict[str, set[str]] = {}
     for path in sorted(paths, key=lambda path: path.count("{")):
-        found = _values(answers)
-        for filled in _filled(path, names, found):
-            answers[filled] = _answer(http.get(filled))
+        new = {filled: _answer(http.get(filled)) for filled in _filled(path, names, found)}
+        for _, body in new.values():
+            _add_values(body, "", found)
+        answers |= new
     return answers
 
 
@@ -55,23 +57,16 @@ def _filled(path: str, names: list[str], found: dict[str, set[str]]) -> Iterator
         yield filled
 
 
-def _values(answers: WriterPrograms) -> dict[str, set[str]]:
-    """What the members of the answers so far are, by their names."""
-    found: dict[str, set[str]] = {}
-
-    def look(value: Any, name: str) -> None:
-        if isinstance(value, dict):
-            for member, inner in value.items():
-                look(inner, _word(member))
-        elif isinstance(value, list):
-            for inner in value:
-                look(inner, name)
-        elif isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) < 100:
-            found.setdefault(name, set()).add(str(value))
-
-    for _, body in answers.values():
-        look(body, "")
-    return found
+def _add_values(value: Any, name: str, found: dict[str, set[str]]) -> None:
+    """Add what the members of an answer are, by their names."""
+    if isinstance(value, dict):
+        for member, inner in value.items():
+            _add_values(inner, _word(member), found)
+    elif isinstance(value, list):
+        for inner in value:
+            _add_values(inner, name, found)
+    elif isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) < 100:
+        found.setdefault(name, set()).add(str(value))
 
 
 def _word(name: str) -> str:

@@ -30,7 +30,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistryClient]:
     server.stop()
 
 
-def completed(*words: str) -> list[str]:
+def complete(*words: str) -> list[str]:
     """What bash is offered for the last word."""
     line = " ".join(("stele", *words))
     environ = {"_STELE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
@@ -41,18 +41,18 @@ def test_subjects_and_versions(registry: SchemaRegistryClient) -> None:
     """The registry is asked for the subjects that begin so, and for the versions of the one that was typed."""
     registry.register("orders-value", Schema('"int"'))
     registry.register("payments-value", Schema('"int"'))
-    assert completed("schema", "get", "ord") == ["orders-value"]
-    assert completed("subject", "delete", "orders-value", "--version", "l") == ["latest"]
-    assert completed("schema", "get", "orders-value", "--version", "1") == ["1"]
-    assert completed("schema", "get", "nobody", "--version", "1") == []
+    assert complete("schema", "get", "ord") == ["orders-value"]
+    assert complete("subject", "delete", "orders-value", "--version", "l") == ["latest"]
+    assert complete("schema", "get", "orders-value", "--version", "1") == ["1"]
+    assert complete("schema", "get", "nobody", "--version", "1") == []
 
 
 def test_silence_of_a_registry_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is offered and nothing is printed."""
     monkeypatch.setenv("STELE_URL", "http://127.0.0.1:1")
-    assert completed("schema", "get", "ord") == []
+    assert complete("schema", "get", "ord") == []
 
 
 def test_names_of_commands() -> None:
     """Commands are offered without importing them."""
-    assert completed("ba") == ["backtest", "backup"]
+    assert complete("ba") == ["backtest", "backup"]

@@ -36,50 +36,50 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def found(environ: dict[str, str] | None = None, **options: Any) -> Connection:
+def find_connection(environ: dict[str, str] | None = None, **options: Any) -> Connection:
     """The registry of a command."""
     return RegistryOptions(**options).find_connection(environ or {}, ask=False)
 
 
 def test_without_anything(config: Path) -> None:
     """Nobody needs a configuration file, an environment or an option."""
-    assert found() == Connection((DEFAULT_URL,))
+    assert find_connection() == Connection(urls=(DEFAULT_URL,))
 
 
 def test_order_of_addresses(config: Path) -> None:
     """--registry, --profile, STELE_URL, STELE_PROFILE, the file's own profile: the first one wins."""
     config.write_text(CONFIG)
     environ = {"STELE_URL": "http://e1, http://e2", "STELE_PROFILE": "prod"}
-    assert found(environ, registry=["http://r"], profile="prod").urls == ("http://r",)
-    assert found(environ, profile="prod").urls == ("https://prod.example.org",)
-    assert found(environ).urls == ("http://e1", "http://e2")
-    assert found({"STELE_PROFILE": "prod"}).urls == ("https://prod.example.org",)
-    assert found().urls == ("https://a.example.org", "https://b.example.org")
+    assert find_connection(environ, registry=["http://r"], profile="prod").urls == ("http://r",)
+    assert find_connection(environ, profile="prod").urls == ("https://prod.example.org",)
+    assert find_connection(environ).urls == ("http://e1", "http://e2")
+    assert find_connection({"STELE_PROFILE": "prod"}).urls == ("https://prod.example.org",)
+    assert find_connection().urls == ("https://a.example.org", "https://b.example.org")
 
 
 def test_credentials_go_to_their_own_registry(config: Path) -> None:
     """A profile that nobody named gives nothing to another address, nor does the environment to a profile's."""
     config.write_text(CONFIG)
-    staging = found()
+    staging = find_connection()
     assert (staging.user, staging.password, staging.token) == ("ada", "secret", "")
     assert staging.ca == str(config.parent / "ca.pem")
-    assert not found(registry=["http://other"]).has_credentials
-    assert not found({"STELE_URL": "http://other"}).has_credentials
-    assert found(registry=["http://other"], profile="prod").token == "abc"
+    assert not find_connection(registry=["http://other"]).has_credentials
+    assert not find_connection({"STELE_URL": "http://other"}).has_credentials
+    assert find_connection(registry=["http://other"], profile="prod").token == "abc"
     environ = {"STELE_TOKEN": "env", "STELE_USER": ""}
-    assert found(environ, profile="staging").token == ""
-    assert found(environ, registry=["http://other"]).token == "env"
+    assert find_connection(environ, profile="staging").token == ""
+    assert find_connection(environ, registry=["http://other"]).token == "env"
 
 
 def test_credentials_of_the_command_line_replace_others(config: Path) -> None:
     """A user or a token of the command line stands alone; certificates of the profile stay."""
     config.write_text(CONFIG)
-    other = found(user="bob:x:y")
+    other = find_connection(user="bob:x:y")
     assert (other.user, other.password, other.token, other.ca) == ("bob", "x:y", "", str(config.parent / "ca.pem"))
-    assert found({"STELE_PASSWORD": "p"}, user="bob").password == "p"
-    assert found(token="t").user == ""
+    assert find_connection({"STELE_PASSWORD": "p"}, user="bob").password == "p"
+    assert find_connection(token="t").user == ""
     with pytest.raises(InvalidRequest, match="exclude"):
-        found(user="a", token="b")
+        find_connection(user="a", token="b")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_wrong_configuration_file(config: Path, text: str, said: str) -> None:
     """Unknown keys are errors, with the nearest known one, and so is everything else that cannot be meant."""
     config.write_text(text)
     with pytest.raises(InvalidRequest) as error:
-        found()
+        find_connection()
     assert said in str(error.value)
 
 

@@ -22,7 +22,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     structlog.reset_defaults()
 
 
-def refused(*flags: str) -> str:
+def refuse_start(*flags: str) -> str:
     """What the command says on standard error when it ends with exit code 2 and prints nothing else."""
     done = CliRunner().invoke(app, ["serve", *flags])
     assert (done.exit_code, done.stdout) == (2, "")
@@ -33,10 +33,10 @@ def refused(*flags: str) -> str:
 
 def test_a_store_that_cannot_be() -> None:
     """A scheme or file name that is wrong gets a hint, a file that is no store is named."""
-    assert refused("--store", "sqlit:x.db").endswith("known are memory:, sqlite:; did you mean 'sqlite'?\n")
-    assert refused("--store", "my.db").endswith("did you mean sqlite:///my.db?\n")
+    assert refuse_start("--store", "sqlit:x.db").endswith("known are memory:, sqlite:; did you mean 'sqlite'?\n")
+    assert refuse_start("--store", "my.db").endswith("did you mean sqlite:///my.db?\n")
     Path("bad.db").write_text("no database, " * 20)
-    assert "is not a SQLite database" in refused("--store", "sqlite:///bad.db", "--port", "0")
+    assert "is not a SQLite database" in refuse_start("--store", "sqlite:///bad.db", "--port", "0")
 
 
 def test_a_port_that_is_taken() -> None:
@@ -45,7 +45,7 @@ def test_a_port_that_is_taken() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        said = refused("--store", "sqlite:///new.db", "--port", str(port))
+        said = refuse_start("--store", "sqlite:///new.db", "--port", str(port))
     assert said == f"error: cannot listen on 127.0.0.1:{port}: Address already in use\n"
     assert not Path("new.db").exists()
 
@@ -61,7 +61,7 @@ def test_a_port_that_is_taken() -> None:
 def test_unknown_settings(text: str, said: str) -> None:
     """What a configuration file calls differently is not silently left out."""
     Path("stele.toml").write_text(text)
-    assert refused() == f"error: settings: stele.toml: {said}\n"
+    assert refuse_start() == f"error: settings: stele.toml: {said}\n"
 
 
 def test_addresses_of_this_machine_alone() -> None:

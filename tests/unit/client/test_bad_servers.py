@@ -95,7 +95,7 @@ def send_forever(connection: socket.socket, first: bytes, again: bytes, pause: f
         time.sleep(pause)
 
 
-def chunked(encoding: bytes = b"") -> bytes:
+def chunked_head(encoding: bytes = b"") -> bytes:
     """The head of an answer in chunks."""
     return HEAD + encoding + b"Transfer-Encoding: chunked\r\n\r\n"
 
@@ -114,7 +114,7 @@ TOO_LONG = "longer than"
 LATE = "deadline"
 BEHAVIOURS: dict[str, tuple[Behaviour, type[SteleError], str]] = {
     "answer without end": (
-        lambda connection: send_forever(connection, chunked(), chunk(b"0," * 30000)),
+        lambda connection: send_forever(connection, chunked_head(), chunk(b"0," * 30000)),
         ResponseError,
         TOO_LONG,
     ),
@@ -129,7 +129,7 @@ BEHAVIOURS: dict[str, tuple[Behaviour, type[SteleError], str]] = {
     "compression cut off": (answer(BOMB[:100], HEAD + b"Content-Encoding: gzip\r\n"), ResponseError, "cut off"),
     "compression nobody asked for": (answer(b"[]", HEAD + ZSTD), ResponseError, "zstd"),
     "dripping body": (
-        lambda connection: send_forever(connection, chunked(), chunk(b" "), 0.05),
+        lambda connection: send_forever(connection, chunked_head(), chunk(b" "), 0.05),
         RegistryUnreachable,
         LATE,
     ),
@@ -214,7 +214,7 @@ def test_good_answers_arrive() -> None:
     gzipped = HEAD + b"Content-Encoding: gzip\r\n"
 
     def drip(connection: socket.socket) -> None:
-        connection.sendall(chunked(b"Content-Encoding: gzip\r\n"))
+        connection.sendall(chunked_head(b"Content-Encoding: gzip\r\n"))
         for at in range(len(packed)):
             connection.sendall(chunk(packed[at : at + 1]))
             time.sleep(0.002)

@@ -28,7 +28,7 @@ def migrating(expr: str, **more: Any) -> RuledRegistry:
     return registry
 
 
-def checked(rule: Rule) -> RuledRegistry:
+def registry_with(rule: Rule) -> RuledRegistry:
     """One version with a rule for records."""
     registry = RuledRegistry()
     registry.add("t-value", "{}", schemaType="JSON", ruleSet=msgspec.to_builtins(RuleSet(domain_rules=[rule])))
@@ -49,7 +49,7 @@ def test_no_rule_runs_unless_rules_are_given(on_failure: str | None) -> None:
     assert read(registry, Rules()) == {"b": 1}
     assert read(registry, Rules(enabled=False)) == {"a": 1}
     for mode, call in (("READ", lambda box: read(box, None)), ("WRITE", write)):
-        box = checked(Rule("r", kind="CONDITION", mode=mode, type="CEL", expr="true", on_failure=on_failure))
+        box = registry_with(Rule("r", kind="CONDITION", mode=mode, type="CEL", expr="true", on_failure=on_failure))
         with pytest.raises(RulesRefused, match="'r'"):
             call(box)
 
@@ -61,9 +61,9 @@ def write(registry: RuledRegistry) -> Any:
 
 def test_schemas_without_rules_need_no_choice() -> None:
     """Rules of the other direction, disabled ones and none at all stop nobody."""
-    registry = checked(Rule("r", kind="CONDITION", mode="READ", type="CEL", expr="true"))
+    registry = registry_with(Rule("r", kind="CONDITION", mode="READ", type="CEL", expr="true"))
     assert write(registry) == OLD
-    assert read(checked(Rule("r", type="CEL", expr="false", disabled=True)), None) == {"a": 1}
+    assert read(registry_with(Rule("r", type="CEL", expr="false", disabled=True)), None) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_hostile_migrations_fail_in_time(expr: str) -> None:
 
 def test_only_trusted_rules_run_if_one_says_so() -> None:
     """Rules that one does not trust run within bounds, or are refused."""
-    registry = checked(Rule("mine", mode="READ", type="CEL", expr="{'b': message.a}"))
+    registry = registry_with(Rule("mine", mode="READ", type="CEL", expr="{'b': message.a}"))
     for rules in (Rules(), Rules(trusts=lambda rule: rule.name == "mine", trusted_only=True)):
         assert read(registry, rules) == {"b": 1}
     with pytest.raises(RulesRefused, match="'mine', which is not trusted"):
