@@ -212,7 +212,7 @@ def resident() -> int:
 def apart(url: str, way: Way) -> Loaded:
     """`load` in a fresh process."""
     flags = [*(["--snapshot"] if way.snapshot else []), *([] if way.checked else ["--unchecked"])]
-    arguments = [sys.executable, __file__, "--load", url, *flags]
+    arguments = [sys.executable, "-m", "bench.load", "--load", url, *flags]
     done = subprocess.run(arguments, check=True, capture_output=True, text=True)
     return Loaded(*json.loads(done.stdout))
 
