@@ -239,7 +239,7 @@ CLIENT_RANKS = (
         "A request, a refusal, a name and a pinned schema are values: none of them needs a connection.",
     ),
     (
-        ("cache", "exchange", "connection", "deadline", "response_body"),
+        ("cache", "exchange", "connection", "deadline", "response_body", "trace_context"),
         "How a request gets its answer is the same for all endpoints, so retries and caching know none of them.",
     ),
     (

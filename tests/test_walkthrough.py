@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
-
-NOTEBOOK = Path(__file__).parent.parent / "examples" / "walkthrough" / "walkthrough.ipynb"
+from tools.run_notebook import HASH, NOTEBOOK, hash_code, run_notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+MOST_BYTES = 250_000
+"""Of the notebook with its outputs."""
+SILENT = {"step-02", "step-38"}
+"""Cells that print nothing: what is imported, and the end."""
 
 
 @pytest.fixture(scope="module")
 def said() -> dict[str, str]:
     """What each cell said, by a piece of its code that no other cell has."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(NOTEBOOK.parent)}})
-    client.execute(env=environ)
+    notebook = run_notebook(NOTEBOOK)
     return {cell.source: _text(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"}
 
 
@@ -41,11 +39,25 @@ def _of(said: dict[str, str], piece: str) -> str:
     return found
 
 
-def test_the_notebook_is_committed_without_outputs() -> None:
-    """What is in the repository is the text and the code, as the format wants it."""
+def test_the_notebook_is_committed_with_the_outputs_of_its_code() -> None:
+    """Who reads it without running it sees what the code that stands there printed; `tools.run_notebook` writes it."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
-    assert [cell.id for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")] == []
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert notebook.metadata[HASH] == hash_code(notebook), "run python -m tools.run_notebook"
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert {cell.id for cell in code if not cell.outputs} == SILENT
+    assert "80,687 good, 39 dead" in _of({cell.source: _text(cell.outputs) for cell in code}, "DEADLETTER")
+
+
+def test_the_outputs_are_small_and_of_no_machine() -> None:
+    """No folder of whoever ran it, no errors, and nothing that a review cannot load."""
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert len(text.encode()) < MOST_BYTES
+    for place in (str(Path.home()), str(Path(__file__).parent.parent), "/tmp/", "site-packages"):
+        assert place not in text
+    assert '"output_type": "error"' not in text
+    assert '"name": "stderr"' not in text
 
 
 def test_evolution(said: dict[str, str]) -> None:
@@ -79,7 +91,7 @@ def test_sql(said: dict[str, str]) -> None:
 def test_the_pipeline(said: dict[str, str]) -> None:
     """Rows and dead letters are what was sent, in as many batches as files, and the new version brought its column."""
     assert "3 batches, 80,687 rows, 39 dead letters" in _of(said, '(home / "pipeline.toml")')
-    assert "1 batch, 1,000 rows, new columns: gate" in _of(said, "gate = ")
+    assert "1 batch, 1,000 rows; nyc.flights: column gate added: string" in _of(said, "gate = ")
     versions = re.findall(r"^\d\s+(\d)\s+(\d+)", _of(said, "createOrReplaceTempView"), re.MULTILINE)
     assert versions == [("1", "26896"), ("2", "26896"), ("3", "26895"), ("4", "1000")]
 

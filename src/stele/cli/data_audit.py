@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from stele.cli.files import read_text
 from stele.cli.options import expand_dataclass
 from stele.cli.output import exit_on_error
+from stele.cli.progress import run_audit
 from stele.cli.records import ReportOptions, SampleOption, Stored, SubjectsOption, TimeOption
 from stele.core.findings import WhenUndecided
 from stele.errors import InvalidRequest
@@ -64,8 +66,9 @@ def census(
         from stele.spark.data_audit import census as run
 
         shown.check()
-        with stored.open_records(timestamp) as records:
-            answer = run(
+        with stored.open_records(subject or (), timestamp) as records:
+            audit = partial(
+                run,
                 records.df,
                 records.column,
                 registry=stored.registry_like,
@@ -77,6 +80,7 @@ def census(
                 fields=fields,
                 engine=stored.engine,
             )
+            answer = run_audit(records.df.sparkSession, "counting records", audit)
         recorded.record_census(answer, stored)
         shown.print_report(answer, stored.sources)
 
@@ -108,8 +112,9 @@ def backtest(
 
         shown.check()
         proposed = read_text(schema)
-        with stored.open_records(position=position or ()) as records:
-            answer = run(
+        with stored.open_records(subject, position=position or ()) as records:
+            audit = partial(
+                run,
                 records.df,
                 records.column,
                 schema=proposed,
@@ -124,6 +129,7 @@ def backtest(
                 position=records.position,
                 engine=stored.engine,
             )
+            answer = run_audit(records.df.sparkSession, "reading records with the schema", audit)
         shown.print_report(answer, stored.sources)
     raise typer.Exit(0 if answer.has_passed(allow_damaged=allow_damaged) else 1)
 
@@ -144,8 +150,9 @@ def drift(
         from stele.spark.data_audit import drift as run
 
         shown.check()
-        with stored.open_records() as records:
-            answer = run(
+        with stored.open_records(subject or ()) as records:
+            audit = partial(
+                run,
                 records.df,
                 records.column,
                 registry=stored.registry_like,
@@ -157,4 +164,5 @@ def drift(
                 message=stored.message,
                 engine=stored.engine,
             )
+            answer = run_audit(records.df.sparkSession, "comparing records with their schemas", audit)
         shown.print_report(answer, stored.sources)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json, print_rows
-from stele.cli.pipeline_file import FileArgument, load_pipeline
+from stele.cli.pipeline_file import FileArgument, check_pipeline_registry, load_pipeline
+from stele.cli.progress import show_job_progress
+from stele.cli.spark_start import start_spark
 from stele.errors import Invalid
 from stele.spark.pipeline import BatchReport, read_dead_letters, replay_dead_letters
 
@@ -77,7 +79,7 @@ def list_dead_letters(
         from stele.spark.pipeline.runner import find_session, open_session
 
         config = load_pipeline(file)
-        with open_session(config, find_session(config, None)) as spark:
+        with open_session(config, find_session(config, None), start_spark) as spark:
             found = _select_letters(read_dead_letters(config, spark=spark), where, replayed=replayed)
             rows = _list_rows(found, limit) if by is None else _count_rows(found, by, limit)
     _print_rows(rows, output)
@@ -89,7 +91,15 @@ def replay_letters(file: FileArgument, where: WhereOption = "", output: OutputOp
     Exit code 1 when some could still not be decoded.
     """
     with exit_on_error():
-        done = replay_dead_letters(load_pipeline(file), where=where, progress=_print_batch)
+        from stele.spark.pipeline.runner import find_session, open_session
+
+        config = load_pipeline(file)
+        check_pipeline_registry(config)
+        with (
+            open_session(config, find_session(config, None), start_spark) as spark,
+            show_job_progress(spark, "decoding dead letters"),
+        ):
+            done = replay_dead_letters(config, where=where, spark=spark, progress=_print_batch)
     if output is Output.JSON:
         print_json(done)
     else:

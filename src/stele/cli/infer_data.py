@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from stele.cli.files import check_target, write_text
 from stele.cli.options import expand_dataclass
 from stele.cli.output import exit_on_error
+from stele.cli.progress import run_audit
 from stele.cli.records import RecordRegistry, ReportOptions, check_registry, spark_session
 
 
@@ -53,7 +55,8 @@ def infer_data(
         if register:
             check_registry(subject_registry)
         with spark_session() as spark:
-            answer = run(
+            audit = partial(
+                run,
                 read_raw(spark, data, data_format, column),
                 column or ("value" if data_format == "json" else None),
                 to=language,
@@ -64,6 +67,7 @@ def infer_data(
                 notes=notes,
                 sample=sample,
             )
+            answer = run_audit(spark, f"reading {data}", audit)
         if schema_to is not None:
             write_text(schema_to, answer.schema.rstrip())
         refused = False

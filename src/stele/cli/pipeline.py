@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from time import sleep, strftime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
 import typer
 from rich.text import Text
 
-from stele.cli import dead_letters, pipeline_init
+from stele.cli import dead_letters, pipeline_init, table_rows
 from stele.cli.files import ForceOption, ToOption, check_target, write_text
-from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json
-from stele.cli.pipeline_file import FileArgument, load_pipeline
+from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json, print_progress
+from stele.cli.pipeline_file import FileArgument, check_pipeline_registry, load_pipeline
+from stele.cli.progress import show_job_progress
+from stele.cli.spark_start import start_spark
 from stele.errors import InvalidRequest
 from stele.spark.pipeline import BatchReport, PipelineReport, TablePlan, apply_plan, plan_pipeline, run_pipeline
 from stele.spark.pipeline.config import PipelineConfig
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 app = typer.Typer(help="Turn registered streams into tables, on Spark.", no_args_is_help=True)
 app.command("init")(pipeline_init.init)
 app.command("dead-letters")(dead_letters.list_dead_letters)
 app.command("replay")(dead_letters.replay_letters)
+app.command("show")(table_rows.show)
 
 MOST_IDS = 8
 """Ids a line about a batch names."""
@@ -57,11 +64,16 @@ def run(file: FileArgument, output: OutputOption = Output.TEXT) -> None:
     """
     with exit_on_error():
         config = load_pipeline(file)
-        report = run_pipeline(config, progress=_progress_printer(config))
+        check_pipeline_registry(config)
+        with BatchProgress(config) as shown:
+            report = run_pipeline(
+                config, progress=shown.finish_batch, on_batch_start=shown.begin_batch, start=start_spark
+            )
     if output is Output.JSON:
         print_json(report)
     else:
         print_summary(report)
+        print_progress(f"stele pipeline show {file} prints rows, and with --snippet how other tools open the table")
 
 
 @app.command("status")
@@ -107,7 +119,8 @@ def report(
 def _plan_tables(config: PipelineConfig, *, apply: bool = False) -> list[TablePlan]:
     from stele.spark.pipeline.runner import find_session, open_session
 
-    with open_session(config, find_session(config, None)) as spark:
+    check_pipeline_registry(config)
+    with open_session(config, find_session(config, None), start_spark) as spark:
         plans = plan_pipeline(config, spark=spark)
         if apply and not any(each.clashes for each in plans):
             return apply_plan(config, spark=spark)
@@ -150,19 +163,35 @@ def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, out
         _print_plans(plans)
 
 
-def _progress_printer(config: PipelineConfig) -> Callable[[BatchReport], None]:
-    """A line about each batch, on standard error."""
-    from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
+class BatchProgress:
+    """Says what a run does, on standard error: a bar or lines while a batch runs, a line about it when it is done."""
 
-    watch = LagMeter(lambda: measure_lag(config))
+    def __init__(self, config: PipelineConfig) -> None:
+        from stele.spark.pipeline.kafka_lag import LagMeter, measure_lag
 
-    def show(batch: BatchReport) -> None:
-        behind = watch()
+        self._behind = LagMeter(lambda: measure_lag(config))
+        self._running = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Nothing runs yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """A batch that is cut short is not shown any more."""
+        self._running.close()
+
+    def begin_batch(self, number: int, spark: SparkSession) -> None:
+        """Show a batch that runs now."""
+        self._running.close()
+        self._running.enter_context(show_job_progress(spark, f"batch {number} running"))
+
+    def finish_batch(self, batch: BatchReport) -> None:
+        """Print what a batch did, and the changes of tables it brought."""
+        self._running.close()
+        behind = self._behind()
         errors.print(Text(batch_line(batch, None if behind is None else sum(behind.values()))), soft_wrap=True)
         for change in batch.changes:
             errors.print(Text(f"  {change}"), soft_wrap=True)
-
-    return show
 
 
 def batch_line(batch: BatchReport, behind: int | None = None) -> str:

@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from stele.cli.files import unreadable_file
+from stele.cli.output import print_warning
+from stele.cli.records import check_registry
+from stele.errors import Unavailable
 from stele.spark.pipeline.config import PipelineConfig, load_config
 
 FileArgument = Annotated[Path, typer.Argument(help="The pipeline's TOML file.")]
@@ -19,3 +22,21 @@ def load_pipeline(file: Path) -> PipelineConfig:
         return load_config(file)
     except OSError as error:
         raise unreadable_file(file, error) from None
+
+
+def check_pipeline_registry(config: PipelineConfig) -> None:
+    """Ask the registry for the pipeline's subjects, before Spark is started.
+
+    A pipeline that has run before waits for a registry that does not answer, and says so.
+    Raises `SubjectNotFound`, `RegistryUnreachable`, `Unauthenticated` and their like.
+    """
+    from stele.spark.pipeline.kafka_lag import has_run
+
+    try:
+        check_registry(config.source.open_registry(), [route.subject for route in config.routes])
+    except OSError as error:
+        raise unreadable_file(config.source.registry, error) from None
+    except Unavailable as error:
+        if not has_run(config.checkpoint):
+            raise
+        print_warning(f"{error}; trying again for up to {config.source.patience:g} seconds")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 from uuid import uuid4
 
 import typer
@@ -17,8 +17,9 @@ import typer
 from stele.cli.connect import DEFAULT_URL, REGISTRY_PANEL, RegistryOptions
 from stele.cli.files import ForceOption, ToOption, check_target, unreadable_file, write_text
 from stele.cli.output import console, print_progress
-from stele.client import Request, Retry, SchemaRegistryClient, SchemaSnapshot
+from stele.client import Request, Retry, SchemaRegistryClient, SchemaSnapshot, endpoints
 from stele.client.request import ignore_body
+from stele.errors import SubjectNotFound
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,17 +103,17 @@ class Stored(RecordRegistry):
 
     @cached_property
     def registry_like(self) -> RegistryLike:
-        """The registry, or the snapshot it is, which was asked once. Raises `InvalidRequest`."""
-        found = self.find_registry()
-        check_registry(found)
-        return found
+        """The registry, or the snapshot it is. Raises `InvalidRequest`."""
+        return self.find_registry()
 
     @contextmanager
-    def open_records(self, timestamp: str | None = None, position: Sequence[str] = ()) -> Iterator[RecordColumn]:
-        """The records, in a Spark of this command's own."""
+    def open_records(
+        self, subjects: Iterable[str], timestamp: str | None = None, position: Sequence[str] = ()
+    ) -> Iterator[RecordColumn]:
+        """The records, in a Spark of this command's own, which starts once the registry knows the subjects."""
         from stele.spark.data_audit.stored_records import read_records
 
-        _ = self.registry_like  # one that does not answer is told before Spark is started
+        check_registry(self.registry_like, subjects)
         with spark_session() as spark:
             print_progress(f"reading {self.data}")
             yield read_records(
@@ -173,12 +174,22 @@ def load_snapshot(file: Path) -> SchemaSnapshot:
         raise unreadable_file(file, error) from None
 
 
-def check_registry(registry: RegistryLike) -> None:
-    """Ask a registry for anything at all. Raises `RegistryUnreachable`, `Unauthenticated` and their like.
+def check_registry(registry: RegistryLike, subjects: Iterable[str] = ()) -> None:
+    """Ask a registry for subjects, deleted ones too, or for anything at all.
 
     Spark takes seconds to start, and its tasks ask again and again for half a minute.
+    Raises `SubjectNotFound`, `RegistryUnreachable`, `Unauthenticated` and their like.
     """
+    names = [name for name in subjects if name]
     if isinstance(registry, SchemaSnapshot):
+        known = {schema.subject for schema in registry.schemas}
+        for name in names:
+            if name not in known:
+                raise SubjectNotFound(name)
         return
-    client = SchemaRegistryClient(registry, retry=Retry(rounds=2)) if isinstance(registry, str) else registry()
-    client.send(Request("GET", "/subjects", ignore_body, "limit=1"))
+    opened = SchemaRegistryClient(registry, retry=Retry(rounds=2)) if isinstance(registry, str) else registry()
+    with cast("SchemaRegistryClient", opened) as client:
+        for name in names:
+            client.send(endpoints.versions(name, deleted=True))
+        if not names:
+            client.send(Request("GET", "/subjects", ignore_body, "limit=1"))

@@ -6,13 +6,15 @@ Not `migrate`: that word is for moving a registry (`stele import`, `stele export
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from stele.cli.options import expand_dataclass
 from stele.cli.output import exit_on_error
-from stele.cli.records import ReportOptions, Stored, spark_session
+from stele.cli.progress import run_audit
+from stele.cli.records import ReportOptions, Stored, check_registry, spark_session
 from stele.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -96,14 +98,16 @@ def reencode(
     """
     with exit_on_error():
         shown.check()
-        _ = stored.registry_like  # one that does not answer is told before Spark is started
+        check_registry(stored.registry_like, (subject, new.to_subject))
         if placed.dry_run:
             with spark_session() as spark:
-                answer = _reencode_records(spark, stored, new, subject).count_records()
+                audit = _reencode_records(spark, stored, new, subject).count_records
+                answer = run_audit(spark, "counting records", audit)
         else:
             targets = placed.targets(stored)
             with spark_session() as spark:
-                answer = _write_records(spark, stored, new, placed, subject, targets)
+                audit = partial(_write_records, spark, stored, new, placed, subject, targets)
+                answer = run_audit(spark, "writing records", audit)
         shown.print_report(answer, stored.sources)
     raise typer.Exit(0 if answer.is_complete else 1)
 

@@ -15,10 +15,13 @@ from stele.cli.connect import Connection, RegistryOptions
 from stele.cli.files import STDIN, read_text
 from stele.cli.options import expand_dataclass
 from stele.cli.output import exit_on_error, print_error
-from stele.errors import InvalidRequest, SteleError
+from stele.cli.progress import show_job_progress
+from stele.errors import Invalid, InvalidRequest, SteleError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from stele.spark.stream_sql.display import FirstRows
 
 _ROWS: Final = 100
 
@@ -69,7 +72,9 @@ def sql(
             from stele.cli.sql_shell import need_prompt
 
             need_prompt()
-        spark = _start_session({"stele.registry": _as_setting(registry.find_connection()), **settings})
+        settings = {"stele.registry": _as_setting(registry.find_connection()), **settings}
+        _check_registry(texts, settings)
+        spark = _start_session(settings)
         try:
             most = rows if rows is not None else _ROWS if output is RowShape.TEXT else 0
             runner = StatementRunner(spark, output, most, available_now=available_now)
@@ -110,6 +115,30 @@ def _check_statements(texts: Iterable[str]) -> None:
             parse_statement(piece)
 
 
+def _check_registry(texts: Iterable[str], settings: Mapping[str, str]) -> None:
+    """Ask the registry for the subjects of streams that the statements create, before Spark is started.
+
+    Streams behind a `SET` are left to Spark, as their registry may be another one, and so are options that are wrong:
+    Spark's sentence has their place. Raises `SubjectNotFound`, `RegistryUnreachable`, `Unauthenticated` and their like.
+    """
+    from stele.cli.records import check_registry
+    from stele.spark.stream_sql.options import resolve_options
+    from stele.spark.stream_sql.parser import CreateStream, SparkStatement, parse_statement
+    from stele.spark.stream_sql.tokens import split_statements
+
+    for statement in (parse_statement(piece) for text in texts for piece in split_statements(text)):
+        if isinstance(statement, SparkStatement) and statement.text.lstrip().upper().startswith("SET"):
+            return
+        if not isinstance(statement, CreateStream):
+            continue
+        try:
+            how = resolve_options(statement.name, {each.name: each.value for each in statement.options}, settings)
+        except Invalid:
+            continue
+        if how.registry:
+            check_registry(how.registry, how.subjects)
+
+
 def _start_session(settings: Mapping[str, str]) -> SparkSession:
     """A Spark of this command's own. Settings that are not Spark's are set once it runs: its launcher drops them."""
     from stele.cli.spark_start import start_spark
@@ -144,7 +173,9 @@ class StatementRunner:
                 if df.isStreaming:
                     self._follow_stream(df)
                 elif df.columns:
-                    self._print_rows(df, head=True)
+                    with show_job_progress(self._spark, "running the query"):
+                        found = self._take_rows(df)
+                    self._print_rows(found, head=True)
                 elif self._shape is RowShape.TEXT:
                     _write_lines(["ok"])
 
@@ -157,10 +188,14 @@ class StatementRunner:
             yield short_name(stream.name)
             yield from map(short_name, self._spark.table(quote_name(stream.name)).columns)
 
-    def _print_rows(self, df: DataFrame, *, head: bool) -> None:
-        from stele.spark.stream_sql.display import format_csv, format_grid, format_json_lines, take_first_rows
+    def _take_rows(self, df: DataFrame) -> FirstRows:
+        from stele.spark.stream_sql.display import take_first_rows
 
-        found = take_first_rows(df, self._most)
+        return take_first_rows(df, self._most)
+
+    def _print_rows(self, found: FirstRows, *, head: bool) -> None:
+        from stele.spark.stream_sql.display import format_csv, format_grid, format_json_lines
+
         if self._shape is RowShape.JSON:
             _write_lines(format_json_lines(found))
         elif self._shape is RowShape.CSV:
@@ -173,7 +208,7 @@ class StatementRunner:
         from stele.spark.stream_sql.console import follow_stream
 
         def show(batch: DataFrame, number: int) -> None:
-            self._print_rows(batch, head=number == 0)
+            self._print_rows(self._take_rows(batch), head=number == 0)
 
         if sys.stderr.isatty():
             sys.stderr.write("rows are printed as they arrive; Ctrl-C ends it\n")

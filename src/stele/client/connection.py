@@ -11,6 +11,7 @@ import httpx
 import stele
 from stele.client.exchange import Send, ServerOrder, TransportFailure
 from stele.client.response_body import ENCODING
+from stele.client.trace_context import make_trace_headers
 from stele.errors import InvalidRequest
 
 ACCEPT = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json; q=0.9, application/json; q=0.5"
@@ -53,7 +54,7 @@ class Servers:
 
     def build_request(self, client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx.Request:
         """The httpx request for one sending."""
-        headers = {"Accept-Encoding": ENCODING}
+        headers = {"Accept-Encoding": ENCODING, **make_trace_headers()}
         if send.body is not None:
             headers["Content-Type"] = send.media
         return client.build_request(send.method, send.base + send.target, content=send.body, headers=headers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -21,6 +22,9 @@ from stele.service.registry import Registry
 from stele.service.threads import WorkThreads
 from stele.storage import open_log
 
+if TYPE_CHECKING:
+    from stele.server.telemetry import Telemetry
+
 _logger = structlog.get_logger("stele.server")
 
 _START_GRACE_SECONDS = 1.0
@@ -35,6 +39,7 @@ class Server:
         self.settings = settings
         self._front: App | None = None
         self._registry: Registry | None = None
+        self._telemetry: Telemetry | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)
         self._ready = False
         self._work = WorkThreads(settings.work_threads, settings.work_waiting, "parsing and comparing")
@@ -101,19 +106,32 @@ class Server:
             undecided=WhenUndecided(self.settings.undecided),
         )
         registry.stateless_threads = self._stateless
-        self._front = build_dispatcher(registry, self.settings, self._metrics)
+        if self.settings.otel:
+            self._telemetry = self._start_telemetry(registry)
+        trace_app = self._telemetry.trace_app if self._telemetry is not None else None
+        self._front = build_dispatcher(registry, self.settings, self._metrics, trace_app)
         if self.settings.testing:
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGUSR1, lambda: _keep_reference(loop.create_task(self._reset_store())))
         self._ready = True
         return registry
 
+    def _start_telemetry(self, registry: Registry) -> Telemetry:
+        from stele.server.telemetry import Telemetry
+
+        telemetry = Telemetry(lambda: self._metrics.collect_metrics(registry, self._count_work()))
+        registry.tracer = telemetry
+        telemetry.start()
+        return telemetry
+
     async def stop(self) -> None:
-        """Finish writes, keep a snapshot, close the log."""
+        """Finish writes, keep a snapshot, close the log, send the last traces and metrics."""
         self._ready = False
         self._stateless.shutdown()
         if self._registry is not None:
             await self._registry.close()
+        if self._telemetry is not None:
+            await self._telemetry.stop()
         self._work.shutdown()
 
     def _count_work(self) -> dict[str, int]:

@@ -144,19 +144,29 @@ class DeferredApp:
         await self._app(scope, receive, send)
 
 
-def build_dispatcher(registry: Registry, settings: ServerSettings, metrics: Metrics) -> App:
-    """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect."""
+def build_dispatcher(
+    registry: Registry,
+    settings: ServerSettings,
+    metrics: Metrics,
+    trace_app: Callable[[str, App], App] | None = None,
+) -> App:
+    """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect.
+
+    Args:
+        registry: What the dialects are about.
+        settings: Their settings, and those of the front.
+        metrics: Where requests are counted.
+        trace_app: Puts a span around each request of a dialect, by name; no answer is prebuilt then.
+    """
     answers = AnswerOptions(settings.cache_seconds, settings.compression_bytes)
-    apps = {
-        dialect.name: MountedDialect(
-            dialect.name,
-            AnswerFinisher(
-                DeferredApp(partial(dialect.build, registry, dialect.options(settings))), answers, dialect.immutable
-            ),
-            dialect.root,
-        )
-        for dialect in DIALECTS
-    }
+
+    def mount_dialect(dialect: DialectEntry) -> MountedDialect:
+        app = DeferredApp(partial(dialect.build, registry, dialect.options(settings)))
+        finished: App = AnswerFinisher(app, answers, dialect.immutable)
+        traced = trace_app(dialect.name, finished) if trace_app is not None else finished
+        return MountedDialect(dialect.name, traced, dialect.root)
+
+    apps = {dialect.name: mount_dialect(dialect) for dialect in DIALECTS}
     hot = confluent.SchemaResponseCache(
         registry, _confluent_options(settings), add_headers=partial(answers.caching_headers, immutable=True)
     )
@@ -164,7 +174,7 @@ def build_dispatcher(registry: Registry, settings: ServerSettings, metrics: Metr
         {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
         apps[DIALECTS[0].name],
         metrics,
-        hot=hot.get,
+        hot=hot.get if trace_app is None else None,
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},

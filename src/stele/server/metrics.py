@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from stele.service.registry import Registry
@@ -128,8 +128,21 @@ class Metrics:
             for family in metric.describe()
         ]
 
+    def collect_metrics(self, registry: Registry, counts: Mapping[str, int]) -> Iterable[Metric]:
+        """Return the metrics of this process alone; counts are values of gauges that the registry does not know."""
+        self._update_gauges(registry, counts)
+        return self._registry.collect()
+
     def render_metrics(self, registry: Registry, counts: Mapping[str, int] = MappingProxyType({})) -> tuple[bytes, str]:
-        """The exposition text and its content type; counts are values of gauges that the registry does not know."""
+        """The exposition text and its content type, of all processes; counts as for `collect_metrics`."""
+        self._update_gauges(registry, counts)
+        if not self._multiprocess:
+            return generate_latest(self._registry), CONTENT_TYPE_LATEST
+        merged = CollectorRegistry()
+        MultiProcessCollector(merged)  # type: ignore[no-untyped-call]  # the library has no annotation here
+        return generate_latest(merged), CONTENT_TYPE_LATEST
+
+    def _update_gauges(self, registry: Registry, counts: Mapping[str, int]) -> None:
         self.flush_counts()
         state = registry.state
         values = {
@@ -144,8 +157,3 @@ class Metrics:
         }
         for name, value in values.items():
             self._gauges[name].set(value)
-        if not self._multiprocess:
-            return generate_latest(self._registry), CONTENT_TYPE_LATEST
-        merged = CollectorRegistry()
-        MultiProcessCollector(merged)  # type: ignore[no-untyped-call]  # the library has no annotation here
-        return generate_latest(merged), CONTENT_TYPE_LATEST

@@ -67,6 +67,10 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _description("Least level that is logged.")] = (
         "info"
     )
+    otel: Annotated[
+        bool,
+        _description("Send traces and metrics by OTLP, as the `OTEL_*` variables say; needs the extra `otel`."),
+    ] = False
     log_format: Annotated[Literal["console", "json"], _description("Shape of log lines.")] = "console"
     max_connections: Annotated[
         int, _description("Open connections per process; where there are more, the longest idle one is closed.", ge=1)

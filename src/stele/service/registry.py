@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextvars import copy_context
 from functools import partial
@@ -27,7 +27,7 @@ import structlog
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.compatibility_requests import VerdictsRequired
+from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
 from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record, redact_texts
@@ -42,8 +42,10 @@ from stele.errors import DamagedLog, NotFound, SteleError, StoreError, StoreRepl
 from stele.service import rulesets
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
+from stele.service.old_records import upgrade_record
 from stele.service.schemas import SchemaParser
 from stele.service.time_slices import TimeSlices
+from stele.service.tracing import NoTracer, Tracer
 
 _logger = structlog.get_logger("stele.registry")
 
@@ -100,6 +102,7 @@ class Registry:
         """Where `run_stateless` runs; None: among the threads of everything else."""
         self.time_slices = TimeSlices()
         """For loops over all subjects, all versions of a subject and the like."""
+        self.tracer: Tracer = NoTracer()
         self.conflicts = 0
         self.appended = 0
         self.write_failure: StoreError | None = None
@@ -209,7 +212,7 @@ class Registry:
                     ruleset=ruleset,
                 )
             except VerdictsRequired as undecided:
-                verdicts |= await self.compatibility.answer_requests(state, undecided.questions, document.texts)
+                verdicts |= await self._find_verdicts(state, undecided, document.texts)
 
     async def run_stateless(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run work that registers nothing apart from all other work, so that it keeps no write waiting.
@@ -236,8 +239,9 @@ class Registry:
         decision = await self._decide_job(job)
         if not decision.events:
             return decision.outcome
-        self._queue.put_nowait(job)
-        return await job.done
+        with self.tracer.open_span("stele.append", {}):
+            self._queue.put_nowait(job)
+            return await job.done
 
     async def _decide_job(self, job: _Job) -> Decision:
         while True:
@@ -254,7 +258,13 @@ class Registry:
         extra: dict[bytes, bytes] = {}
         if isinstance(job.command, cmd.RegisterSchema) and job.command.document is not None:
             extra = job.command.document.texts
-        job.verdicts.update(await self.compatibility.answer_requests(state, undecided.questions, extra))
+        job.verdicts.update(await self._find_verdicts(state, undecided, extra))
+
+    async def _find_verdicts(
+        self, state: State, undecided: VerdictsRequired, extra: Mapping[bytes, bytes]
+    ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
+        with self.tracer.open_span("stele.verdict", {"stele.comparisons": len(undecided.questions)}):
+            return await self.compatibility.answer_requests(state, undecided.questions, extra)
 
     async def _bootstrap_rulesets(self) -> None:
         """Before the first write, when no verdict can change yet: take over the newest rules."""
@@ -475,7 +485,7 @@ def _return_memory() -> None:
 
 def _decode_entry(entry: LogEntry) -> LogRecord:
     try:
-        return decode_record(entry.record)
+        return upgrade_record(decode_record(entry.record))
     except msgspec.MsgspecError as error:
         raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
 

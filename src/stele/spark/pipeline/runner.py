@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stele.errors import Invalid, NotFound, SteleError
 from stele.spark.failures import find_cause
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+StartSession: TypeAlias = "Callable[..., SparkSession]"
+"""Makes a session of a name, cores and settings, as `local_session` does."""
+
 POLL = 0.2
 """Seconds between looks at the stop event."""
 
@@ -41,14 +44,18 @@ def run_pipeline(
     spark: SparkSession | None = None,
     registry: RegistryLike | None = None,
     progress: Callable[[BatchReport], None] | None = None,
+    on_batch_start: Callable[[int, SparkSession], None] | None = None,
     stop: threading.Event | None = None,
+    start: StartSession = local_session,
 ) -> PipelineReport:
     """Run the pipeline and report what it did.
 
     spark     a session to use; None is the active one, or one of the configuration's, which ends with the run
     registry  instead of the one of the configuration (credentials, a snapshot)
     progress  called after every batch
+    on_batch_start  called before every batch with its number and the session
     stop      ends the run between two batches; in the main thread SIGINT (Ctrl-C) and SIGTERM do too, twice at once
+    start     makes the session where there is none, once the registry knows the subjects
 
     Raises what a batch raised on the driver (`SubjectNotFound`, `RegistryUnreachable`, `Conflict` when a table cannot
     take a schema, or another process runs this pipeline …), `PipelineFailed` for what happened in a task or in Spark,
@@ -64,8 +71,9 @@ def run_pipeline(
     with pipeline_lock(config.checkpoint), open_metrics(config) as metrics:
         judge = BatchClassifier(config, resolve_registry(config, registry), ending)
         judge.check_routes(waiting=BatchJournal(config.checkpoint).read_totals().batches > 0)
-        with open_session(config, given) as session, _stop_on_signals(ending), _silence_py4j():
-            run = _PipelineRun(session, config, judge, ending, [metrics, *([progress] if progress else [])])
+        with open_session(config, given, start) as session, _stop_on_signals(ending), _silence_py4j():
+            listeners = [metrics, *([progress] if progress else [])]
+            run = _PipelineRun(session, config, judge, ending, listeners, on_batch_start or (lambda *_: None))
             run.run_query()
         return run.report
 
@@ -121,6 +129,7 @@ class _PipelineRun:
         judge: BatchClassifier,
         stop: threading.Event,
         listeners: Sequence[Callable[[BatchReport], None]],
+        on_batch_start: Callable[[int, SparkSession], None],
     ) -> None:
         from stele.spark.pipeline.batch import BatchRunner
         from stele.spark.pipeline.journal import BatchJournal
@@ -128,7 +137,7 @@ class _PipelineRun:
 
         self.report = PipelineReport()
         self._spark, self._config = spark, config
-        self._stop, self._listeners = stop, listeners
+        self._stop, self._listeners, self._on_batch_start = stop, listeners, on_batch_start
         self._busy = threading.Lock()
         self._refused = False
         self._failure: SteleError | None = None
@@ -190,6 +199,7 @@ class _PipelineRun:
             if self._stop.is_set():
                 self._refused = True
                 raise PipelineFailed("the pipeline is being stopped")
+            self._on_batch_start(number, self._spark)
             try:
                 done = self._batches.run_batch(df, number)
             except SteleError as error:
@@ -218,7 +228,9 @@ def find_session(config: PipelineConfig, spark: SparkSession | None) -> SparkSes
 
 
 @contextmanager
-def open_session(config: PipelineConfig, given: SparkSession | None) -> Iterator[SparkSession]:
+def open_session(
+    config: PipelineConfig, given: SparkSession | None, start: StartSession = local_session
+) -> Iterator[SparkSession]:
     """The session given, or one of the configuration's that ends here. Raises `NotInstalled`, `JavaMissing`."""
     if given is not None:
         yield given
@@ -226,7 +238,7 @@ def open_session(config: PipelineConfig, given: SparkSession | None) -> Iterator
     conf = dict(config.spark.conf)
     if config.spark.packages:
         conf["spark.jars.packages"] = ",".join(config.spark.packages)
-    session = local_session("stele pipeline", config.spark.cores, **conf)
+    session = start("stele pipeline", config.spark.cores, **conf)
     try:
         yield session
     finally:

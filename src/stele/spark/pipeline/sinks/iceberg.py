@@ -125,6 +125,8 @@ def spark_schema(schema: Schema, *, ids: bool = False) -> StructType:
     return struct(schema.fields, "")
 
 
+CATALOG_NAME: Final = "stele"
+"""The name of the catalogue: readers find the tables under it only."""
 OPEN_ATTEMPTS = 5
 """How often a catalog is opened when another process is making it."""
 
@@ -260,19 +262,24 @@ def open_catalog(config: TableConfig) -> Catalog:
         from sqlalchemy.exc import SQLAlchemyError
     except ImportError as missing:
         raise NotInstalled("pyiceberg with SQLAlchemy", "spark") from missing
-    warehouse = config.warehouse if "://" in config.warehouse else f"file://{config.warehouse}"
+    warehouse = warehouse_address(config)
     if warehouse.startswith("file://"):
         _make_folder(warehouse.removeprefix("file://"))
     if config.catalog.startswith("sqlite:///"):
         _make_folder(config.catalog.removeprefix("sqlite:///").rpartition("/")[0])
     for left in reversed(range(OPEN_ATTEMPTS)):
         try:
-            return SqlCatalog("stele", uri=config.catalog, warehouse=warehouse)
+            return SqlCatalog(CATALOG_NAME, uri=config.catalog, warehouse=warehouse)
         except SQLAlchemyError as error:
             # another process may be making the same tables in a new database
             if not left:
                 raise StoreError(f"the catalog {config.catalog} cannot be opened: {error}") from error
     raise AssertionError("unreachable")
+
+
+def warehouse_address(config: TableConfig) -> str:
+    """Return the address of the folder with the tables, as a catalogue knows it."""
+    return config.warehouse if "://" in config.warehouse else f"file://{config.warehouse}"
 
 
 def _make_folder(path: str) -> None:

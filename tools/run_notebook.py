@@ -1,0 +1,64 @@
+"""Runs the walk-through's notebook and writes it back with its outputs: `python -m tools.run_notebook`.
+
+What goes to standard error and how long cells took is left out. The notebook remembers the hash of the code that was
+run, so that a test can tell whether the outputs are those of the code that stands there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import nbformat
+from nbclient import NotebookClient
+
+NOTEBOOK: Final = Path(__file__).parent.parent / "examples" / "walkthrough" / "walkthrough.ipynb"
+HASH: Final = "code_sha256"
+"""The name in the notebook's metadata of the hash of the code that was run."""
+
+
+def hash_code(notebook: Any) -> str:
+    """Return the hash of a notebook's code cells, in their order."""
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return sha256("\0".join(code).encode()).hexdigest()
+
+
+def run_notebook(path: Path) -> Any:
+    """Return the notebook with its outputs, run in a clean kernel in its folder.
+
+    Raises:
+        CellExecutionError: A cell fails.
+    """
+    notebook: Any = nbformat.read(path, as_version=4)
+    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    client = NotebookClient(
+        notebook, timeout=1200, resources={"metadata": {"path": str(path.parent)}}, record_timing=False
+    )
+    client.execute(env=environ)
+    return notebook
+
+
+def drop_noise(notebook: Any) -> None:
+    """Remove what the next run would say otherwise: standard error, and the version of the kernel."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+        HASH: hash_code(notebook),
+    }
+
+
+def main() -> None:
+    """Run the notebook and write it back."""
+    notebook = run_notebook(NOTEBOOK)
+    drop_noise(notebook)
+    nbformat.write(notebook, NOTEBOOK)
+
+
+if __name__ == "__main__":
+    main()
