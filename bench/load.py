@@ -5,7 +5,8 @@
 The schemas are Avro-like records of about 1 KiB whose fields grow from version to version; two shapes: 10,000 subjects
 of ten versions, and one version per subject. Each figure comes from a process of its own that opens the SQLite log,
 loads it as a node does and measures its resident memory before and after: by replaying the log, and from a snapshot
-with an empty tail. It is the median of the rounds; on a busy machine processor seconds say more than the clock.
+with an empty tail; both also without looking at checksums, which tells what these cost. It is the median of the rounds;
+on a busy machine processor seconds say more than the clock.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from bench.report import Row, report
 
@@ -38,6 +40,7 @@ from stele.core.ports import Log
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.storage import open_log
+from stele.storage.record_chain import read_link, read_record
 
 PAGE = 1000
 LOAD_SECONDS = 1.5
@@ -59,6 +62,16 @@ class Shape(NamedTuple):
 
     subjects: int
     versions: int
+
+
+class Way(NamedTuple):
+    """How to load: from a snapshot or the log, with checksums or without."""
+
+    snapshot: bool
+    checked: bool
+
+
+WAYS = [Way(snapshot, checked) for snapshot in (False, True) for checked in (True, False)]
 
 
 # --- what is loaded -------------------------------------------------------------------------------------------------
@@ -139,6 +152,25 @@ class Loaded(NamedTuple):
     bytes_each: float
 
 
+def ignore_checksums() -> None:
+    """Have logs of this process take records and snapshots as they are."""
+    patch.multiple(
+        "stele.storage.chained_log",
+        verify_record=lambda _before, _seq, stored: (read_link(stored), read_record(stored)),
+        _snapshot_digest=lambda _seq, _link, _data: _AnyDigest(),
+    ).start()
+
+
+class _AnyDigest:
+    """Equal to whatever digest a snapshot has."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
 async def load(url: str, *, snapshot: bool) -> Loaded:
     """Load the log as a node does: cycle collection off, then everything frozen.
 
@@ -177,9 +209,10 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def apart(url: str, *, snapshot: bool) -> Loaded:
+def apart(url: str, way: Way) -> Loaded:
     """`load` in a fresh process."""
-    arguments = [sys.executable, __file__, "--load", url, *(["--snapshot"] if snapshot else [])]
+    flags = [*(["--snapshot"] if way.snapshot else []), *([] if way.checked else ["--unchecked"])]
+    arguments = [sys.executable, "-m", "bench.load", "--load", url, *flags]
     done = subprocess.run(arguments, check=True, capture_output=True, text=True)
     return Loaded(*json.loads(done.stdout))
 
@@ -192,20 +225,22 @@ def measure(shape: Shape, folder: Path, rounds: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         url = f"sqlite:///{place}/log.db"
         size = asyncio.run(fill(url, shape))
-        loads: dict[bool, list[Loaded]] = {False: [], True: []}
+        loads: dict[Way, list[Loaded]] = {way: [] for way in WAYS}
         for _ in range(rounds):
-            for snapshot, found in loads.items():
-                found.append(apart(url, snapshot=snapshot))
-    replay = statistics.median(loaded.processor for loaded in loads[False])
-    for snapshot, found in loads.items():
+            for way, found in loads.items():
+                found.append(apart(url, way))
+    used = {way: statistics.median(loaded.processor for loaded in found) for way, found in loads.items()}
+    for way, found in loads.items():
         seconds, processor, each = (statistics.median(figures) for figures in zip(*found, strict=True))
         yield {
             "subjects": shape.subjects,
             "versions": shape.versions,
-            "from": "snapshot" if snapshot else "log",
+            "from": "snapshot" if way.snapshot else "log",
+            "checksums": "on" if way.checked else "off",
             "seconds": round(seconds, 3),
             "processor s": round(processor, 3),
-            "of replay": round(processor / replay, 2),
+            "of replay": round(processor / used[Way(snapshot=False, checked=True)], 2),
+            "of unchecked": round(processor / used[way._replace(checked=False)], 2),
             "text B": size,
             "memory B each": round(each),
             "memory / text": round(each / size, 2),
@@ -220,7 +255,10 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--load", help=argparse.SUPPRESS)
     parser.add_argument("--snapshot", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--unchecked", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.unchecked:
+        ignore_checksums()
     if options.load:
         print(json.dumps(asyncio.run(load(options.load, snapshot=options.snapshot))))
         return

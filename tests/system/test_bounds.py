@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tests.support.canary import watch_answers
 from tests.support.server_process import Running, call, free_port, serving, wait_ready
 
 SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
@@ -37,35 +38,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with serving("--store", "memory:", folder=tmp_path_factory.mktemp("bounds"), environ=BOUNDS) as running:
         assert call(f"{running.url}/subjects/s/versions", "POST", SCHEMA).status == 200
         yield running
-
-
-@contextmanager
-def canary(server: Running) -> Iterator[None]:
-    """Meanwhile the server says that it lives and answers a read, each time within `STALL`."""
-    done = threading.Event()
-    slow: list[float] = []
-
-    def watch() -> None:
-        while not done.is_set():
-            for path in ("/health/live", "/schemas/ids/1"):
-                began = time.monotonic()
-                try:
-                    assert call(f"{server.url}{path}").status == 200
-                except OSError:
-                    slow.append(-1.0)
-                slow.append(time.monotonic() - began)
-            time.sleep(0.05)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
-    assert slow
-    assert min(slow) >= 0, "a request was refused"
-    assert max(slow) < STALL
 
 
 def connect(server: Running) -> socket.socket:
@@ -121,7 +93,7 @@ def closed_for(server: Running, reason: str) -> float:
 def test_a_long_head_is_refused(server: Running, head: list[bytes]) -> None:
     """Header bytes and header fields beyond the bounds get 431 and a closed connection, and take no memory."""
     before, closed = memory_of(server), closed_for(server, "header_size")
-    with canary(server), connect(server) as connection:
+    with watch_answers(server), connect(server) as connection:
         with suppress(ConnectionResetError, BrokenPipeError):
             connection.sendall(b"POST /subjects/s HTTP/1.1\r\nHost: x\r\n" + b"".join(head))
         assert read_all(connection)[:12] in (b"HTTP/1.1 431", b"")
@@ -181,7 +153,7 @@ def test_connections_that_send_nothing_shut_nobody_out(tmp_path: Path) -> None:
     try:
         wait_ready(running.url, process)
         call(f"{running.url}/subjects/s/versions", "POST", SCHEMA)
-        with canary(running):
+        with watch_answers(running):
             for number in range(500):
                 connection = connect(running)
                 held.append(connection)
@@ -219,7 +191,7 @@ def test_checks_do_not_keep_writes_waiting(server: Running) -> None:
     """While more checks run than there are threads, schemas are registered and reads answered."""
     body = slow_check(50)
     attacks = [start_request(server, "/api/check", body) for _ in range(7)]
-    with canary(server):
+    with watch_answers(server):
         for number in range(10):
             name = {"schema": json.dumps({"type": "fixed", "name": f"F{number}", "size": 1})}
             began = time.monotonic()
@@ -285,7 +257,27 @@ NAMES = [
     "'\"><script>",
     "__GLOBAL",
 ]
+
+
+def _pattern_check(pattern: str, more: str) -> bytes:
+    """A check of an XSD type with a pattern against one with almost the same."""
+
+    def restricted_text(text: str) -> str:
+        inner = f'<xs:restriction base="xs:string"><xs:pattern value="{text}"/></xs:restriction>'
+        simple = f'<xs:element name="r" type="s"/><xs:simpleType name="s">{inner}</xs:simpleType>'
+        return f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{simple}</xs:schema>'
+
+    against = [{"schema": restricted_text(pattern)}]
+    return json.dumps({"format": "xsd", "schema": restricted_text(pattern + more), "against": against}).encode()
+
+
 ATTACKS: list[tuple[str, bytes]] = [
+    ("/api/check", _pattern_check(r"[\w-[aeiou]]{1,20000}", "x?")),
+    ("/api/check", _pattern_check("(a|b|c|d|e)*" * 1_500, "x?")),
+    (
+        "/subjects/s/versions",
+        json.dumps({"schema": '"int"', "references": [{"name": "r", "subject": "s", "version": 1}] * 20_000}).encode(),
+    ),
     (
         "/api/check",
         json.dumps(
@@ -314,7 +306,7 @@ def test_attacks_hold_up_nobody(tmp_path: Path) -> None:
     with serving("--store", "memory:", folder=tmp_path, environ=BOUNDS) as server:
         assert call(f"{server.url}/subjects/s/versions", "POST", SCHEMA).status == 200
         before = memory_of(server)
-        with canary(server):
+        with watch_answers(server):
             bodies = [*ATTACKS, *ATTACKS, ("/api/check", slow_check(50))]
             attacks = [threading.Thread(target=_send, args=(server, path, body)) for path, body in bodies]
             for attack in attacks:
@@ -330,5 +322,5 @@ def test_attacks_hold_up_nobody(tmp_path: Path) -> None:
 def _send(server: Running, path: str, body: bytes) -> None:
     """Send a request, and read the first bytes of its answer or give up."""
     with start_request(server, path, body) as connection, suppress(OSError):
-        connection.settimeout(15)
+        connection.settimeout(6)
         connection.recv(65536)

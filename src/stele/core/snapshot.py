@@ -42,8 +42,8 @@ from stele.core.state import State, uid_from_bytes, uid_to_bytes
 from stele.core.texts import DumpedTexts, PackedTexts
 from stele.core.traversal import list_formats_of_text
 
-LAYOUT = 11
-"""Raised whenever a row changes its shape."""
+LAYOUT = 12
+"""Raised whenever a row changes its shape, or the log is read in another way."""
 
 _BATCH = 500
 """Rows encoded together."""

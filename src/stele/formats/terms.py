@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 Steps = tuple[tuple[Any, "Term"], ...]
 """Labels a term can start with, each with the rest."""
 
@@ -61,8 +63,10 @@ def share_budget(steps: int) -> Iterator[None]:
         _SHARED.reset(token)
 
 
-class Term:
+class Term(msgspec.Struct, gc=False, eq=False):
     """One expression.
+
+    Terms are no work for the collector: there are hundreds of thousands of them, and none contains itself.
 
     kind      never · empty · leaf · seq · choice · repeat · all · open · both
     label     of a leaf: what it matches
@@ -71,22 +75,11 @@ class Term:
     nullable  whether the empty word belongs to it
     """
 
-    __slots__ = ("bounds", "kind", "label", "nullable", "parts")
-
-    def __init__(
-        self,
-        kind: str,
-        label: Any = None,
-        parts: tuple[Term, ...] = (),
-        bounds: tuple[tuple[int, int | None], ...] = (),
-        *,
-        nullable: bool = False,
-    ) -> None:
-        self.kind = kind
-        self.label = label
-        self.parts = parts
-        self.bounds = bounds
-        self.nullable = nullable
+    kind: str
+    label: Any = None
+    parts: tuple[Term, ...] = ()
+    bounds: tuple[tuple[int, int | None], ...] = ()
+    nullable: bool = False
 
 
 def _one_less(low: int, high: int | None) -> tuple[int, int | None]:

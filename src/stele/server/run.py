@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from stele.server.app import Server
 
 _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
+_SWITCH_SECONDS = 0.001
+"""How long a thread that parses or compares keeps the interpreter when the event loop wants it."""
+_COLLECTED_AFTER = (5_000, 10, 20)
+"""Thresholds of the collector: over all objects, which holds everybody up, it goes after a million new ones only."""
 
 
 def make_worker_app() -> Server:
@@ -38,6 +42,8 @@ def make_worker_app() -> Server:
     global _app  # noqa: PLW0603 - uvicorn makes the application and does not hand it out
     settings = msgspec.json.decode(os.environ[_HANDED_DOWN], type=ServerSettings)
     configure_logs(settings.log_level, settings.log_format)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*_COLLECTED_AFTER)
     _app = Server(settings)
     return _app
 

@@ -19,6 +19,7 @@ from stele.service.limits import Limits
 from stele.service.progress import ComparisonProgress, current_progress
 
 _MAX_AGAINST = 1000
+_MAX_FINDINGS = 10_000
 
 Adopted = Mapping[tuple[str, str], int]
 """Versions of rulesets a registry has taken over, by format and bare name."""
@@ -60,12 +61,14 @@ class CheckRequest(msgspec.Struct, frozen=True):
 class CheckAnswer(msgspec.Struct, frozen=True):
     """compatible is whether no finding breaks; findings name the entry of `against` they are about, from 1.
 
-    ruleset is the full name of the rules that decided, '' where nothing was compared.
+    ruleset is the full name of the rules that decided, '' where nothing was compared. Of very many findings the first
+    10,000 are here; the others are omitted and counted.
     """
 
     compatible: bool
     findings: tuple[Finding, ...]
     ruleset: str = ""
+    omitted: int = 0
 
 
 def check_compatibility(
@@ -96,15 +99,20 @@ def check_compatibility(
     progress.plan_comparisons(len(request.against))
     newest_first = _parse_newest_first(fmt, request.against, limits, progress)
     findings: list[Finding] = []
+    omitted, compatible = 0, True
     for each in compare_versions(fmt, new, newest_first, policy, ruleset):
         finding = replace(each.finding, against=each.version_number)
-        weighed = (request.undecided or undecided).weigh_findings([finding])
-        progress.add_findings(weighed)
-        findings += weighed
+        (weighed,) = (request.undecided or undecided).weigh_findings([finding])
+        compatible = compatible and not weighed.breaks
+        if len(findings) < _MAX_FINDINGS:
+            progress.add_findings([weighed])
+            findings.append(weighed)
+        else:
+            omitted += 1
     for _ in newest_first:
         pass  # What the policy does not look at must be a schema, too.
     decided = ruleset if request.against else ""
-    return CheckAnswer(not any(finding.breaks for finding in findings), tuple(findings), decided)
+    return CheckAnswer(compatible, tuple(findings), decided, omitted)
 
 
 def _parse_newest_first(

@@ -42,6 +42,7 @@ from stele.errors import DamagedLog, NotFound, SteleError, StoreError, StoreRepl
 from stele.service import rulesets
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
+from stele.service.old_records import upgrade_record
 from stele.service.schemas import SchemaParser
 from stele.service.time_slices import TimeSlices
 from stele.service.tracing import NoTracer, Tracer
@@ -484,7 +485,7 @@ def _return_memory() -> None:
 
 def _decode_entry(entry: LogEntry) -> LogRecord:
     try:
-        return decode_record(entry.record)
+        return upgrade_record(decode_record(entry.record))
     except msgspec.MsgspecError as error:
         raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
 
