@@ -210,7 +210,7 @@ def batch_line(batch: BatchReport, behind: int | None = None) -> str:
         f"{batch.seconds:.1f} s",
     ]
     speed = records_per_second([batch])
-    parts += [f"{speed:,.0f} records/s"] if speed else []
+    parts += [f"{speed:,.{1 if speed < 10 else 0}f} records/s"] if speed else []
     parts += [] if behind is None else [f"{behind:,} behind Kafka"]
     parts += ["begun by an earlier run"] if batch.replayed else []
     return ", ".join(parts)

@@ -29,10 +29,12 @@ class SparkNotStarted(SteleError):
 def start_spark(name: str, cores: int = 2, **conf: str) -> SparkSession:
     """Start a local session, or take the one that runs.
 
-    What its JVM writes to standard error goes to a temporary file, which stays if Spark does not start.
+    What its JVM writes to standard error goes to a temporary file, which stays if Spark does not start. Errors that
+    commands tell in a sentence are not printed by Spark, too.
     Raises `NotInstalled`, `JavaMissing`, `SparkNotStarted`.
     """
     from stele.spark.session import local_session, require_java, require_spark
+    from stele.spark.stream_sql.console import silence_spark
 
     require_spark()
     require_java()
@@ -49,6 +51,7 @@ def start_spark(name: str, cores: int = 2, **conf: str) -> SparkSession:
     except (RuntimeError, OSError) as error:
         raise SparkNotStarted(f"Spark did not start: {_last_line(log) or error}. All it said is in {log}") from error
     atexit.register(log.unlink, missing_ok=True)
+    silence_spark(spark)
     print_progress(f"Spark runs after {time.monotonic() - begun:.1f} s")
     return spark
 

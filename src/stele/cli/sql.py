@@ -142,11 +142,9 @@ def _check_registry(texts: Iterable[str], settings: Mapping[str, str]) -> None:
 def _start_session(settings: Mapping[str, str]) -> SparkSession:
     """A Spark of this command's own. Settings that are not Spark's are set once it runs: its launcher drops them."""
     from stele.cli.spark_start import start_spark
-    from stele.spark.stream_sql.console import silence_spark
 
     own = {name: value for name, value in settings.items() if name.startswith("spark.")}
     spark = start_spark("stele sql", 2, **own)
-    silence_spark(spark)
     for name in settings.keys() - own.keys():
         spark.conf.set(name, settings[name])
     return spark

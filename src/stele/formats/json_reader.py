@@ -122,7 +122,7 @@ def _explain_malformed(text: bytes) -> MalformedSchema:
     except UnicodeDecodeError as error:
         line, column = line_and_column(text, error.start)
         return MalformedSchema("the document is not UTF-8", line=line, column=column, expected="UTF-8")
-    if _count_levels(text) > MAX_DEPTH:
+    if _opens_more_than(text, MAX_DEPTH):
         return _too_deep_error(MAX_DEPTH)
     try:
         orjson.loads(text)
@@ -133,16 +133,19 @@ def _explain_malformed(text: bytes) -> MalformedSchema:
     return MalformedSchema("not valid JSON")
 
 
-def _count_levels(text: bytes) -> int:
-    """Return how many objects and arrays are open at once at most, in a text that need not be JSON."""
-    level = deepest = 0
+def _opens_more_than(text: bytes, limit: int) -> bool:
+    """Whether more objects and arrays than that are open at once, in a text that need not be JSON."""
+    if text.count(b"{") + text.count(b"[") <= limit:
+        return False
+    level = 0
     for match in _BRACKET_OR_STRING.finditer(text):
         if match[0] in b"{[":
             level += 1
-            deepest = max(deepest, level)
+            if level > limit:
+                return True
         elif match[0] in b"}]":
             level -= 1
-    return deepest
+    return False
 
 
 def _too_deep_error(limit: int) -> MalformedSchema:

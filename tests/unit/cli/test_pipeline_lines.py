@@ -30,6 +30,8 @@ def test_a_batch_in_one_line() -> None:
 def test_an_empty_batch_and_very_many_ids() -> None:
     """Nothing is said of what is not known, and not all of what would fill the screen."""
     assert pipeline.batch_line(BatchReport(0)).partition(" ")[2] == "batch 0: 0 rows, 0 dead letters, 0.0 s"
+    slow = pipeline.batch_line(BatchReport(0, rows=3, seconds=4.0))
+    assert slow.endswith("0.8 records/s")
     many = pipeline.batch_line(BatchReport(0, records={str(number): 1 for number in range(30)}))
     assert "id 7: 1, 22 more)" in many
 

@@ -100,6 +100,7 @@ def test_what_it_did_and_where_it_is(tmp_path: Path) -> None:
     text = to_text(found)
     assert "not running, last batch 2 at 2023-11-14T22:15:20Z, with 2 dead letters" in text
     assert found.report().state == ReportState.ATTENTION
+    assert f"source files in {tmp_path / 'in'}, checkpoint {tmp_path / 'state'}" in text.splitlines()
     assert "unknown schema id 7" in text
     assert json.loads(to_json(found))["totals"]["tables"] == {"shop.orders": 30}
 

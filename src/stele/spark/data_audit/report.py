@@ -127,6 +127,9 @@ def print_text(answer: HasReport, console: Console) -> None:
 
     report = answer.report()
     console.print(Text.assemble((report.title, "bold"), ": ", (report.verdict, _STYLES[report.state])))
+    sources = ", ".join(f"{name} {value}" for name, value in report.sources.items() if value)
+    if sources:
+        console.print(Text(sources, "dim"), soft_wrap=True)
     console.print(Text(", ".join(f"{fact.name} {_format_cell(fact.value)}" for fact in report.facts)))
     for section in report.sections:
         if not section.rows and not section.text:

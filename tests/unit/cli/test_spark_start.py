@@ -1,0 +1,51 @@
+"""How commands start Spark: what its JVM and PySpark print stays off the terminal. No JVM is started."""
+
+from __future__ import annotations
+
+import logging
+import os
+from types import SimpleNamespace
+
+import pytest
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from stele.cli.spark_start import SparkNotStarted, start_spark
+
+
+@pytest.fixture(autouse=True)
+def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No session is active, whatever other tests did."""
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr("stele.spark.session.require_java", lambda: None)
+
+
+def test_nothing_of_the_jvm_is_printed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its warnings at the start are not seen, and errors that we tell are not logged by Spark before."""
+    levels: list[str] = []
+
+    def start(*_: object, **__: object) -> SimpleNamespace:
+        os.write(2, b"WARNING: Using incubator modules: jdk.incubator.vector\n")
+        return SimpleNamespace(sparkContext=SimpleNamespace(setLogLevel=levels.append))
+
+    monkeypatch.setattr("stele.spark.session.local_session", start)
+    start_spark("test")
+    said = capfd.readouterr().err.splitlines()
+    assert said[0] == "starting Spark …"
+    assert said[1].startswith("Spark runs after ")
+    assert len(said) == 2
+    assert levels == ["OFF"]
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        assert PySparkLogger.getLogger(name).level == logging.CRITICAL
+
+
+def test_what_it_said_is_told_when_it_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last line of the JVM is the reason, and the file has all of them."""
+
+    def start(*_: object, **__: object) -> None:
+        os.write(2, b"WARNING: first\nInvalid maximum heap size: -Xmx9z\n")
+        raise RuntimeError("Java gateway process exited")
+
+    monkeypatch.setattr("stele.spark.session.local_session", start)
+    with pytest.raises(SparkNotStarted, match="Spark did not start: Invalid maximum heap size: -Xmx9z"):
+        start_spark("test")
