@@ -102,7 +102,7 @@ class Telemetry:
     def trace_app(self, dialect: str, app: App) -> App:
         """Return a dialect's application with a span around each request."""
 
-        async def traced(scope: AsgiScope, receive: Receive, send: Send) -> None:
+        async def trace_request(scope: AsgiScope, receive: Receive, send: Send) -> None:
             parent = propagate.extract(
                 {name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]}
             )
@@ -121,7 +121,7 @@ class Telemetry:
 
                 await app(scope, receive, send_noting)
 
-        return traced
+        return trace_request
 
 
 def _describe_request(dialect: str, scope: AsgiScope) -> dict[str, str]:

@@ -257,6 +257,12 @@ def error_from_messages(messages: str, main: str, text: bytes = b"") -> Malforme
     return MalformedSchema(why, line=line, column=column, expected=_expected_hint(first.text), undefined=undefined)
 
 
+def find_refused_place(messages: str, main: str) -> tuple[int, int] | None:
+    """Return line and column of the first error in the file called main, None where the compiler names no place."""
+    found = (_parse_line(line) for line in messages.splitlines() if line and not _NOISE.match(line))
+    return next(((each.line, each.column) for each in found if each.file == main and each.line and each.column), None)
+
+
 def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
     """Return line and column of what a message without a place is about, where that can be guessed."""
     about: re.Match[bytes] | None = None

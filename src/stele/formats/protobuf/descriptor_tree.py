@@ -319,7 +319,7 @@ def _sort_type(item: MessageNode | EnumNode) -> None:
     for oneof in item.oneofs:
         _sort_options(oneof.options)
         _sort_fields(oneof.fields)
-    item.oneofs.sort(key=lambda oneof: oneof.fields[0].number)
+    item.oneofs.sort(key=lambda oneof: oneof.fields[0].number if oneof.fields else 0)
     item.extensions.sort(key=_range_key)
     for span in item.extensions:
         _sort_options(span.options)

@@ -4,7 +4,8 @@ That registry ignores imports that it cannot find, keeps options that nobody dec
 and built-in files whether they are imported or not, and takes maps that are spelled out as repeated entries.
 `link_sources` leaves out, adds and rewrites just that. A type that is declared nowhere becomes `bytes`, which is how
 the wire carries a message; an rpc or an `extend` block of such a type is left out. So is a field or an enum value whose
-name or number the compiler refuses: of two that share one, the second.
+name or number the compiler refuses: of two that share one, the second. What else the compiler refuses is left out
+statement by statement (`parse.parse`).
 
 Source: docs/protocols/protobuf.md#what-confluent-takes.
 """
@@ -12,6 +13,7 @@ Source: docs/protocols/protobuf.md#what-confluent-takes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -71,6 +73,19 @@ class LenientSources(NamedTuple):
     is_partial: bool
 
 
+class KeptOptions(Enum):
+    """Which options stay."""
+
+    DECLARED = "declared"
+    BUILT_IN = "built-in"
+    """Those of descriptor.proto: values of custom ones may be wrong."""
+    NONE = "none"
+    """Not even these, defaults and JSON names: what changes the meaning of names and numbers alone stays."""
+
+
+_MEANINGFUL: Final = frozenset({"allow_alias"})
+
+
 class _Declarations(NamedTuple):
     """What a file declares, in full names without a leading dot, and the files that it imports publicly."""
 
@@ -80,7 +95,10 @@ class _Declarations(NamedTuple):
 
 
 def link_sources(
-    main: str, texts: Mapping[str, bytes], known: Sequence[FileDescriptorProto], *, keep_custom: bool = True
+    main: str,
+    texts: Mapping[str, bytes],
+    known: Sequence[FileDescriptorProto],
+    kept_options: KeptOptions = KeptOptions.DECLARED,
 ) -> LenientSources | None:
     """Return texts that compile for the file called main and all that it needs; None when that cannot be tried.
 
@@ -88,7 +106,7 @@ def link_sources(
         main: Import path of the file.
         texts: Source texts by import path.
         known: Files that came as descriptors; they become texts too.
-        keep_custom: Whether custom options that are declared stay. Their values may be wrong.
+        kept_options: Which options stay.
     """
     sources = dict(texts)
     for file in reversed(known):
@@ -113,7 +131,7 @@ def link_sources(
         if path in done or path not in trees:
             continue
         done.add(path)
-        edits = linker.edit_file(path, trees[path], decoded[path], keep_custom=keep_custom)
+        edits = linker.edit_file(path, trees[path], decoded[path], kept_options)
         sources[path] = edits.apply().encode("utf-8", "surrogateescape")
         unresolved += edits.unresolved
         rejected += edits.rejected
@@ -269,7 +287,7 @@ class _Linker:
         """Return the full name of a type as seen from a scope, '' for one that no file declares."""
         return _find_name(name, scope, self._home_of_type)
 
-    def edit_file(self, path: str, file: FileNode, text: str, *, keep_custom: bool) -> _Edits:
+    def edit_file(self, path: str, file: FileNode, text: str, kept_options: KeptOptions) -> _Edits:
         """Return the changes that make a file compile."""
         edits = _Edits(text)
         visible = self._visible_files(path, file)
@@ -305,9 +323,13 @@ class _Linker:
         self._replace_unresolved(file, unknown, edits)
         edits.drop_rejected(file)
         for kind, scope, brackets, options, special in _list_options(file):
+            if kept_options is KeptOptions.NONE:
+                unwanted = [option for option in (*options, *special) if option.name not in _MEANINGFUL]
+                edits.drop_options(unwanted, (), brackets)
+                continue
             dropped: list[OptionNode] = []
             for option in options:
-                homes = self._homes_of_option(kind, scope, option, own) if keep_custom or not option.is_custom else None
+                homes = self._homes_of_option(kind, scope, option, own, kept_options)
                 if homes is None:
                     dropped.append(option)
                 else:
@@ -328,10 +350,14 @@ class _Linker:
                 waiting += self._files[other].public_imports
         return visible
 
-    def _homes_of_option(self, kind: str, scope: str, option: OptionNode, own: _Declarations) -> list[str] | None:
-        """Return the files that an option needs; None for one that is not declared."""
+    def _homes_of_option(
+        self, kind: str, scope: str, option: OptionNode, own: _Declarations, kept: KeptOptions
+    ) -> list[str] | None:
+        """Return the files that an option needs; None for one that is not declared, or not kept."""
         if not option.is_custom:
             return [] if option.name.split(".")[0] in _OPTION_NAMES[kind] else None
+        if kept is not KeptOptions.DECLARED:
+            return None
         homes = []
         for name in [option.name, *_extension_names(option.value)]:
             full_name = _find_name(name, scope, self._home_of_extension)

@@ -15,10 +15,13 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError
 
 from stele.errors import MalformedSchema
-from stele.formats.protobuf.compiler import CompilerPool, error_from_messages
+from stele.formats.protobuf.compiler import CompilerPool, error_from_messages, find_refused_place
 from stele.formats.protobuf.compiler_worker import PROCESSOR_LIMIT
-from stele.formats.protobuf.lenient import LenientSources, link_sources
+from stele.formats.protobuf.confluent_text import print_tree
+from stele.formats.protobuf.lenient import KeptOptions, LenientSources, link_sources
 from stele.formats.protobuf.model import ProtobufSchema
+from stele.formats.protobuf.source_tree import FileNode, parse_source
+from stele.formats.protobuf.statements import drop_statement, is_read_without_compiler
 
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\s]{8,}")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -72,6 +75,8 @@ def _is_plausible(file: FileDescriptorProto) -> bool:
 
 DEFAULT_NAME = "default.proto"
 """Import path of a document that was not given one."""
+_MOST_LEFT_OUT = 20
+"""Statements that are left out one by one of a text that the compiler refuses."""
 MAX_BYTES = 4 << 20
 """Limit for a document together with its references, in bytes."""
 MAX_DECLARATIONS = 30_000
@@ -182,13 +187,47 @@ class _Document:
 
     def compile_leniently(self) -> ProtobufSchema | None:
         """Return the schema as far as its names resolve; None when it is wrong in other ways."""
-        for keep_custom in (True, False):
-            linked = link_sources(self._main, self._texts, self._known, keep_custom=keep_custom)
-            if linked is None:
+        linked: LenientSources | None = None
+        for kept_options in KeptOptions:
+            linked = link_sources(self._main, self._texts, self._known, kept_options)
+            if linked is None or (kept_options is KeptOptions.NONE and not self._is_read_without_compiler(linked)):
                 return None
             with suppress(MalformedSchema):
                 files = _compile_files(self._main, linked.texts, ())
-                return self._build_schema(files, linked)
+                return self._build_schema(files, self._note_lost_options(linked, kept_options))
+        return None if linked is None else self._compile_reduced(linked)
+
+    def _is_read_without_compiler(self, linked: LenientSources) -> bool:
+        return is_read_without_compiler(linked.texts[self._main].decode("utf-8", "surrogateescape"))
+
+    @staticmethod
+    def _note_lost_options(linked: LenientSources, kept_options: KeptOptions) -> LenientSources:
+        """Options of descriptor.proto go only where the compiler refuses one: that is a fault, as others are."""
+        if kept_options is not KeptOptions.NONE:
+            return linked
+        return linked._replace(rejected=(*linked.rejected, "options"))
+
+    def _compile_reduced(self, linked: LenientSources) -> ProtobufSchema | None:
+        """Return the schema without the statements that the compiler refuses; None when that takes it too long.
+
+        Where that does not help soon, nothing but the package is left: the text is kept all the same.
+        """
+        text = linked.texts[self._main].decode("utf-8", "surrogateescape")
+        file = parse_source(text)
+        shell = print_tree(FileNode(syntax=file.syntax, package=file.package))
+        others = [(path, other) for path, other in linked.texts.items() if path != self._main]
+        for turn in range(_MOST_LEFT_OUT + 1):
+            own = text.encode("utf-8", "surrogateescape")
+            outcome = _COMPILER.compile_file(self._main, [*others, (self._main, own)], b"")
+            if outcome is None:
+                return None
+            if outcome.ok:
+                rejected = (*linked.rejected, "statements")
+                files = list(FileDescriptorSet.FromString(outcome.descriptors).file)
+                return self._build_schema(files, linked._replace(rejected=rejected, is_partial=True))
+            place = find_refused_place(outcome.messages, self._main)
+            shorter = drop_statement(text, *place) if place is not None and turn < _MOST_LEFT_OUT - 1 else None
+            text = shell if shorter is None else shorter
         return None
 
     def _build_schema(

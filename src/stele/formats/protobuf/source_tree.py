@@ -232,26 +232,29 @@ def parse_source(text: str) -> FileNode:
     return _Parser(text).read_file()
 
 
-class _Token(NamedTuple):
+class SourceToken(NamedTuple):
+    """One word, number, string or mark, and where it stands; the last one is the `end`."""
+
     kind: str
     text: str
     start: int
     end: int
 
 
-def _list_tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
+def list_tokens(text: str) -> list[SourceToken]:
+    """Return the tokens of a text, comments left out. Raises `SourceError`."""
+    found: list[SourceToken] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup == "open":
             raise SourceError(f"no token at {at}")
         if match.lastgroup != "skip":
-            found.append(_Token(match.lastgroup or "", match[0], at, match.end()))
+            found.append(SourceToken(match.lastgroup or "", match[0], at, match.end()))
             if len(found) > MAX_TOKENS:
                 raise SourceError(f"more than {MAX_TOKENS} words and marks")
         at = match.end()
-    found.append(_Token("end", "", at, at))
+    found.append(SourceToken("end", "", at, at))
     return found
 
 
@@ -259,13 +262,13 @@ class _Parser:
     """Reads statements from the list of tokens."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = _list_tokens(text)
+        self._tokens = list_tokens(text)
         self._at = 0
 
     # --- tokens -----------------------------------------------------------------------------------------------------
 
     @property
-    def _next(self) -> _Token:
+    def _next(self) -> SourceToken:
         return self._tokens[self._at]
 
     def _has(self, *texts: str) -> bool:

@@ -131,6 +131,67 @@ def test_fields_and_values_that_clash_stay_in_the_text(text: str, rejected: list
     assert PROTOBUF.fingerprints(first) != PROTOBUF.fingerprints(schema)
 
 
+PARSED_ONLY = {
+    "group": ("message M { repeated group G = 1 { int32 a = 1; } int32 b = 2; }", ["b"]),
+    "default": ("message M { int32 a = 1 [default = 5]; }", ["a"]),
+    "extensions": ("message M { extensions 100 to 200; int32 a = 1; }", ["a"]),
+    "extend": ("message M { int32 a = 1; } extend M { int32 x = 100; }", ["a"]),
+    "enum without zero": ("message M { int32 a = 1; } enum E { A = 1; }", ["a"]),
+    "empty enum": ("message M { int32 a = 1; } enum E { }", ["a"]),
+    "unneeded alias": ("message M { int32 a = 1; } enum E { option allow_alias = true;\n A = 0; B = 1; }", None),
+    "message set": ("message M { option message_set_wire_format = true; int32 a = 1; }", ["a"]),
+    "JSON names": ("message M { int32 foo_bar = 1; int32 fooBar = 2; }", ["foo_bar"]),
+    "chosen JSON names": ('message M { int32 a = 1 [json_name="x"]; int32 b = 2 [json_name="x"]; }', ["a", "b"]),
+    "key": ("message M { map<float, int32> a = 1; int32 b = 2; }", ["b"]),
+    "map in a oneof": ("message M { oneof o { map<string, int32> a = 1; int32 b = 2; } }", ["b"]),
+    "empty oneof": ("message M { oneof o { } int32 a = 1; }", ["a"]),
+    "oneof twice": ("message M { oneof o { int32 a = 1; } oneof o { int32 b = 2; } }", None),
+    "packed": ("message M { repeated string a = 1 [packed = true]; }", ["a"]),
+    "lazy": ("message M { int32 a = 1 [lazy = true]; }", ["a"]),
+    "kind of JavaScript": ("message M { int32 a = 1 [jstype = JS_STRING]; }", ["a"]),
+    "value of an option": ('option java_multiple_files = "yes"; message M { int32 a = 1; }', ["a"]),
+    "option twice": ('option java_package = "a"; option java_package = "b"; message M { int32 a = 1; }', ["a"]),
+    "reserved overlap": ("message M { reserved 1 to 5, 3; int32 a = 7; }", ["a"]),
+    "reserved kinds": ('message M { reserved "a", 3; int32 b = 7; }', ["b"]),
+    "rpc of an enum": ("message M { int32 a = 1; } enum E { X = 0; } service S { rpc c(E) returns (E); }", ["a"]),
+    "rpc twice": ("message M { int32 a = 1; } service S { rpc c(M) returns (M); rpc c(M) returns (M); }", ["a"]),
+    "package twice": ("package a; package b; message M { int32 a = 1; }", ["a"]),
+    "import twice": (
+        'import "google/protobuf/any.proto"; import "google/protobuf/any.proto"; message M { int32 a = 1; }',
+        ["a"],
+    ),
+    "value twice": ("message M { int32 a = 1; } enum E { X = 0; } enum F { X = 0; }", ["a"]),
+    "type and field": ("message M { message b { } int32 b = 1; }", None),
+    "deep": ("message M { int32 a = 1; } " + "message A { " * 40 + "}" * 40, ["a"]),
+}
+"""Texts that the parser of Confluent's registry reads and protoc refuses, and the fields that are left of message M."""
+
+
+@pytest.mark.parametrize(("text", "kept"), PARSED_ONLY.values(), ids=PARSED_ONLY)
+def test_what_only_the_parser_reads_stays_in_the_text(text: str, kept: list[str] | None) -> None:
+    """Such a text is kept whole, says that something is wrong with it, and has what the compiler takes of it."""
+    with pytest.raises(MalformedSchema):
+        PROTOBUF.parse((P3 + text).encode(), {})
+    schema = parse_leniently(text)
+    assert schema.is_partial
+    assert ProtobufFormat().list_unresolved(schema)
+    if kept is not None:
+        assert [field.name for field in schema.proto.message_type[0].field] == kept
+    printed = print_text(schema)
+    assert print_text(PROTOBUF.parse(printed.encode(), {}, strict=False)) == printed
+    for form in TextForm:
+        assert PROTOBUF.canonical(schema, form)
+    assert PROTOBUF.fingerprints(schema)
+
+
+def test_what_the_compiler_refuses_everywhere_is_kept_too() -> None:
+    """Where leaving out some statements does not help, nothing but the package is left for data."""
+    text = "package p; " + "".join(f"enum E{number} {{ A{number} = 1; }} " for number in range(50))
+    schema = parse_leniently(text)
+    assert (schema.proto.package, list(schema.proto.enum_type)) == ("p", [])
+    assert "A49 = 1;" in print_text(schema)
+
+
 def test_entries_of_maps_are_maps() -> None:
     """A map that is spelled out, as Confluent prints descriptors, is the map, and nothing is lost."""
     source = P3 + "package p; message M { map<string, N> all = 1; message N { int32 n = 1; } N one = 2; }"
@@ -168,7 +229,19 @@ def test_descriptors_may_lack_imports() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["message M {} message M {}", "message M { int32 a = 1 }", "enum E { ONE = 1; }", "message M {", "]"],
+    [
+        "message M {} message M {}",
+        "message M {} enum M { A = 0; }",
+        "service S {} service S {}",
+        "message M { int32 a = 1 }",
+        "message M { required int32 a = 1; }",
+        "message M { repeated map<string, int32> a = 1; }",
+        "message M { oneof o { repeated int32 a = 1; } }",
+        "message M { oneof o { optional int32 a = 1; } }",
+        "message Ä { int32 a = 1; }",
+        "message M {",
+        "]",
+    ],
 )
 def test_other_mistakes_are_mistakes(text: str) -> None:
     """What is wrong in other ways gets the same error as ever."""
