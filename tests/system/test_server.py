@@ -234,6 +234,23 @@ def test_a_port_of_its_own_for_one_dialect(tmp_path: Path) -> None:
         assert call(f"http://127.0.0.1:{repo}/_docs/schema-repo/openapi.json").body["openapi"].startswith("3.1")
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_damaged_store_is_said(tmp_path: Path, workers: str) -> None:
+    """A server that cannot read its store says why, and how to go on, as the last line; exit code 2."""
+    with serving("--store", "sqlite:///log.db", folder=tmp_path) as server:
+        call(f"{server.url}/subjects/a/versions", "POST", {"schema": '{"type": "enum", "name": "A", "symbols": ["X"]}'})
+    file = tmp_path / "log.db"
+    file.write_bytes(file.read_bytes().replace(b"symbols", b"symbolz"))
+    command = [sys.executable, "-m", "stele.cli", "serve", "--port", "0", "--store", "sqlite:///log.db"]
+    done = subprocess.run(
+        [*command, "--workers", workers], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "is damaged. Going on could give ids out twice: restore the newest backup" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert workers != "1" or done.stderr.count("\n") == 2
+
+
 @pytest.mark.parametrize("listen", ["nobody=9000", "pravega", "pravega=x", "pravega=0", "pravega=1,native=1"])
 def test_ports_of_nobody_are_refused(listen: str) -> None:
     """A port without a dialect we have, and two dialects on one port, are errors before anything starts."""

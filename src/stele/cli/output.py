@@ -15,7 +15,6 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 from rich.console import Console, ConsoleDimensions
-from rich.padding import Padding
 from rich.text import Text
 
 from stele.core.findings import Finding, Severity
@@ -93,12 +92,19 @@ def print_table(table: Any) -> None:
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-def print_text(to: Console, text: Text, indent: int = 0) -> None:
-    """Print a paragraph behind some blanks: wrapped between words on a terminal, as one line elsewhere."""
-    if to.is_terminal:
-        to.print(Padding.indent(text, indent))
-    else:
-        to.print(Text(" " * indent) + text, soft_wrap=True)
+def print_text(to: Console, text: Text, indent: int = 0, label: str = "") -> None:
+    """Print a paragraph behind some blanks: wrapped between words on a terminal, as one line elsewhere.
+
+    label stands before its first line; further lines begin under the text.
+    """
+    margin = Text(" " * indent + label)
+    if not to.is_terminal:
+        to.print(margin + text, soft_wrap=True)
+        return
+    for line in text.wrap(to, max(to.width - len(margin), 1)):
+        line.rstrip()
+        to.print(margin + line, soft_wrap=True)
+        margin = Text(" " * len(margin))
 
 
 def print_labelled(label: Text, said: Text, width: int) -> None:
@@ -119,7 +125,7 @@ def print_labelled(label: Text, said: Text, width: int) -> None:
 def print_finding(finding: Finding, where: str = "") -> None:
     """One finding, readable: rule and place, where on from there, why, and what to do."""
     rule, place = (finding.rule, FINDING_COLOURS[finding.level]), (finding.path or "/", "bold")
-    print_text(console, Text.assemble("  ", rule, " at ", place, where))
+    print_text(console, Text.assemble(rule, " at ", place, where), indent=2)
     print_reasons(finding.why, finding.fix, finding.witness)
 
 
@@ -127,7 +133,7 @@ def print_reasons(why: str, fix: str, witness: str | None) -> None:
     """Print the lines below a finding's first: why it is one, what to do, and a value that shows it."""
     for label, said in (("why", why), ("fix", fix), ("witness", witness)):
         if said:
-            print_text(console, Text(f"{label}: {said}"), indent=4)
+            print_text(console, Text(said), indent=4, label=f"{label}: ")
 
 
 def print_findings(

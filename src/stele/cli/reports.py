@@ -116,7 +116,7 @@ def _print_finding(file: str, finding: FileFinding) -> None:
     where = f" ({finding.compared_with}{doubt})" if finding.compared_with else ""
     path = (" at ", (finding.path, "bold")) if finding.path else ()
     rule = (finding.rule, FINDING_COLOURS[finding.level])
-    print_text(console, Text.assemble(f"  {format_place(file, finding)}: ", rule, *path, where))
+    print_text(console, Text.assemble(f"{format_place(file, finding)}: ", rule, *path, where), indent=2)
     print_reasons(finding.why, finding.fix, finding.witness)
 
 

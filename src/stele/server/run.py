@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import multiprocessing
 import os
 import signal
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import uvicorn
 from uvicorn import _subprocess
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import SIGNALS
 
-from stele.errors import InvalidRequest
+from stele.errors import InvalidRequest, StoreError
 from stele.server.log_config import configure_logs
 from stele.server.settings import ServerSettings
 from stele.storage import open_log
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
 _SWITCH_SECONDS = 0.001
 """How long a thread that parses or compares keeps the interpreter when the event loop wants it."""
+_LIFESPAN_MODULE = "on"
+"""The module of uvicorn that logs that a start failed; the caller of `run_server` says why."""
 _COLLECTED_AFTER = (5_000, 10, 20)
 """Thresholds of the collector: over all objects, which holds everybody up, it goes after a million new ones only."""
 
@@ -52,10 +56,15 @@ _app: Server | None = None
 """The application of this process, once there is one."""
 
 
-def _end_process(*_: object) -> None:
-    """End this process in order. Raises why the start failed, if it did."""
+def _raise_start_failure() -> None:
+    """Raise why the start failed, if it did."""
     if _app is not None and _app.start_failure is not None:
         raise _app.start_failure
+
+
+def _end_process(*_: object) -> None:
+    """End this process in order. Raises why the start failed, if it did."""
+    _raise_start_failure()
     sys.exit(0)
 
 
@@ -103,11 +112,19 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             announce(f"{dialect} alone on {place}" if dialect else f"Stele on {place}, log in {settings.store}")
         if settings.workers > 1:
             _fork_loaded_workers()
-            Multiprocess(config, sockets=sockets).run()
+            workers = Multiprocess(config, sockets=sockets)
+            workers.run()
+            if any(each.process.exitcode == STARTUP_FAILURE for each in workers.processes):
+                raise StoreError("the workers could not start: the lines above say why")
             return
         server = uvicorn.Server(config)
+        logging.getLogger("uvicorn.error").addFilter(lambda record: record.module != _LIFESPAN_MODULE)
         with contextlib.suppress(KeyboardInterrupt):
-            server.run(sockets)
+            try:
+                server.run(sockets)
+            except SystemExit:  # uvicorn exits by itself when the start fails
+                _raise_start_failure()
+                raise
         if not server.started:
             _end_process()
 

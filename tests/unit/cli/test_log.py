@@ -140,6 +140,14 @@ async def test_a_backup_of_a_store_in_use(tmp_path: Path) -> None:
     await restored.close()
 
 
+def test_a_backup_where_no_folder_is(store: str, tmp_path: Path) -> None:
+    """The file that cannot be written is named, not the store."""
+    done = run("backup", str(tmp_path / "none" / "backup.db"), "--store", store)
+    assert done.exit_code == 2
+    assert "".join(done.stderr.split()).endswith("none/backup.dbcannotbewritten:Nosuchfileordirectory")
+    assert "log.db" not in done.stderr
+
+
 def test_an_imported_registry_is_a_restored_one(store: str, tmp_path: Path) -> None:
     """An archive may be older than its registry: importing it is exact, and the first write skips ids."""
     archive = str(tmp_path / "a.zst")

@@ -9,7 +9,16 @@ import pytest
 import typer
 from rich.text import Text
 
-from stele.cli.output import Output, PlainConsole, print_findings, print_rows, print_text, require_confirmation
+from stele.cli import output
+from stele.cli.output import (
+    Output,
+    PlainConsole,
+    print_findings,
+    print_reasons,
+    print_rows,
+    print_text,
+    require_confirmation,
+)
 from stele.core.findings import Finding, Severity
 from stele.errors import InvalidRequest
 
@@ -52,6 +61,19 @@ def test_paragraphs_are_wrapped_between_words_on_a_terminal() -> None:
     assert set(terminal.getvalue().split()) == {"fix:", "word"}
     print_text(PlainConsole(file=pipe), text, indent=4)
     assert pipe.getvalue() == f"    {text.plain}\n"
+
+
+def test_reasons_stand_under_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal further lines of a reason begin under its text, and no line has blanks at its end."""
+    terminal = io.StringIO()
+    made = PlainConsole(file=terminal, force_terminal=True, width=40, color_system=None)
+    monkeypatch.setattr(output, "console", made)
+    print_reasons("The field has no default, so old records cannot be read.", "Give it one.", None)
+    assert terminal.getvalue().splitlines() == [
+        "    why: The field has no default, so",
+        "         old records cannot be read.",
+        "    fix: Give it one.",
+    ]
 
 
 def test_findings_are_counted_beyond_the_first(capsys: pytest.CaptureFixture[str]) -> None:

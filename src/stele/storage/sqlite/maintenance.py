@@ -92,9 +92,12 @@ class SqliteFiles:
         if file.exists():
             raise InvalidRequest(f"{file} is there already; name a new file")
         beside = file.with_name(f".{file.name}.{os.getpid()}")
-        beside.unlink(missing_ok=True)
         try:
-            make_private_file(beside)
+            beside.unlink(missing_ok=True)
+            beside.touch(mode=0o600, exist_ok=False)  # keys and secrets are in it
+        except OSError as error:
+            raise InvalidRequest(f"{file} cannot be written: {error.strerror}") from error
+        try:
             with closing(self._connect()) as connection, closing(sqlite3.connect(beside)) as copy:
                 connection.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
