@@ -32,7 +32,14 @@ from stele.cli.sql import RowShape, StatementRunner
 from stele.cli.sql_shell import _make_completer, history_file, is_finished, read_statements
 from stele.errors import NotInstalled, SteleError
 from stele.spark import drop_stream, list_streams
-from stele.spark.stream_sql.display import FirstRows, format_csv, format_grid, format_html, format_json_lines
+from stele.spark.stream_sql.display import (
+    FirstRows,
+    format_csv,
+    format_grid,
+    format_html,
+    format_json_lines,
+    format_rows,
+)
 
 
 @pytest.fixture
@@ -161,6 +168,24 @@ def test_values_are_shown_for_eyes_and_programs() -> None:
     assert (table[1][1], table[2][1]) == ("true", "")
     assert "<b>" not in format_html(rows)
     assert format_html(FirstRows((), ())) == "<p>done</p>"
+
+
+def test_rows_that_are_too_wide_stand_one_below_another() -> None:
+    """A grid that does not fit a terminal would be cut by it: each value gets a line, broken between words."""
+    rows = FirstRows(("id", "reason"), [(1, "no frame: " + "a word " * 12), (2, None)])
+    assert format_rows(rows, 100) == format_grid(rows)
+    assert format_rows(rows, 40).splitlines() == [
+        "row 1",
+        "  id     | 1",
+        "  reason | no frame: a word a word a",
+        "         | word a word a word a word a",
+        "         | word a word a word a word a",
+        "         | word a word",
+        "row 2",
+        "  id     | 2",
+        "  reason | NULL",
+        "(2 rows)",
+    ]
 
 
 @pytest.mark.parametrize(

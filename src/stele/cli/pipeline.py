@@ -15,7 +15,16 @@ from rich.text import Text
 
 from stele.cli import dead_letters, pipeline_init, table_rows
 from stele.cli.files import ForceOption, ToOption, check_target, write_text
-from stele.cli.output import Output, OutputOption, console, errors, exit_on_error, print_json, print_progress
+from stele.cli.output import (
+    Output,
+    OutputOption,
+    console,
+    errors,
+    exit_on_error,
+    print_json,
+    print_progress,
+    print_text,
+)
 from stele.cli.pipeline_file import FileArgument, check_pipeline_registry, load_pipeline
 from stele.cli.progress import show_job_progress
 from stele.cli.spark_start import start_spark
@@ -141,7 +150,7 @@ def _print_plans(plans: Sequence[TablePlan], *, done: bool = False) -> None:
 
 
 def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, output: Output, *, again: bool) -> None:
-    from stele.spark.data_audit.report import print_text
+    from stele.spark.data_audit.report import print_text as print_report
     from stele.spark.pipeline.status import read_status as found
 
     now = found(config)
@@ -157,7 +166,7 @@ def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, out
         return
     if again and console.is_terminal:
         console.clear()
-    print_text(now, console)
+    print_report(now, console)
     if plans is not None:
         console.print()
         _print_plans(plans)
@@ -189,9 +198,9 @@ class BatchProgress:
         """Print what a batch did, and the changes of tables it brought."""
         self._running.close()
         behind = self._behind()
-        errors.print(Text(batch_line(batch, None if behind is None else sum(behind.values()))), soft_wrap=True)
+        print_text(errors, Text(batch_line(batch, None if behind is None else sum(behind.values()))))
         for change in batch.changes:
-            errors.print(Text(f"  {change}"), soft_wrap=True)
+            print_text(errors, Text(str(change)), indent=2)
 
 
 def batch_line(batch: BatchReport, behind: int | None = None) -> str:
@@ -229,6 +238,6 @@ def print_summary(done: PipelineReport) -> None:
     counts = ((done.rows, "row"), (done.dead_letters, "dead letter"), (done.tombstones, "tombstone"))
     batches = f"{done.batches:,} batch{'' if done.batches == 1 else 'es'}"
     told = ", ".join((batches, *(pluralize(count, what) for count, what in counts)))
-    console.print(Text(f"{told}; versions used: {versions or '–'}"), soft_wrap=True)
+    print_text(console, Text(f"{told}; versions used: {versions or '–'}"))
     for change in done.changes:
-        console.print(Text(str(change)), soft_wrap=True)
+        print_text(console, Text(str(change)))

@@ -14,7 +14,7 @@ import typer
 from stele.cli.connect import Connection, RegistryOptions
 from stele.cli.files import STDIN, read_text
 from stele.cli.options import expand_dataclass
-from stele.cli.output import exit_on_error, print_error
+from stele.cli.output import console, exit_on_error, print_error
 from stele.cli.progress import show_job_progress
 from stele.errors import Invalid, InvalidRequest, SteleError
 
@@ -192,14 +192,14 @@ class StatementRunner:
         return take_first_rows(df, self._most)
 
     def _print_rows(self, found: FirstRows, *, head: bool) -> None:
-        from stele.spark.stream_sql.display import format_csv, format_grid, format_json_lines
+        from stele.spark.stream_sql.display import format_csv, format_json_lines, format_rows
 
         if self._shape is RowShape.JSON:
             _write_lines(format_json_lines(found))
         elif self._shape is RowShape.CSV:
             _write_lines([format_csv(found, head=head).removesuffix("\n")] if head or found.rows else [])
         elif head or found.rows:
-            _write_lines([format_grid(found)])
+            _write_lines([format_rows(found, console.width)])
 
     def _follow_stream(self, df: DataFrame) -> None:
         """Print the rows of a stream as they arrive, until there are no more or Ctrl-C."""

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from stele.cli.output import Output, OutputOption, exit_on_error, print_json, print_progress
+from stele.cli.output import Output, OutputOption, console, exit_on_error, print_json, print_progress
 from stele.cli.pipeline_file import FileArgument, load_pipeline
 from stele.cli.spark_start import start_spark
 from stele.errors import InvalidRequest
@@ -57,13 +57,13 @@ def _choose_table(config: PipelineConfig, table: str) -> str:
 
 def _print_table(config: PipelineConfig, name: str, limit: int, output: Output) -> None:
     from stele.spark.pipeline.table_reader import read_table_head
-    from stele.spark.stream_sql.display import FirstRows, format_grid, format_json_lines
+    from stele.spark.stream_sql.display import FirstRows, format_json_lines, format_rows
 
     found = FirstRows(*read_table_head(config, name, limit, start_spark))
     if output is Output.JSON:
         print_json([msgspec.Raw(line.encode()) for line in format_json_lines(found)])
     else:
-        sys.stdout.write(f"{format_grid(found)}\n")
+        sys.stdout.write(f"{format_rows(found, console.width)}\n")
 
 
 def _print_hint(file: Path, name: str) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
 
 from stele.templates import render_template
 
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
 
 WIDEST: Final = 60
 """Characters of a cell that a grid or an HTML table shows."""
+
+_LONGEST: Final = 1000
+"""Characters of a value in a line of its own."""
+_WRAPPING: Final = Console()
+"""What rich asks how to break lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,30 @@ def format_grid(rows: FirstRows) -> str:
     drawn = [" | ".join(set_cell_size(*pair) for pair in zip(line, widths, strict=True)).rstrip() for line in lines]
     drawn.insert(1, "-+-".join("-" * width for width in widths))
     return "\n".join([*drawn, _count_line(rows)])
+
+
+def format_rows(rows: FirstRows, width: int) -> str:
+    """Return a grid if its lines fit into so many columns; else each row as a block, with a value in a line."""
+    grid = format_grid(rows)
+    if max(map(cell_len, grid.splitlines()), default=0) <= width:
+        return grid
+    names = [_clean_cell(name) for name in rows.columns]
+    margin = max(map(cell_len, names))
+    lines = []
+    for number, row in enumerate(rows.rows, 1):
+        lines.append(f"row {number}")
+        for name, value in zip(names, row, strict=True):
+            lines += _format_value(set_cell_size(name, margin), _clean_cell(_value_text(value), _LONGEST), width)
+    return "\n".join([*lines, _count_line(rows)])
+
+
+def _format_value(name: str, value: str, width: int) -> Iterator[str]:
+    """Yield the lines of a value behind its name, broken between words where they are too long."""
+    margin = f"  {name} | "
+    room = max(width - cell_len(margin), 1)
+    for line in Text(value).wrap(_WRAPPING, room, overflow="fold") or [Text()]:
+        yield f"{margin}{line.plain}".rstrip()
+        margin = f"  {' ' * cell_len(name)} | "
 
 
 def format_html(first_rows: FirstRows) -> str:
@@ -82,10 +113,10 @@ def _count_line(rows: FirstRows) -> str:
     return f"({number} row{'s' * (number != 1)}{', and there are more' * rows.more})"
 
 
-def _clean_cell(text: str) -> str:
+def _clean_cell(text: str, widest: int = WIDEST) -> str:
     """On one line, without what a terminal would obey, and not too wide."""
-    clean = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text[: WIDEST + 1])
-    return clean if len(clean) <= WIDEST else clean[: WIDEST - 1] + "…"
+    clean = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text[: widest + 1])
+    return clean if len(clean) <= widest else clean[: widest - 1] + "…"
 
 
 def _value_text(value: Any) -> str:
