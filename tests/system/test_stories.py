@@ -39,13 +39,13 @@ def read_steps(page: str, until: str) -> list[Step]:
     return list(list_steps((DOCS / page).read_text(encoding="utf-8").split(f"## {until}\n")[0]))
 
 
-def follow(terminal: Terminal, step: Step, address: str) -> Shown:
+def follow(terminal: Terminal, step: Step, address: str, seconds: float = 60.0) -> Shown:
     """Type a block of a page as it stands there; it must end and print as the page says, and fit the terminal."""
     if step.kind == "python":
         (terminal.folder / "snippet.py").write_text(step.code.replace(PAGE_ADDRESS, address), encoding="utf-8")
         shown = terminal.type("python snippet.py")
     else:
-        shown = terminal.type(step.code.replace(PAGE_ADDRESS, address))
+        shown = terminal.type(step.code.replace(PAGE_ADDRESS, address), seconds=seconds)
     assert shown.code == step.exit_code, shown.text
     at = 0
     for line in step.printed.splitlines():
@@ -184,7 +184,7 @@ def test_from_the_first_pipeline_to_the_first_row(tmp_path: Path, succeed: Succe
         follow(person, write, address)
         init, start, _, show, dead_letters, _ = (Step("bash", line) for line in run.code.splitlines())
         follow(person, init, address)
-        ran = follow(person, start, address)
+        ran = follow(person, start, address, seconds=240.0)
         assert ran.text.count("starting Spark …") == 1
         assert "1 batch, 1,000 rows, 1 dead letter, 0 tombstones; versions used: parcels-value 1" in ran.text
         rows = follow(person, show, address)
