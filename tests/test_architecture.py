@@ -331,6 +331,7 @@ LANGUAGE_VIEWS = {
     "to_model": "to_model",
     "flat_schema": "to_model",
     "imports": "imports",
+    "split": "imports",
     "simple_to_model": "to_model",
     "declarations": "compat",
     "findings": "compat",

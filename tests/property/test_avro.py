@@ -70,6 +70,21 @@ def _without_docs(node: Any) -> Any:
 
 @FAST
 @given(schemas())
+def test_a_document_taken_apart_means_the_same(schema: Any) -> None:
+    """Each part is a schema with the parts before it as references, and all together are the document."""
+    text = json.dumps(schema).encode()
+    split = AVRO.split_types(text)
+    parts: dict[str, bytes] = {}
+    for name, part in split.types.items():
+        assert name in AVRO.list_exports(part.encode())
+        AVRO.parse(part.encode(), parts)
+        parts[name] = part.encode()
+    again = AVRO.parse(split.text.encode(), parts)
+    assert AVRO.render(again, "resolved") == AVRO.render(AVRO.parse(text, {}), "resolved")
+
+
+@FAST
+@given(schemas())
 def test_fingerprints_ignore_style(schema: Any) -> None:
     """White space, attribute order and docs do not change a fingerprint, nor white space the NORMALIZED text."""
     plain = parse_schema(schema)

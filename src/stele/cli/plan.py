@@ -36,6 +36,7 @@ from stele.errors import Incompatible, InvalidRequest
 from stele.review.apply import apply_plan
 from stele.review.plan import Action, Plan, SubjectPlan, make_plan
 from stele.review.report import Outcome
+from stele.review.split import split_workspace
 from stele.review.workspace import Workspace, open_workspace
 
 Folder = Annotated[Path, typer.Argument(help="Folder of schemas, with schemas.toml or without.")]
@@ -103,15 +104,16 @@ def apply(
         _apply_folder(open_workspace(folder), registry, output, prune=prune, yes=yes, everything=all_findings)
 
 
-def register_folder(folder: Path, registry: RegistryOptions, output: Output, *, everything: bool) -> None:
+def register_workspace(
+    workspace: Workspace, registry: RegistryOptions, output: Output, *, split: bool, everything: bool
+) -> None:
     """Register all schemas of a folder after those they refer to; policies stay as they are.
 
+    With split, the named types that a file defines become subjects of their own.
     Raises `InvalidRequest`, and `typer.Exit` with 1 if a schema is refused.
     """
-    with exit_on_error():
-        workspace = open_workspace(folder)
-        workspace.manifest = workspace.manifest.without_policies()
-        _apply_folder(workspace, registry, output, everything=everything)
+    workspace.manifest = workspace.manifest.without_policies()
+    _apply_folder(split_workspace(workspace) if split else workspace, registry, output, everything=everything)
 
 
 def _apply_folder(

@@ -24,11 +24,16 @@ from stele.cli.output import (
     print_json,
     print_rows,
 )
-from stele.cli.plan import register_folder
+from stele.cli.plan import register_workspace
 from stele.client import RegisteredSchema, Schema, SchemaReference, SchemaRegistryClient, Version, split_subject
 from stele.core.findings import Finding, Severity
 from stele.core.policy import PolicyKind, find_policy
 from stele.errors import Incompatible, InvalidRequest, MalformedSchema, NotFound
+from stele.formats.capabilities import CanSplit
+from stele.formats.registry import get_format
+from stele.review.files import SchemaFile
+from stele.review.manifest import Manifest, SubjectEntry
+from stele.review.workspace import Workspace, open_workspace
 from stele.service.check import Candidate, CheckRequest, NamedText
 from stele.service.check import check_compatibility as run_check
 
@@ -56,12 +61,18 @@ def register(
         typer.Option(metavar="NAME=SUBJECT:VERSION", help="A version the schema refers to. Repeatable."),
     ] = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Register the normalised text.")] = False,
+    split: Annotated[
+        bool,
+        typer.Option("--split", help="Make each named type that a file defines a subject of that name. For Avro."),
+    ] = False,
     all_findings: AllOption = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Register a schema file as the next version of a subject. A schema that is there already keeps its version.
 
     A folder is registered in one step, each file after those it refers to: see `stele apply` for names and references.
+    With --split a file that defines several types, nested or in an array, is registered as several subjects: each type
+    under its full name, with references, and the rest under the subject named here.
 
     Exit code 0: registered, or there already; 1: refused as incompatible; 2: an error.
     """
@@ -69,7 +80,13 @@ def register(
         if file is None:
             if not Path(subject).is_dir() or schema_format or reference or normalize:
                 raise InvalidRequest("name a subject and a file; or a folder alone, without options about one file")
-            register_folder(Path(subject), registry, output, everything=all_findings)
+            register_workspace(open_workspace(Path(subject)), registry, output, split=split, everything=all_findings)
+            return
+        if split:
+            if reference:
+                raise InvalidRequest("--split makes the references itself: leave out --reference")
+            workspace = _open_file(subject, file, schema_format, normalize=normalize)
+            register_workspace(workspace, registry, output, split=True, everything=all_findings)
             return
     with connect(registry) as client:
         schema_type = (schema_format or format_of(file)).upper()
@@ -150,6 +167,16 @@ def parse_version(text: str) -> Version:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise InvalidRequest(f"a version is a number from 1 on, or latest, not {text!r}")
     return int(text)
+
+
+def _open_file(subject: str, file: Path, schema_format: str | None, *, normalize: bool) -> Workspace:
+    """Return a workspace of one file. Raises `InvalidRequest`, also for a format whose files cannot be split."""
+    name = schema_format or format_of(file)
+    if not isinstance(get_format(name), CanSplit):
+        raise InvalidRequest(f"--split: schemas of the format {name} do not define types that others use by name")
+    only = SchemaFile(file.name, name, read_text(file))
+    manifest = Manifest({subject: SubjectEntry(file.name, name, normalize=normalize)})
+    return Workspace(file.parent, {file.name: only}, manifest, is_deep=False)
 
 
 def _print_schema(text: str) -> None:

@@ -189,3 +189,23 @@ class HasImports(Protocol):
     def list_exports(self, text: bytes) -> Sequence[str]:
         """Return the names by which others can refer to this document, beside its path. Raises `MalformedSchema`."""
         ...
+
+
+class SplitDocument(msgspec.Struct, frozen=True):
+    """A document taken apart.
+
+    text   the document, with names in place of the types that were taken out; as it was if there are none
+    types  the documents of these types by the names that others use for them, dependencies first
+    """
+
+    text: str
+    types: Mapping[str, str]
+
+
+@runtime_checkable
+class CanSplit(Protocol):
+    """A format whose documents can define several types that others may refer to by name."""
+
+    def split_types(self, text: bytes) -> SplitDocument:
+        """Return a document and those of the types it defines inside. Raises `MalformedSchema`."""
+        ...

@@ -74,7 +74,7 @@ class ImportGraph:
             found = self._exports[format_name] = {}
             for path, file in self._tree.items():
                 if file.format == format_name:
-                    for name in _read_names(file, is_export=True):
+                    for name in list_exports(file):
                         found.setdefault(name, path)
         return self._exports[format_name]
 
@@ -89,6 +89,11 @@ class ImportGraph:
                 return path
         ends = sorted(path for path in self._tree if path.endswith(f"/{name}") and path != file.path)
         return ends[0] if len(ends) == 1 else None
+
+
+def list_exports(file: SchemaFile) -> list[str]:
+    """Return the names that a file exports; none for one that is no schema, which is said elsewhere."""
+    return _read_names(file, is_export=True)
 
 
 def _read_names(file: SchemaFile, *, is_export: bool) -> list[str]:

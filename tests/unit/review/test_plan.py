@@ -159,6 +159,53 @@ def test_a_folder_is_registered_in_one_step(folder: Path, client: SchemaRegistry
         assert run("schema", "register", *words).exit_code == 2
 
 
+EVENTS = """[
+  {"type": "record", "name": "Placed", "namespace": "shop", "fields": [{"name": "total", "type": MONEY}]},
+  {"type": "record", "name": "Paid", "namespace": "shop", "fields": [{"name": "sum", "type": "Money"}]}
+]
+""".replace("MONEY", MONEY.strip())
+
+
+def test_a_file_of_several_types_is_split(folder: Path, client: SchemaRegistryClient) -> None:
+    """With --split each type of a file is a subject with its references; again, there is nothing to do."""
+    file = write_files(folder, {"events.avsc": EVENTS}) / "events.avsc"
+    words = ("schema", "register", "events-value", str(file), "--split")
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        f"{name}: registered version 1" for name in ("shop.Money", "shop.Placed", "shop.Paid", "events-value")
+    ]
+    found = client.version("events-value")
+    assert json.loads(found.text) == ["shop.Placed", "shop.Paid"]
+    assert [each.subject for each in found.references] == ["shop.Placed", "shop.Paid"]
+    assert client.version("shop.Paid").references == (SchemaReference("shop.Money", "shop.Money", 1),)
+    assert run(*words).stdout == "nothing to change\n"
+    file.write_text(EVENTS.replace('"name": "sum"', '"name": "amount"'))
+    refused = run(*words)
+    assert (refused.exit_code, "! shop.Paid" in refused.stdout) == (1, True)
+    assert run(*words, "--reference", "a=b:1").exit_code == 2
+    (folder / "x.proto").write_text(PROTO)
+    assert run("schema", "register", "x", str(folder / "x.proto"), "--split").exit_code == 2
+
+
+def test_a_folder_is_split(folder: Path, client: SchemaRegistryClient) -> None:
+    """A type that two files define alike is one subject; one that they define in two ways is refused."""
+    (folder / "schemas.toml").unlink()
+    write_files(folder, {"events.avsc": EVENTS})
+    done = run("schema", "register", str(folder), "--split")
+    assert done.exit_code == 0, done.output
+    assert client.subjects() == ["events", "money", "order", "shop.Paid", "shop.Placed"]
+    assert client.version("shop.Placed").references == (SchemaReference("shop.Money", "money", 1),)
+    write_files(folder, {"events.avsc": EVENTS.replace('"cents"', '"pence"')})
+    done = run("schema", "register", str(folder), "--split")
+    assert done.exit_code == 2
+    assert "money.avsc and events.avsc define shop.Money differently" in " ".join(done.stderr.split())
+    write_files(folder, {"events.avsc": EVENTS, "shop.Paid.avsc": ORDER})
+    done = run("schema", "register", str(folder), "--split")
+    assert done.exit_code == 2
+    assert "events.avsc defines shop.Paid, and shop.Paid.avsc has its subject" in " ".join(done.stderr.split())
+
+
 def test_references_named_by_hand(folder: Path, client: SchemaRegistryClient) -> None:
     """A reference can be a subject of the registry, at a version or the newest one."""
     run("schema", "register", "cash", str(folder / "money.avsc"))

@@ -18,7 +18,7 @@ from stele.formats.avro import outline as _outline
 from stele.formats.avro import parse as _parse
 from stele.formats.avro.model import AvroSchema
 from stele.formats.avro.positions import locate_declarations
-from stele.formats.capabilities import OutlineLocation, OutlineNode
+from stele.formats.capabilities import OutlineLocation, OutlineNode, SplitDocument
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 
@@ -124,6 +124,12 @@ class AvroFormat:
         from stele.formats.avro.imports import list_exports
 
         return list_exports(text)
+
+    def split_types(self, text: bytes) -> SplitDocument:
+        """Return the document and those of the named types that it defines inside."""
+        from stele.formats.avro.split import split_types
+
+        return split_types(text)
 
     def arrow_schema(self, parsed: AvroSchema) -> pa.Schema:
         """Return the table shape of the data.
