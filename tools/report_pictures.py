@@ -18,6 +18,7 @@ from typing import Final
 from stele.formats.conversion.model import Loss
 from stele.spark.data_audit.census import Census, DeletableVersion, FieldUsage, IdUsage
 from stele.spark.data_audit.drift import Drift, DriftReport
+from stele.spark.data_audit.field_stats import FieldStats
 from stele.spark.data_audit.infer import Inference
 from stele.spark.data_audit.infer_proposal import ProposedField
 from stele.spark.data_audit.report import HasReport, to_html
@@ -162,10 +163,22 @@ def make_drift() -> DriftReport:
             9_310,
             ("2",),
         ),
+        Drift(
+            "FITS_INT",
+            "quantity",
+            "int64",
+            "All 18,240 values, 1 to 60, fit 32 bits.",
+            "An int would do; readers may widen it again later.",
+            18_240,
+            ids,
+        ),
     )
-    return DriftReport((_SUBJECT,), 18_252, 18_240, {"1": (f"{_SUBJECT} v1",), "2": (f"{_SUBJECT} v2",)}, drifts)
+    fields = {path: FieldStats(type_) for path, type_ in _FIELDS.items()}
+    places = {"1": (f"{_SUBJECT} v1",), "2": (f"{_SUBJECT} v2",)}
+    return DriftReport((_SUBJECT,), 18_252, 18_240, places, drifts, fields=fields)
 
 
+_FIELDS: Final = {"id": "int64", "state": "string", "amount": "int64", "quantity": "int64", "note": "string"}
 _INFERRED: Final = """{
   "type": "record",
   "name": "Order",

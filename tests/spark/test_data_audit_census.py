@@ -181,7 +181,7 @@ class TestCommand:
         written = CliRunner().invoke(app, [*given, "--timestamp", "at", "-o", "html", "--to", str(page)])
         assert (written.exit_code, written.stdout) == (0, "")
         html = page.read_text()
-        assert html.count("<svg") == 2
+        assert html.count("<figure") == 2
         assert "not safe: 6 records, last seen 2023-11-18T00:00:00Z" in html
 
     def test_recorded_for_deletions(self, tmp_path: Path) -> None:

@@ -90,6 +90,11 @@ def test_a_running_query_gains_columns(spark: SparkSession, registry: LocalRegis
     assert [report.versions for report in seen] == [{SUBJECT: number} for number in (1, 2, 3)]
     assert [report.rows for report in seen] == [10, 2, 3]
     assert [report.columns_added for report in seen[1:]] == [("at",), ("place.country", "note", "places")]
+    assert list(map(str, seen[0].changes)) == ["shop.orders: table created", "shop.orders_dead_letters: table created"]
+    assert list(map(str, seen[1].changes)) == [
+        "shop.orders: column id: int → bigint",
+        "shop.orders: column at added: timestamp",
+    ]
     assert seen[1].tombstones == 1
     assert seen[2].records == {"1": 1, "2": 1, "3": 1}
     table = open_table(settings.table)

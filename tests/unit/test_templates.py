@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import jinja2
@@ -41,3 +42,34 @@ def test_no_html_is_built_by_hand() -> None:
         )
     ]
     assert by_hand == []
+
+
+def _contrast(one: str, other: str) -> float:
+    """The contrast of two colours by WCAG 2.1, from 1 to 21."""
+
+    def luminance(colour: str) -> float:
+        digits = colour.lstrip("#")
+        pairs = [digits[at : at + 2] for at in (0, 2, 4)] if len(digits) == 6 else [each * 2 for each in digits]
+        shares = [int(pair, 16) / 255 for pair in pairs]
+        red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_can_be_told_apart(theme: str) -> None:
+    """Texts have a contrast of 4.5 and plots of 3 with their ground, in both themes."""
+    style = (ROOT / "templates" / "shared" / "style.css").read_text(encoding="utf-8")
+    light, dark = (
+        dict(re.findall(r"--([\w-]+): (#\w+);", each)) for each in re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    )
+    assert light.keys() == dark.keys()
+    colours = light if theme == "light" else dark
+    texts = [("ink", "page"), ("ink", "panel"), ("quiet", "page"), ("quiet", "panel"), ("s0", "page")]
+    texts += [(state, f"{state}-panel") for state in ("good", "attention", "neutral")]
+    weak = {pair: _contrast(colours[pair[0]], colours[pair[1]]) for pair in texts}
+    assert [pair for pair, contrast in weak.items() if contrast < 4.5] == []
+    series = {name: _contrast(colours[name], colours["page"]) for name in colours if re.fullmatch(r"s\d", name)}
+    assert {name: round(contrast, 2) for name, contrast in series.items() if contrast < 3} == {}

@@ -38,7 +38,8 @@ def test_a_browser_gets_a_page(http: httpx.Client) -> None:
 def test_a_program_gets_the_same_as_json(http: httpx.Client) -> None:
     """Accept: application/json gives the index; its paths are there."""
     index = json.loads(http.get("/", headers={"accept": "application/json"}).content)
-    assert (index["status"], index["schemas"]) == ("ready", 0)
+    assert (index["status"], index["reason"], index["store"], index["schemas"]) == ("ready", "", "memory", 0)
+    assert index["counts"] == {"schemas": 0, "subjects": 0, "versions": 0, "ids": 0, "position": 0}
     assert [dialect["name"] for dialect in index["dialects"]] == [dialect.name for dialect in DIALECTS]
     assert all(http.get(path).status_code == 200 for path in index["health"].values())
 
