@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Final
+from dataclasses import replace
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
@@ -68,11 +69,17 @@ class RegistryStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @expand_dataclass
-def show_status(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
+def show_status(
+    registry: RegistryOptions,
+    url: Annotated[str | None, typer.Argument(metavar="URL", help="Its base URL; the same as --registry.")] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
     """Show what a registry is and does: release, state, contents, requests.
 
     Exit codes: 0 if it is ready, 1 if it answers and is not ready, 2 if nobody answers.
     """
+    if url is not None:
+        registry = replace(registry, registry=[url, *(registry.registry or ())])
     with exit_on_error(), open_server_pages(registry.find_connection()) as pages:
         status = read_status(pages)
     if output is Output.JSON:

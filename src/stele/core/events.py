@@ -252,7 +252,10 @@ def encode_record(record: LogRecord) -> bytes:
 
 def decode_record(data: bytes) -> LogRecord:
     """Inverse of `encode_record`. Raises `msgspec.DecodeError` for anything else."""
-    return _decoder.decode(data)
+    try:
+        return _decoder.decode(data)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"a text in the record is not UTF-8: {error}") from None
 
 
 _printer = msgspec.json.Encoder(order="deterministic")

@@ -131,7 +131,7 @@ class ChainedLog:
         if stored is None:
             return None
         seq, sealed = stored
-        view = memoryview(sealed)
+        view = memoryview(sealed if isinstance(sealed, bytes) else b"")  # a flipped bit may make null of it
         link, digest, data = bytes(view[:LINK_BYTES]), view[LINK_BYTES:_HEADER_BYTES], view[_HEADER_BYTES:]
         if digest != await asyncio.to_thread(_snapshot_digest, seq, link, data):
             _LOGGER.warning(

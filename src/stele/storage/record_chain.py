@@ -61,9 +61,14 @@ def replace_record(before: bytes, seq: int, stored: bytes, record: bytes) -> byt
     return b"".join((_REPLACED, link, _make_link(before, seq, link + record), record))
 
 
+def _is_bytes(stored: object) -> bool:
+    """Whether a driver gave bytes: a flipped bit in a database may make null, a number or a text of them."""
+    return isinstance(stored, bytes)
+
+
 def read_link(stored: bytes) -> bytes:
     """Return the link that stored bytes claim, unverified. Raises `DamagedRecord` when they have none."""
-    if len(stored) < _BODY or not stored.startswith((_WHOLE, _REPLACED)):
+    if not _is_bytes(stored) or len(stored) < _BODY or not stored.startswith((_WHOLE, _REPLACED)):
         raise DamagedRecord
     return stored[_START:_BODY]
 
@@ -75,6 +80,8 @@ def read_record(stored: bytes) -> bytes:
 
 def verify_record(before: bytes, seq: int, stored: bytes) -> ChainedRecord:
     """Return the record in stored bytes. Raises `DamagedRecord` when they are not what was stored at this place."""
+    if not _is_bytes(stored):
+        raise DamagedRecord
     if stored.startswith(_WHOLE):
         link, record = stored[_START:_BODY], stored[_BODY:]
         if _make_link(before, seq, record) == link:

@@ -54,7 +54,7 @@ def test_a_registry_that_is_ready() -> None:
         done = run("--registry", box.url)
         assert done.exit_code == 0, done.output
         rows = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-        status = json.loads(run("--registry", box.url, "--output", "json").stdout)
+        status = json.loads(run(box.url, "--output", "json").stdout)
     assert rows["version"] == f"Stele {__version__}"
     assert (rows["state"], rows["store"]) == ("ready", "memory")
     assert rows["contents"] == "subjects 1, versions 1, schemas 1, schema ids 1"

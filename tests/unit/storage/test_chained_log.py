@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -205,3 +206,12 @@ async def test_there_is_nothing_to_erase_outside() -> None:
     for seq in (-1, 0, 21):
         with pytest.raises(StoreError):
             await log.erase(seq, b"x")
+
+
+@pytest.mark.parametrize("stored", [None, 7, "text", b"", b"short"])
+def test_what_is_no_record_is_damaged(stored: Any) -> None:
+    """A database whose bits flipped may give null, a number or a text for a record: damage, and no defect."""
+    with pytest.raises(DamagedRecord):
+        verify_record(FIRST_LINK, 1, stored)
+    with pytest.raises(DamagedRecord):
+        read_link(stored)

@@ -166,7 +166,7 @@ async def test_damage_is_harmless_or_said(
     files = _list_files(original)
     chance = random.Random(11)
     met = []
-    for number in range(scale_examples(25)):
+    for number in range(scale_examples(75)):
         folder = tmp_path / f"{number}"
         shutil.copytree(original, folder)
         # Every other time the database: it is the largest, and the one that matters.
@@ -178,4 +178,4 @@ async def test_damage_is_harmless_or_said(
             raise AssertionError(f"{damage.__name__} of {name}, number {number}: {lie}") from lie
         met.append(f"{name}: {said}")
         shutil.rmtree(folder)
-    assert len(met) == scale_examples(25)
+    assert len(met) == scale_examples(75)
