@@ -85,7 +85,7 @@ def register(
         if split:
             if reference:
                 raise InvalidRequest("--split makes the references itself: leave out --reference")
-            workspace = _open_file(subject, file, schema_format, normalize=normalize)
+            workspace = _open_single_file(subject, file, schema_format, normalize=normalize)
             register_workspace(workspace, registry, output, split=True, everything=all_findings)
             return
     with connect(registry) as client:
@@ -169,7 +169,7 @@ def parse_version(text: str) -> Version:
     return int(text)
 
 
-def _open_file(subject: str, file: Path, schema_format: str | None, *, normalize: bool) -> Workspace:
+def _open_single_file(subject: str, file: Path, schema_format: str | None, *, normalize: bool) -> Workspace:
     """Return a workspace of one file. Raises `InvalidRequest`, also for a format whose files cannot be split."""
     name = schema_format or format_of(file)
     if not isinstance(get_format(name), CanSplit):

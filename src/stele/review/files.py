@@ -17,14 +17,16 @@ SUFFIXES: Final = {".avsc": "avro", ".proto": "protobuf", ".json": "json", ".thr
 class SchemaFile(msgspec.Struct, frozen=True):
     """A schema file of a folder.
 
-    path    relative to the folder, with slashes
-    format  Stele's name of its format
-    text    its content, with line feeds only
+    path        relative to the folder, with slashes
+    format      Stele's name of its format
+    text        its content, with line feeds only
+    is_derived  whether the text is not the file's but was made of it, so that its lines are not the file's
     """
 
     path: str
     format: str
     text: str
+    is_derived: bool = False
 
 
 Tree = Mapping[str, SchemaFile]

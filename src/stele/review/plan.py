@@ -220,7 +220,8 @@ class _Planner:
         if preferred is not None:
             rules = msgspec.structs.replace(rules, ruleset=preferred)
         baselines = registry.read_baselines(self._client, state, policy)
-        return check_file(self._workspace.shown_path(path), file.format, schema, baselines, rules)
+        report = check_file(self._workspace.shown_path(path), file.format, schema, baselines, rules)
+        return report.without_positions() if file.is_derived else report
 
 
 def policy_text(policy: Policy) -> str:

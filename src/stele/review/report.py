@@ -77,6 +77,11 @@ class FileReport(msgspec.Struct, frozen=True):
     compared_with: tuple[str, ...] = ()
     error: str | None = None
 
+    def without_positions(self) -> FileReport:
+        """Return the report without lines and columns."""
+        findings = tuple(msgspec.structs.replace(each, line=None, column=None) for each in self.findings)
+        return msgspec.structs.replace(self, findings=findings)
+
 
 def report_malformed(file: str, text: str, error: MalformedSchema) -> FileReport:
     """Return the report of a file that is no schema."""

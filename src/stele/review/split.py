@@ -26,7 +26,9 @@ def split_workspace(workspace: Workspace) -> Workspace:
     entries = workspace.manifest.subjects
     documents = {subject: _split_file(workspace.files[entry.path]) for subject, entry in entries.items()}
     whole = {
-        entries[subject].path: msgspec.structs.replace(workspace.files[entries[subject].path], text=document.text)
+        entries[subject].path: msgspec.structs.replace(
+            workspace.files[entries[subject].path], text=document.text, is_derived=bool(document.types)
+        )
         for subject, document in documents.items()
     }
     defined = {(file.format, name): file for file in whole.values() for name in list_exports(file)}
@@ -34,7 +36,7 @@ def split_workspace(workspace: Workspace) -> Workspace:
     for subject, document in documents.items():
         entry = entries[subject]
         for name, text in document.types.items():
-            part = SchemaFile(f"{entry.path}#{name}", whole[entry.path].format, text)
+            part = SchemaFile(f"{entry.path}#{name}", whole[entry.path].format, text, is_derived=True)
             known = defined.setdefault((part.format, name), part)
             if known is part:
                 context = split_subject(subject).context

@@ -183,6 +183,7 @@ def test_a_file_of_several_types_is_split(folder: Path, client: SchemaRegistryCl
     file.write_text(EVENTS.replace('"name": "sum"', '"name": "amount"'))
     refused = run(*words)
     assert (refused.exit_code, "! shop.Paid" in refused.stdout) == (1, True)
+    assert f"{file}#shop.Paid: READER_FIELD_MISSING_DEFAULT_VALUE at /fields/0" in refused.stdout
     assert run(*words, "--reference", "a=b:1").exit_code == 2
     (folder / "x.proto").write_text(PROTO)
     assert run("schema", "register", "x", str(folder / "x.proto"), "--split").exit_code == 2

@@ -61,7 +61,7 @@ def format_grid(rows: FirstRows) -> str:
 def format_rows(rows: FirstRows, width: int) -> str:
     """Return a grid if its lines fit into so many columns; else each row as a block, with a value in a line."""
     grid = format_grid(rows)
-    if max(map(cell_len, grid.splitlines()), default=0) <= width:
+    if not rows.rows or max(map(cell_len, grid.splitlines())) <= width:
         return grid
     names = [_clean_cell(name) for name in rows.columns]
     margin = max(map(cell_len, names))
@@ -69,7 +69,9 @@ def format_rows(rows: FirstRows, width: int) -> str:
     for number, row in enumerate(rows.rows, 1):
         lines.append(f"row {number}")
         for name, value in zip(names, row, strict=True):
-            lines += _format_value(set_cell_size(name, margin), _clean_cell(_value_text(value), _LONGEST), width)
+            lines += _format_value(
+                set_cell_size(name, margin), _clean_cell(_value_text(value, _LONGEST), _LONGEST), width
+            )
     return "\n".join([*lines, _count_line(rows)])
 
 
@@ -119,14 +121,14 @@ def _clean_cell(text: str, widest: int = WIDEST) -> str:
     return clean if len(clean) <= widest else clean[: widest - 1] + "…"
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: Any, most_bytes: int = WIDEST) -> str:
     match value:
         case None:
             return "NULL"
         case bool():
             return str(value).lower()
         case bytes() | bytearray():
-            return f"X'{bytes(value[:WIDEST]).hex().upper()}'"
+            return f"X'{bytes(value[:most_bytes]).hex().upper()}'"
         case str() | int() | float() | Decimal() | date() | timedelta():
             return str(value)
     return msgspec.json.encode(_json_value(value)).decode()
