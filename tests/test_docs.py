@@ -225,9 +225,8 @@ def test_every_protocol_page_is_listed_and_used() -> None:
 
 def test_reference_pages_agree_with_the_code() -> None:
     """The generated pages are what the generator writes today."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.reference", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "tools.reference", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -16,7 +16,7 @@ from tests.support.examples import scale_examples
 
 from stele.core.findings import Direction, Finding
 from stele.errors import SteleError
-from stele.formats.capabilities import HasOutline
+from stele.formats.capabilities import HasLaxImports, HasOutline
 from stele.formats.registry import get_format
 from stele.service.changes import ChangeKind, DeclarationChange
 from stele.service.check import Candidate
@@ -67,7 +67,7 @@ def compare_texts(format_name: str, old: str, new: str) -> DiffAnswer | None:
     fmt = get_format(format_name)
     try:
         for text in (old, new):
-            fmt.parse(text.encode(), {}, strict=False)
+            fmt.parse(text.encode(), {}, strict=isinstance(fmt, HasLaxImports))
     except SteleError:
         return None
     return diff_schemas(DiffRequest(format_name, Candidate(old), Candidate(new)))

@@ -60,7 +60,7 @@ def test_from_the_first_file_to_a_replay(registry: LocalRegistry, tmp_path: Path
 
     ran = typed("run", file)
     assert re.search(
-        r"batch 0: 10 rows \(id 1: 10\), 3 dead letters, orders-value v1, [\d.]+ s, [\d,]+ records/s", ran.stderr
+        r"batch 0: 10 rows \(id 1: 10\), 3 dead letters, orders-value v1, [\d.]+ s, [\d,.]+ records/s", ran.stderr
     )
     assert "1 batch, 10 rows, 3 dead letters, 1 tombstone; versions used: orders-value 1" in ran.stdout
     assert "shop.orders: table created" in ran.stdout

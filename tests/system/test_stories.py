@@ -149,7 +149,7 @@ def test_back_up_break_restore(tmp_path: Path, succeed: Success) -> None:
         assert "second-value version 1, id 2" in person.type("stele schema register second-value b.avsc").text
         server.interrupt()
 
-        person.type("sed -i s/symbols/sYmbols/ stele.db")
+        person.type("sed -i s/symbols/sYmbols/g stele.db")
         damaged = person.type(f"stele log verify --store {store}")
         person.assert_fits(damaged)
         assert damaged.code == 1

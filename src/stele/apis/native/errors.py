@@ -2,7 +2,7 @@
 
 kind is the snake-case name of the error's class in `stele.errors`, stable for programs; message is for people. A
 malformed schema has its place: line and column from 1, path, and what was expected; these are null for anything else.
-findings is empty but for a check that was given up.
+findings stand there only for a check that was given up.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ERROR_TABLE: dict[type[Exception], int] = {
 class SchemaProblem(msgspec.Struct, frozen=True):
     """What is wrong, and where in the schema that was sent: null where there is no place.
 
-    findings are what a check found before it was given up, because it took too long.
+    findings are what a check found before it was given up, because it took too long; no other error has them.
     """
 
     kind: str
@@ -53,7 +53,7 @@ class SchemaProblem(msgspec.Struct, frozen=True):
     column: int | None = None
     path: str | None = None
     expected: str | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class NativeError(msgspec.Struct, frozen=True):

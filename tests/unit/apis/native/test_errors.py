@@ -45,6 +45,5 @@ def test_malformed_schemas_say_where() -> None:
         "column": 3,
         "path": "/a",
         "expected": "good",
-        "findings": (),
     }
     assert describe_error(err.UnknownPolicy("x")) == SchemaProblem("unknown_policy", "x", None, None, None, None)
