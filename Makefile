@@ -40,10 +40,8 @@ test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/sp
 test-all: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests of `make test` on every Python that is installed: 3.11, 3.12, 3.13
 	$(BIN)/nox -s tests
 
-coverage: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## How much of the source the tests without Spark run; writes docs/reference/coverage.md
-	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --cov=stele --cov-report=json:$(VENV)/coverage.json \
-	    tests/unit tests/property tests/conformance tests/system
-	$(BIN)/python -m tools.coverage_page $(VENV)/coverage.json
+coverage: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## How much of the source the tests without Spark run (Python 3.12); writes docs/reference/coverage.md
+	$(BIN)/nox -s coverage
 
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
 	$(BIN)/stele serve
