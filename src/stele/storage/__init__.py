@@ -21,6 +21,7 @@ from stele.errors import InvalidRequest
 __all__ = ["DRIVERS", "find_driver", "open_log"]
 
 DRIVERS: Mapping[str, str] = {
+    "files": "stele.storage.files:open_url",
     "memory": "stele.storage.memory:open_url",
     "sqlite": "stele.storage.sqlite:open_url",
 }

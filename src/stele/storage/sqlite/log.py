@@ -27,7 +27,7 @@ from stele.storage.sqlite.file import (
 )
 from stele.storage.sqlite.identity import FileIdentity
 from stele.storage.sqlite.prepare import prepare_file
-from stele.storage.sqlite.turn import FileTurn
+from stele.storage.file_turn import FileTurn
 
 __all__ = ["SqliteLog"]
 
