@@ -109,13 +109,8 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
         )
         sockets = [bound.enter_context(_bind_socket(settings.host, port)) for port in ports]
         asyncio.run(_try_store(settings))
-        for port, dialect in zip((made.getsockname()[1] for made in sockets), ports.values(), strict=True):
-            place = f"http://{settings.host}:{port}"
-            announce(
-                f"{dialect} alone on {place}"
-                if dialect
-                else f"Stele on {place}, log in {hide_credentials(settings.store)}"
-            )
+        own_ports = (made.getsockname()[1] for made in sockets)
+        _announce_ports(settings, dict(zip(own_ports, ports.values(), strict=True)), announce)
         if settings.workers > 1:
             _fork_loaded_workers()
             workers = Multiprocess(config, sockets=sockets)
@@ -133,6 +128,13 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
                 raise
         if not server.started:
             _end_process()
+
+
+def _announce_ports(settings: ServerSettings, ports: dict[int, str], announce: Callable[[str], None]) -> None:
+    store = hide_credentials(settings.store)
+    for port, dialect in ports.items():
+        place = f"http://{settings.host}:{port}"
+        announce(f"{dialect} alone on {place}" if dialect else f"Stele on {place}, log in {store}")
 
 
 async def _try_store(settings: ServerSettings) -> None:
