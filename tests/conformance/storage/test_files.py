@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stele.storage import open_log
-from stele.storage.files import FilesLog
+from stele.storage.files.log import FilesLog
 from stele.testing.log_process_suite import LogProcessConformance
 from stele.testing.log_suite import LogConformance, Opener
 

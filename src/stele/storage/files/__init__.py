@@ -5,20 +5,31 @@ A record is one line of ASCII: `less`, `grep` and a version control system can r
 
 from __future__ import annotations
 
-from stele.storage.chained_log import ChainedLog
+from pathlib import Path
+from typing import Final
+
+from stele.storage.drivers import StorageDriver
 from stele.storage.files.folder import MARK_NAME, resolve_folder
 from stele.storage.files.log import FilesLog
+from stele.storage.files.maintenance import StoreFolder, inspect_folder
 from stele.storage.files.url import parse_url
-from stele.storage.high_water_mark import HighWaterMark
 
-__all__ = ["FilesLog", "open_url"]
+__all__ = ["DRIVER", "FilesLog"]
 
 
-async def open_url(url: str) -> ChainedLog:
-    """Open `files:///relative/folder` or `files:////absolute/folder` (percent escapes allowed, options not).
+async def _open_url(url: str) -> FilesLog:
+    return await FilesLog.open(_find_folder(url))
 
-    Raises `InvalidRequest` for any other shape, `StoreError` when the folder cannot be used and `DamagedLog` when it
-    has lost records.
-    """
-    folder = resolve_folder(parse_url(url))
-    return await ChainedLog.open(await FilesLog.open(folder), str(folder), HighWaterMark(folder / MARK_NAME))
+
+def _find_folder(url: str) -> Path:
+    """The folder of `files:///relative/folder` or `files:////absolute/folder` (percent escapes allowed, options not)."""
+    return resolve_folder(parse_url(url))
+
+
+DRIVER: Final = StorageDriver(
+    open_log=_open_url,
+    name_store=lambda url: str(_find_folder(url)),
+    find_mark=lambda url: _find_folder(url) / MARK_NAME,
+    open_files=StoreFolder,
+    inspect=inspect_folder,
+)

@@ -192,7 +192,7 @@ class FilesLog:
         """Nothing here says so: see `ChainedLog`."""
         return False
 
-    def expect_lost_records(self) -> None:
+    async def expect_lost_records(self) -> None:
         """Nothing here remembers it: see `ChainedLog`."""
 
     async def close(self) -> None:
