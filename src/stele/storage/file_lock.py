@@ -22,7 +22,7 @@ _HAS_OPEN_FILE_LOCKS: Final = hasattr(fcntl, "F_OFD_SETLK")
 
 
 def lock_file(descriptor: int, *, is_waiting: bool) -> None:
-    """Lock a file that is open for writing. Raises `BlockingIOError` when it is locked and nobody shall wait, `OSError`."""
+    """Lock a file that is open for writing. Raises `OSError`, `BlockingIOError` instead of waiting."""
     if _HAS_OPEN_FILE_LOCKS:
         command = fcntl.F_OFD_SETLKW if is_waiting else fcntl.F_OFD_SETLK
         fcntl.fcntl(descriptor, command, _make_request(fcntl.F_WRLCK))

@@ -22,7 +22,7 @@ async def _open_url(url: str) -> FilesLog:
 
 
 def _find_folder(url: str) -> Path:
-    """The folder of `files:///relative/folder` or `files:////absolute/folder` (percent escapes allowed, options not)."""
+    """The folder of `files:///relative/folder` or `files:////absolute/folder` (percent escapes, no options)."""
     return resolve_folder(parse_url(url))
 
 

@@ -1,10 +1,10 @@
 """The folder of a log: the names in it, how files come into it durably, and what its errors mean in plain words.
 
-    head                           how far the log has come; its lock is that of writers
-    log-00000000000000000001.txt   a segment, named after its first record
-    state-00000000000000020000     a snapshot, named after the record that it was taken after
-    turn.lock                      fairness between writers
-    mark                           the high-water mark, of `stele.storage.chained_log`
+head                           how far the log has come; its lock is that of writers
+log-00000000000000000001.txt   a segment, named after its first record
+state-00000000000000020000     a snapshot, named after the record that it was taken after
+turn.lock                      fairness between writers
+mark                           the high-water mark, of `stele.storage.chained_log`
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The file `head`: how far the log has come, and the lock of its writers.
 
 A reader goes to the head and no further. The head is written when a batch is durable, and before anyone is told so. It
-is not synced: after a crash of the machine it may be old, and whoever opens the log or writes next finds what is behind.
+is not synced: after a crash of the machine it may be old, and whoever opens the log or writes next looks behind it.
 """
 
 from __future__ import annotations
@@ -100,9 +100,7 @@ class Head:
         try:
             found = os.stat(self._path)
         except OSError as error:
-            raise StoreReplaced(
-                f"The log {self._folder} cannot be written: {self._path}: {error.strerror}"
-            ) from error
+            raise StoreReplaced(f"The log {self._folder} cannot be written: {self._path}: {error.strerror}") from error
         if (found.st_dev, found.st_ino) != self._identity:
             raise StoreReplaced(
                 f"The log {self._folder} cannot be written: another folder or file has taken the place of {self._path};"

@@ -1,7 +1,7 @@
 r"""How records stand in a segment: one line each, of printable ASCII, so that `less` and `grep` read it.
 
-    # stele-log 1: sequence number, last number of its batch, CRC-32 of this line's other parts, record
-    1 1 5c1f03e1 \xc1\x01…\xaaRegistered…{"type": "record", "name": "Order"}…
+    # stele-log 1: sequence number, place in its batch, CRC-32 of this line's other parts, record
+    1 1/1 5c1f03e1 \xc1\x01…\xaaRegistered…{"type": "record", "name": "Order"}…
 
 A record has each byte that is not printable as a backslash escape (`\n`, `\\`, `\xe4`), so that a line ends where a
 record ends. A batch is written only when its last line is; the checksum tells a line that was written in part.
@@ -9,6 +9,7 @@ record ends. A batch is written only when its last line is; the checksum tells a
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -19,40 +20,40 @@ LAYOUT: Final = 1
 
 HEADER_START: Final = b"# stele-log "
 HEADER: Final = (
-    HEADER_START + b"%d: sequence number, last number of its batch, CRC-32 of this line's other parts, record\n" % LAYOUT
+    HEADER_START + b"%d: sequence number, place in its batch, CRC-32 of this line's other parts, record\n" % LAYOUT
 )
 
 
 class Line(NamedTuple):
-    """One record; last is the sequence number of the last record that was written together with it."""
+    """One record; first and last are the sequence numbers of the batch that it was written in."""
 
     seq: int
+    first: int
     last: int
     record: bytes
 
 
+_PATTERN: Final = re.compile(rb"(([0-9]+) ([0-9]+)/([0-9]+)) ([0-9a-f]{8}) ([ -~]*)\n")
+
+
 def print_line(line: Line) -> bytes:
     """Return the line with its end."""
+    place = b"%d %d/%d" % (line.seq, line.seq - line.first + 1, line.last - line.first + 1)
     text = line.record.decode("latin-1").encode("unicode_escape")
-    return b"%d %d %08x %s\n" % (line.seq, line.last, _sum_line(line.seq, line.last, text), text)
+    return b"%b %08x %b\n" % (place, crc32(text, crc32(place)), text)
 
 
 def read_line(data: bytes) -> Line | None:
     """Return the record of a line with its end; None when it is not one that was written so."""
-    parts = data.split(b" ", 3)
-    if len(parts) != 4 or not data.endswith(b"\n") or not (parts[0].isdigit() and parts[1].isdigit()):  # noqa: PLR2004 - as printed
+    found = _PATTERN.fullmatch(data)
+    if found is None or int(found[5], 16) != crc32(found[6], crc32(found[1])):
         return None
-    seq, last, text = int(parts[0]), int(parts[1]), parts[3][:-1]
-    if parts[2] != b"%08x" % _sum_line(seq, last, text):
-        return None
-    return Line(seq, last, text.decode("unicode_escape").encode("latin-1"))
+    seq = int(found[2])
+    first = seq - int(found[3]) + 1
+    return Line(seq, first, first + int(found[4]) - 1, found[6].decode("unicode_escape").encode("latin-1"))
 
 
 def read_seq(data: bytes) -> int | None:
     """Return the sequence number that a line claims; None when it has none."""
     seq = data.partition(b" ")[0]
     return int(seq) if seq.isdigit() else None
-
-
-def _sum_line(seq: int, last: int, text: bytes) -> int:
-    return crc32(text, crc32(b"%d %d " % (seq, last)))

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, ParamSpec, TypeVar
 
@@ -207,9 +208,7 @@ class FilesLog:
         await asyncio.shield(asyncio.wrap_future(done))
         self._head.close()
 
-    async def _run_job(
-        self, thread: ThreadPoolExecutor, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def _run_job(self, thread: ThreadPoolExecutor, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await asyncio.wrap_future(thread.submit(job, *args, **kwargs))
         except OSError as error:
@@ -224,16 +223,13 @@ class FilesLog:
             first = self._find_segment(seq + 1)
             path = self._folder / name_segment(first)
             offset = behind.offset if (behind.seq, behind.segment) == (seq, first) else None
-            position = 0
-            before = len(entries)
             with path.open("rb", buffering=1 << 16) as file:
-                for line, position in read_lines(file, path, seq + 1, offset):
-                    entries.append(LogEntry(line.seq, line.record))
-                    if len(entries) == count:
-                        break
-            if len(entries) == before:
+                found = list(islice(read_lines(file, path, seq + 1, offset), count - len(entries)))
+            if not found:
                 raise damaged_segment(path, seq + 1)
-            behind = self._behind = _Place(after + len(entries), first, position)
+            entries += [LogEntry(line.seq, line.record) for line, _ in found]
+            last, position = found[-1]
+            behind = self._behind = _Place(last.seq, first, position)
         return entries
 
     def _find_segment(self, seq: int) -> int:

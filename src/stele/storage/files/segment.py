@@ -1,4 +1,4 @@
-"""Reading segments: the lines of one after a place, found by halving, since lines stand in the order of their numbers."""
+"""Reading segments: the lines of one after a place, found by halving, since lines stand in order of their numbers."""
 
 from __future__ import annotations
 
@@ -103,26 +103,19 @@ def _claim_seq(data: bytes, path: Path, seq: int) -> int:
 def find_end(file: BinaryIO, path: Path, durable: SegmentEnd) -> SegmentEnd:
     """Where the last whole batch ends, at or behind a record that is known to be durable.
 
-    What stands behind it is one batch, whose writer died. Raises `DamagedLog` when lines of several batches stand
-    there: then one that is damaged now was whole once.
+    What stands behind it is a batch whose writer or machine died. Raises `DamagedLog` when there are lines of a batch
+    that begins later: then what is damaged now was whole once.
     """
     file.seek(durable.offset)
     end, expected, position = durable, durable.seq + 1, durable.offset
-    behind: set[int] = set()
-    is_torn = False
     for data in file:
         position += len(data)
         line = read_line(data)
-        if line is not None:
-            behind.add(line.last)
-        if line is None or line.seq != expected:
-            is_torn = True
-        if line is None or is_torn:
+        if line is None:
             continue
-        expected += 1
-        if line.seq == line.last:
+        if line.first != end.seq + 1:
+            raise damaged_segment(path, end.seq + 1)
+        expected += line.seq == expected
+        if line.seq == line.last == expected - 1:
             end = SegmentEnd(line.seq, position)
-            behind.clear()
-    if len(behind) > 1:
-        raise damaged_segment(path, end.seq + 1)
     return end

@@ -86,7 +86,7 @@ class FolderWriter:
                 behind = old.tell()
                 old.seek(0)
                 new.write(old.read(start))
-                new.write(print_line(Line(seq, line.last, record)))
+                new.write(print_line(line._replace(record=record)))
                 old.seek(behind)
                 shutil.copyfileobj(old, new)
 
@@ -130,7 +130,7 @@ class FolderWriter:
         return path, SegmentEnd(first - 1, len(HEADER))
 
     def _recover(self) -> tuple[Path, SegmentEnd]:
-        """Where the next batch goes. A batch that was written whole counts; what a dead writer left behind it is cut."""
+        """Where the next batch goes. A batch that was written whole counts; what a dead writer left else is cut."""
         durable = self._head.read()
         firsts = list_segments(self._folder)
         if not firsts:
@@ -153,7 +153,9 @@ class FolderWriter:
 
     def _write_batch(self, path: Path, end: SegmentEnd, records: Sequence[bytes]) -> None:
         last = end.seq + len(records)
-        data = b"".join(print_line(Line(seq, last, record)) for seq, record in enumerate(records, end.seq + 1))
+        data = b"".join(
+            print_line(Line(seq, end.seq + 1, last, record)) for seq, record in enumerate(records, end.seq + 1)
+        )
         with path.open("r+b", buffering=0) as file:
             try:
                 _write_all(file, data, end.offset)
