@@ -172,7 +172,7 @@ class SqliteLog:
         """Nothing here says so: see `ChainedLog`."""
         return False
 
-    def expect_lost_records(self) -> None:
+    async def expect_lost_records(self) -> None:
         """Nothing here remembers it: see `ChainedLog`."""
 
     async def close(self) -> None:

@@ -10,12 +10,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from stele.errors import InvalidRequest
-from stele.storage.high_water_mark import HighWaterMark
-from stele.storage.maintenance import StoredRecord, mark_of
+from stele.storage.drivers import StoredRecord
 from stele.storage.sqlite.file import (
     SCHEMA_VERSION,
     ensure_wal,
-    mark_path,
     open_connection,
     resolve_path,
     store_error,
@@ -39,7 +37,6 @@ class SqliteFiles:
         if not self._path.is_file():
             raise InvalidRequest(f"there is no store {self._path}")
         self.place = str(self._path)
-        self.mark = HighWaterMark(mark_path(self._path))
         with closing(self._connect()) as connection:
             try:
                 self.is_chained = read_layout(self._path, connection) in {None, SCHEMA_VERSION}
@@ -64,12 +61,11 @@ class SqliteFiles:
                     min(first + _PAGE - 1, last),
                 )
 
-    def write_anew(self, records: Iterable[bytes]) -> Path:
+    def write_anew(self, records: Iterable[bytes]) -> str:
         """Write a new database beside the old one, and let them change places."""
         new = self._path.with_name(self._path.name + ".repaired")
         new.unlink(missing_ok=True)
         make_private_file(new)
-        seq, stored = 0, b""
         try:
             with closing(open_connection(new, _BUSY_SECONDS)) as connection:
                 create_layout(connection)
@@ -82,10 +78,9 @@ class SqliteFiles:
                 with suppress(FileNotFoundError):
                     os.replace(f"{self._path}{ending}", f"{aside}{ending}")
             os.replace(new, self._path)
-            self.mark.replace(mark_of(seq, stored))
         except (sqlite3.Error, OSError) as error:
             raise store_error(self._path, error) from error
-        return aside
+        return str(aside)
 
     def write_copy(self, file: Path) -> None:
         """Copy the database by SQLite's own means, which take in the write-ahead log; the copy is one file."""
