@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
-
 
 from tests.system.linearizability import relay
 

@@ -71,7 +71,10 @@ class Node:
             time.sleep(0.05)
 
     def require_running(self) -> None:
-        """Start a node again that gave up starting, as a supervisor does. Raises AssertionError for one that had begun to serve."""
+        """Start a node again that gave up starting, as a supervisor does.
+
+        Raises AssertionError when it had begun to serve and ended by itself.
+        """
         if self._process is not None and self._process.poll() is not None:
             assert not self._was_ready, (
                 f"node {self.number} ended by itself with {self._process.returncode}:\n{self.read_output()}"
