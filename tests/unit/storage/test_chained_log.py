@@ -195,10 +195,16 @@ async def test_a_node_remembers_what_it_has_read(tmp_path: Path) -> None:
         await ChainedLog.open(MemoryLog(store), "test", again)
 
 
-async def test_a_mark_that_cannot_be_written_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_mark_that_cannot_be_written_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The records are durable all the same."""
-    (tmp_path / "state").write_text("no folder")
-    mark = HighWaterMark(tmp_path / "state" / "mark", is_of_node=True)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(HighWaterMark, "write", refuse)
+    mark = HighWaterMark(tmp_path / "mark", is_of_node=True)
     log = await ChainedLog.open(MemoryLog(), "test", mark)
     for number in range(3):
         assert await log.append(number, [b"x"])
