@@ -213,7 +213,7 @@ class Log(Protocol):
         """Whether records may have been acknowledged that this log does not have: it is a copy or was restored."""
         ...
 
-    def expect_lost_records(self) -> None:
+    async def expect_lost_records(self) -> None:
         """Let `may_lack_records` be true until the next append: the log was restored, its original may have gone on."""
         ...
 

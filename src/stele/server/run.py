@@ -13,6 +13,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,6 +27,7 @@ from stele.errors import InvalidRequest, StoreError
 from stele.server.log_config import configure_logs
 from stele.server.settings import ServerSettings
 from stele.storage import open_log
+from stele.storage.drivers import hide_credentials
 
 if TYPE_CHECKING:
     from stele.server.app import Server
@@ -106,10 +108,9 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
         sockets = [bound.enter_context(_bind_socket(settings.host, port)) for port in ports]
-        asyncio.run(_try_store(settings.store))
-        for port, dialect in zip((made.getsockname()[1] for made in sockets), ports.values(), strict=True):
-            place = f"http://{settings.host}:{port}"
-            announce(f"{dialect} alone on {place}" if dialect else f"Stele on {place}, log in {settings.store}")
+        asyncio.run(_try_store(settings))
+        own_ports = (made.getsockname()[1] for made in sockets)
+        _announce_ports(settings, dict(zip(own_ports, ports.values(), strict=True)), announce)
         if settings.workers > 1:
             _fork_loaded_workers()
             workers = Multiprocess(config, sockets=sockets)
@@ -129,9 +130,16 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             _end_process()
 
 
-async def _try_store(store: str) -> None:
+def _announce_ports(settings: ServerSettings, ports: dict[int, str], announce: Callable[[str], None]) -> None:
+    store = hide_credentials(settings.store)
+    for port, dialect in ports.items():
+        place = f"http://{settings.host}:{port}"
+        announce(f"{dialect} alone on {place}" if dialect else f"Stele on {place}, log in {store}")
+
+
+async def _try_store(settings: ServerSettings) -> None:
     """Open and close a store, which makes one that is not there. Raises `StoreError`, `InvalidRequest`."""
-    log = await open_log(store)
+    log = await open_log(settings.store, Path(settings.state_dir))
     await log.close()
 
 
