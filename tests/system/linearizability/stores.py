@@ -26,5 +26,13 @@ def _open_sqlite(folder: Path) -> Iterator[Store]:
     yield Store(f"sqlite:///{folder}/log.db")
 
 
-STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Store]]]] = {"sqlite": _open_sqlite}
+@contextmanager
+def _open_files(folder: Path) -> Iterator[Store]:
+    yield Store(f"files:///{folder}/log")
+
+
+STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Store]]]] = {
+    "sqlite": _open_sqlite,
+    "files": _open_files,
+}
 """Opens a store in a folder, by the scheme of its URL."""
