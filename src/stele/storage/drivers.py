@@ -176,7 +176,9 @@ def _load_driver(point: EntryPoint) -> StorageDriver:
     try:
         driver = point.load()
     except (ImportError, AttributeError) as error:
-        raise InvalidRequest(f"the driver of '{point.name}:' ({point.value}) cannot be loaded: {error}") from error
+        raise InvalidRequest(
+            f"the driver of '{point.name.lower()}:' ({point.value}) cannot be loaded: {error}"
+        ) from error
     if not isinstance(driver, StorageDriver):
-        raise InvalidRequest(f"the driver of '{point.name}:' ({point.value}) is no StorageDriver")
+        raise InvalidRequest(f"the driver of '{point.name.lower()}:' ({point.value}) is no StorageDriver")
     return driver
