@@ -145,7 +145,7 @@ def find_driver(url: str) -> StorageDriver:
 
 def hide_credentials(url: str) -> str:
     """Return a URL without user, password and parameters, for messages."""
-    return re.sub(r"//[^/]*@", "//", url.partition("?")[0])
+    return re.sub(r"://(?!/).*@", "://", url.partition("?")[0])
 
 
 def find_mark(url: str, state_dir: Path | None) -> HighWaterMark | None:
