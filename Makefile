@@ -33,7 +33,7 @@ test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/sp
 test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## All tests in their long form: hours, for releases
 	@$(JAR)
 	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long DIALECT_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
-	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
+	STELE_LINEARIZABILITY_SECONDS=600 $(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	STELE_CHAOS_BATCHES=200 $(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
 	$(BIN)/python fuzz/run.py --all --seconds 600
 

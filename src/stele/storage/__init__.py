@@ -3,6 +3,8 @@
     memory:                     in this process, gone with it
     sqlite:///relative.db       one file, shared by all processes of a machine
     sqlite:////absolute.db
+    files:///relative/folder    readable files in a folder, shared by all processes of a machine
+    files:////absolute/folder
 
 A driver keeps order and bytes (`stele.core.ports.Log`) and knows no rule of a registry. What `open_log` returns adds
 checksums to it (`stele.storage.chained_log`). Every driver passes `stele.testing.log_suite`, alone and so.

@@ -119,6 +119,7 @@ class StorageDriver(NamedTuple):
 
 
 _OWN: Final = {
+    "files": "stele.storage.files:DRIVER",
     "memory": "stele.storage.memory:DRIVER",
     "sqlite": "stele.storage.sqlite:DRIVER",
 }

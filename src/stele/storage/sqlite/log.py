@@ -17,6 +17,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from stele.core.ports import LogEntry
 from stele.errors import StoreError
+from stele.storage.file_turn import FileTurn
 from stele.storage.sqlite.file import (
     lock_path,
     open_connection,
@@ -27,7 +28,6 @@ from stele.storage.sqlite.file import (
 )
 from stele.storage.sqlite.identity import FileIdentity
 from stele.storage.sqlite.prepare import prepare_file
-from stele.storage.sqlite.turn import FileTurn
 
 __all__ = ["SqliteLog"]
 

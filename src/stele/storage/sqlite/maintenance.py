@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from stele.errors import InvalidRequest
@@ -22,7 +22,7 @@ from stele.storage.sqlite.file import (
 from stele.storage.sqlite.prepare import create_layout, make_private_file, read_layout
 from stele.storage.sqlite.url import parse_url
 
-__all__ = ["SqliteFiles"]
+__all__ = ["SqliteFiles", "make_copy", "write_database"]
 
 _BUSY_SECONDS = 10.0
 _PAGE = 500
@@ -84,28 +84,54 @@ class SqliteFiles:
 
     def write_copy(self, file: Path) -> None:
         """Copy the database by SQLite's own means, which take in the write-ahead log; the copy is one file."""
-        if file.exists():
-            raise InvalidRequest(f"{file} is there already; name a new file")
-        beside = file.with_name(f".{file.name}.{os.getpid()}")
-        try:
-            beside.unlink(missing_ok=True)
-            beside.touch(mode=0o600, exist_ok=False)  # keys and secrets are in it
-        except OSError as error:
-            raise InvalidRequest(f"{file} cannot be written: {error.strerror}") from error
-        try:
-            with closing(self._connect()) as connection, closing(sqlite3.connect(beside)) as copy:
-                connection.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")
-            with beside.open("rb") as written:
-                os.fsync(written.fileno())
-            beside.replace(file)
-        except (sqlite3.Error, OSError) as error:
-            raise store_error(self._path, error) from error
-        finally:
-            beside.unlink(missing_ok=True)
+        with make_copy(file) as beside:
+            try:
+                with closing(self._connect()) as connection, closing(sqlite3.connect(beside)) as copy:
+                    connection.backup(copy)
+                    copy.execute("PRAGMA journal_mode = DELETE")
+            except sqlite3.Error as error:
+                raise store_error(self._path, error) from error
 
     def _connect(self) -> sqlite3.Connection:
         return open_connection(self._path, _BUSY_SECONDS)
+
+
+@contextmanager
+def make_copy(file: Path) -> Iterator[Path]:
+    """An empty file, for its owner alone, that takes the name of `file` when it is written and durable.
+
+    Raises `InvalidRequest` when there is such a file already, or none can be made; `StoreError`.
+    """
+    if file.exists():
+        raise InvalidRequest(f"{file} is there already; name a new file")
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        beside.unlink(missing_ok=True)
+        beside.touch(mode=0o600, exist_ok=False)  # keys and secrets are in it
+    except OSError as error:
+        raise InvalidRequest(f"{file} cannot be written: {error.strerror}") from error
+    try:
+        yield beside
+        with beside.open("rb") as written:
+            os.fsync(written.fileno())
+        beside.replace(file)
+    except OSError as error:
+        raise store_error(file, error) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_database(file: Path, records: Iterable[StoredRecord]) -> None:
+    """Write the records of a store of any kind into a new SQLite file. Raises `InvalidRequest`, `StoreError`."""
+    with make_copy(file) as beside:
+        try:
+            with closing(open_connection(beside, _BUSY_SECONDS)) as connection:
+                create_layout(connection)
+                with transaction(connection):
+                    rows = ((seq, stored) for seq, stored in records if stored is not None)
+                    connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", rows)
+        except sqlite3.Error as error:
+            raise store_error(file, error) from error
 
 
 def _read_page(connection: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[StoredRecord]:
