@@ -121,6 +121,8 @@ class StorageDriver(NamedTuple):
 _OWN: Final = {
     "files": "stele.storage.files:DRIVER",
     "memory": "stele.storage.memory:DRIVER",
+    "postgres": "stele.storage.postgres:DRIVER",
+    "postgresql": "stele.storage.postgres:DRIVER",
     "sqlite": "stele.storage.sqlite:DRIVER",
 }
 """Drivers of this distribution, by scheme; no other one can take their place."""

@@ -11,7 +11,17 @@ from psycopg.conninfo import conninfo_to_dict
 from stele.errors import InvalidRequest, StoreError
 from stele.storage.credentials import find_credentials
 
-__all__ = ["CREATE_TABLES", "LAYOUT", "LAYOUT_LOCK", "SCRUB_LOCK", "TURN_LOCK", "connect_options", "require_layout", "store_error"]
+__all__ = [
+    "CREATE_LOG",
+    "CREATE_TABLES",
+    "LAYOUT",
+    "LAYOUT_LOCK",
+    "SCRUB_LOCK",
+    "TURN_LOCK",
+    "connect_options",
+    "require_layout",
+    "store_error",
+]
 
 LAYOUT: Final = 1
 """The version of the tables, kept in `stele_store`; a database with a higher one is refused, not guessed at."""
@@ -23,16 +33,25 @@ SCRUB_LOCK: Final = 0x53746573
 TURN_LOCK: Final = 0x53746574
 """First half of the advisory locks of turns; the second one is the number of the table, so that logs do not share."""
 
-CREATE_TABLES: Final = (
+CREATE_LOG: Final = (
     "CREATE TABLE stele_log (seq bigint PRIMARY KEY, stored bytea NOT NULL)",
-    "CREATE TABLE stele_snapshot (seq bigint, part integer, sealed bytea NOT NULL, PRIMARY KEY (seq, part))",
     # Records and snapshots are packed already, or short.
     "ALTER TABLE stele_log ALTER stored SET STORAGE EXTERNAL",
+)
+CREATE_TABLES: Final = (
+    *CREATE_LOG,
+    "CREATE TABLE stele_snapshot (seq bigint, part integer, sealed bytea NOT NULL, PRIMARY KEY (seq, part))",
     "ALTER TABLE stele_snapshot ALTER sealed SET STORAGE EXTERNAL",
-    "CREATE TABLE stele_store (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), layout integer NOT NULL,"
-    " is_restored boolean NOT NULL DEFAULT false, erasures bigint NOT NULL DEFAULT 0,"
-    " scrubbed bigint NOT NULL DEFAULT 0)",
-    f"INSERT INTO stele_store (layout) VALUES ({LAYOUT})",
+    """
+    CREATE TABLE stele_store (
+        only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+        layout integer NOT NULL,
+        is_restored boolean NOT NULL DEFAULT false,
+        erasures bigint NOT NULL DEFAULT 0,
+        scrubbed bigint NOT NULL DEFAULT 0
+    )
+    """,
+    f"INSERT INTO stele_store (layout) VALUES ({LAYOUT})",  # noqa: S608 - a number of ours
 )
 """is_restored: the log was restored and its original may have gone on. erasures: how many records were overwritten;
 scrubbed: how many of them have no bytes left behind in the files of the tables."""

@@ -1,7 +1,7 @@
 """The log over one table of a PostgreSQL database.
 
-The primary key decides who wins a place. Each handle has a connection for reading, one for writing, one for its turn (an
-advisory lock) and one that hears of appends of others; the middle two are made when they are first needed.
+The primary key decides who wins a place. Each handle has a connection for reading, one for writing, one for its turn
+(an advisory lock) and one that hears of appends of others; the middle two are made when they are first needed.
 
 Source: https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
 """
@@ -204,7 +204,9 @@ class PostgresLog:
     async def _take_turn(self) -> bool:
         connection = await self._turn.connect()
         try:
-            await connection.execute("SELECT pg_advisory_lock(%s, %s::bigint::bit(32)::integer)", (TURN_LOCK, self._table))
+            await connection.execute(
+                "SELECT pg_advisory_lock(%s, %s::bigint::bit(32)::integer)", (TURN_LOCK, self._table)
+            )
         except errors.LockNotAvailable:
             return False
         except psycopg.Error as error:

@@ -55,7 +55,9 @@ class Scrubber:
             await self._session.run(self._scrub_tables, seconds=_SCRUB_SECONDS)
         except StoreError as error:
             self._wanted.set()
-            _LOGGER.warning("the bytes of purged texts are still in the files of %s; trying again: %s", self._place, error)
+            _LOGGER.warning(
+                "the bytes of purged texts are still in the files of %s; trying again: %s", self._place, error
+            )
         await self._session.close()
 
     async def _scrub_tables(self, connection: AsyncConnection[Any]) -> None:

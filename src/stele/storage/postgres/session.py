@@ -20,7 +20,9 @@ _SECONDS: Final = 15.0
 """How long a job may take that does not say."""
 _PAUSES: Final = (0.05, 2.0)
 """Seconds between two attempts to connect: the first, and the longest."""
-_DURABLE: Final = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+_DURABLE: Final = (
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+)
 """A lost tail would hand out its ids again; stronger settings than `on` stay."""
 
 
@@ -42,7 +44,7 @@ class Session:
         self._running: set[asyncio.Task[Any]] = set()
         self._pause = 0.0
         self._retry_at = 0.0
-        self._failure: StoreError | None = None
+        self._failure = ""
 
     async def run(
         self,
@@ -90,8 +92,8 @@ class Session:
         if self._connection is not None and not self._connection.closed:
             return self._connection
         clock = asyncio.get_running_loop().time
-        if self._failure is not None and clock() < self._retry_at:
-            raise self._failure
+        if self._failure and clock() < self._retry_at:
+            raise StoreError(self._failure)
         try:
             connection = await AsyncConnection.connect(**self._options, autocommit=True)
             await connection.execute(_DURABLE)
@@ -101,9 +103,10 @@ class Session:
             first, longest = _PAUSES
             self._pause = min(max(self._pause * 2, first), longest)
             self._retry_at = clock() + self._pause
-            self._failure = store_error(self._place, error)
-            raise self._failure from error
-        self._connection, self._failure, self._pause = connection, None, 0.0
+            failure = store_error(self._place, error)
+            self._failure = str(failure)
+            raise failure from error
+        self._connection, self._failure, self._pause = connection, "", 0.0
         return connection
 
     async def _drop(self) -> None:
