@@ -38,7 +38,7 @@ from stele.core.policy import Policy
 from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
-from stele.errors import DamagedLog, NotFound, SteleError, StoreError, StoreReplaced, StoreTimeout
+from stele.errors import DamagedLog, NotFound, Overloaded, SteleError, StoreError, StoreReplaced, StoreTimeout
 from stele.service import rulesets
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
@@ -117,6 +117,8 @@ class Registry:
         self._bootstrapped = False
         self._has_skipped_ids = False
         self._queue: asyncio.Queue[_Job] = asyncio.Queue()
+        self.waiting_writes = 0
+        """How many changes wait for the log or are being written."""
         self._to_erase: dict[int, bytes] = {}
         self._writing: frozenset[bytes] = frozenset()
         self._writer: asyncio.Task[None] | None = None
@@ -235,7 +237,10 @@ class Registry:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     async def execute(self, command: cmd.Command, *, actor: str = "", via: str = "") -> cmd.Outcome:
-        """Carry out a command; returns when it is durable. Raises what the decision raises, or `StoreError`."""
+        """Carry out a command; returns when it is durable.
+
+        Raises what the decision raises, `Overloaded` where too many others wait, or `StoreError`.
+        """
         if self.state.seq == 0:
             await self._bootstrap_rulesets()
         elif self._log.may_lack_records():
@@ -248,7 +253,10 @@ class Registry:
         decision = await self._decide_job(job)
         if not decision.events:
             return decision.outcome
+        if self.waiting_writes >= self.limits.waiting_writes:
+            raise Overloaded(f"the server has too much to do: {self.waiting_writes} changes wait for the log")
         with self.tracer.open_span("stele.append", {}):
+            self.waiting_writes += 1
             self._queue.put_nowait(job)
             return await job.done
 
@@ -305,6 +313,7 @@ class Registry:
                 _logger.exception("write failed")
                 _fail_jobs(jobs, error)
             finally:
+                self.waiting_writes -= len(jobs)
                 for _ in jobs:
                     self._queue.task_done()
 
