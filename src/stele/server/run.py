@@ -103,21 +103,7 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             # Read by prometheus-client when it is imported, so this comes before the application.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
         ports = _parse_ports(settings)
-        config = uvicorn.Config(
-            "stele.server.run:make_worker_app",
-            factory=True,
-            workers=settings.workers,
-            loop="auto",  # uvloop where it is installed
-            http="stele.server.connections:BoundedProtocol",
-            lifespan="on",
-            access_log=False,
-            log_level="error",
-            server_header=False,
-            timeout_keep_alive=settings.idle_seconds,
-            timeout_graceful_shutdown=settings.shutdown_seconds,
-            callback_notify=_notify_alive,
-            timeout_notify=_NOTIFY_SECONDS,
-        )
+        config = _make_config(settings)
         given = [bound.enter_context(taken) for taken in take_sockets()]
         own = [bound.enter_context(_bind_socket(settings.host, port)) for port in _list_unserved(ports, given)]
         sockets = [*given, *own]
@@ -140,6 +126,24 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
                 raise
         if not server.started:
             _end_process()
+
+
+def _make_config(settings: ServerSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        "stele.server.run:make_worker_app",
+        factory=True,
+        workers=settings.workers,
+        loop="auto",  # uvloop where it is installed
+        http="stele.server.connections:BoundedProtocol",
+        lifespan="on",
+        access_log=False,
+        log_level="error",
+        server_header=False,
+        timeout_keep_alive=settings.idle_seconds,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+        callback_notify=_notify_alive,
+        timeout_notify=_NOTIFY_SECONDS,
+    )
 
 
 def _list_unserved(ports: dict[int, str], given: list[socket.socket]) -> list[int]:
