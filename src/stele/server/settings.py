@@ -36,9 +36,12 @@ STATE_DIR = Path(".stele")
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a server can be told; the description of each member is its documentation."""
 
-    store: Annotated[str, _description("Where the log lives: `sqlite:///file.db` or `memory:`.")] = (
-        "sqlite:///.stele/stele.db"
-    )
+    store: Annotated[
+        str,
+        _description(
+            "Where the log lives: `sqlite:///file.db`, `files:///folder`, `postgresql://host/database` or `memory:`."
+        ),
+    ] = "sqlite:///.stele/stele.db"
     state_dir: Annotated[
         str,
         _description(

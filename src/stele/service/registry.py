@@ -110,6 +110,9 @@ class Registry:
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
         self._behind = True
+        self._catch_ups = 0
+        """How many times this node began to catch up with the log; `_caught_up`: the last time that ended well."""
+        self._caught_up = 0
         self._bootstrap_lock = asyncio.Lock()
         self._bootstrapped = False
         self._has_skipped_ids = False
@@ -160,12 +163,16 @@ class Registry:
 
     async def fresh_state(self) -> State:
         """Return the state with everything in it that was durable when this was called."""
-        if self._folding.locked() or self._behind or self._log.has_changed():
+        if not self._log.notices_at_once or not self.has_read_all():
             await self._catch_up()
         return self.state
 
     def is_fresh(self) -> bool:
-        """Whether memory is up to date for sure, without waiting: the gate of prebuilt answers."""
+        """Whether memory is up to date for sure, without waiting."""
+        return self._log.notices_at_once and self.has_read_all()
+
+    def has_read_all(self) -> bool:
+        """Whether memory has all that this node was told of, without waiting: enough for what never changes."""
         if self._folding.locked() or self._behind:
             return False
         self._behind = self._log.has_changed()
@@ -173,8 +180,10 @@ class Registry:
 
     async def read_or_catch_up(self, query: Callable[[State], T]) -> T:
         """Answer from memory; catch up and ask again where memory has nothing. For ids and exact versions."""
+        if not self.has_read_all():
+            await self._catch_up()
         try:
-            return query(await self.fresh_state())
+            return query(self.state)
         except NotFound:
             await self._catch_up()
             return query(self.state)
@@ -423,7 +432,12 @@ class Registry:
     # --- following the log ------------------------------------------------------------------------------------------
 
     async def _catch_up(self) -> None:
+        """Fold what the log has that this node has not; whoever asks while that goes on shares the next time."""
+        wanted = self._catch_ups + 1
         async with self._folding:
+            if self._caught_up >= wanted:
+                return
+            self._catch_ups = wanted
             self._behind = True
             while self._behind:
                 entries = await self._log.tail(self.state.seq, _PAGE)
@@ -431,6 +445,7 @@ class Registry:
                     self._fold_entry(entry)
                 self.state.pack_texts()
                 self._behind = len(entries) == _PAGE
+            self._caught_up = wanted
 
     def _fold_entry(self, entry: LogEntry) -> None:
         if entry.seq <= self.state.seq:
