@@ -36,7 +36,9 @@ def _open_files(folder: Path) -> Iterator[Store]:
 
 @contextmanager
 def _open_postgres(folder: Path) -> Iterator[Store]:
-    with postgres(folder / "server", find_packaged()) as server:
+    place = folder / "server"
+    place.mkdir()
+    with postgres(place, find_packaged()) as server:
 
         def restart() -> None:
             server.stop(signal.SIGQUIT)
