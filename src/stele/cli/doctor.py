@@ -22,7 +22,7 @@ from stele.cli.profiles import config_path, load_config
 from stele.cli.server_pages import open_server_pages
 from stele.errors import SteleError
 from stele.server.settings import ServerSettings, load_settings
-from stele.server.store_maintenance import StoreCondition, inspect_store
+from stele.server.store_maintenance import StoreCondition, inspect_store, is_durable
 
 _COLOURS: Final = {CheckState.OK: "green", CheckState.WARNING: "yellow", CheckState.ERROR: "red"}
 _LABEL_WIDTH: Final = 26
@@ -89,6 +89,9 @@ def check_store(settings: ServerSettings) -> Iterator[Diagnosis]:
         yield judge_bad("STORE", str(error), "name another store, or run stele log verify")
         return
     if found is None:
+        if is_durable(settings.store):
+            yield judge_good("STORE", f"a store of the kind {settings.store.partition(':')[0]}:")
+            return
         yield judge_doubtful(
             "STORE", f"{settings.store} loses all data on exit", "keep data in a file: --store sqlite:///file.db"
         )
@@ -96,8 +99,12 @@ def check_store(settings: ServerSettings) -> Iterator[Diagnosis]:
     yield _check_access(found)
     if found.layout is not None:
         yield _check_layout(found)
+    if found.journal_mode:
         yield _check_journal(found)
-    yield _check_disk(found)
+    for doubt in found.doubts:
+        yield judge_doubtful("STORE_DURABILITY", doubt, "change the setting of the server, or live with the loss")
+    if found.free_bytes is not None:
+        yield _check_disk(found.free_bytes)
 
 
 def _check_access(found: StoreCondition) -> Diagnosis:
@@ -129,11 +136,11 @@ def _check_journal(found: StoreCondition) -> Diagnosis:
     return judge_good("STORE_WAL", "write-ahead log on")
 
 
-def _check_disk(found: StoreCondition) -> Diagnosis:
-    said = f"{found.free_bytes / 1e9:,.1f} GB free"
-    if found.free_bytes < _NO_SPACE:
+def _check_disk(free_bytes: int) -> Diagnosis:
+    said = f"{free_bytes / 1e9:,.1f} GB free"
+    if free_bytes < _NO_SPACE:
         return judge_bad("DISK_SPACE", said, "free some space: without it the registry stops writing")
-    if found.free_bytes < _LITTLE_SPACE:
+    if free_bytes < _LITTLE_SPACE:
         return judge_doubtful("DISK_SPACE", said, "free some space")
     return judge_good("DISK_SPACE", said)
 

@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from stele.cli.output import Output, OutputOption, console, exit_on_error, print_json, print_rows
+from stele.server.settings import STATE_DIR
 from stele.server.store_maintenance import (
     Damage,
     Examination,
@@ -24,6 +25,10 @@ _ROWS = 20
 """Damages and lost versions that people are shown; programs get all."""
 
 StoreOption = Annotated[str, typer.Option("--store", envvar="STELE_STORE", help="The store: sqlite:///file.db")]
+StateDirOption = Annotated[
+    Path,
+    typer.Option("--state-dir", envvar="STELE_STATE_DIR", help="Where the server on this node keeps its own state."),
+]
 
 
 class _Report(msgspec.Struct, rename="camel"):
@@ -46,13 +51,13 @@ class _RepairReport(msgspec.Struct, rename="camel"):
 
 
 @app.command("verify")
-def verify(store: StoreOption, output: OutputOption = Output.TEXT) -> None:
+def verify(store: StoreOption, state_dir: StateDirOption = STATE_DIR, output: OutputOption = Output.TEXT) -> None:
     """Read every record of a store and verify its checksum, its texts and its place; exit 1 when anything is wrong.
 
     Nothing is changed. A server may be running on the store.
     """
     with exit_on_error():
-        found = verify_store(store)
+        found = verify_store(store, state_dir)
     if output is Output.JSON:
         lost = [row._asdict() for row in found.lost]
         damages = [row._asdict() for row in found.damages]
@@ -69,6 +74,7 @@ def repair(
     last_id: Annotated[
         int, typer.Option("--last-id", min=0, help="The highest schema id that was seen anywhere, in data or clients.")
     ] = 0,
+    state_dir: StateDirOption = STATE_DIR,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Go on with the records before the first damage; the ids that the lost ones may have given are never given again.
@@ -77,11 +83,11 @@ def repair(
     new ones.
     """
     with exit_on_error():
-        found = verify_store(store)
+        found = verify_store(store, state_dir)
         if found.is_whole:
             console.print(f"{found.records} records are whole: there is nothing to repair", highlight=False)
             return
-        done = repair_store(store, last_id)
+        done = repair_store(store, state_dir, last_id)
     if output is Output.JSON:
         print_json(_RepairReport(done.kept, done.skipped, done.moved_to, [row._asdict() for row in found.lost]))
         return

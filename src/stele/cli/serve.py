@@ -18,6 +18,9 @@ def serve(
         list[str] | None, typer.Option(help="dialect=port: one more port, for that dialect alone; repeatable.")
     ] = None,
     store: Annotated[str | None, typer.Option(help="sqlite:///file.db (default ./.stele/stele.db) or memory:")] = None,
+    state_dir: Annotated[
+        str | None, typer.Option(help="Folder for what this node remembers of a store on a server; .stele unless set.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes serving the same log.")] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with a \\[server] table.")] = None,
     testing: Annotated[
@@ -45,6 +48,7 @@ def serve(
         "port": port,
         "listen": listen or None,
         "store": store,
+        "state_dir": state_dir,
         "workers": workers,
         "testing": testing,
         "undecided": undecided,

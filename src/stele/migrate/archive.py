@@ -249,7 +249,7 @@ class Archive:
         if before.erasable:
             await self._erase_texts(log)
         if before.missing:
-            log.expect_lost_records()
+            await log.expect_lost_records()
         return before
 
     async def _read_both(self, log: Log, head: int) -> AsyncIterator[tuple[int, LogRecord, LogRecord]]:

@@ -12,7 +12,6 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -137,15 +136,21 @@ class AnswerCache:
         self._answers.move_to_end(key)
         return answer
 
-    async def catch_up(self, key: AnswerKey, seconds: float | None) -> None:
-        """Have the node catch up with the log, if an answer is known that could then be given; for so long at most.
+    async def find_after_catching_up(self, key: AnswerKey, seconds: float | None) -> CachedAnswer | None:
+        """As `find_answer`; where a node may be behind it reads the log first, for so long at most.
 
         An error of the store is the dialect's to tell.
         """
-        if key in self._answers and not self._registry.is_fresh():
-            with suppress(StoreError, TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._registry.fresh_state()
+        answer = self.find_answer(key)
+        if answer is not None or key not in self._answers or self._registry.is_fresh():
+            return answer
+        try:
+            async with asyncio.timeout(seconds):
+                state = await self._registry.fresh_state()
+        except (StoreError, TimeoutError):
+            return None
+        answer = self._answers.get(key)
+        return answer if answer is not None and _is_unchanged(answer, state) else None
 
     def mark_position(self) -> LogPosition:
         """Where the log stands now, before a request is handled."""
@@ -173,7 +178,7 @@ class AnswerCache:
         immutable = answer.dependencies is not None and answer.dependencies.immutable
         now = time.perf_counter() if immutable else 0.0
         if not (immutable and now < self._trusted_until):
-            if not self._registry.is_fresh():
+            if not (self._registry.has_read_all() if immutable else self._registry.is_fresh()):
                 return False
             if immutable:
                 self._trusted_until = now + _TRUSTED_SECONDS

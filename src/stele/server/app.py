@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,7 @@ import structlog
 
 from stele import __version__
 from stele.core.findings import WhenUndecided
+from stele.core.ports import Log
 from stele.errors import SteleError
 from stele.server.answer_cache import AnswerCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
@@ -100,11 +102,16 @@ class Server:
         said = {"status": status, "reason": reason} if reason else {"status": status}
         await _send_text(send, 200 if status == "ready" else 503, said)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the registry is loaded and served."""
+        return self._ready
+
     async def start(self) -> Registry:
         """Open the log and build the front. Raises `StoreError` when the log cannot be opened or read."""
         asyncio.get_running_loop().set_default_executor(self._work)
         registry = self._registry = await Registry.open(
-            await open_log(self.settings.store),
+            await self._open_log(),
             self.settings.limits,
             undecided=WhenUndecided(self.settings.undecided),
         )
@@ -123,6 +130,9 @@ class Server:
             loop.add_signal_handler(signal.SIGUSR1, lambda: _keep_reference(loop.create_task(self._reset_store())))
         self._ready = True
         return registry
+
+    async def _open_log(self) -> Log:
+        return await open_log(self.settings.store, Path(self.settings.state_dir))
 
     def _start_telemetry(self, registry: Registry) -> Telemetry:
         from stele.server.telemetry import Telemetry
@@ -154,7 +164,7 @@ class Server:
 
     async def _reset_store(self) -> None:
         assert self._registry is not None
-        await self._registry.reset(await open_log(self.settings.store))
+        await self._registry.reset(await self._open_log())
         _logger.info("emptied")
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:

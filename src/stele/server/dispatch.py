@@ -115,8 +115,7 @@ class Dispatcher:
         if self.cache is not None:
             key, receive = await self._identify_request(scope, receive, principal)
             if key is not None:
-                await self.cache.catch_up(key, self._request_seconds)
-                answer = self.cache.find_answer(key)
+                answer = await self.cache.find_after_catching_up(key, self._request_seconds)
                 if answer is not None:
                     await self._send_cached(answer, scope, send, principal, started)
                     return

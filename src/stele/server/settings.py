@@ -29,12 +29,26 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.:_\[\]-]+")
 Port = Annotated[int, _description("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
 
 
+STATE_DIR = Path(".stele")
+"""Where a server keeps its own state unless it is told otherwise."""
+
+
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a server can be told; the description of each member is its documentation."""
 
-    store: Annotated[str, _description("Where the log lives: `sqlite:///file.db` or `memory:`.")] = (
-        "sqlite:///.stele/stele.db"
-    )
+    store: Annotated[
+        str,
+        _description(
+            "Where the log lives: `sqlite:///file.db`, `files:///folder`, `postgresql://host/database` or `memory:`."
+        ),
+    ] = "sqlite:///.stele/stele.db"
+    state_dir: Annotated[
+        str,
+        _description(
+            "Folder where this node remembers how far the log of a store on a server had come; a store in files has"
+            " that beside it."
+        ),
+    ] = str(STATE_DIR)
     host: Annotated[str, _description("Address to listen on.")] = "127.0.0.1"
     port: Port = 8081
     listen: Annotated[
@@ -119,6 +133,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 1000
     max_versions: Annotated[int, _description("Versions of one subject, soft-deleted ones included.", ge=1)] = 100_000
     max_schemas: Annotated[int, _description("Different schema texts in the registry.", ge=1)] = 10_000_000
+    max_text_bytes: Annotated[
+        int, _description("Length of all schema texts together, bytes, before compression.", ge=1)
+    ] = 16 * 1024**3
+    max_waiting_writes: Annotated[
+        int,
+        _description("Changes per process that may wait for the store; more are refused (503).", ge=1, le=1_000_000),
+    ] = 4096
     max_associations: Annotated[int, _description("Associations of subjects with topics.", ge=0)] = 100_000
     max_keys: Annotated[int, _description("Keys of each kind in the DEK registry.", ge=0)] = 10_000
     max_places: Annotated[int, _description("Topics, tables and paths whose last census is recorded.", ge=0)] = 10_000
@@ -170,6 +191,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             references=self.max_references,
             versions=self.max_versions,
             schemas=self.max_schemas,
+            text_bytes=self.max_text_bytes,
+            waiting_writes=self.max_waiting_writes,
             associations=self.max_associations,
             keys=self.max_keys,
             places=self.max_places,
@@ -197,13 +220,13 @@ def load_settings(
         settings = msgspec.convert(values, ServerSettings, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"settings: {error}") from None
-    find_driver(settings.store)
+    driver = find_driver(settings.store)
     for origin in settings.cors_origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise InvalidRequest(f"settings: cors_origins: {origin!r} is no origin such as https://ui.example.org")
-    if settings.testing and not settings.store.startswith("memory:"):
+    if settings.testing and driver.is_durable:
         raise InvalidRequest("settings: --testing empties the registry on a signal and is refused on a durable store")
-    if settings.workers > 1 and settings.store.startswith("memory:"):
+    if settings.workers > 1 and not driver.is_durable:
         raise InvalidRequest("settings: several workers need a store they share; memory: is one process's own")
     return settings
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from stele.service.registry import SKIPPED_NUMBERS, SKIPPED_SCHEMA_IDS
-from stele.storage import maintenance
-from stele.storage.maintenance import Damage, Examination, LostVersion, Repair, StoreCondition, inspect_store
+from stele.storage import find_driver, maintenance
+from stele.storage.drivers import StoreCondition, find_mark
+from stele.storage.maintenance import Damage, Examination, LostVersion, Repair, inspect_store
 
 __all__ = [
     "Damage",
@@ -17,10 +18,16 @@ __all__ = [
     "StoreCondition",
     "back_up_store",
     "inspect_store",
+    "is_durable",
     "repair_store",
     "require_store",
     "verify_store",
 ]
+
+
+def is_durable(store: str) -> bool:
+    """Whether a store outlives its process. Raises `InvalidRequest` for an unknown kind."""
+    return find_driver(store).is_durable
 
 
 def require_store(store: str) -> None:
@@ -28,15 +35,19 @@ def require_store(store: str) -> None:
     maintenance.open_files(store)
 
 
-def verify_store(store: str) -> Examination:
+def verify_store(store: str, state_dir: Path) -> Examination:
     """Read every record of a store. Raises `InvalidRequest` when there is none, `StoreError`."""
-    return maintenance.examine_store(maintenance.open_files(store))
+    return maintenance.examine_store(maintenance.open_files(store), find_mark(store, state_dir))
 
 
-def repair_store(store: str, last_id: int) -> Repair:
+def repair_store(store: str, state_dir: Path, last_id: int) -> Repair:
     """Go on with the records before the first damage, and skip ids. Raises `InvalidRequest`, `StoreError`."""
     return maintenance.repair_store(
-        maintenance.open_files(store), schema_ids=SKIPPED_SCHEMA_IDS, numbers=SKIPPED_NUMBERS, last_id=last_id
+        maintenance.open_files(store),
+        find_mark(store, state_dir),
+        schema_ids=SKIPPED_SCHEMA_IDS,
+        numbers=SKIPPED_NUMBERS,
+        last_id=last_id,
     )
 
 

@@ -48,6 +48,8 @@ class ChainedLog:
         self.mark = mark
         self._newest = LogPosition(0, FIRST_LINK)
         """The last record this handle has seen."""
+        self._has_warned = False
+        """Whether it was said that the mark cannot be written."""
 
     @classmethod
     async def open(cls, driver: Log, place: str, mark: HighWaterMark | None = None) -> Self:
@@ -97,11 +99,18 @@ class ChainedLog:
             link, record = self._verify(link, seq, stored)
             entries.append(LogEntry(seq, record))
         self._note_newest(LogPosition(seq, link))
+        if entries and self.mark is not None and self.mark.is_of_node:
+            self._put_mark()
         return entries
 
     async def head(self) -> int:
         """Sequence number of the last record, 0 when empty."""
         return await self.driver.head()
+
+    @property
+    def notices_at_once(self) -> bool:
+        """As the driver does."""
+        return self.driver.notices_at_once
 
     def has_changed(self) -> bool:
         """Whether the log may have grown since the last call."""
@@ -158,10 +167,14 @@ class ChainedLog:
 
     def may_lack_records(self) -> bool:
         """Whether the store has records and no mark: it is a copy, and its original may have gone on."""
-        return self.mark is not None and self._newest.seq > 0 and not self.mark.exists()
+        if self.driver.may_lack_records():
+            return True
+        mark = self.mark
+        return mark is not None and not mark.is_of_node and self._newest.seq > 0 and not mark.exists()
 
-    def expect_lost_records(self) -> None:
+    async def expect_lost_records(self) -> None:
         """Forget how far the log has come: it was restored, and its original may have gone on."""
+        await self.driver.expect_lost_records()
         if self.mark is not None:
             self.mark.remove()
 
@@ -202,7 +215,9 @@ class ChainedLog:
             self.mark.write(self._newest)
         except OSError as error:
             # The records are durable: what fails is the watch over them.
-            _LOGGER.warning("the high-water mark %s cannot be written: %s", self.mark.path, error.strerror)
+            log = _LOGGER.debug if self._has_warned else _LOGGER.warning
+            self._has_warned = True
+            log("the high-water mark %s cannot be written: %s", self.mark.path, error.strerror)
 
     async def _require_mark(self) -> None:
         if self.mark is None:

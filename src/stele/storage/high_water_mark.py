@@ -1,4 +1,6 @@
-"""The high-water mark: a small file beside a store that says how far its log has come.
+"""The high-water mark: a small file that says how far the log of a store has come.
+
+A store in files has it beside them; of a store on a server each node keeps its own.
 
 A damaged store can look whole and shorter: SQLite drops the end of a write-ahead log at the first byte that does not
 fit. The mark shows that records are missing which somebody was promised, so that their ids are not given out again.
@@ -31,10 +33,17 @@ class LogPosition(NamedTuple):
 
 
 class HighWaterMark:
-    """The mark of one store, shared by all processes that write there."""
+    """The mark of one store, shared by all processes that write there, or one that a node keeps for itself.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: Of the file.
+        is_of_node: Whether it says what one node has seen of a store elsewhere. A store without such a mark is new to
+            the node; a store without the mark that belongs to it is a copy.
+    """
+
+    def __init__(self, path: Path, *, is_of_node: bool = False) -> None:
         self.path = path
+        self.is_of_node = is_of_node
         self._descriptor: int | None = None
 
     def exists(self) -> bool:
@@ -56,6 +65,8 @@ class HighWaterMark:
         """Put the mark up, unless it stands higher. Raises `OSError`."""
         self._drop_deleted()
         if self._descriptor is None:
+            if self.is_of_node:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         there = os.pread(self._descriptor, _BYTES, 0)[_SEQ]
         if not there.isdigit() or int(there) < mark.seq:

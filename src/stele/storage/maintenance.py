@@ -1,4 +1,4 @@
-"""Looks after a store that no registry has open: what is damaged, what can be kept, and copies of one that is in use.
+"""Looks after a store that no registry has open: what is damaged, and what can be kept.
 
 `read_stored` of a driver's `StoreFiles` yields whatever is there, damaged or not; what it means is found out here, once
 for every driver.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
-from pathlib import Path
-from typing import Final, NamedTuple, Protocol, cast
+from collections.abc import Iterator
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -27,7 +25,8 @@ from stele.core.events import (
 from stele.core.fold import apply_record
 from stele.core.model import MAX_INT32
 from stele.core.state import State
-from stele.errors import InvalidRequest
+from stele.errors import InvalidRequest, StoreError
+from stele.storage.drivers import StoreCondition, StoreFiles, find_driver
 from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.record_chain import FIRST_LINK, DamagedRecord, chain_record, read_link, read_record, verify_record
 
@@ -36,109 +35,32 @@ __all__ = [
     "Examination",
     "LostVersion",
     "Repair",
-    "StoreCondition",
-    "StoreFiles",
-    "StoredRecord",
     "examine_store",
     "inspect_store",
-    "mark_of",
     "open_files",
     "repair_store",
 ]
 
-_CONTRADICTIONS = (LookupError, ValueError, TypeError, AttributeError, AssertionError)
-"""What folding records comes to when one speaks of things that those before it did not make."""
-
-
-class StoredRecord(NamedTuple):
-    """What a store has at a place: None when there is nothing, or nothing that can be read."""
-
-    seq: int
-    stored: bytes | None
-
-
-class StoreFiles(Protocol):
-    """The files of a store, whole or not."""
-
-    @property
-    def place(self) -> str:
-        """Name of the store in messages."""
-        ...
-
-    @property
-    def mark(self) -> HighWaterMark:
-        """The high-water mark beside them."""
-        ...
-
-    @property
-    def is_chained(self) -> bool:
-        """Whether records have checksums: those of earlier releases have none."""
-        ...
-
-    def read_stored(self, until: int) -> Iterator[StoredRecord]:
-        """Every place from 1 to the last record, at least to `until`. Raises `StoreError` when nothing can be read."""
-        ...
-
-    def write_anew(self, records: Iterable[bytes]) -> Path:
-        """Put a new log with these stored records in the place of this one; where the old files are now."""
-        ...
-
-    def write_copy(self, file: Path) -> None:
-        """Copy the log as of now, also while servers use it. Raises `InvalidRequest`, `StoreError`."""
-        ...
-
-
-MAINTENANCE: Final[Mapping[str, str]] = {"sqlite": "stele.storage.sqlite.maintenance:SqliteFiles"}
-"""Scheme → `module:class` of `StoreFiles`, made of the URL."""
-
 
 def open_files(url: str) -> StoreFiles:
     """The files of a store. Raises `InvalidRequest` when there are none, or none of its kind."""
-    scheme = url.partition(":")[0].lower()
-    if scheme not in MAINTENANCE:
-        known = ", ".join(f"{name}:" for name in MAINTENANCE)
-        raise InvalidRequest(f"a store of the kind '{scheme}:' has no files to look after; those of {known} have")
-    module, _, name = MAINTENANCE[scheme].partition(":")
-    return cast("StoreFiles", getattr(import_module(module), name)(url))
-
-
-class StoreCondition(NamedTuple):
-    """A store as it is found, without opening it.
-
-    place          name of the store in messages
-    exists         whether there is one
-    is_writable    whether this user may write, or make, it
-    layout         version of its format; None: there is none yet
-    newest_layout  the version that this release writes
-    journal_mode   how its database is written; '' where there is none
-    size_bytes     of its main file
-    free_bytes     of its disk
-    """
-
-    place: str
-    exists: bool
-    is_writable: bool
-    layout: int | None
-    newest_layout: int
-    journal_mode: str
-    size_bytes: int
-    free_bytes: int
-
-
-INSPECTION: Final[Mapping[str, str]] = {"sqlite": "stele.storage.sqlite.inspection:inspect_file"}
-"""Scheme → `module:function` that takes the URL and returns a `StoreCondition`."""
+    driver = find_driver(url)
+    if driver.open_files is None:
+        raise InvalidRequest(f"a store of the kind '{url.partition(':')[0]}:' has no files to look after")
+    return driver.open_files(url)
 
 
 def inspect_store(url: str) -> StoreCondition | None:
-    """Return the condition of a store, None for a kind that has no files.
+    """Return the condition of a store, None for a kind that cannot say.
 
     Nothing is created or changed. Raises `InvalidRequest` for a malformed URL, `StoreError` for what is not a store.
     """
-    target = INSPECTION.get(url.partition(":")[0].lower())
-    if target is None:
-        return None
-    module, _, name = target.partition(":")
-    return cast("StoreCondition", getattr(import_module(module), name)(url))
+    driver = find_driver(url)
+    return None if driver.inspect is None else driver.inspect(url)
+
+
+_CONTRADICTIONS = (LookupError, ValueError, TypeError, AttributeError, AssertionError)
+"""What folding records comes to when one speaks of things that those before it did not make."""
 
 
 # --- what is there --------------------------------------------------------------------------------------------------
@@ -186,24 +108,29 @@ class Examination(NamedTuple):
 class _Reading:
     """One pass over a store: verifies, folds what is good, and goes on behind damage for what can still be told."""
 
-    def __init__(self, files: StoreFiles) -> None:
+    def __init__(self, files: StoreFiles, mark: HighWaterMark | None) -> None:
         self._is_chained = files.is_chained
         self.state = State()
         self.records = 0
         self.damages: list[Damage] = []
         self.lost: list[LostVersion] = []
         self._link: bytes | None = FIRST_LINK
-        mark = files.mark.read()
-        self.acknowledged = mark.seq if mark is not None else 0
+        acknowledged = mark.read() if mark is not None else None
+        self.acknowledged = acknowledged.seq if acknowledged is not None else 0
         for seq, stored in files.read_stored(self.acknowledged):
             self._read(seq, stored)
-            if mark is not None and seq == mark.seq and stored is not None and self._link not in {None, mark.link}:
-                self.damages.append(Damage(seq, "is not the record that was acknowledged: the log was replaced"))
+            if seq == self.acknowledged and acknowledged is not None and stored is not None:
+                self._compare_link(acknowledged)
 
     @property
     def intact(self) -> int:
         """How many records stand before the first damage."""
         return min((damage.seq for damage in self.damages), default=self.records + 1) - 1
+
+    def _compare_link(self, acknowledged: LogPosition) -> None:
+        if self._link not in {None, acknowledged.link}:
+            problem = "is not the record that was acknowledged: the log was replaced"
+            self.damages.append(Damage(acknowledged.seq, problem))
 
     def _read(self, seq: int, stored: bytes | None) -> None:
         if stored is None:
@@ -250,9 +177,12 @@ class _Reading:
         return problem, record
 
 
-def examine_store(files: StoreFiles) -> Examination:
-    """Read a store from its first record to its last. Nothing is changed. Raises `StoreError`."""
-    reading = _Reading(files)
+def examine_store(files: StoreFiles, mark: HighWaterMark | None = None) -> Examination:
+    """Read a store from its first record to its last; mark says how far it went. Nothing is changed.
+
+    Raises `StoreError`.
+    """
+    reading = _Reading(files, mark)
     return Examination(reading.records, reading.acknowledged, reading.intact, reading.damages, reading.lost)
 
 
@@ -272,20 +202,23 @@ class Repair(NamedTuple):
     moved_to: str
 
 
-def repair_store(files: StoreFiles, *, schema_ids: int, numbers: int, last_id: int = 0) -> Repair:
+def repair_store(
+    files: StoreFiles, mark: HighWaterMark | None, *, schema_ids: int, numbers: int, last_id: int = 0
+) -> Repair:
     """Go on with the records before the first damage, and leave out every id that the lost ones may have given.
 
     The damaged files stay beside the new ones. No server may run on the store; one that does refuses to write.
 
     Args:
         files: Of the store.
+        mark: How far it went, if that is known; moved to where it ends now.
         schema_ids: How many schema ids of every namespace to leave out at least.
         numbers: How many encoding ids and version numbers of every subject to leave out.
         last_id: The highest schema id that anybody has seen, if known.
 
     Raises `StoreError`.
     """
-    reading = _Reading(files)
+    reading = _Reading(files, mark)
     kept = reading.intact
     given = [lost.schema_id for lost in reading.lost] + [last_id]
     highest = min((row.highest_schema_id for row in reading.state.namespaces.values()), default=0)
@@ -294,8 +227,10 @@ def repair_store(files: StoreFiles, *, schema_ids: int, numbers: int, last_id: i
     metadata = EventMetadata(os.urandom(16), time.time_ns() // 1_000_000, via="repair")
     own = LogRecord(metadata.not_before(reading.state.latest_at), (IdsSkipped(skipped, numbers),))
 
+    link = FIRST_LINK
+
     def records() -> Iterator[bytes]:
-        link = FIRST_LINK
+        nonlocal link
         for seq, stored in files.read_stored(kept):
             if seq > kept:
                 break
@@ -303,12 +238,13 @@ def repair_store(files: StoreFiles, *, schema_ids: int, numbers: int, last_id: i
             whole = stored if files.is_chained else chain_record(link, seq, stored)[1]
             link = read_link(whole)
             yield whole
-        yield chain_record(link, kept + 1, encode_record(own))[1]
+        link, stored = chain_record(link, kept + 1, encode_record(own))
+        yield stored
 
     moved_to = files.write_anew(records())
-    return Repair(kept, skipped, str(moved_to))
-
-
-def mark_of(seq: int, stored: bytes) -> LogPosition:
-    """The high-water mark of a log whose last record is stored so."""
-    return LogPosition(seq, read_link(stored))
+    if mark is not None:
+        try:
+            mark.replace(LogPosition(kept + 1, link))
+        except OSError as error:
+            raise StoreError(f"The high-water mark {mark.path} cannot be written: {error.strerror}") from error
+    return Repair(kept, skipped, moved_to)

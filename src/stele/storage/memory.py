@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from typing import Final
 
 from stele.core.ports import LogEntry
 from stele.errors import InvalidRequest, StoreError
-from stele.storage.chained_log import ChainedLog
+from stele.storage.drivers import StorageDriver
 
-__all__ = ["MemoryLog", "MemoryStore", "open_url"]
+__all__ = ["DRIVER", "MemoryLog", "MemoryStore"]
 
 
 class MemoryStore:
@@ -53,6 +54,11 @@ class MemoryLog:
         """Sequence number of the last record, 0 when empty."""
         return len(self._require_open().records)
 
+    @property
+    def notices_at_once(self) -> bool:
+        """Yes."""
+        return True
+
     def has_changed(self) -> bool:
         """Whether the log grew since the last call; True on the first call and after own appends, too."""
         seen, self._seen = self._seen, len(self._require_open().records)
@@ -94,7 +100,7 @@ class MemoryLog:
         """Never: nothing in memory is restored."""
         return False
 
-    def expect_lost_records(self) -> None:
+    async def expect_lost_records(self) -> None:
         """Nothing to do: nothing in memory is restored."""
 
     async def close(self) -> None:
@@ -107,8 +113,11 @@ class MemoryLog:
         return self._store
 
 
-async def open_url(url: str) -> ChainedLog:
+async def open_url(url: str) -> MemoryLog:
     """Return a new, empty log for `memory:`. Raises `InvalidRequest` when anything follows the scheme."""
     if url.partition(":")[2].strip("/"):
         raise InvalidRequest("A store in memory has no name or place: write 'memory:'")
-    return await ChainedLog.open(MemoryLog(), "in memory")
+    return MemoryLog()
+
+
+DRIVER: Final = StorageDriver(open_url, lambda url: "in memory", is_durable=False)

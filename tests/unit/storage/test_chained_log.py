@@ -173,8 +173,42 @@ async def test_a_copy_without_a_mark_may_lack_records(tmp_path: Path) -> None:
     assert log.may_lack_records()
     assert await log.append(20, [b"more"])
     assert not log.may_lack_records()
-    log.expect_lost_records()
+    await log.expect_lost_records()
     assert log.may_lack_records()
+
+
+async def test_a_node_remembers_what_it_has_read(tmp_path: Path) -> None:
+    """The mark of a node rises with what it reads, is no part of the store, and finds a store that went back."""
+    store, _ = await _open_filled()
+    mark = HighWaterMark(tmp_path / "state" / "mark", is_of_node=True)
+    log = await ChainedLog.open(MemoryLog(store), "test", mark)
+    assert not log.may_lack_records()
+    assert not mark.path.exists()
+    assert len(await log.tail(0, 15)) == 15
+    read = mark.read()
+    assert read is not None
+    assert read.seq == 20
+    again = HighWaterMark(mark.path, is_of_node=True)
+    assert await (await ChainedLog.open(MemoryLog(store), "test", again)).head() == 20
+    del store.records[14:]
+    with pytest.raises(DamagedLog, match=r"ends with record 14, but .*mark says that record 20 was"):
+        await ChainedLog.open(MemoryLog(store), "test", again)
+
+
+async def test_a_mark_that_cannot_be_written_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The records are durable all the same."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(HighWaterMark, "write", refuse)
+    mark = HighWaterMark(tmp_path / "mark", is_of_node=True)
+    log = await ChainedLog.open(MemoryLog(), "test", mark)
+    for number in range(3):
+        assert await log.append(number, [b"x"])
+    assert [row.levelname for row in caplog.records if "cannot be written" in row.getMessage()] == ["WARNING"]
 
 
 async def test_a_damaged_mark_is_written_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

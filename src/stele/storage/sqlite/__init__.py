@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from stele.storage.chained_log import ChainedLog
-from stele.storage.high_water_mark import HighWaterMark
+from pathlib import Path
+from typing import Final
+
+from stele.storage.drivers import StorageDriver
 from stele.storage.sqlite.file import mark_path, resolve_path
+from stele.storage.sqlite.inspection import inspect_file
 from stele.storage.sqlite.log import SqliteLog
+from stele.storage.sqlite.maintenance import SqliteFiles
 from stele.storage.sqlite.url import parse_url
 
-__all__ = ["SqliteLog", "open_url"]
+__all__ = ["DRIVER", "SqliteLog"]
 
 
-async def open_url(url: str) -> ChainedLog:
-    """Open `sqlite:///relative.db` or `sqlite:////absolute.db` (percent escapes allowed, options not).
+async def _open_url(url: str) -> SqliteLog:
+    return await SqliteLog.open(_find_file(url))
 
-    Raises `InvalidRequest` for any other shape, `StoreError` when the file cannot be opened and `DamagedLog` when it
-    has lost records.
-    """
-    path = resolve_path(parse_url(url))
-    return await ChainedLog.open(await SqliteLog.open(path), str(path), HighWaterMark(mark_path(path)))
+
+def _find_file(url: str) -> Path:
+    """The file of `sqlite:///relative.db` or `sqlite:////absolute.db` (percent escapes allowed, options not)."""
+    return resolve_path(parse_url(url))
+
+
+DRIVER: Final = StorageDriver(
+    open_log=_open_url,
+    name_store=lambda url: str(_find_file(url)),
+    find_mark=lambda url: mark_path(_find_file(url)),
+    open_files=SqliteFiles,
+    inspect=inspect_file,
+)

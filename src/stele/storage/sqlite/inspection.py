@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from stele.errors import StoreError
-from stele.storage.maintenance import StoreCondition
+from stele.storage.drivers import StoreCondition
 from stele.storage.sqlite.file import SCHEMA_VERSION, query_value, resolve_path, store_error
 from stele.storage.sqlite.prepare import read_layout
 from stele.storage.sqlite.url import parse_url

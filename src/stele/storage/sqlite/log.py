@@ -17,6 +17,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from stele.core.ports import LogEntry
 from stele.errors import StoreError
+from stele.storage.file_turn import FileTurn
 from stele.storage.sqlite.file import (
     lock_path,
     open_connection,
@@ -27,7 +28,6 @@ from stele.storage.sqlite.file import (
 )
 from stele.storage.sqlite.identity import FileIdentity
 from stele.storage.sqlite.prepare import prepare_file
-from stele.storage.sqlite.turn import FileTurn
 
 __all__ = ["SqliteLog"]
 
@@ -118,6 +118,11 @@ class SqliteLog:
         """Sequence number of the last committed record, 0 when empty. Sees every append finished before the call."""
         return self._query_number(_HEAD)
 
+    @property
+    def notices_at_once(self) -> bool:
+        """Yes."""
+        return True
+
     def has_changed(self) -> bool:
         """Whether any connection committed since the last call: True on the first call and after own writes, too."""
         # https://sqlite.org/pragma.html#pragma_data_version
@@ -172,7 +177,7 @@ class SqliteLog:
         """Nothing here says so: see `ChainedLog`."""
         return False
 
-    def expect_lost_records(self) -> None:
+    async def expect_lost_records(self) -> None:
         """Nothing here remembers it: see `ChainedLog`."""
 
     async def close(self) -> None:

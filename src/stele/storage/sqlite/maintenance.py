@@ -6,16 +6,14 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from stele.errors import InvalidRequest
-from stele.storage.high_water_mark import HighWaterMark
-from stele.storage.maintenance import StoredRecord, mark_of
+from stele.storage.drivers import StoredRecord
 from stele.storage.sqlite.file import (
     SCHEMA_VERSION,
     ensure_wal,
-    mark_path,
     open_connection,
     resolve_path,
     store_error,
@@ -24,7 +22,7 @@ from stele.storage.sqlite.file import (
 from stele.storage.sqlite.prepare import create_layout, make_private_file, read_layout
 from stele.storage.sqlite.url import parse_url
 
-__all__ = ["SqliteFiles"]
+__all__ = ["SqliteFiles", "make_copy", "write_database"]
 
 _BUSY_SECONDS = 10.0
 _PAGE = 500
@@ -39,7 +37,6 @@ class SqliteFiles:
         if not self._path.is_file():
             raise InvalidRequest(f"there is no store {self._path}")
         self.place = str(self._path)
-        self.mark = HighWaterMark(mark_path(self._path))
         with closing(self._connect()) as connection:
             try:
                 self.is_chained = read_layout(self._path, connection) in {None, SCHEMA_VERSION}
@@ -64,12 +61,11 @@ class SqliteFiles:
                     min(first + _PAGE - 1, last),
                 )
 
-    def write_anew(self, records: Iterable[bytes]) -> Path:
+    def write_anew(self, records: Iterable[bytes]) -> str:
         """Write a new database beside the old one, and let them change places."""
         new = self._path.with_name(self._path.name + ".repaired")
         new.unlink(missing_ok=True)
         make_private_file(new)
-        seq, stored = 0, b""
         try:
             with closing(open_connection(new, _BUSY_SECONDS)) as connection:
                 create_layout(connection)
@@ -82,35 +78,60 @@ class SqliteFiles:
                 with suppress(FileNotFoundError):
                     os.replace(f"{self._path}{ending}", f"{aside}{ending}")
             os.replace(new, self._path)
-            self.mark.replace(mark_of(seq, stored))
         except (sqlite3.Error, OSError) as error:
             raise store_error(self._path, error) from error
-        return aside
+        return str(aside)
 
     def write_copy(self, file: Path) -> None:
         """Copy the database by SQLite's own means, which take in the write-ahead log; the copy is one file."""
-        if file.exists():
-            raise InvalidRequest(f"{file} is there already; name a new file")
-        beside = file.with_name(f".{file.name}.{os.getpid()}")
-        try:
-            beside.unlink(missing_ok=True)
-            beside.touch(mode=0o600, exist_ok=False)  # keys and secrets are in it
-        except OSError as error:
-            raise InvalidRequest(f"{file} cannot be written: {error.strerror}") from error
-        try:
-            with closing(self._connect()) as connection, closing(sqlite3.connect(beside)) as copy:
-                connection.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")
-            with beside.open("rb") as written:
-                os.fsync(written.fileno())
-            beside.replace(file)
-        except (sqlite3.Error, OSError) as error:
-            raise store_error(self._path, error) from error
-        finally:
-            beside.unlink(missing_ok=True)
+        with make_copy(file) as beside:
+            try:
+                with closing(self._connect()) as connection, closing(sqlite3.connect(beside)) as copy:
+                    connection.backup(copy)
+                    copy.execute("PRAGMA journal_mode = DELETE")
+            except sqlite3.Error as error:
+                raise store_error(self._path, error) from error
 
     def _connect(self) -> sqlite3.Connection:
         return open_connection(self._path, _BUSY_SECONDS)
+
+
+@contextmanager
+def make_copy(file: Path) -> Iterator[Path]:
+    """An empty file, for its owner alone, that takes the name of `file` when it is written and durable.
+
+    Raises `InvalidRequest` when there is such a file already, or none can be made; `StoreError`.
+    """
+    if file.exists():
+        raise InvalidRequest(f"{file} is there already; name a new file")
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        beside.unlink(missing_ok=True)
+        beside.touch(mode=0o600, exist_ok=False)  # keys and secrets are in it
+    except OSError as error:
+        raise InvalidRequest(f"{file} cannot be written: {error.strerror}") from error
+    try:
+        yield beside
+        with beside.open("rb") as written:
+            os.fsync(written.fileno())
+        beside.replace(file)
+    except OSError as error:
+        raise store_error(file, error) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_database(file: Path, records: Iterable[StoredRecord]) -> None:
+    """Write the records of a store of any kind into a new SQLite file. Raises `InvalidRequest`, `StoreError`."""
+    with make_copy(file) as beside:
+        try:
+            with closing(open_connection(beside, _BUSY_SECONDS)) as connection:
+                create_layout(connection)
+                with transaction(connection):
+                    rows = ((seq, stored) for seq, stored in records if stored is not None)
+                    connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", rows)
+        except sqlite3.Error as error:
+            raise store_error(file, error) from error
 
 
 def _read_page(connection: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[StoredRecord]:

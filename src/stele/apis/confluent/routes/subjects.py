@@ -337,13 +337,21 @@ async def check_against_version(
     ordinal = parse_version(version)
     state, asked = await operations.resolve_subject(subject, context)
     operations.note_dependency(asked, asked.key, body)
-    if ordinal is None:
-        ordinal = _latest_number(state, asked.key)
-        if ordinal is None and operations.profile.empty_subject is EmptySubject.NO_SUBJECT:
+    if ordinal is not None:
+        return await _check_schema(operations, asked.key, body, ordinal, normalize, verbose)
+    while True:
+        latest = _latest_number(state, asked.key)
+        if latest is None and operations.profile.empty_subject is EmptySubject.NO_SUBJECT:
             raise SubjectNotFound(qualify_subject(asked.key))
-        if ordinal is None and operations.profile.empty_subject is EmptySubject.NO_VERSION:
+        if latest is None and operations.profile.empty_subject is EmptySubject.NO_VERSION:
             raise VersionNotFound("latest")
-    return await _check_schema(operations, asked.key, body, ordinal, normalize, verbose)
+        try:
+            return await _check_schema(operations, asked.key, body, latest, normalize, verbose)
+        except VersionNotFound:
+            # Somebody deleted it in the meantime: then another one is the latest, or none is.
+            state = await operations.registry.fresh_state()
+            if _latest_number(state, asked.key) == latest:
+                raise
 
 
 def _latest_number(state: State, key: SubjectKey) -> int | None:

@@ -1,4 +1,4 @@
-"""A turn for one writer at a time among all processes that share a log: flock on a file of its own.
+"""A turn for one writer at a time among all processes that share a log: a lock on a file of its own.
 
 Nothing depends on it but fairness, so a turn is never waited for for ever: when its holder hangs, the others go on
 without, and the primary key of the log decides as it always does.
@@ -7,7 +7,6 @@ without, and the primary key of the log decides as it always does.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import threading
 from collections.abc import AsyncIterator
@@ -16,6 +15,7 @@ from io import FileIO
 from pathlib import Path
 
 from stele.errors import StoreError
+from stele.storage.file_lock import lock_file, unlock_file
 
 __all__ = ["FileTurn"]
 
@@ -54,7 +54,7 @@ class FileTurn:
         except OSError as error:
             raise StoreError(f"The lock file {self._path} cannot be opened ({error.strerror})") from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(lock.fileno(), is_waiting=False)
         except BlockingIOError:
             return await self._wait_for_lock(lock)
         except OSError as error:
@@ -85,7 +85,7 @@ class FileTurn:
         """In the thread: block until the lock is granted, then tell the loop."""
         granted: FileIO | None = lock
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock_file(lock.fileno(), is_waiting=True)
         except OSError:  # the kernel has no locks left: go on without
             lock.close()
             granted = None
@@ -114,6 +114,6 @@ async def _pass_lock(heir: asyncio.Future[FileIO | None]) -> FileIO | None:
 def _release_lock(lock: FileIO) -> None:
     # Unlocking explicitly: a forked child may hold a copy of the descriptor, and closing alone would leave its lock.
     try:
-        fcntl.flock(lock, fcntl.LOCK_UN)
+        unlock_file(lock.fileno())
     finally:
         lock.close()

@@ -1,0 +1,112 @@
+"""The file `head`: how far the log has come, and the lock of its writers.
+
+A reader goes to the head and no further. The head is written when a batch is durable, and before anyone is told so. It
+is not synced: after a crash of the machine it may be old, and whoever opens the log or writes next looks behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from stele.errors import StoreError, StoreReplaced
+from stele.storage.file_lock import lock_file, unlock_file
+from stele.storage.files.folder import HEAD_NAME
+from stele.storage.files.lines import LAYOUT
+
+__all__ = ["Head"]
+
+_LINE: Final = b"stele-files %06d %020d "
+_PATTERN: Final = re.compile(rb"(stele-files ([0-9]{6}) ([0-9]{20}) )([0-9a-f]{8})\n")
+_BYTES: Final = 49
+_RETRIES: Final = 5
+"""Reads that may meet a half written line before it counts as damaged."""
+_POLL: Final = (0.0005, 0.02)
+"""Seconds between two tries to lock: the first, and the longest."""
+
+
+class Head:
+    """One handle's view of the file."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the file, making an empty one when there is none. Raises `OSError`."""
+        self._folder = folder
+        self._path = folder / HEAD_NAME
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        found = os.fstat(self._descriptor)
+        self._identity = found.st_dev, found.st_ino
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written: the log is new, or its head was lost."""
+        return os.fstat(self._descriptor).st_size == 0
+
+    def read_bytes(self) -> bytes:
+        """The file as it is; two calls differ when a batch was written in between."""
+        return os.pread(self._descriptor, _BYTES, 0)
+
+    def read(self) -> int | None:
+        """Return the sequence number of the last durable record; None when the file is damaged or empty.
+
+        Raises `StoreError` for the layout of a newer release.
+        """
+        for _ in range(_RETRIES):
+            found = _PATTERN.fullmatch(self.read_bytes())
+            if found is not None and b"%08x" % crc32(found[1]) == found[4]:
+                if int(found[2]) > LAYOUT:
+                    raise StoreError(
+                        f"The log {self._folder} has layout {int(found[2])}, this program knows layout {LAYOUT}: use a"
+                        " newer Stele"
+                    )
+                return int(found[3])
+            time.sleep(0)  # someone is writing it right now
+        return None
+
+    def write(self, seq: int) -> None:
+        """Say that the log has come to a record, which is durable. Raises `OSError`."""
+        line = _LINE % (LAYOUT, seq)
+        os.pwrite(self._descriptor, line + b"%08x\n" % crc32(line), 0)
+
+    @contextmanager
+    def hold_lock(self, patience: float) -> Iterator[None]:
+        """Keep all other writers out for the block. Raises `StoreError` after `patience` seconds, `StoreReplaced`."""
+        deadline = time.monotonic() + patience
+        pause, longest = _POLL
+        while True:
+            try:
+                lock_file(self._descriptor, is_waiting=False)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise StoreError(
+                        f"The log {self._folder} is locked by another process for too long; nothing was written"
+                    ) from None
+            time.sleep(pause)
+            pause = min(pause * 1.5, longest)
+        try:
+            self.require_same()
+            yield
+        finally:
+            unlock_file(self._descriptor)
+
+    def require_same(self) -> None:
+        """Raise `StoreReplaced` when the file is gone or is another one: its folder was deleted or replaced."""
+        try:
+            found = os.stat(self._path)
+        except OSError as error:
+            raise StoreReplaced(f"The log {self._folder} cannot be written: {self._path}: {error.strerror}") from error
+        if (found.st_dev, found.st_ino) != self._identity:
+            raise StoreReplaced(
+                f"The log {self._folder} cannot be written: another folder or file has taken the place of {self._path};"
+                " start again"
+            )
+
+    def close(self) -> None:
+        """Release the file."""
+        os.close(self._descriptor)

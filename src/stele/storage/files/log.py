@@ -1,0 +1,263 @@
+"""The log over a folder of segments.
+
+Short reads are done on the event loop; writes and long reads have a thread each, so that a read never waits for an
+fsync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, ParamSpec, TypeVar
+
+from stele.core.ports import LogEntry
+from stele.errors import StoreError
+from stele.storage.file_turn import FileTurn
+from stele.storage.files.folder import (
+    TURN_NAME,
+    list_segments,
+    list_snapshots,
+    make_folder,
+    name_segment,
+    name_snapshot,
+    require_own_folder,
+    resolve_folder,
+    store_error,
+)
+from stele.storage.files.head import Head
+from stele.storage.files.segment import damaged_segment, read_lines
+from stele.storage.files.writer import FolderWriter
+
+__all__ = ["FilesLog"]
+
+_INLINE = 64
+"""Tails of at most this many records are read on the event loop: a hop to a thread costs more than reading them."""
+
+_LEAST_ROOM = 1 << 16
+"""Bytes that the disk must have free for the log to count as writable."""
+
+_POLL = (0.001, 0.05)
+"""Seconds between two looks of `wait`: the first, and the longest."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Place(NamedTuple):
+    """Behind a record: the first record of its segment, and the offset."""
+
+    seq: int
+    segment: int
+    offset: int
+
+
+class FilesLog:
+    """A `Log` in a folder, made by `FilesLog.open`. Belongs to one event loop of one process.
+
+    Processes that fork open their own handle afterwards; a handle used on the other side of a fork says so.
+    An append that is cancelled may still be written: its outcome is found by reading the log.
+    """
+
+    def __init__(self, folder: Path, patience: float) -> None:
+        """Opens a folder that is there; callers use `open`."""
+        self._folder = folder
+        self._head = Head(folder)
+        self._writer = FolderWriter(folder, self._head, patience)
+        self._writing = ThreadPoolExecutor(1, "stele-log-writer")
+        self._reading = ThreadPoolExecutor(1, "stele-log-reader")
+        self._turn = FileTurn(folder / TURN_NAME, patience)
+        self._behind = _Place(0, 0, 0)
+        """Where the last read ended: the next one most often begins there."""
+        self._seen = b""
+        self._has_failed = False
+        """Whether the last append did."""
+        self._owner = os.getpid()
+        self._closed = False
+
+    @classmethod
+    async def open(cls, folder: str | Path, *, patience: float = 10.0) -> FilesLog:
+        """Open the folder, making it when missing.
+
+        patience: seconds to wait for another writer before giving up with `StoreError`, or before going on without a
+        turn.
+        Raises `StoreError` when the folder is damaged, foreign, of a newer layout, or out of reach.
+        """
+
+        def start() -> FilesLog:
+            # Resolved: a later chdir must not move the log.
+            place = resolve_folder(Path(folder))
+            try:
+                make_folder(place)
+                require_own_folder(place)
+                log = FilesLog(place, patience)
+                log._writer.prepare()
+            except OSError as error:
+                raise store_error(place, error) from error
+            return log
+
+        return await asyncio.to_thread(start)
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        """Write records at expected+1 … as one durable batch; False, and nothing written, on any other head."""
+        self._require_open()
+        if self._head.read() not in {expected, None}:
+            return False  # A loser need not queue behind the winner's fsync.
+        try:
+            written = await self._run_job(self._writing, self._writer.append, expected, records)
+        except BaseException:
+            self._has_failed = True
+            raise
+        self._has_failed = False
+        return written
+
+    async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
+        """At most limit entries with seq > after, in order, dense. Raises `DamagedLog` when records are missing."""
+        after, limit = max(after, 0), max(limit, 0)
+        expected = min(await self.head() - after, limit)
+        if expected <= 0:
+            return []
+        if expected > _INLINE:
+            return await self._run_job(self._reading, self._read_tail, after, expected)
+        try:
+            return self._read_tail(after, expected)
+        except OSError as error:
+            raise store_error(self._folder, error) from error
+
+    async def head(self) -> int:
+        """Sequence number of the last durable record, 0 when empty. Sees every append finished before the call."""
+        self._require_open()
+        head = self._head.read()
+        if head is None:  # damaged: the segments say what it was
+            await self._run_job(self._writing, self._writer.prepare)
+            head = self._head.read()
+        if head is None:
+            raise StoreError(f"The log {self._folder} has a head that cannot be read")
+        return head
+
+    @property
+    def notices_at_once(self) -> bool:
+        """Yes."""
+        return True
+
+    def has_changed(self) -> bool:
+        """Whether any handle wrote since the last call: True on the first call and after own appends, too."""
+        self._require_open()
+        seen, self._seen = self._seen, self._head.read_bytes()
+        return seen != self._seen
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """One writer at a time among all processes; given up waiting for after `patience` seconds."""
+        self._require_open()
+        return self._turn.hold_turn()
+
+    async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
+        """Return once the head is past `after`, seen within 50 ms, or when timeout seconds have gone."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout
+        pause, longest = _POLL
+        while await self.head() <= after and (left := deadline - clock()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 1.5, longest)
+
+    async def save_snapshot(self, seq: int, data: bytes) -> None:
+        """Keep the snapshot and drop older ones; nothing happens when a later one is there."""
+        self._require_open()
+        await self._run_job(self._writing, self._writer.save_snapshot, seq, data)
+
+    async def load_snapshot(self) -> tuple[int, bytes] | None:
+        """The newest snapshot as (seq, data), or None."""
+        self._require_open()
+        return await self._run_job(self._reading, self._read_snapshot)
+
+    async def erase(self, seq: int, record: bytes) -> None:
+        """Overwrite the record at seq; its old bytes are in no file of the folder afterwards.
+
+        The file system frees the blocks that they were in, and does not overwrite them. Raises `StoreError` when there
+        is no such record.
+        """
+        self._require_open()
+        await self._run_job(self._writing, self._writer.erase, seq, record)
+
+    async def require_writable(self) -> None:
+        """Raise `StoreReplaced`, or the `StoreError` of a full disk; after a failed append also what a trial meets."""
+        self._require_open()
+        self._head.require_same()
+        room = os.statvfs(self._folder)
+        if room.f_frsize * (room.f_bavail if os.geteuid() else room.f_bfree) < _LEAST_ROOM:
+            raise StoreError(f"The log {self._folder} has no room left on its disk")
+        if self._has_failed:
+            await self._run_job(self._writing, self._writer.try_writing, _LEAST_ROOM)
+            self._has_failed = False
+
+    def may_lack_records(self) -> bool:
+        """Nothing here says so: see `ChainedLog`."""
+        return False
+
+    async def expect_lost_records(self) -> None:
+        """Nothing here remembers it: see `ChainedLog`."""
+
+    async def close(self) -> None:
+        """Finish what is under way and release files and threads. Closing twice is fine."""
+        if self._closed:
+            return
+        self._require_open()
+        self._closed = True
+        done = self._writing.submit(lambda: None)
+        self._writing.shutdown(wait=False)
+        self._reading.shutdown(wait=False)
+        await asyncio.shield(asyncio.wrap_future(done))
+        self._head.close()
+
+    async def _run_job(self, thread: ThreadPoolExecutor, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await asyncio.wrap_future(thread.submit(job, *args, **kwargs))
+        except OSError as error:
+            raise store_error(self._folder, error) from error
+
+    def _read_tail(self, after: int, count: int) -> list[LogEntry]:
+        """Read records that are durable, over as many segments as they are in."""
+        entries: list[LogEntry] = []
+        behind = self._behind
+        while len(entries) < count:
+            seq = after + len(entries)
+            first = self._find_segment(seq + 1)
+            path = self._folder / name_segment(first)
+            offset = behind.offset if (behind.seq, behind.segment) == (seq, first) else None
+            with path.open("rb", buffering=1 << 16) as file:
+                found = list(islice(read_lines(file, path, seq + 1, offset), count - len(entries)))
+            if not found:
+                raise damaged_segment(path, seq + 1)
+            entries += [LogEntry(line.seq, line.record) for line, _ in found]
+            last, position = found[-1]
+            behind = self._behind = _Place(last.seq, first, position)
+        return entries
+
+    def _find_segment(self, seq: int) -> int:
+        if seq == self._behind.seq + 1 and self._behind.segment and not self._is_first(seq):
+            return self._behind.segment
+        found = [first for first in list_segments(self._folder) if first <= seq]
+        if not found:
+            raise damaged_segment(self._folder / name_segment(seq), seq)
+        return found[-1]
+
+    def _is_first(self, seq: int) -> bool:
+        return (self._folder / name_segment(seq)).exists()
+
+    def _read_snapshot(self) -> tuple[int, bytes] | None:
+        while found := list_snapshots(self._folder):
+            try:
+                return found[-1], (self._folder / name_snapshot(found[-1])).read_bytes()
+            except FileNotFoundError:  # a later one has taken its place meanwhile
+                continue
+        return None
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"The log {self._folder} is closed")
+        if self._owner != os.getpid():
+            raise StoreError(f"The log {self._folder} was opened before a fork: open it again in the new process")

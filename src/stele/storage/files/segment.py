@@ -1,0 +1,121 @@
+"""Reading segments: the lines of one after a place, found by halving, since lines stand in order of their numbers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from stele.errors import DamagedLog, StoreError
+from stele.storage.files.lines import HEADER, HEADER_START, LAYOUT, Line, read_line, read_seq
+
+__all__ = ["SegmentEnd", "damaged_segment", "find_end", "find_line", "read_lines", "require_header"]
+
+_NEAR: Final = 4096
+"""Bytes that are read in order rather than halved."""
+
+
+class SegmentEnd(NamedTuple):
+    """Where the next batch goes: behind record seq, at an offset in bytes."""
+
+    seq: int
+    offset: int
+
+
+def damaged_segment(path: Path, seq: int) -> DamagedLog:
+    """The error for a record that is not there as it was written."""
+    return DamagedLog(
+        f"Record {seq} is missing from {path}, or is damaged: restore the newest backup, or let 'stele log verify' say"
+        " what is lost and 'stele log repair' go on without it"
+    )
+
+
+def require_header(file: BinaryIO, path: Path) -> None:
+    """Raise `DamagedLog` when the file is no segment, and `StoreError` when it is one of a newer release."""
+    header = file.readline()
+    if header == HEADER:
+        return
+    layout = header.removeprefix(HEADER_START).partition(b":")[0]
+    if header.startswith(HEADER_START) and layout.isdigit() and int(layout) > LAYOUT:
+        raise StoreError(f"{path} has layout {int(layout)}, this program knows layout {LAYOUT}: use a newer Stele")
+    raise DamagedLog(f"{path} does not begin as a segment of a log does: restore the newest backup")
+
+
+def read_lines(file: BinaryIO, path: Path, first: int, offset: int | None = None) -> Iterator[tuple[Line, int]]:
+    """Each record from `first` on, with the offset behind it. Raises `DamagedLog` for one that does not follow.
+
+    Args:
+        file: The segment.
+        path: Its name, for messages.
+        first: The sequence number to begin with.
+        offset: Where that may stand; it is looked for if it does not stand there.
+    """
+    expected = first
+    if offset is not None:
+        file.seek(offset)
+        found = read_line(file.readline())
+        if found is None or found.seq != first:
+            offset = None
+        file.seek(offset or 0)
+    if offset is None:
+        file.seek(find_line(file, path, first))
+    position = file.tell()
+    for data in file:
+        line = read_line(data)
+        if line is None or line.seq != expected:
+            raise damaged_segment(path, expected)
+        position += len(data)
+        yield line, position
+        expected += 1
+
+
+def find_line(file: BinaryIO, path: Path, seq: int) -> int:
+    """The offset of the line of a record, or of where it would stand. Raises `DamagedLog` when a line has no number."""
+    low, high = len(HEADER), os.fstat(file.fileno()).st_size
+    # The line begins in [low, high]; low is always the beginning of a line.
+    while high - low > _NEAR:
+        middle = (low + high) // 2
+        file.seek(middle)
+        file.readline()
+        start = file.tell()
+        if start < high and _claim_seq(file.readline(), path, seq) < seq:
+            low = start
+        else:
+            high = middle
+    file.seek(low)
+    while (data := file.readline()) and _claim_seq(data, path, seq) < seq:
+        low += len(data)
+    return low
+
+
+def _claim_seq(data: bytes, path: Path, seq: int) -> int:
+    """The number of a line; one without an end is still being written, or its writer died, and is behind all others."""
+    if not data.endswith(b"\n"):
+        return sys.maxsize
+    found = read_seq(data)
+    if found is None:
+        raise damaged_segment(path, seq)
+    return found
+
+
+def find_end(file: BinaryIO, path: Path, durable: SegmentEnd) -> SegmentEnd:
+    """Where the last whole batch ends, at or behind a record that is known to be durable.
+
+    What stands behind it is a batch whose writer or machine died. Raises `DamagedLog` when there are lines of a batch
+    that begins later: then what is damaged now was whole once.
+    """
+    file.seek(durable.offset)
+    end, expected, position = durable, durable.seq + 1, durable.offset
+    for data in file:
+        position += len(data)
+        line = read_line(data)
+        if line is None:
+            continue
+        if line.first != end.seq + 1:
+            raise damaged_segment(path, end.seq + 1)
+        expected += line.seq == expected
+        if line.seq == line.last == expected - 1:
+            end = SegmentEnd(line.seq, position)
+    return end

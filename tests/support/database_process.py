@@ -1,0 +1,50 @@
+"""Programs of databases, run as a user who may run them: they refuse root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+__all__ = ["give_away", "run_program", "start_program"]
+
+
+def _identity() -> dict[str, Any]:
+    if os.geteuid():
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def give_away(folder: Path) -> None:
+    """Let the user of databases have a folder, and reach it."""
+    if os.geteuid() == 0:
+        shutil.chown(folder, "nobody")
+        for parent in folder.parents:
+            if parent.stat().st_uid == 0 and "pytest" in parent.name:
+                parent.chmod(parent.stat().st_mode | 0o711)
+
+
+def run_program(*command: str | Path) -> None:
+    """Run a program to its end. Raises AssertionError with what it printed when it fails."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd="/",
+        **_identity(),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def start_program(*command: str | Path, output: Path) -> subprocess.Popen[bytes]:
+    """Start a server; what it prints goes to a file."""
+    with output.open("ab") as file:
+        return subprocess.Popen(
+            [str(part) for part in command], stdout=file, stderr=subprocess.STDOUT, cwd="/", **_identity()
+        )

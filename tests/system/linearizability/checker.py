@@ -1,0 +1,107 @@
+"""Decides whether a history is linearizable: whether its operations have an order that explains every answer.
+
+Such an order keeps each operation that ended before another one began before that one. The search is Wing and Gong's
+with Lowe's memory of what was tried: positions are sets of operations already ordered, with the state they leave.
+Operations of unknown outcome may stand anywhere after they began, or nowhere.
+
+Source: J. M. Wing, C. Gong, "Testing and verifying concurrent objects" (1993); G. Lowe, "Testing for
+linearizability" (2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeVar
+
+from tests.system.linearizability.history import WRITES, Operation
+
+POSITIONS: Final = 300_000
+"""Positions of the search after which it gives up."""
+
+S = TypeVar("S", bound=Hashable)
+
+
+class Verdict(StrEnum):
+    """What the search has found out."""
+
+    LINEARIZABLE = "linearizable"
+    VIOLATED = "not linearizable"
+    UNDECIDED = "undecided"
+
+
+class Finding(NamedTuple):
+    """A verdict; for a history that is not linearizable also how far any order comes, and where it ends."""
+
+    verdict: Verdict
+    positions: int
+    explained: int = 0
+    stuck_at: tuple[Operation, ...] = ()
+
+
+def check_linearizability(
+    operations: Iterable[Operation],
+    initial: S,
+    follow: Callable[[S, Operation], S | None],
+    positions: int = POSITIONS,
+) -> Finding:
+    """Search for an order of operations that explains their answers.
+
+    Args:
+        operations: The history of one object.
+        initial: The object's state before it.
+        follow: Returns the state after an operation, None when the operation's answer contradicts the state.
+        positions: How many positions to try.
+    """
+    ended = sorted((row for row in operations if row.completed is not None), key=lambda row: row.invoked)
+    open_writes = [row for row in operations if row.completed is None and row.action in WRITES]
+    everything = (1 << len(ended)) - 1
+    stack = [(0, 0, initial)]
+    tried: set[tuple[int, int, S]] = set()
+    deepest, stuck_at = -1, ()
+    while stack:
+        position = stack.pop()
+        ordered, opened, state = position
+        if ordered == everything:
+            return Finding(Verdict.LINEARIZABLE, len(tried))
+        if position in tried:
+            continue
+        if len(tried) >= positions:
+            return Finding(Verdict.UNDECIDED, len(tried), deepest, stuck_at)
+        tried.add(position)
+        candidates, until = _find_candidates(ended, ordered)
+        next_positions: list[tuple[int, int, S]] = []
+        for index in candidates:
+            after = follow(state, ended[index])
+            if after == state:
+                # It changes nothing and fits here: wherever else it fits, the rest can be ordered as after here.
+                next_positions = [(ordered | 1 << index, opened, state)]
+                break
+            if after is not None:
+                next_positions.append((ordered | 1 << index, opened, after))
+        else:
+            for index, operation in enumerate(open_writes):
+                if not opened >> index & 1 and operation.invoked < until:
+                    after = follow(state, operation)
+                    if after is not None and after != state:
+                        next_positions.append((ordered, opened | 1 << index, after))
+        if ordered.bit_count() > deepest:
+            deepest, stuck_at = ordered.bit_count(), tuple(ended[index] for index in candidates)
+        stack.extend(reversed(next_positions))
+    return Finding(Verdict.VIOLATED, len(tried), deepest, stuck_at)
+
+
+def _find_candidates(ended: Sequence[Operation], ordered: int) -> tuple[list[int], float]:
+    """Return the operations that may come next, and the time before which an operation must have begun to come next."""
+    until = float("inf")
+    candidates = []
+    for index in range((~ordered & ordered + 1).bit_length() - 1, len(ended)):
+        if ordered >> index & 1:
+            continue
+        operation = ended[index]
+        if operation.invoked > until:
+            break
+        candidates.append(index)
+        assert operation.completed is not None
+        until = min(until, operation.completed)
+    return [index for index in candidates if ended[index].invoked <= until], until

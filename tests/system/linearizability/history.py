@@ -1,0 +1,97 @@
+"""What clients of a registry asked and what they were told, with the times by one monotonic clock."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+WRONG_BODY: Final = -1
+"""Stands for a text that no client ever sent."""
+
+
+class Action(StrEnum):
+    """A request about one subject, in the Confluent dialect."""
+
+    REGISTER = "register"
+    LOOK_UP = "look up"
+    GET_BY_ID = "get by id"
+    GET_LATEST = "get latest"
+    GET_VERSION = "get version"
+    LIST_VERSIONS = "list versions"
+    LIST_ALL_VERSIONS = "list all versions"
+    SOFT_DELETE_VERSION = "soft-delete version"
+    PURGE_VERSION = "purge version"
+    SOFT_DELETE_SUBJECT = "soft-delete subject"
+    PURGE_SUBJECT = "purge subject"
+    CHECK_COMPATIBILITY = "check compatibility"
+
+
+WRITES: Final = frozenset(
+    {
+        Action.REGISTER,
+        Action.SOFT_DELETE_VERSION,
+        Action.PURGE_VERSION,
+        Action.SOFT_DELETE_SUBJECT,
+        Action.PURGE_SUBJECT,
+    }
+)
+PURGES: Final = frozenset({Action.PURGE_VERSION, Action.PURGE_SUBJECT})
+
+
+class Result(NamedTuple):
+    """An answer: 200 or the error code, and what it says.
+
+    value    (version number, text) of a version, the text of an id, numbers of a list or a deletion, a verdict; None
+             for errors
+    """
+
+    code: int
+    value: Any = None
+
+
+class Operation(NamedTuple):
+    """One request.
+
+    argument   number of the text, the version number, or (schema id, number of its text)
+    invoked    nanoseconds, before the request was sent
+    completed  nanoseconds, after the answer was read; None when nobody knows whether the request was carried out
+    schema_id  the id in the answer
+    """
+
+    client: int
+    node: int
+    action: Action
+    subject: str
+    argument: Any
+    invoked: int
+    completed: int | None = None
+    result: Result | None = None
+    schema_id: int | None = None
+
+
+class History:
+    """Operations in the order of their ends; any thread may add one."""
+
+    def __init__(self) -> None:
+        self._operations: list[Operation] = []
+        self._lock = threading.Lock()
+
+    def add(self, operation: Operation) -> None:
+        """Take note of an operation that has ended, or whose outcome is unknown."""
+        with self._lock:
+            self._operations.append(operation)
+
+    def list_operations(self) -> list[Operation]:
+        """Return all of them."""
+        with self._lock:
+            return list(self._operations)
+
+
+def group_by_subject(operations: list[Operation]) -> dict[str, list[Operation]]:
+    """Return the operations of each subject; subjects share no text, so each is linearizable by itself or not."""
+    groups: defaultdict[str, list[Operation]] = defaultdict(list)
+    for operation in operations:
+        groups[operation.subject].append(operation)
+    return dict(groups)

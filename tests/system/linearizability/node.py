@@ -1,0 +1,114 @@
+"""One node of a cluster under test: a `stele serve` process that is killed, paused and misled about the time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import httpx
+from tests.support.server_process import free_port
+from tests.system.linearizability import shifted_clock
+from tests.system.linearizability.network import NodeNetwork
+
+START_SECONDS: Final = 120.0
+
+
+class Node:
+    """A node over a store; with a network of its own, its links can be cut.
+
+    Args:
+        number: Its place in the cluster.
+        store: URL of the store.
+        folder: Where its output and the offset of its clock go.
+        network: Its network namespace; None: it shares that of the test.
+    """
+
+    def __init__(self, number: int, store: str, folder: Path, network: NodeNetwork | None = None) -> None:
+        self.number = number
+        self.network = network
+        self.output = folder / f"node-{number}.log"
+        self._store = store
+        self._clock = folder / f"node-{number}.clock"
+        self._state_directory = folder / f"node-{number}.state"
+        self._host = network.address if network else "127.0.0.1"
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._was_ready = False
+        self.url = f"http://{self._host}:{self._port}"
+        shifted_clock.set_clock_offset(self._clock, 0)
+
+    def start(self) -> None:
+        """Start the process; it gets ready by itself."""
+        self._was_ready = False
+        command = [sys.executable, shifted_clock.__file__, str(self._clock), "serve", "--store", self._store]
+        command += ["--host", self._host, "--port", str(self._port), "--log-level", "warning"]
+        if self.network:
+            command = self.network.wrap_command(command)
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "STELE_STATE_DIR": str(self._state_directory)},
+                start_new_session=True,
+            )
+
+    def is_ready(self) -> bool:
+        """Whether the node says that it serves."""
+        try:
+            is_ready = httpx.get(f"{self.url}/health/ready", timeout=1).status_code == 200
+        except httpx.TransportError:
+            return False
+        self._was_ready |= is_ready
+        return is_ready
+
+    def wait_ready(self, seconds: float = START_SECONDS) -> None:
+        """Return when the node is ready; starts it again when it gave up because the store could not be reached."""
+        until = time.monotonic() + seconds
+        while not self.is_ready():
+            self.require_running()
+            assert time.monotonic() < until, f"node {self.number} does not get ready:\n{self.read_output()}"
+            time.sleep(0.05)
+
+    def require_running(self) -> None:
+        """Start a node again that gave up starting, as a supervisor does.
+
+        Raises AssertionError when it had begun to serve and ended by itself.
+        """
+        if self._process is not None and self._process.poll() is not None:
+            assert not self._was_ready, (
+                f"node {self.number} ended by itself with {self._process.returncode}:\n{self.read_output()}"
+            )
+            self.start()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def pause(self) -> None:
+        """Stop the process where it is."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a stopped process go on."""
+        self._send(signal.SIGCONT)
+
+    def shift_clock(self, seconds: float) -> None:
+        """Put the clock of the node ahead, or behind."""
+        shifted_clock.set_clock_offset(self._clock, seconds)
+
+    def read_output(self) -> str:
+        """The end of what the node has printed."""
+        return self.output.read_text(errors="replace")[-3000:]
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            os.kill(self._process.pid, number)

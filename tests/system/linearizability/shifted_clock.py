@@ -1,0 +1,41 @@
+"""The command `stele` with a wall clock that a test may set: `python shifted_clock.py FILE serve …`.
+
+FILE holds the nanoseconds to add. What measures durations is not touched, as the system's monotonic clock is not when
+an administrator or NTP sets the time.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import sys
+import time
+from pathlib import Path
+
+_OFFSET = struct.Struct("<q")
+
+
+def set_clock_offset(file: Path, seconds: float) -> None:
+    """Make the clock of the process that reads this file go ahead by so many seconds, or behind."""
+    with file.open("r+b" if file.exists() else "wb") as target:
+        target.write(_OFFSET.pack(int(seconds * 1e9)))
+
+
+def _shift_clock(file: str) -> None:
+    with open(file, "rb") as source:
+        view = mmap.mmap(source.fileno(), _OFFSET.size, prot=mmap.PROT_READ)
+    read_clock = time.time_ns
+
+    def read_shifted_clock() -> int:
+        return read_clock() + int(_OFFSET.unpack(view)[0])
+
+    time.time_ns = read_shifted_clock
+    time.time = lambda: read_shifted_clock() / 1e9
+
+
+if __name__ == "__main__":
+    _shift_clock(sys.argv.pop(1))
+    from stele.cli import main
+
+    sys.argv[0] = "stele"
+    main()

@@ -1,0 +1,53 @@
+"""The stores that a cluster is tested over."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.support.postgres import find_packaged, postgres
+
+
+class Store(NamedTuple):
+    """A store that runs.
+
+    url      what `stele serve --store` is given
+    ports    TCP ports of 127.0.0.1 on which nodes reach it
+    restart  ends it without warning and starts it again; None where nothing runs
+    """
+
+    url: str
+    ports: tuple[int, ...] = ()
+    restart: Callable[[], None] | None = None
+
+
+@contextmanager
+def _open_sqlite(folder: Path) -> Iterator[Store]:
+    yield Store(f"sqlite:///{folder}/log.db")
+
+
+@contextmanager
+def _open_files(folder: Path) -> Iterator[Store]:
+    yield Store(f"files:///{folder}/log")
+
+
+@contextmanager
+def _open_postgres(folder: Path) -> Iterator[Store]:
+    with postgres(folder / "server", find_packaged()) as server:
+
+        def restart() -> None:
+            server.stop(signal.SIGQUIT)
+            server.start()
+
+        yield Store(server.url(server.create_database()), (server.port,), restart)
+
+
+STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Store]]]] = {
+    "sqlite": _open_sqlite,
+    "files": _open_files,
+    "postgres": _open_postgres,
+}
+"""Opens a store in a folder, by the scheme of its URL."""

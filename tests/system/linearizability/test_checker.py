@@ -1,0 +1,156 @@
+"""The checker of histories: agrees with trying all orders, accepts what is in order, finds every planted fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, permutations
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.examples import scale_examples
+from tests.system.linearizability.checker import Verdict, check_linearizability
+from tests.system.linearizability.history import Action, Operation, Result
+from tests.system.linearizability.invariants import find_violations
+from tests.system.linearizability.simulation import OTHER_SUBJECT, Fault, choose_argument, simulate_history
+from tests.system.linearizability.subject_model import (
+    SUBJECT_NOT_FOUND,
+    SubjectState,
+    apply_operation,
+    follow_operation,
+    make_text,
+    number_of_text,
+)
+from tests.system.linearizability.workload import send_request
+
+from stele.testing import registry
+
+
+def _operation(action: Action, argument: Any, begin: int, end: int | None, result: Result | None = None) -> Operation:
+    return Operation(0, 0, action, "s", argument, begin, end, result, None)
+
+
+def _verdict(*operations: Operation) -> Verdict:
+    return check_linearizability(operations, SubjectState(), follow_operation).verdict
+
+
+def test_a_read_after_a_registration_sees_it() -> None:
+    """A list that misses what was acknowledged before it began is a violation; one beside the registration is not."""
+    registered = _operation(Action.REGISTER, 0, 0, 10, Result(200, (1, 0)))
+    assert _verdict(registered, _operation(Action.LIST_VERSIONS, None, 11, 12, SUBJECT_NOT_FOUND)) is Verdict.VIOLATED
+    assert (
+        _verdict(registered, _operation(Action.LIST_VERSIONS, None, 9, 12, SUBJECT_NOT_FOUND)) is Verdict.LINEARIZABLE
+    )
+
+
+def test_an_unknown_outcome_may_come_late_or_never() -> None:
+    """A registration without an answer may be seen or not, but not seen first and gone afterwards."""
+    unknown = _operation(Action.REGISTER, 0, 0, None)
+    seen = _operation(Action.LIST_VERSIONS, None, 30, 40, Result(200, (1,)))
+    unseen = _operation(Action.LIST_VERSIONS, None, 10, 20, SUBJECT_NOT_FOUND)
+    assert _verdict(unknown, unseen) is Verdict.LINEARIZABLE
+    assert _verdict(unknown, unseen, seen) is Verdict.LINEARIZABLE
+    assert _verdict(unknown, seen, unseen._replace(invoked=50, completed=60)) is Verdict.VIOLATED
+
+
+def test_two_registrations_do_not_get_one_number() -> None:
+    """Two texts of one subject are not both its first version."""
+    first = _operation(Action.REGISTER, 0, 0, 10, Result(200, (1, 0)))
+    assert _verdict(first, _operation(Action.REGISTER, 1, 0, 10, Result(200, (1, 1)))) is Verdict.VIOLATED
+    assert _verdict(first, _operation(Action.REGISTER, 1, 0, 10, Result(200, (2, 1)))) is Verdict.LINEARIZABLE
+
+
+def test_a_search_without_end_is_undecided() -> None:
+    """The search gives up after the positions it may try, and says so."""
+    history = simulate_history(Random(1), 60)
+    finding = check_linearizability(history, SubjectState(), follow_operation, positions=5)
+    assert finding.verdict is Verdict.UNDECIDED
+
+
+@settings(max_examples=scale_examples(60))
+@given(st.integers(0, 2**32), st.integers(1, 8), st.floats(0, 0.15))
+def test_histories_of_a_linearizable_registry_are_accepted(seed: int, clients: int, unknown: float) -> None:
+    """Whatever clients do side by side, with unknown outcomes, nothing is found where nothing is wrong."""
+    assert find_violations(simulate_history(Random(seed), 80, clients, unknown)) == []
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("seed", range(12))
+def test_every_planted_fault_is_found(fault: Fault, seed: int) -> None:
+    """A lost write, a stale read, a reissued id, a resurrected delete and a wrong body are found in every history."""
+    history = [OTHER_SUBJECT, *simulate_history(Random(seed), 120, unknown=0.02, fault=fault)]
+    assert find_violations(history) != []
+
+
+def _is_explained(history: list[Operation]) -> bool:
+    """Try all orders of all choices of unknown operations."""
+    ended = [row for row in history if row.completed is not None]
+    unknown = [row for row in history if row.completed is None]
+    for choice in range(1 << len(unknown)):
+        chosen = ended + [row for index, row in enumerate(unknown) if choice >> index & 1]
+        for order in permutations(chosen):
+            if any(
+                later.completed is not None and later.completed < earlier.invoked
+                for place, earlier in enumerate(order)
+                for later in order[place + 1 :]
+            ):
+                continue
+            state: SubjectState | None = SubjectState()
+            for row in order:
+                state = follow_operation(state, row)
+                if state is None:
+                    break
+            else:
+                return True
+    return False
+
+
+@settings(max_examples=scale_examples(150))
+@given(st.integers(0, 2**32))
+def test_the_checker_agrees_with_trying_all_orders(seed: int) -> None:
+    """Short histories, half of which are doctored, get the verdict that trying every order gives."""
+    random = Random(seed)
+    history = simulate_history(random, 6, clients=3, unknown=0.3)[:6]
+    if random.random() < 0.5:
+        place = random.randrange(len(history))
+        other = random.choice([row.result for row in history if row.result is not None] or [SUBJECT_NOT_FOUND])
+        if history[place].completed is not None:
+            history[place] = history[place]._replace(result=other)
+    is_linearizable = _verdict(*history) is Verdict.LINEARIZABLE
+    assert is_linearizable == _is_explained(history)
+
+
+@pytest.fixture(scope="module")
+def http() -> Iterator[httpx.Client]:
+    """A registry in this process."""
+    with registry() as box, httpx.Client(transport=box.transport, base_url=box.url) as client:
+        yield client
+
+
+_subjects = count()
+
+
+@settings(max_examples=scale_examples(60))
+@given(seed=st.integers(0, 2**32))
+def test_the_model_answers_as_a_registry_does(http: httpx.Client, seed: int) -> None:
+    """Any requests about a subject, one after another, get the answers of the model."""
+    random, subject = Random(seed), f"s-{next(_subjects)}"
+    state, ids = SubjectState(), {}
+    for _ in range(40):
+        action = random.choice([row for row in Action if ids or row is not Action.GET_BY_ID])
+        asked = _operation(action, choose_argument(action, random, ids), 0, 0)._replace(subject=subject)
+        answer = send_request(http, asked)
+        state, expected = apply_operation(state, asked)
+        assert (asked, answer.result) == (asked, expected)
+        if answer.schema_id is not None and isinstance(answer.result.value, tuple):
+            ids[answer.result.value[1]] = answer.schema_id
+        ids = {text: known for text, known in ids.items() if any(row.text == text for row in state.versions)}
+
+
+def test_texts_are_told_apart() -> None:
+    """A text is known by its number; a changed one is known as nobody's."""
+    assert number_of_text("s-1", make_text("s-1", 5)) == 5
+    assert number_of_text("s-1", make_text("s-2", 5)) == -1

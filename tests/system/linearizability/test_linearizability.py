@@ -1,0 +1,44 @@
+"""Three nodes over one store stay linearizable, lose nothing and repeat nothing, whatever befalls them.
+
+`STELE_LINEARIZABILITY_SECONDS` says how long faults happen: 600 in `make test-long`. `STELE_LINEARIZABILITY_SEED`
+chooses requests and faults; threads and processes still make every run another one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.system.linearizability.run import run_with_faults
+from tests.system.linearizability.stores import STORES
+
+_SEED: Final = int(os.environ.get("STELE_LINEARIZABILITY_SEED", "15"))
+
+
+def _seconds(usual: float) -> float:
+    return float(os.environ.get("STELE_LINEARIZABILITY_SECONDS", usual))
+
+
+def _run(name: str, folder: Path, seconds: float, *, has_partitions: bool) -> None:
+    with STORES[name](folder) as store:
+        report = run_with_faults(store, folder, seconds, _SEED, has_partitions=has_partitions)
+    print(f"{name}: {report}")  # noqa: T201 - the figures a person wants to see
+    assert report.violations == []
+    assert report.outcomes["reads"] > 50
+    assert report.outcomes["writes"] > 50
+
+
+@pytest.mark.timeout(1200)
+def test_nodes_of_one_file_stay_linearizable(tmp_path: Path) -> None:
+    """Kills, pauses and clock jumps of processes that share a SQLite file."""
+    _run("sqlite", tmp_path, _seconds(7), has_partitions=False)
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", STORES)
+def test_nodes_stay_linearizable_with_partitions(name: str, tmp_path: Path) -> None:
+    """The same over every store, restarted now and then, with networks of clients and of the store that break."""
+    _run(name, tmp_path, _seconds(25), has_partitions=True)
