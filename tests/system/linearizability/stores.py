@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.support.postgres import find_packaged, postgres
+from tests.support.postgres import postgres
 
 
 class Store(NamedTuple):
@@ -35,8 +35,8 @@ def _open_files(folder: Path) -> Iterator[Store]:
 
 
 @contextmanager
-def _open_postgres(folder: Path) -> Iterator[Store]:
-    with postgres(folder / "server", find_packaged()) as server:
+def _open_postgres(_: Path) -> Iterator[Store]:
+    with postgres("packaged") as server:
 
         def restart() -> None:
             server.stop(signal.SIGQUIT)

@@ -12,7 +12,6 @@ from stele.errors import InvalidRequest, StoreError
 from stele.storage.credentials import find_credentials
 
 __all__ = [
-    "CREATE_LOG",
     "CREATE_TABLES",
     "LAYOUT",
     "LAYOUT_LOCK",
@@ -33,13 +32,10 @@ SCRUB_LOCK: Final = 0x53746573
 TURN_LOCK: Final = 0x53746574
 """First half of the advisory locks of turns; the second one is the number of the table, so that logs do not share."""
 
-CREATE_LOG: Final = (
+CREATE_TABLES: Final = (
     "CREATE TABLE stele_log (seq bigint PRIMARY KEY, stored bytea NOT NULL)",
     # Records and snapshots are packed already, or short.
     "ALTER TABLE stele_log ALTER stored SET STORAGE EXTERNAL",
-)
-CREATE_TABLES: Final = (
-    *CREATE_LOG,
     "CREATE TABLE stele_snapshot (seq bigint, part integer, sealed bytea NOT NULL, PRIMARY KEY (seq, part))",
     "ALTER TABLE stele_snapshot ALTER sealed SET STORAGE EXTERNAL",
     """

@@ -346,11 +346,16 @@ async def _read_layout(connection: AsyncConnection[Any]) -> int | None:
 
 async def _create_tables(connection: AsyncConnection[Any]) -> None:
     """Make the tables unless another node has done so meanwhile."""
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LAYOUT_LOCK, LAYOUT))
-        if await _read_layout(connection) is None:
-            for statement in CREATE_TABLES:
-                await connection.execute(statement)
+    # Outside of the transaction: a transaction that waited for the lock may still believe that there are no tables.
+    await connection.execute("SELECT pg_advisory_lock(%s, %s)", (LAYOUT_LOCK, LAYOUT))
+    try:
+        async with connection.transaction():
+            if await _read_layout(connection) is None:
+                for statement in CREATE_TABLES:
+                    await connection.execute(statement)
+    finally:
+        if not connection.closed:
+            await connection.execute("SELECT pg_advisory_unlock(%s, %s)", (LAYOUT_LOCK, LAYOUT))
 
 
 async def _try_writing(connection: AsyncConnection[Any]) -> None:

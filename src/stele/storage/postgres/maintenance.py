@@ -13,7 +13,7 @@ from psycopg import Connection, sql
 
 from stele.errors import InvalidRequest
 from stele.storage.drivers import StoreCondition, StoredRecord, hide_credentials
-from stele.storage.postgres.database import CREATE_LOG, LAYOUT, connect_options, require_layout, store_error
+from stele.storage.postgres.database import LAYOUT, connect_options, require_layout, store_error
 from stele.storage.sqlite.maintenance import write_database
 
 __all__ = ["PostgresTables", "inspect_tables"]
@@ -51,16 +51,16 @@ class PostgresTables:
                 yield from _read_page(connection, first, min(first + _PAGE - 1, last))
 
     def write_anew(self, records: Iterable[bytes]) -> str:
-        """Give the old table another name and write a new one, in one transaction."""
+        """Write a new table, and let the tables change places, in one transaction."""
         aside = f"stele_log_damaged_{time.strftime('%Y%m%dt%H%M%S')}"
         with self._connect() as connection, connection.transaction(), connection.cursor() as cursor:
-            cursor.execute(sql.SQL("ALTER TABLE stele_log RENAME TO {}").format(sql.Identifier(aside)))
-            for statement in CREATE_LOG:
-                cursor.execute(statement)
+            cursor.execute("CREATE TABLE stele_log_repaired (LIKE stele_log INCLUDING ALL)")
             cursor.executemany(
-                "INSERT INTO stele_log (seq, stored) VALUES (%s, %b)",
+                "INSERT INTO stele_log_repaired (seq, stored) VALUES (%s, %b)",
                 ((seq, stored) for seq, stored in enumerate(records, 1)),
             )
+            cursor.execute(sql.SQL("ALTER TABLE stele_log RENAME TO {}").format(sql.Identifier(aside)))
+            cursor.execute("ALTER TABLE stele_log_repaired RENAME TO stele_log")
             cursor.execute("DELETE FROM stele_snapshot")
         return f"in the table {aside}"
 

@@ -96,9 +96,11 @@ class Session:
             raise StoreError(self._failure)
         try:
             connection = await AsyncConnection.connect(**self._options, autocommit=True)
-            await connection.execute(_DURABLE)
-            for name, value in self._settings.items():
-                await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            try:
+                await self._set_up(connection)
+            except BaseException:
+                await connection.close()
+                raise
         except psycopg.Error as error:
             first, longest = _PAUSES
             self._pause = min(max(self._pause * 2, first), longest)
@@ -108,6 +110,11 @@ class Session:
             raise failure from error
         self._connection, self._failure, self._pause = connection, "", 0.0
         return connection
+
+    async def _set_up(self, connection: AsyncConnection[Any]) -> None:
+        await connection.execute(_DURABLE)
+        for name, value in self._settings.items():
+            await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None
