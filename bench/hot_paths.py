@@ -210,7 +210,8 @@ class Connection(asyncio.Protocol):
         if end < 0:
             return
         length = _LENGTH.search(self._answer, 0, end)
-        assert length is not None and self._answer.startswith(b"HTTP/1.1 200"), self._answer[:2000]
+        assert length is not None
+        assert self._answer.startswith(b"HTTP/1.1 200"), self._answer[:2000]
         if len(self._answer) < end + 4 + int(length[1]):
             return
         self.answered += 1
