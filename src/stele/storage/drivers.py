@@ -120,6 +120,7 @@ class StorageDriver(NamedTuple):
 
 _OWN: Final = {
     "files": "stele.storage.files:DRIVER",
+    "kafka": "stele.storage.kafka:DRIVER",
     "memory": "stele.storage.memory:DRIVER",
     "sqlite": "stele.storage.sqlite:DRIVER",
 }
