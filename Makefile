@@ -28,22 +28,20 @@ test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.j
 test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers and foreign clients: Maven and Node.js, too
 	@$(JAR)
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
-	$(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
+	PYTHONHASHSEED=$(HASHSEED) $(VENV)/spark41/bin/python -m pytest -q $(SIDE_BY_SIDE) tests/spark/lakehouse
 
 test-long: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## All tests in their long form: hours, for releases
 	@$(JAR)
 	PYTHONHASHSEED=$(HASHSEED) HYPOTHESIS_PROFILE=long DIALECT_WALKS=20 $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 	STELE_LINEARIZABILITY_SECONDS=600 $(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
-	STELE_CHAOS_BATCHES=200 $(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
+	PYTHONHASHSEED=$(HASHSEED) STELE_CHAOS_BATCHES=200 $(VENV)/spark41/bin/python -m pytest -q $(SIDE_BY_SIDE) tests/spark/lakehouse
 	$(BIN)/python fuzz/run.py --all --seconds 600
 
 test-all: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests of `make test` on every Python that is installed: 3.11, 3.12, 3.13
 	$(BIN)/nox -s tests
 
-coverage: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## How much of the source the tests without Spark run; writes docs/reference/coverage.md
-	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --cov=stele --cov-report=json:$(VENV)/coverage.json \
-	    tests/unit tests/property tests/conformance tests/system
-	$(BIN)/python -m tools.coverage_page $(VENV)/coverage.json
+coverage: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## How much of the source the tests without Spark run (Python 3.12); writes docs/reference/coverage.md
+	$(BIN)/nox -s coverage
 
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
 	$(BIN)/stele serve
@@ -72,6 +70,9 @@ lock: $(VENV)/uv.stamp ## Pin every dependency again
 	    --upgrade pyproject.toml requirements/build.in --extra demo -o requirements/demo.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    pyproject.toml requirements/build.in --extra dev -c requirements/demo.lock -o requirements/dev.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    pyproject.toml requirements/build.in --extra protobuf --extra fast --extra kafka --extra otel --extra xsd \
+	    -c requirements/dev.lock -o requirements/container.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    requirements/suites.in -c requirements/dev.lock -o requirements/suites.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

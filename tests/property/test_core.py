@@ -140,6 +140,8 @@ def check_indexes(state: State) -> None:
         assert hashlib.sha256(state.get_text(row.content)).digest() == row.content.sha
         assert queries.find_version_by_uid(state, row.uid) is row
         assert queries.get_version_by_record_id(state, row.record_id) is row
+    texts = {id(row.content): len(state.get_text(row.content)) for row in rows}
+    assert state.text_bytes == sum(texts.values())
     named: dict[str, list[Version]] = {}
     for row in sorted(rows, key=lambda row: row.seq):
         if row.attributes and row.attributes.origin_uri:

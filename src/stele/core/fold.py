@@ -220,6 +220,7 @@ def _intern_content(state: State, event: ev.VersionRegistered, seq: int) -> Cont
         content.same_text_in_other_format = first.same_text_in_other_format
         state.change(first, same_text_in_other_format=content)
     state.keep_unpacked(content)
+    state.change(state, text_bytes=state.text_bytes + len(event.text or b""))
     if state.by_digest is not None:
         for key in digest_keys(loose.digests):
             state.set_item(state.by_digest, key, (*state.by_digest.get(key, ()), content))
@@ -377,6 +378,7 @@ def _remove_from_entry(state: State, version: Version) -> None:
     state.change(content, newest_entry=rest[0] if rest else None)
     if not rest:
         _remove_content(state, content)
+        state.change(state, text_bytes=state.text_bytes - len(state.get_text(content)))
         if state.by_digest is not None:
             _remove_digests(state, state.by_digest, content)
         if not state.is_drafting:

@@ -178,10 +178,15 @@ class Log(Protocol):
         """Sequence number of the last durable record, 0 when empty: a linearizable barrier."""
         ...
 
-    def has_changed(self) -> bool:
-        """Return a cheap, synchronous, never falsely negative hint.
+    @property
+    def notices_at_once(self) -> bool:
+        """Whether `has_changed` knows of every append that has returned anywhere; else it may be late."""
+        ...
 
-        True means that another process may have appended since the last call.
+    def has_changed(self) -> bool:
+        """Return a cheap, synchronous hint: True means that another process may have appended since the last call.
+
+        Never falsely negative where the log `notices_at_once`; elsewhere only `head` and `tail` are sure.
         """
         ...
 

@@ -270,6 +270,7 @@ def _load_dump(dumped: _Dump) -> State:
     state.skipped_schema_ids, state.skipped_numbers = dumped.skipped_schema_ids, dumped.skipped_numbers
     state.settings, state.mode = dumped.settings, dumped.mode
     state.packed_texts = PackedTexts.load(dumped.texts)
+    state.text_bytes = state.packed_texts.text_bytes
     state.bindings = {binding.key: binding for binding in dumped.bindings}
     state.collections = {name: Collection(revision, dict(items)) for name, revision, items in dumped.collections}
     state.rulesets = dumped.rulesets

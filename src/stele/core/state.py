@@ -69,6 +69,8 @@ class State:
         self.skipped_schema_ids = 0
         self.skipped_numbers = 0
         """Ids and encoding ids that are left out where none was given yet: see `IdsSkipped`."""
+        self.text_bytes = 0
+        """Length of all texts together, before they are packed."""
         self.packed_texts = PackedTexts()
         self.loose: list[Content] = []
         self.interned: dict[Any, Any] = {}

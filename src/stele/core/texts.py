@@ -45,6 +45,11 @@ class PackedTexts:
         """Bytes the compressed blocks take."""
         return sum(map(len, self._blocks))
 
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of all texts that were not dropped, before compression."""
+        return sum(length for start, length in zip(self._start, self._length, strict=True) if start != _DROPPED)
+
     def pack_block(self, texts: Sequence[bytes], tags: Sequence[bytes] = ()) -> list[int]:
         """Store texts as one block, with their tags if there are any; their handles, in order."""
         first = len(self._block)

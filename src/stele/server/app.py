@@ -99,6 +99,11 @@ class Server:
         said = {"status": status, "reason": reason} if reason else {"status": status}
         await _send_text(send, 200 if status == "ready" else 503, said)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the registry is loaded and served."""
+        return self._ready
+
     async def start(self) -> Registry:
         """Open the log and build the front. Raises `StoreError` when the log cannot be opened or read."""
         asyncio.get_running_loop().set_default_executor(self._work)

@@ -58,6 +58,7 @@ class Metrics:
                 ("log_seq", "Sequence number of the newest record folded."),
                 ("schemas", "Distinct schema texts held."),
                 ("subjects", "Subjects held, those with soft-deleted versions only included."),
+                ("text_bytes", "Bytes of the schema texts held, before compression."),
                 ("packed_bytes", "Bytes the compressed schema texts take."),
                 ("records_appended", "Records this process appended."),
                 ("append_conflicts", "Appends lost to another node and decided again."),
@@ -68,6 +69,7 @@ class Metrics:
                 ("connections", "Open connections."),
                 ("work_running", "Threads that parse and compare schemas for the registry right now."),
                 ("work_waiting", "Calls that wait for such a thread."),
+                ("writes_waiting", "Changes that wait for the store or are being written."),
                 ("stateless_running", "Threads that work on checks, conversions and the like right now."),
                 ("stateless_waiting", "Calls that wait for a thread for checks and the like."),
             )
@@ -149,9 +151,11 @@ class Metrics:
             "log_seq": state.seq,
             "schemas": len(state.contents),
             "subjects": sum(len(namespace.subjects) for namespace in state.namespaces.values()),
+            "text_bytes": state.text_bytes,
             "packed_bytes": state.packed_texts.packed_bytes,
             "records_appended": registry.appended,
             "append_conflicts": registry.conflicts,
+            "writes_waiting": registry.waiting_writes,
             "can_write": int(registry.write_failure is None),
             **counts,
         }

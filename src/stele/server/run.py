@@ -25,6 +25,7 @@ from uvicorn.supervisors.multiprocess import SIGNALS
 
 from stele.errors import InvalidRequest, StoreError
 from stele.server.log_config import configure_logs
+from stele.server.service_manager import notify_service_manager, take_sockets
 from stele.server.settings import ServerSettings
 from stele.storage import open_log
 from stele.storage.drivers import hide_credentials
@@ -37,6 +38,7 @@ _SWITCH_SECONDS = 0.001
 """How long a thread that parses or compares keeps the interpreter when the event loop wants it."""
 _LIFESPAN_MODULE = "on"
 """The module of uvicorn that logs that a start failed; the caller of `run_server` says why."""
+_NOTIFY_SECONDS = 1
 _COLLECTED_AFTER = (5_000, 10, 20)
 """Thresholds of the collector: over all objects, which holds everybody up, it goes after a million new ones only."""
 
@@ -58,6 +60,12 @@ _app: Server | None = None
 """The application of this process, once there is one."""
 
 
+async def _notify_alive() -> None:
+    """Tell the service manager, once a second, that this process serves and is not stuck."""
+    if _app is not None and _app.is_ready:
+        notify_service_manager("READY=1\nWATCHDOG=1")
+
+
 def _raise_start_failure() -> None:
     """Raise why the start failed, if it did."""
     if _app is not None and _app.start_failure is not None:
@@ -73,8 +81,9 @@ def _end_process(*_: object) -> None:
 def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambda line: None) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    Raises `InvalidRequest` when the address cannot be bound, `StoreError` when the store cannot be opened or read,
-    `NotInstalled` for the setting `otel` without its extra.
+    Sockets that a service manager hands over serve instead of `host` and `port`; one with the port of a dialect's own
+    serves that dialect. Raises `InvalidRequest` when the address cannot be bound, `StoreError` when the store cannot be
+    opened or read, `NotInstalled` for the setting `otel` without its extra.
 
     Args:
         settings: What to serve, and where.
@@ -94,23 +103,12 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             # Read by prometheus-client when it is imported, so this comes before the application.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
         ports = _parse_ports(settings)
-        config = uvicorn.Config(
-            "stele.server.run:make_worker_app",
-            factory=True,
-            workers=settings.workers,
-            loop="auto",  # uvloop where it is installed
-            http="stele.server.connections:BoundedProtocol",
-            lifespan="on",
-            access_log=False,
-            log_level="error",
-            server_header=False,
-            timeout_keep_alive=settings.idle_seconds,
-            timeout_graceful_shutdown=settings.shutdown_seconds,
-        )
-        sockets = [bound.enter_context(_bind_socket(settings.host, port)) for port in ports]
+        config = _make_config(settings)
+        given = [bound.enter_context(taken) for taken in take_sockets()]
+        own = [bound.enter_context(_bind_socket(settings.host, port)) for port in _list_unserved(ports, given)]
+        sockets = [*given, *own]
         asyncio.run(_try_store(settings))
-        own_ports = (made.getsockname()[1] for made in sockets)
-        _announce_ports(settings, dict(zip(own_ports, ports.values(), strict=True)), announce)
+        _announce_sockets(settings, sockets, ports, announce)
         if settings.workers > 1:
             _fork_loaded_workers()
             workers = Multiprocess(config, sockets=sockets)
@@ -130,10 +128,44 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             _end_process()
 
 
-def _announce_ports(settings: ServerSettings, ports: dict[int, str], announce: Callable[[str], None]) -> None:
+def _make_config(settings: ServerSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        "stele.server.run:make_worker_app",
+        factory=True,
+        workers=settings.workers,
+        loop="auto",  # uvloop where it is installed
+        http="stele.server.connections:BoundedProtocol",
+        lifespan="on",
+        access_log=False,
+        log_level="error",
+        server_header=False,
+        timeout_keep_alive=settings.idle_seconds,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+        callback_notify=_notify_alive,
+        timeout_notify=_NOTIFY_SECONDS,
+    )
+
+
+def _list_unserved(ports: dict[int, str], given: list[socket.socket]) -> list[int]:
+    """The ports that no socket of the service manager stands for; each that is no dialect's own is for all of them."""
+    served = {ports.get(_port_of(taken), "") for taken in given}
+    return [port for port, dialect in ports.items() if dialect not in served]
+
+
+def _port_of(bound: socket.socket) -> int:
+    """The TCP port of a socket, -1 for one in the file system."""
+    address = bound.getsockname()
+    return address[1] if isinstance(address, tuple) else -1
+
+
+def _announce_sockets(
+    settings: ServerSettings, sockets: list[socket.socket], ports: dict[int, str], announce: Callable[[str], None]
+) -> None:
     store = hide_credentials(settings.store)
-    for port, dialect in ports.items():
-        place = f"http://{settings.host}:{port}"
+    for bound in sockets:
+        port = _port_of(bound)
+        place = f"unix:{bound.getsockname()}" if port < 0 else f"http://{settings.host}:{port}"
+        dialect = ports.get(port, "")
         announce(f"{dialect} alone on {place}" if dialect else f"Stele on {place}, log in {store}")
 
 

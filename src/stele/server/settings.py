@@ -36,9 +36,12 @@ STATE_DIR = Path(".stele")
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a server can be told; the description of each member is its documentation."""
 
-    store: Annotated[str, _description("Where the log lives: `sqlite:///file.db` or `memory:`.")] = (
-        "sqlite:///.stele/stele.db"
-    )
+    store: Annotated[
+        str,
+        _description(
+            "Where the log lives: `sqlite:///file.db`, `files:///folder`, `postgresql://host/database` or `memory:`."
+        ),
+    ] = "sqlite:///.stele/stele.db"
     state_dir: Annotated[
         str,
         _description(
@@ -126,6 +129,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 1000
     max_versions: Annotated[int, _description("Versions of one subject, soft-deleted ones included.", ge=1)] = 100_000
     max_schemas: Annotated[int, _description("Different schema texts in the registry.", ge=1)] = 10_000_000
+    max_text_bytes: Annotated[
+        int, _description("Length of all schema texts together, bytes, before compression.", ge=1)
+    ] = 16 * 1024**3
+    max_waiting_writes: Annotated[
+        int,
+        _description("Changes per process that may wait for the store; more are refused (503).", ge=1, le=1_000_000),
+    ] = 4096
     max_associations: Annotated[int, _description("Associations of subjects with topics.", ge=0)] = 100_000
     max_keys: Annotated[int, _description("Keys of each kind in the DEK registry.", ge=0)] = 10_000
     max_places: Annotated[int, _description("Topics, tables and paths whose last census is recorded.", ge=0)] = 10_000
@@ -177,6 +187,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             references=self.max_references,
             versions=self.max_versions,
             schemas=self.max_schemas,
+            text_bytes=self.max_text_bytes,
+            waiting_writes=self.max_waiting_writes,
             associations=self.max_associations,
             keys=self.max_keys,
             places=self.max_places,

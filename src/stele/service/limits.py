@@ -29,6 +29,8 @@ class Limits(msgspec.Struct, frozen=True):
     references        direct and indirect references of one schema
     versions          versions of one subject, soft-deleted ones included
     schemas           distinct schema texts in the registry
+    text_bytes        length of all of them together, before compression
+    waiting_writes    changes that may wait for the log at a time
     associations      bindings of subjects to resources of data systems
     keys              keys of the DEK registry, of each kind
     places            places whose last census is recorded
@@ -38,6 +40,8 @@ class Limits(msgspec.Struct, frozen=True):
     references: int = 1000
     versions: int = 100_000
     schemas: int = 10_000_000
+    text_bytes: int = 16 * 1024**3
+    waiting_writes: int = 4096
     associations: int = 100_000
     keys: int = 10_000
     places: int = 10_000
@@ -51,6 +55,7 @@ class Limits(msgspec.Struct, frozen=True):
         """Raise `RegistryFull` when what was decided on a state would add a version or a text over the limit."""
         from stele.core.events import VersionRegistered  # a check of files needs no events
 
+        text_bytes = state.text_bytes
         for event in events:
             if not isinstance(event, VersionRegistered):
                 continue
@@ -59,6 +64,13 @@ class Limits(msgspec.Struct, frozen=True):
                 raise RegistryFull(f"the subject has {self.versions} versions, which is the limit (max_versions)")
             if event.sha not in state.contents and len(state.contents) >= self.schemas:
                 raise RegistryFull(f"the registry has {self.schemas} schemas, which is the limit (max_schemas)")
+            if event.sha not in state.contents:
+                text_bytes += len(event.text or b"")
+            if text_bytes > self.text_bytes:
+                raise RegistryFull(
+                    f"the registry holds {state.text_bytes} bytes of schemas, and one more would pass the limit"
+                    f" of {self.text_bytes} (max_text_bytes)"
+                )
 
     def check_reference_depth(self, depth: int) -> None:
         """Raise `TooLarge` for references that refer to others too often in a row."""

@@ -38,7 +38,7 @@ from stele.core.policy import Policy
 from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
-from stele.errors import DamagedLog, NotFound, SteleError, StoreError, StoreReplaced, StoreTimeout
+from stele.errors import DamagedLog, NotFound, Overloaded, SteleError, StoreError, StoreReplaced, StoreTimeout
 from stele.service import rulesets
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
@@ -110,10 +110,15 @@ class Registry:
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
         self._behind = True
+        self._catch_ups = 0
+        """How many times this node began to catch up with the log; `_caught_up`: the last time that ended well."""
+        self._caught_up = 0
         self._bootstrap_lock = asyncio.Lock()
         self._bootstrapped = False
         self._has_skipped_ids = False
         self._queue: asyncio.Queue[_Job] = asyncio.Queue()
+        self.waiting_writes = 0
+        """How many changes wait for the log or are being written."""
         self._to_erase: dict[int, bytes] = {}
         self._writing: frozenset[bytes] = frozenset()
         self._writer: asyncio.Task[None] | None = None
@@ -158,12 +163,16 @@ class Registry:
 
     async def fresh_state(self) -> State:
         """Return the state with everything in it that was durable when this was called."""
-        if self._folding.locked() or self._behind or self._log.has_changed():
+        if not self._log.notices_at_once or not self.has_read_all():
             await self._catch_up()
         return self.state
 
     def is_fresh(self) -> bool:
-        """Whether memory is up to date for sure, without waiting: the gate of prebuilt answers."""
+        """Whether memory is up to date for sure, without waiting."""
+        return self._log.notices_at_once and self.has_read_all()
+
+    def has_read_all(self) -> bool:
+        """Whether memory has all that this node was told of, without waiting: enough for what never changes."""
         if self._folding.locked() or self._behind:
             return False
         self._behind = self._log.has_changed()
@@ -171,8 +180,10 @@ class Registry:
 
     async def read_or_catch_up(self, query: Callable[[State], T]) -> T:
         """Answer from memory; catch up and ask again where memory has nothing. For ids and exact versions."""
+        if not self.has_read_all():
+            await self._catch_up()
         try:
-            return query(await self.fresh_state())
+            return query(self.state)
         except NotFound:
             await self._catch_up()
             return query(self.state)
@@ -226,7 +237,10 @@ class Registry:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     async def execute(self, command: cmd.Command, *, actor: str = "", via: str = "") -> cmd.Outcome:
-        """Carry out a command; returns when it is durable. Raises what the decision raises, or `StoreError`."""
+        """Carry out a command; returns when it is durable.
+
+        Raises what the decision raises, `Overloaded` where too many others wait, or `StoreError`.
+        """
         if self.state.seq == 0:
             await self._bootstrap_rulesets()
         elif self._log.may_lack_records():
@@ -239,7 +253,10 @@ class Registry:
         decision = await self._decide_job(job)
         if not decision.events:
             return decision.outcome
+        if self.waiting_writes >= self.limits.waiting_writes:
+            raise Overloaded(f"the server has too much to do: {self.waiting_writes} changes wait for the log")
         with self.tracer.open_span("stele.append", {}):
+            self.waiting_writes += 1
             self._queue.put_nowait(job)
             return await job.done
 
@@ -296,6 +313,7 @@ class Registry:
                 _logger.exception("write failed")
                 _fail_jobs(jobs, error)
             finally:
+                self.waiting_writes -= len(jobs)
                 for _ in jobs:
                     self._queue.task_done()
 
@@ -414,7 +432,12 @@ class Registry:
     # --- following the log ------------------------------------------------------------------------------------------
 
     async def _catch_up(self) -> None:
+        """Fold what the log has that this node has not; whoever asks while that goes on shares the next time."""
+        wanted = self._catch_ups + 1
         async with self._folding:
+            if self._caught_up >= wanted:
+                return
+            self._catch_ups = wanted
             self._behind = True
             while self._behind:
                 entries = await self._log.tail(self.state.seq, _PAGE)
@@ -422,6 +445,7 @@ class Registry:
                     self._fold_entry(entry)
                 self.state.pack_texts()
                 self._behind = len(entries) == _PAGE
+            self._caught_up = wanted
 
     def _fold_entry(self, entry: LogEntry) -> None:
         if entry.seq <= self.state.seq:

@@ -107,6 +107,11 @@ class ChainedLog:
         """Sequence number of the last record, 0 when empty."""
         return await self.driver.head()
 
+    @property
+    def notices_at_once(self) -> bool:
+        """As the driver does."""
+        return self.driver.notices_at_once
+
     def has_changed(self) -> bool:
         """Whether the log may have grown since the last call."""
         return self.driver.has_changed()

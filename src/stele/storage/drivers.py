@@ -122,6 +122,8 @@ _OWN: Final = {
     "files": "stele.storage.files:DRIVER",
     "kafka": "stele.storage.kafka:DRIVER",
     "memory": "stele.storage.memory:DRIVER",
+    "postgres": "stele.storage.postgres:DRIVER",
+    "postgresql": "stele.storage.postgres:DRIVER",
     "sqlite": "stele.storage.sqlite:DRIVER",
 }
 """Drivers of this distribution, by scheme; no other one can take their place."""
@@ -147,7 +149,7 @@ def find_driver(url: str) -> StorageDriver:
 
 def hide_credentials(url: str) -> str:
     """Return a URL without user, password and parameters, for messages."""
-    return re.sub(r"//[^/]*@", "//", url.partition("?")[0])
+    return re.sub(r"://(?!/).*@", "://", url.partition("?")[0])
 
 
 def find_mark(url: str, state_dir: Path | None) -> HighWaterMark | None:
@@ -178,7 +180,9 @@ def _load_driver(point: EntryPoint) -> StorageDriver:
     try:
         driver = point.load()
     except (ImportError, AttributeError) as error:
-        raise InvalidRequest(f"the driver of '{point.name}:' ({point.value}) cannot be loaded: {error}") from error
+        raise InvalidRequest(
+            f"the driver of '{point.name.lower()}:' ({point.value}) cannot be loaded: {error}"
+        ) from error
     if not isinstance(driver, StorageDriver):
-        raise InvalidRequest(f"the driver of '{point.name}:' ({point.value}) is no StorageDriver")
+        raise InvalidRequest(f"the driver of '{point.name.lower()}:' ({point.value}) is no StorageDriver")
     return driver

@@ -54,6 +54,11 @@ class MemoryLog:
         """Sequence number of the last record, 0 when empty."""
         return len(self._require_open().records)
 
+    @property
+    def notices_at_once(self) -> bool:
+        """Yes."""
+        return True
+
     def has_changed(self) -> bool:
         """Whether the log grew since the last call; True on the first call and after own appends, too."""
         seen, self._seen = self._seen, len(self._require_open().records)

@@ -34,6 +34,7 @@ class Node:
         self.output = folder / f"node-{number}.log"
         self._store = store
         self._clock = folder / f"node-{number}.clock"
+        self._state_directory = folder / f"node-{number}.state"
         self._host = network.address if network else "127.0.0.1"
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -50,7 +51,11 @@ class Node:
             command = self.network.wrap_command(command)
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, cwd=self.output.parent, start_new_session=True
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "STELE_STATE_DIR": str(self._state_directory)},
+                start_new_session=True,
             )
 
     def is_ready(self) -> bool:

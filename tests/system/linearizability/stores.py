@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from tests.support.postgres import postgres
 
 
 class Store(NamedTuple):
@@ -26,5 +29,25 @@ def _open_sqlite(folder: Path) -> Iterator[Store]:
     yield Store(f"sqlite:///{folder}/log.db")
 
 
-STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Store]]]] = {"sqlite": _open_sqlite}
+@contextmanager
+def _open_files(folder: Path) -> Iterator[Store]:
+    yield Store(f"files:///{folder}/log")
+
+
+@contextmanager
+def _open_postgres(_: Path) -> Iterator[Store]:
+    with postgres("packaged") as server:
+
+        def restart() -> None:
+            server.stop(signal.SIGQUIT)
+            server.start()
+
+        yield Store(server.url(server.create_database()), (server.port,), restart)
+
+
+STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Store]]]] = {
+    "sqlite": _open_sqlite,
+    "files": _open_files,
+    "postgres": _open_postgres,
+}
 """Opens a store in a folder, by the scheme of its URL."""

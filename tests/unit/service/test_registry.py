@@ -22,7 +22,16 @@ from stele.core.commands import (
 from stele.core.model import Attachments, Reference, SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES, Policy
 from stele.core.ports import TextForm
-from stele.errors import Incompatible, InUse, StoreError, SubjectNotFound, TooLarge, UnknownRuleset, UnresolvedReference
+from stele.errors import (
+    Incompatible,
+    InUse,
+    Overloaded,
+    StoreError,
+    SubjectNotFound,
+    TooLarge,
+    UnknownRuleset,
+    UnresolvedReference,
+)
 from stele.service.limits import Limits
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -287,6 +296,39 @@ async def test_a_full_subject_and_a_full_registry_say_so() -> None:
     crowd = [put(registry, record(*fields), SubjectKey("", "batch")) for fields in ("a", "ab", "z")]
     answers = await asyncio.gather(*crowd, return_exceptions=True)  # one batch, decided on top of one another
     assert sum(isinstance(answer, TooLarge) for answer in answers) == 1
+    await registry.close()
+
+
+async def test_a_registry_holds_no_more_bytes_than_its_limit() -> None:
+    """Texts are counted once, what is purged makes room, and the error names the limit."""
+    text = len(json.dumps(json.loads(record("a")), separators=(",", ":")))  # as it is printed
+    registry = await Registry.open(MemoryLog(), Limits(text_bytes=2 * text))
+    await put(registry, record("a"))
+    await put(registry, record("a"), SubjectKey("", "others"))
+    await put(registry, record("b"), SubjectKey("", "others"))
+    assert registry.state.text_bytes == 2 * text
+    with pytest.raises(TooLarge, match="max_text_bytes"):
+        await put(registry, record("c"), SubjectKey("", "third"))
+    for mode in (DeleteMode.SOFT, DeleteMode.HARD):
+        await registry.execute(DeleteSubject(SubjectKey("", "others"), mode))
+    assert registry.state.text_bytes == text
+    assert (await put(registry, record("c"), SubjectKey("", "third"))).created
+    await registry.close()
+
+
+async def test_more_writes_than_may_wait_are_refused() -> None:
+    """A store that does not answer gathers no endless queue; what waits is written once it answers again."""
+    log = MemoryLog()
+    registry = await Registry.open(log, Limits(waiting_writes=3))
+    async with log.turn():
+        waiting = [asyncio.create_task(put(registry, record(name), SubjectKey("", name))) for name in "abc"]
+        await asyncio.sleep(0.2)
+        assert registry.waiting_writes == 3
+        with pytest.raises(Overloaded, match="3 changes wait"):
+            await put(registry, record("d"), SubjectKey("", "d"))
+    assert [answer.created for answer in await asyncio.gather(*waiting)] == [True] * 3
+    assert registry.waiting_writes == 0
+    assert (await put(registry, record("d"), SubjectKey("", "d"))).created
     await registry.close()
 
 

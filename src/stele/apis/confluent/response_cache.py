@@ -53,7 +53,7 @@ class SchemaResponseCache:
         """The answer for a path; None when it is another path, or only the slow way can tell."""
         now = time.perf_counter()
         if now >= self._trusted_until:
-            if not self._registry.is_fresh():
+            if not self._registry.has_read_all():
                 return None
             self._trusted_until = now + _TRUSTED_SECONDS
         if self._registry.state.purges != self._purges:

@@ -139,6 +139,11 @@ class FilesLog:
             raise StoreError(f"The log {self._folder} has a head that cannot be read")
         return head
 
+    @property
+    def notices_at_once(self) -> bool:
+        """Yes."""
+        return True
+
     def has_changed(self) -> bool:
         """Whether any handle wrote since the last call: True on the first call and after own appends, too."""
         self._require_open()

@@ -118,6 +118,11 @@ class SqliteLog:
         """Sequence number of the last committed record, 0 when empty. Sees every append finished before the call."""
         return self._query_number(_HEAD)
 
+    @property
+    def notices_at_once(self) -> bool:
+        """Yes."""
+        return True
+
     def has_changed(self) -> bool:
         """Whether any connection committed since the last call: True on the first call and after own writes, too."""
         # https://sqlite.org/pragma.html#pragma_data_version

@@ -1,0 +1,47 @@
+"""What a service manager hands to a process and wants to hear from it: listening sockets, readiness, signs of life.
+
+The protocols are those of systemd: sd_listen_fds(3) and sd_notify(3). Other supervisors speak them, too.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from typing import Final
+
+from stele.errors import InvalidRequest
+
+__all__ = ["notify_service_manager", "take_sockets"]
+
+_FIRST_DESCRIPTOR: Final = 3
+_VARIABLES: Final = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+
+
+def take_sockets() -> list[socket.socket]:
+    """Return the listening sockets that were handed to this process, and take away the variables that say so.
+
+    Raises `InvalidRequest` for a socket that does not listen, or not for connections.
+    """
+    pid, count, _ = (os.environ.pop(name, "") for name in _VARIABLES)
+    if pid != str(os.getpid()) or not count.isdecimal():
+        return []
+    sockets = [socket.socket(fileno=_FIRST_DESCRIPTOR + index) for index in range(int(count))]
+    for index, given in enumerate(sockets):
+        given.set_inheritable(False)
+        if given.type != socket.SOCK_STREAM or not given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise InvalidRequest(
+                f"the service manager hands over socket {index}, which does not listen for connections: use"
+                " ListenStream= with Accept=no"
+            )
+    return sockets
+
+
+def notify_service_manager(state: str) -> None:
+    """Tell the service manager a state such as `READY=1`, if it wants to know. What cannot be told is left out."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as messages:
+        # An @ stands for the zero byte before a name that is in no file system.
+        messages.sendto(state.encode(), address.replace("@", "\0", 1) if address.startswith("@") else address)

@@ -1,0 +1,118 @@
+"""The database: how a URL is read, which tables there are, and what errors mean in plain words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from stele.errors import InvalidRequest, StoreError
+from stele.storage.credentials import find_credentials
+
+__all__ = [
+    "CREATE_TABLES",
+    "LAYOUT",
+    "LAYOUT_LOCK",
+    "SCRUB_LOCK",
+    "TURN_LOCK",
+    "connect_options",
+    "require_layout",
+    "store_error",
+]
+
+LAYOUT: Final = 1
+"""The version of the tables, kept in `stele_store`; a database with a higher one is refused, not guessed at."""
+
+LAYOUT_LOCK: Final = 0x5374656C
+"""ASCII `Stel`: the advisory lock under which tables are made."""
+SCRUB_LOCK: Final = 0x53746573
+"""First half of the advisory locks of those who write the tables anew."""
+TURN_LOCK: Final = 0x53746574
+"""First half of the advisory locks of turns; the second one is the number of the table, so that logs do not share."""
+
+CREATE_TABLES: Final = (
+    "CREATE TABLE stele_log (seq bigint PRIMARY KEY, stored bytea NOT NULL)",
+    # Records and snapshots are packed already, or short.
+    "ALTER TABLE stele_log ALTER stored SET STORAGE EXTERNAL",
+    "CREATE TABLE stele_snapshot (seq bigint, part integer, sealed bytea NOT NULL, PRIMARY KEY (seq, part))",
+    "ALTER TABLE stele_snapshot ALTER sealed SET STORAGE EXTERNAL",
+    """
+    CREATE TABLE stele_store (
+        only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+        layout integer NOT NULL,
+        is_restored boolean NOT NULL DEFAULT false,
+        erasures bigint NOT NULL DEFAULT 0,
+        scrubbed bigint NOT NULL DEFAULT 0
+    )
+    """,
+    f"INSERT INTO stele_store (layout) VALUES ({LAYOUT})",  # noqa: S608 - a number of ours
+)
+"""is_restored: the log was restored and its original may have gone on. erasures: how many records were overwritten;
+scrubbed: how many of them have no bytes left behind in the files of the tables."""
+
+_DEFAULTS: Final[dict[str, Any]] = {
+    "application_name": "stele",
+    "client_encoding": "utf8",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+
+_WHY: Final = {
+    "25006": "is read-only",
+    "28P01": "refuses the password",
+    "42501": "does not give this user a right that it needs",
+    "42P01": "has lost its tables",
+    "53100": "has no room left on its disk",
+    "53200": "has no memory left",
+    "53300": "has too many connections",
+    "54000": "cannot take a record of that size",
+    "55P03": "is locked by another program for too long",
+    "57014": "took too long",
+    "XX001": "is damaged; restore the newest backup",
+    "XX002": "is damaged; restore the newest backup",
+}
+"""Sentences by SQLSTATE. Source: https://www.postgresql.org/docs/current/errcodes-appendix.html"""
+
+
+def connect_options(url: str) -> dict[str, Any]:
+    """Options of libpq for a URL of libpq's own form, completed from the environment. Raises `InvalidRequest`."""
+    scheme, _, rest = url.partition(":")
+    try:
+        given = conninfo_to_dict(f"{scheme.lower()}:{rest}") if rest.startswith("//") else None
+    except psycopg.Error:
+        given = None
+    if given is None:
+        raise InvalidRequest(
+            "A PostgreSQL store is written postgresql://user@host:5432/database, with percent escapes in names and"
+            " libpq's parameters after '?', such as sslmode=verify-full"
+        )
+    found = find_credentials()
+    if found.user is not None:
+        given.setdefault("user", found.user)
+    if found.password is not None:
+        given.setdefault("password", found.password)
+    options = {**_DEFAULTS, **given}
+    if "," in str(given.get("host", "")):
+        options.setdefault("target_session_attrs", "read-write")
+    return options
+
+
+def store_error(place: str, error: psycopg.Error) -> StoreError:
+    """The `StoreError` for what PostgreSQL or its client library says."""
+    why = _WHY.get(error.sqlstate or "", "cannot be used" if error.sqlstate else "cannot be reached")
+    said = (error.diag.message_primary if error.sqlstate else None) or str(error)
+    first = re.split(r"\n\t|\nMultiple|\n- ", said.strip())[0]
+    return StoreError(f"The store {place} {why}: {' '.join(first.split())}")
+
+
+def require_layout(place: str, layout: int) -> None:
+    """Raise `StoreError` for tables of a newer release."""
+    if layout > LAYOUT:
+        raise StoreError(
+            f"The store {place} has layout {layout}, this program knows layout {LAYOUT}: use a newer Stele"
+        )

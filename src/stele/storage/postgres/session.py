@@ -1,0 +1,127 @@
+"""One connection to the database, made when it is first used, and made anew after it broke."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection
+
+from stele.errors import StoreError, StoreTimeout
+from stele.storage.postgres.database import store_error
+
+__all__ = ["Session"]
+
+T = TypeVar("T")
+
+_SECONDS: Final = 15.0
+"""How long a job may take that does not say."""
+_PAUSES: Final = (0.05, 2.0)
+"""Seconds between two attempts to connect: the first, and the longest."""
+_DURABLE: Final = (
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+)
+"""A lost tail would hand out its ids again; stronger settings than `on` stay."""
+
+
+class Session:
+    """Runs jobs one after another. What a task asked for goes on when the task is cancelled.
+
+    Args:
+        place: Name of the store in messages.
+        options: Of the connection, for libpq.
+        settings: Of the session, for the server.
+    """
+
+    def __init__(self, place: str, options: Mapping[str, Any], settings: Mapping[str, str] | None = None) -> None:
+        self._place = place
+        self._options = options
+        self._settings = settings or {}
+        self._connection: AsyncConnection[Any] | None = None
+        self._lock = asyncio.Lock()
+        self._running: set[asyncio.Task[Any]] = set()
+        self._pause = 0.0
+        self._retry_at = 0.0
+        self._failure = ""
+
+    async def run(
+        self,
+        job: Callable[[AsyncConnection[Any]], Awaitable[T]],
+        *,
+        seconds: float = _SECONDS,
+        is_repeatable: bool = True,
+    ) -> T:
+        """Run a job on the connection; one that is repeatable is tried again on a new one when the old one has gone.
+
+        Raises `StoreError`; `StoreTimeout` when it took too long.
+        """
+        task = asyncio.create_task(self._run_in_turn(job, seconds, is_repeatable))
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever was told of it may have gone
+
+    async def _run_in_turn(
+        self, job: Callable[[AsyncConnection[Any]], Awaitable[T]], seconds: float, is_repeatable: bool
+    ) -> T:
+        async with self._lock:
+            while True:
+                is_new = self._connection is None
+                connection = await self.connect()
+                try:
+                    async with asyncio.timeout(seconds):
+                        return await job(connection)
+                except TimeoutError:
+                    await self._drop()
+                    raise StoreTimeout(f"The store {self._place} gave no answer within {seconds:g} seconds") from None
+                except psycopg.Error as error:
+                    if not connection.closed:
+                        raise store_error(self._place, error) from error
+                    await self._drop()
+                    if is_new or not is_repeatable:
+                        raise store_error(self._place, error) from error
+
+    async def connect(self) -> AsyncConnection[Any]:
+        """The connection; a new one where there is none. Raises `StoreError`, at once for a while after a failure."""
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        clock = asyncio.get_running_loop().time
+        if self._failure and clock() < self._retry_at:
+            raise StoreError(self._failure)
+        try:
+            connection = await AsyncConnection.connect(**self._options, autocommit=True)
+            try:
+                await self._set_up(connection)
+            except BaseException:
+                await connection.close()
+                raise
+        except psycopg.Error as error:
+            first, longest = _PAUSES
+            self._pause = min(max(self._pause * 2, first), longest)
+            self._retry_at = clock() + self._pause
+            failure = store_error(self._place, error)
+            self._failure = str(failure)
+            raise failure from error
+        self._connection, self._failure, self._pause = connection, "", 0.0
+        return connection
+
+    async def _set_up(self, connection: AsyncConnection[Any]) -> None:
+        await connection.execute(_DURABLE)
+        for name, value in self._settings.items():
+            await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+
+    async def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def close(self) -> None:
+        """Finish what is under way, and disconnect."""
+        async with self._lock:
+            await self._drop()

@@ -1,0 +1,100 @@
+"""A service manager such as systemd hands sockets to `stele serve` and hears when it is ready."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.support.server_process import free_port, serving
+
+_ACTIVATE = """
+import os, sys
+descriptors = [int(text) for text in sys.argv[1].split(",")]
+spare = [os.dup2(descriptor, 20 + index) for index, descriptor in enumerate(descriptors)]
+for index, descriptor in enumerate(spare):
+    os.dup2(descriptor, 3 + index)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(descriptors))}
+os.execv(sys.executable, [sys.executable, "-m", "stele.cli", "serve", *sys.argv[2:]])
+"""
+"""Starts `stele serve` with sockets as descriptors 3, 4 …, as systemd does."""
+
+
+@contextmanager
+def _activate(sockets: Sequence[socket.socket], *flags: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    descriptors = [given.fileno() for given in sockets]
+    command = [sys.executable, "-c", _ACTIVATE, ",".join(map(str, descriptors)), "--store", "memory:", *flags]
+    with subprocess.Popen(command, pass_fds=descriptors, cwd=folder, stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def _listen(family: socket.AddressFamily, address: str | tuple[str, int]) -> socket.socket:
+    listening = socket.socket(family)
+    listening.bind(address)
+    listening.listen()
+    return listening
+
+
+def test_handed_over_sockets_serve(tmp_path: Path) -> None:
+    """A request sent before the process was started is answered, by port, by file and by the port of a dialect."""
+    with ExitStack() as stack:
+        port, own_port, other = free_port(), free_port(), free_port()
+        everything = stack.enter_context(_listen(socket.AF_INET, ("127.0.0.1", port)))
+        dialect = stack.enter_context(_listen(socket.AF_INET, ("127.0.0.1", own_port)))
+        file = stack.enter_context(_listen(socket.AF_UNIX, str(tmp_path / "stele.sock")))
+        early = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+        early.sendall(b"GET /subjects HTTP/1.0\r\n\r\n")
+        flags = ["--port", str(other), "--listen", f"pravega={own_port}"]
+        process = stack.enter_context(_activate([everything, dialect, file], *flags, folder=tmp_path))
+        answer = b"".join(iter(lambda: early.recv(1 << 16), b""))
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert answer.endswith(b"[]")
+        assert httpx.get(f"http://127.0.0.1:{own_port}/v1/groups?namespace=a").status_code == 200
+        assert httpx.get(f"http://127.0.0.1:{own_port}/subjects").status_code == 404
+        transport = httpx.HTTPTransport(uds=str(tmp_path / "stele.sock"))
+        by_file = stack.enter_context(httpx.Client(transport=transport, base_url="http://stele"))
+        assert by_file.get("/subjects").json() == []
+        assert by_file.get("/", headers={"accept": "application/json"}).status_code == 200
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"http://127.0.0.1:{other}/subjects")
+        process.terminate()
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
+        assert f"Stele on http://127.0.0.1:{port}" in said
+        assert f"pravega alone on http://127.0.0.1:{own_port}" in said
+        assert f"Stele on unix:{tmp_path}/stele.sock" in said
+
+
+def test_a_socket_that_does_not_listen_is_refused(tmp_path: Path) -> None:
+    """One sentence says what is wrong in the unit, and the exit code is that of a wrong setting."""
+    with socket.socket() as silent, _activate([silent], folder=tmp_path) as process:
+        assert process.wait(60) == 2
+        assert process.stderr is not None
+        assert "does not listen for connections: use ListenStream= with Accept=no" in " ".join(
+            process.stderr.read().decode().split()
+        )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_readiness_is_announced(workers: int, tmp_path: Path) -> None:
+    """The service manager hears that the server is ready, and then every second that it is not stuck."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as messages:
+        messages.bind(str(tmp_path / "notify"))
+        messages.settimeout(60)
+        environ = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        flags = ["--store", f"sqlite:///{tmp_path}/log.db", "--workers", str(workers)]
+        with serving(*flags, folder=tmp_path, environ=environ) as server:
+            assert messages.recv(1000) == b"READY=1\nWATCHDOG=1"
+            assert httpx.get(f"{server.url}/health/ready").status_code == 200
+            heard = time.monotonic()
+            assert messages.recv(1000) == b"READY=1\nWATCHDOG=1"
+            assert time.monotonic() - heard < 10
