@@ -8,7 +8,6 @@ import pytest
 from tests.support.kafka import kafka
 
 from stele.storage import open_log
-from stele.storage.kafka.log import KafkaLog
 from stele.testing.log_process_suite import LogProcessConformance
 from stele.testing.log_suite import LogConformance, Opener
 
@@ -31,19 +30,8 @@ def url(broker: str) -> str:
     return f"kafka://{broker}/stele-{os.urandom(6).hex()}"
 
 
-class TestKafkaDriver(LogConformance):
-    """Handles of one process on one topic, without checksums."""
-
-    settles = False
-
-    @pytest.fixture
-    def opener(self, url: str) -> Opener:
-        """Handles on one new topic."""
-        return lambda: KafkaLog.open(url)
-
-
 class TestKafkaLog(LogConformance):
-    """Handles of one process on one topic."""
+    """Handles of one process on one topic. Without checksums they pass as well; once is slow enough."""
 
     settles = False
 
@@ -54,9 +42,10 @@ class TestKafkaLog(LogConformance):
 
 
 class TestKafkaProcesses(LogProcessConformance):
-    """Processes on one topic. Kafka has no lock: turns are those of a process, and chance decides between processes."""
+    """Processes on one topic. A client needs half a second for its first message, during which others write."""
 
     fair = 0.2
+    contention_seconds = 4
 
     @pytest.fixture
     def url(self, broker: str, tmp_path: Path) -> str:

@@ -132,6 +132,10 @@ class TopicClient:
         self._sending = ThreadPoolExecutor(1, "stele-kafka-send")
         self._fetching = ThreadPoolExecutor(1, "stele-kafka-fetch")
 
+    async def connect(self) -> None:
+        """Find the leader now: the first message would wait half a second for it."""
+        await self._run(self._sending, self._producer.list_topics, self.address.topic, ANSWER_SECONDS)
+
     async def find_end(self, topic: str | None = None) -> int:
         """The offset behind everything that was acknowledged before this call: the leader's high watermark.
 

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from stele.errors import DamagedLog, StoreError, StoreTimeout
-from stele.storage.kafka.client import END_OF_TOPIC, PARTITION, TopicMessage, make_consumer, store_error
+from stele.storage.kafka.client import ANSWER_SECONDS, END_OF_TOPIC, PARTITION, TopicMessage, make_consumer, store_error
 from stele.storage.kafka.index import MessageIndex, RecordPlace
 from stele.storage.kafka.messages import Claim, Replacement, RestoredNote, read_key
 from stele.storage.kafka.url import TopicAddress
@@ -39,7 +40,9 @@ _REFUSED: Final = frozenset(
 class TopicFollower:
     """One handle's view of the topic. The thread changes it, the event loop reads it, under one lock."""
 
-    def __init__(self, address: TopicAddress) -> None:
+    def __init__(self, address: TopicAddress, find_end: Callable[[], Awaitable[int]]) -> None:
+        """Sets up a consumer; find_end asks the brokers for the end of the topic."""
+        self._find_end = find_end
         self._address = address
         self.place = address.place
         self._index = MessageIndex(self.place)
@@ -57,9 +60,14 @@ class TopicFollower:
         self._consumer: Consumer = make_consumer(address, poll_ms=_POLL_MS)
         self._thread = threading.Thread(target=self._run, name="stele-kafka-follow", daemon=True)
 
-    def start(self, offset: int) -> None:
-        """Begin to read at the first offset that there is."""
-        self._consumer.assign([TopicPartition(self._address.topic, PARTITION, offset)])
+    async def start(self) -> None:
+        """Begin to read at the first offset that there is. Raises `StoreError`."""
+        try:
+            # Without this the consumer looks for the leader only after half a second.
+            await asyncio.to_thread(self._consumer.list_topics, self._address.topic, ANSWER_SECONDS)
+        except KafkaException as error:
+            raise store_error(self.place, error.args[0]) from error
+        self._consumer.assign([TopicPartition(self._address.topic, PARTITION, OFFSET_BEGINNING)])
         self._thread.start()
 
     async def close(self) -> None:
@@ -105,8 +113,30 @@ class TopicFollower:
     # --- waiting ----------------------------------------------------------------------------------------------------
 
     async def wait_for_offset(self, offset: int, seconds: float) -> None:
-        """Wait until everything before an offset was read. Raises `StoreError`, `StoreTimeout`."""
-        await self._wait(lambda: self._index.position >= offset, seconds)
+        """Wait until everything before an offset is decided. Raises `StoreError`, `StoreTimeout`."""
+        while not self._has_decided(offset):
+            await self._wait(partial(self._has_read, offset), seconds)
+            await self._settle(seconds)
+
+    def _has_read(self, offset: int) -> bool:
+        return self._index.next_offset >= offset
+
+    def _has_decided(self, offset: int) -> bool:
+        with self._lock:
+            return self._index.position >= offset
+
+    async def _settle(self, seconds: float) -> None:
+        """Where offsets are missing: read up to an end that was asked for after the last of them was met."""
+        while True:
+            with self._lock:
+                if not self._index.is_waiting:
+                    return
+                gaps = self._index.gaps
+            end = await self._find_end()
+            await self._wait(partial(self._has_read, end), seconds)
+            with self._lock:
+                if self._index.gaps == gaps:
+                    self._index.reach_end(self._index.next_offset)
 
     async def wait_for_record(self, after: int, seconds: float) -> None:
         """Wait for a record after a sequence number, and no longer than that. Raises `StoreError`."""
@@ -114,6 +144,26 @@ class TopicFollower:
             await self._wait(lambda: self._index.head > after, seconds)
         except StoreTimeout:
             return
+
+    async def wait_for_turn(self, node: str, seconds: float) -> None:
+        """Wait for the nodes that lost before this one; one that does nothing for so many seconds is left out.
+
+        Raises `StoreError`.
+        """
+        with self._lock:
+            losers = self._index.losers
+            own = losers.get(node)
+            before = [(loser, lost) for loser, lost in losers.items() if own is None or lost < own]
+        for loser, lost in before:
+            try:
+                await self._wait(partial(self._has_won_since, loser, lost), seconds)
+            except StoreTimeout:
+                with self._lock:
+                    if losers.get(loser) == lost:
+                        del losers[loser]
+
+    def _has_won_since(self, loser: str, lost: int) -> bool:
+        return self._index.losers.get(loser) != lost
 
     async def _wait(self, is_reached: Callable[[], bool], seconds: float) -> None:
         try:
@@ -140,7 +190,7 @@ class TopicFollower:
     def _run(self) -> None:
         while not self._is_closing:
             try:
-                message = self._consumer.poll(0.1)
+                message = self._consumer.poll(0.02)
                 if message is None:
                     continue
                 messages = [message, *self._consumer.consume(_PAGE, 0)]

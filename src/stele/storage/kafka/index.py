@@ -48,12 +48,18 @@ class MessageIndex:
         self._waiting_claims = array("q")
         """Offset, first record and count of each claim since the end of the topic was last seen."""
         self._waiting_replacements: list[tuple[int, Replacement]] = []
-        self._is_waiting = True
-        self._next_offset = 0
+        self.is_waiting = True
+        """Whether nothing is decided before the end of the topic was seen."""
+        self.gaps = 0
+        """How often offsets were missing."""
+        self.next_offset = 0
+        """The offset up to which everything was read."""
         self.position = 0
         """The offset up to which everything is decided."""
         self.void: dict[int, bytes | None] = {}
         """Offset → key, if known, of messages that are not, or no longer, part of the log and have no tombstone."""
+        self.losers: dict[str, int] = {}
+        """Nodes that lost a claim and won none since, in the order in which they lost → offset of that claim."""
         self.last_origin = -1
         """Offset of the claim of the last record."""
 
@@ -78,16 +84,19 @@ class MessageIndex:
     def add_claim(self, offset: int, claim: Claim, key: bytes) -> None:
         """Take in a claim; offsets ascend."""
         self._note_offset(offset)
-        if self._is_waiting:
+        if self.is_waiting:
             self._waiting_claims.extend((offset, claim.seq, claim.count))
         else:
-            self._decide_claim(offset, claim.seq, claim.count, key)
+            if self._decide_claim(offset, claim.seq, claim.count, key):
+                self.losers.pop(claim.node, None)
+            else:
+                self.losers.setdefault(claim.node, offset)
             self.position = offset + 1
 
     def add_replacement(self, offset: int, replacement: Replacement, key: bytes) -> None:
         """Take in a replacement; offsets ascend."""
         self._note_offset(offset)
-        if self._is_waiting:
+        if self.is_waiting:
             self._waiting_replacements.append((offset, replacement))
         else:
             self._decide_replacement(offset, replacement, key)
@@ -103,12 +112,12 @@ class MessageIndex:
     def skip_message(self, offset: int) -> None:
         """Pass over a message that says nothing about records."""
         self._note_offset(offset)
-        if not self._is_waiting:
+        if not self.is_waiting:
             self.position = offset + 1
 
     def reach_end(self, offset: int) -> None:
         """The topic ends before this offset, for now: decide what waited for it. Raises `DamagedLog`."""
-        if self._is_waiting:
+        if self.is_waiting:
             for origin, seq, count in self._merge_waiting():
                 if seq > self.head + 1:
                     raise DamagedLog(
@@ -121,13 +130,14 @@ class MessageIndex:
                 self._decide_replacement(place, replacement, None)
             self._waiting_claims = array("q")
             self._waiting_replacements = []
-            self._is_waiting = False
-        self._next_offset = self.position = max(self.position, offset)
+            self.is_waiting = False
+        self.next_offset = self.position = max(self.position, offset)
 
     def _note_offset(self, offset: int) -> None:
-        if offset != self._next_offset:
-            self._is_waiting = True
-        self._next_offset = offset + 1
+        if offset != self.next_offset:
+            self.is_waiting = True
+            self.gaps += 1
+        self.next_offset = offset + 1
 
     def _merge_waiting(self) -> Iterator[tuple[int, int, int]]:
         """Claims by offset, those too that compaction took and of which only the replacement is left."""
@@ -141,13 +151,15 @@ class MessageIndex:
         }
         yield from sorted([*rows, *taken.values()]) if taken else rows
 
-    def _decide_claim(self, offset: int, seq: int, count: int, key: bytes | None) -> None:
-        if seq == self.head + 1 and count > 0:
+    def _decide_claim(self, offset: int, seq: int, count: int, key: bytes | None) -> bool:
+        is_won = seq == self.head + 1 and count > 0
+        if is_won:
             self._offsets.extend((offset,) * count)
             self._firsts.extend((seq,) * count)
             self.last_origin = offset
         else:
             self.void[offset] = key
+        return is_won
 
     def _decide_replacement(self, offset: int, replacement: Replacement, key: bytes | None) -> None:
         seq = replacement.seq

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
@@ -39,10 +38,8 @@ _LOGGER = logging.getLogger(__name__)
 _CATCH_UP_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 600.0
 """The first reading of a topic may take minutes."""
-_LONGEST_PAUSE: Final = 0.02
-"""Seconds that a writer may wait after it has lost, so that others have their turn."""
-_FIRST_OFFSET: Final = -2
-"""Word of the client for the first offset that there is."""
+_LONGEST_PAUSE: Final = 0.05
+"""Seconds that others wait for a writer that has lost to try again."""
 
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
 
@@ -58,12 +55,13 @@ class KafkaLog:
         self.place = address.place
         self._address = address
         self._client = TopicClient(address)
-        self._follower = TopicFollower(address)
+        self._follower = TopicFollower(address, self._client.find_end)
         self._node = os.urandom(8).hex()
         self._attempts = 0
         self._has_snapshot_topic = False
         self._closed = False
         self._owner = os.getpid()
+        self._withdrawals: set[asyncio.Task[None]] = set()
         self._asking: asyncio.Task[None] | None = None
         self._next_asking: asyncio.Task[None] | None = None
 
@@ -76,7 +74,7 @@ class KafkaLog:
         log = cls(parse_url(url))
         try:
             await asyncio.to_thread(prepare_topic, log._client.admin, log._address, log._address.topic)
-            log._follower.start(_FIRST_OFFSET)
+            await asyncio.gather(log._client.connect(), log._follower.start())
             await log._follower.wait_for_offset(await log._client.find_end(), _OPEN_SECONDS)
             await log._withdraw_void()
         except BaseException:
@@ -108,8 +106,7 @@ class KafkaLog:
             return won
         await self._follower.wait_for_offset(offset + 1, _CATCH_UP_SECONDS)
         if self._follower.find_place(expected + 1).origin != offset:
-            await self._withdraw(offset, key)
-            await asyncio.sleep(random.uniform(0, _LONGEST_PAUSE))  # noqa: S311 - not secret
+            self._withdraw_later(offset, key)
             return False
         if self._follower.is_restored:
             await self._client.send(print_key(RestoredNote()), None)
@@ -160,12 +157,27 @@ class KafkaLog:
             else:
                 self._follower.forget_void(offset)
 
+    def _withdraw_later(self, offset: int, key: bytes) -> None:
+        """Put a tombstone on a message while the loser tries again."""
+        task = asyncio.create_task(self._withdraw(offset, key))
+        self._withdrawals.add(task)
+        task.add_done_callback(self._end_withdrawal)
+
+    def _end_withdrawal(self, task: asyncio.Task[None]) -> None:
+        self._withdrawals.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOGGER.warning("a void message stays in %s until a node opens it: %s", self.place, error)
+
     async def _withdraw(self, offset: int, key: bytes) -> None:
         await self._client.send(key, None)
         self._follower.forget_void(offset)
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """One writer at a time among the handles of this process; between processes, who lost waits a moment."""
+        """One writer at a time in this process; among processes those first that lost, in the order in which they did.
+
+        That needs no messages of its own: everybody sees who lost. A node that does not try again is not waited for
+        longer than a moment.
+        """
         self._require_open()
         return self._hold_turn()
 
@@ -173,6 +185,7 @@ class KafkaLog:
     async def _hold_turn(self) -> AsyncIterator[None]:
         turns = _TURNS.setdefault(asyncio.get_running_loop(), {})
         async with turns.setdefault(self.place, asyncio.Lock()):
+            await self._follower.wait_for_turn(self._node, _LONGEST_PAUSE)
             yield
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -299,6 +312,9 @@ class KafkaLog:
         if self._closed:
             return
         self._closed = True
+        for task in (self._asking, self._next_asking, *self._withdrawals):
+            if task is not None:
+                task.cancel()
         await self._follower.close()
         await self._client.close()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from stele.errors import StoreTimeout
 from stele.storage.kafka.client import ANSWER_SECONDS, END_OF_TOPIC, PARTITION, TopicMessage, make_consumer
@@ -42,7 +42,8 @@ def read_snapshots(address: TopicAddress, topic: str, end: int) -> list[StoredSn
         return []
     consumer = make_consumer(address, poll_ms=10)
     try:
-        consumer.assign([TopicPartition(topic, PARTITION, -2)])  # the first offset that there is
+        consumer.list_topics(topic, ANSWER_SECONDS)  # or it looks for the leader only after half a second
+        consumer.assign([TopicPartition(topic, PARTITION, OFFSET_BEGINNING)])
         return _read(consumer, address.place, end)
     finally:
         consumer.close()
