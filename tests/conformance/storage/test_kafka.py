@@ -33,8 +33,6 @@ def url(broker: str) -> str:
 class TestKafkaLog(LogConformance):
     """Handles of one process on one topic. Without checksums they pass as well; once is slow enough."""
 
-    settles = False
-
     @pytest.fixture
     def opener(self, url: str) -> Opener:
         """Handles on one new topic."""

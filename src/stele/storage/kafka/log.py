@@ -59,6 +59,7 @@ class KafkaLog:
         self._node = os.urandom(8).hex()
         self._attempts = 0
         self._has_snapshot_topic = False
+        self._seen = -1
         self._closed = False
         self._owner = os.getpid()
         self._withdrawals: set[asyncio.Task[None]] = set()
@@ -212,10 +213,16 @@ class KafkaLog:
         await self._catch_up()
         return self._follower.head
 
+    @property
+    def notices_at_once(self) -> bool:
+        """No: the consumer sees a record a moment after it was acknowledged."""
+        return False
+
     def has_changed(self) -> bool:
-        """Always: only the brokers know, and asking them takes a moment."""
+        """Whether the consumer has seen records since the last call: True on the first, and after own appends, too."""
         self._require_open()
-        return True
+        seen, self._seen = self._seen, self._follower.head
+        return seen != self._seen
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
         """Return once the head is past `after`, when the consumer has seen that, or when timeout seconds have gone."""
