@@ -120,6 +120,7 @@ class StorageDriver(NamedTuple):
 
 _OWN: Final = {
     "files": "stele.storage.files:DRIVER",
+    "kafka": "stele.storage.kafka:DRIVER",
     "memory": "stele.storage.memory:DRIVER",
     "postgres": "stele.storage.postgres:DRIVER",
     "postgresql": "stele.storage.postgres:DRIVER",
