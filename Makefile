@@ -71,7 +71,8 @@ lock: $(VENV)/uv.stamp ## Pin every dependency again
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    pyproject.toml requirements/build.in --extra dev -c requirements/demo.lock -o requirements/dev.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    pyproject.toml requirements/build.in --extra protobuf --extra fast --extra kafka --extra otel --extra xsd \
+	    pyproject.toml requirements/build.in --extra postgres --extra mysql --extra kafka \
+	    --extra protobuf --extra xsd --extra fast --extra otel \
 	    -c requirements/dev.lock -o requirements/container.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    requirements/suites.in -c requirements/dev.lock -o requirements/suites.lock

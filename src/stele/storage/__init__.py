@@ -1,4 +1,4 @@
-"""Where the log states: one driver per kind of store, found by the scheme of a URL (`stele.storage.drivers`).
+"""Where the log is kept: one driver per kind of store, found by the scheme of a URL (`stele.storage.drivers`).
 
     memory:                     in this process, gone with it
     sqlite:///relative.db       one file, shared by all processes of a machine

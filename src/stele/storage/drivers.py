@@ -120,6 +120,7 @@ class StorageDriver(NamedTuple):
 
 _OWN: Final = {
     "files": "stele.storage.files:DRIVER",
+    "kafka": "stele.storage.kafka:DRIVER",
     "mariadb": "stele.storage.mysql:DRIVER",
     "memory": "stele.storage.memory:DRIVER",
     "mysql": "stele.storage.mysql:DRIVER",

@@ -32,10 +32,13 @@ class LogProcessConformance:
     fair: ClassVar[float] = 0.7
     """With turns, the least share a writer may get, as a part of the mean share."""
 
+    contention_seconds: ClassVar[float] = 1.5
+    """How long writers contend."""
+
     @pytest.mark.parametrize("turn", [True, False], ids=["turn", "no turn"])
     def test_contending_writers(self, url: str, tmp_path: Path, turn: bool) -> None:
         """Eight processes at once lose nothing, double nothing, leave no gap; in turns each gets its share."""
-        with Crew(url, tmp_path, turn=turn, seconds=1.5) as crew:
+        with Crew(url, tmp_path, turn=turn, seconds=self.contention_seconds) as crew:
             crew.go([crew.hire() for _ in range(8)])
             reports = crew.reports()
             verdict = self._examine(url, crew)

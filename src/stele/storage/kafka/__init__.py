@@ -1,0 +1,28 @@
+"""The log in a compacted topic of Kafka, or of brokers that speak its protocol. Any number of nodes, without a leader.
+
+This package is imported with or without Kafka's client; `open_log` says what to install.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final
+
+from stele.core.ports import Log
+from stele.errors import NotInstalled
+from stele.storage.drivers import StorageDriver
+from stele.storage.kafka.url import parse_url
+
+__all__ = ["DRIVER"]
+
+
+async def _open_log(url: str) -> Log:
+    parse_url(url)
+    if find_spec("confluent_kafka") is None:
+        raise NotInstalled("confluent-kafka", "kafka")
+    from stele.storage.kafka.log import KafkaLog
+
+    return await KafkaLog.open(url)
+
+
+DRIVER: Final = StorageDriver(open_log=_open_log, name_store=lambda url: parse_url(url).place)

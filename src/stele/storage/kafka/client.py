@@ -1,0 +1,234 @@
+"""Kafka's client: its settings, one message sent, the end asked for, messages fetched, and its errors in plain words.
+
+Its calls block, so they run in threads; what asks the brokers while a long poll is open has a connection of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple, ParamSpec, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # its names are not exported
+
+from stele.errors import InvalidRequest, StoreError, StoreTimeout
+from stele.storage.kafka.url import TopicAddress
+
+__all__ = ["ANSWER_SECONDS", "END_OF_TOPIC", "PARTITION", "TopicClient", "TopicMessage", "make_consumer", "store_error"]
+
+PARTITION: Final = 0
+END_OF_TOPIC: Final = "_PARTITION_EOF"
+"""Name of the error that is none: there is nothing more for now."""
+ANSWER_SECONDS: Final = 10.0
+"""How long an answer of the brokers may take, and how long a message is tried to be sent."""
+
+_LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_MOST_BYTES: Final = 1_000_000_000
+"""The client's own limit of a message; that of the topic decides."""
+
+_WHY: Final[Mapping[str, str]] = {
+    "_ALL_BROKERS_DOWN": "cannot be reached: no broker answers",
+    "_TRANSPORT": "cannot be reached: no broker answers",
+    "_RESOLVE": "cannot be reached: the address of the broker cannot be resolved",
+    "_TIMED_OUT": "does not answer in time",
+    "_MSG_TIMED_OUT": "does not answer in time",
+    "REQUEST_TIMED_OUT": "does not answer in time",
+    "_AUTHENTICATION": "does not accept user and password",
+    "SASL_AUTHENTICATION_FAILED": "does not accept user and password",
+    "_SSL": "cannot be reached over TLS: see the parameters ssl.ca.location and security.protocol",
+    "TOPIC_AUTHORIZATION_FAILED": "may not be used by this user: see its ACLs for the topic",
+    "CLUSTER_AUTHORIZATION_FAILED": "may not be used by this user: see its ACLs for the cluster",
+    "UNKNOWN_TOPIC_OR_PART": "is gone: the topic was deleted",
+    "_UNKNOWN_TOPIC": "is gone: the topic was deleted",
+    "NOT_ENOUGH_REPLICAS": "takes no writes: fewer replicas are in sync than min.insync.replicas asks for",
+    "MSG_SIZE_TOO_LARGE": ("takes no message of that size; nothing was written. Raise max.message.bytes of the topic"),
+    "POLICY_VIOLATION": "is not made: a policy of the brokers forbids it; make the topic yourself",
+}
+
+_NOT_SENT: Final = frozenset(
+    {
+        "MSG_SIZE_TOO_LARGE",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "UNKNOWN_TOPIC_OR_PART",
+        "NOT_ENOUGH_REPLICAS",
+        "POLICY_VIOLATION",
+        "_QUEUE_FULL",
+    }
+)
+"""Errors after which a message is in no replica, now and later."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class TopicMessage(NamedTuple):
+    """A message, or in its place an error; the error at the end of the topic has an offset, too."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    error: KafkaError | None
+
+    @classmethod
+    def read(cls, message: Message) -> TopicMessage:
+        """Take what the client gives."""
+        offset = message.offset()
+        return cls(-1 if offset is None else offset, message.key(), message.value(), message.error())
+
+
+def store_error(place: str, error: KafkaError) -> StoreError:
+    """The `StoreError` for what the client says; `StoreTimeout` where a message may have been written."""
+    why = _WHY.get(error.name(), "cannot be used")
+    return StoreError(f"The log {place} {why} ({error.name()}: {error.str()})")
+
+
+def make_consumer(address: TopicAddress, *, poll_ms: int) -> Consumer:
+    """A consumer that is told what to read; poll_ms: how long brokers may hold an answer back when nothing is new."""
+    return Consumer(
+        {
+            **_settings(address),
+            "group.id": "stele",  # asked for by the client; nothing is committed
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_uncommitted",
+            "auto.offset.reset": "error",
+            "check.crcs": True,
+            "fetch.wait.max.ms": poll_ms,
+            "receive.message.max.bytes": _MOST_BYTES,
+            "fetch.max.bytes": 64 << 20,
+        }
+    )
+
+
+def _settings(address: TopicAddress) -> dict[str, str | int | float | bool]:
+    return {
+        "client.id": "stele",
+        **address.client_settings,
+        "bootstrap.servers": address.brokers,
+        "log_level": 0,
+        "allow.auto.create.topics": False,
+    }
+
+
+class TopicClient:
+    """Sends to a topic, asks for its end and fetches single messages of it. Raises `StoreError`, `InvalidRequest`."""
+
+    def __init__(self, address: TopicAddress) -> None:
+        self.address = address
+        self.place = address.place
+        try:
+            self.admin = AdminClient(_settings(address))
+            self._producer = self._make_producer()
+            self._fetcher = make_consumer(address, poll_ms=10)
+        except KafkaException as error:
+            raise InvalidRequest(
+                f"The client of the log {self.place} refuses its settings: {error.args[0].str()}"
+            ) from None
+        self._sending = ThreadPoolExecutor(1, "stele-kafka-send")
+        self._fetching = ThreadPoolExecutor(1, "stele-kafka-fetch")
+
+    async def connect(self) -> None:
+        """Find the leader now: the first message would wait half a second for it."""
+        await self._run(self._sending, self._producer.list_topics, self.address.topic, ANSWER_SECONDS)
+
+    async def find_end(self, topic: str | None = None) -> int:
+        """The offset behind everything that was acknowledged before this call: the leader's high watermark.
+
+        A produce request with acks=all is answered when the high watermark is past it, and a leader that has just been
+        elected answers only when its own has caught up (KIP-207).
+        """
+        partition = TopicPartition(topic or self.address.topic, PARTITION)
+        asked = self.admin.list_offsets({partition: _LATEST}, request_timeout=ANSWER_SECONDS)
+        try:
+            found = await asyncio.wrap_future(asked[partition])
+        except KafkaException as error:
+            raise store_error(self.place, error.args[0]) from error
+        return int(found.offset)
+
+    async def send(self, key: bytes, value: bytes | None, topic: str | None = None) -> int:
+        """Write one message, acknowledged by all replicas in sync; its offset.
+
+        Raises `StoreTimeout` when it may have been written, and may still be.
+        """
+        return await self._run(self._sending, self._send, topic or self.address.topic, key, value)
+
+    async def fetch(self, offsets: Collection[int], topic: str | None = None) -> dict[int, TopicMessage]:
+        """The messages at offsets; those that compaction has taken are left out."""
+        return await self._run(self._fetching, self._fetch, topic or self.address.topic, sorted(offsets))
+
+    async def close(self) -> None:
+        """Let threads and connections end."""
+        for thread in (self._sending, self._fetching):
+            thread.shutdown(wait=False)
+        await asyncio.to_thread(self._fetcher.close)
+
+    async def _run(self, thread: ThreadPoolExecutor, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await asyncio.wrap_future(thread.submit(job, *args, **kwargs))
+        except KafkaException as error:
+            raise store_error(self.place, error.args[0]) from error
+
+    def _make_producer(self) -> Producer:
+        return Producer(
+            {
+                **_settings(self.address),
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 0,
+                "message.timeout.ms": int(ANSWER_SECONDS * 1000),
+                "message.max.bytes": _MOST_BYTES,
+            }
+        )
+
+    def _send(self, topic: str, key: bytes, value: bytes | None) -> int:
+        done: list[tuple[KafkaError | None, TopicMessage]] = []
+        self._producer.produce(
+            topic,
+            value,
+            key,
+            PARTITION,
+            on_delivery=lambda error, message: done.append((error, TopicMessage.read(message))),
+        )
+        deadline = time.monotonic() + 2 * ANSWER_SECONDS
+        while not done and time.monotonic() < deadline:
+            self._producer.poll(0.1)
+        if done and done[0][0] is None:
+            return done[0][1].offset
+        # The next message shall not wait for, or be numbered after, one that failed.
+        self._producer.purge()
+        self._producer = self._make_producer()
+        error = done[0][0] if done else None
+        if error is not None and error.name() in _NOT_SENT:
+            raise store_error(self.place, error)
+        why = store_error(self.place, error) if error is not None else f"The log {self.place} does not answer in time"
+        raise StoreTimeout(f"{why}; whether the records were written is not known")
+
+    def _fetch(self, topic: str, offsets: list[int]) -> dict[int, TopicMessage]:
+        if not offsets:
+            return {}
+        found: dict[int, TopicMessage] = {}
+        wanted, last, position = set(offsets), offsets[-1], -1
+        self._fetcher.assign([TopicPartition(topic, PARTITION, offsets[0])])
+        deadline = time.monotonic() + ANSWER_SECONDS
+        try:
+            while position <= last:
+                message = self._fetcher.poll(0.1)
+                if message is None and time.monotonic() > deadline:
+                    raise StoreTimeout(f"The log {self.place} does not answer in time")
+                for row in [message, *self._fetcher.consume(1000, 0)] if message is not None else []:
+                    read = TopicMessage.read(row)
+                    if read.error is None:
+                        position = read.offset + 1
+                        if read.offset in wanted:
+                            found[read.offset] = read
+                    elif read.error.name() == END_OF_TOPIC:
+                        position = read.offset
+                    deadline = time.monotonic() + ANSWER_SECONDS
+            return found
+        finally:
+            self._fetcher.unassign()

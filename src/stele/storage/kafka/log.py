@@ -1,0 +1,336 @@
+"""The log in a topic of one partition, which is compacted: the first claim to a number wins.
+
+Source: docs/protocols/redpanda.md#one-log-many-writers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from stele.core.ports import LogEntry
+from stele.errors import DamagedLog, StoreError, StoreTimeout
+from stele.storage.kafka.client import TopicClient, TopicMessage
+from stele.storage.kafka.follower import TopicFollower
+from stele.storage.kafka.messages import (
+    Claim,
+    Replacement,
+    RestoredNote,
+    print_key,
+    print_records,
+    read_records,
+)
+from stele.storage.kafka.snapshots import cut_snapshot, read_snapshots
+from stele.storage.kafka.topic import find_topic, name_snapshot_topic, prepare_topic
+from stele.storage.kafka.url import TopicAddress, parse_url
+
+__all__ = ["KafkaLog"]
+
+_LOGGER = logging.getLogger(__name__)
+
+_CATCH_UP_SECONDS: Final = 30.0
+_OPEN_SECONDS: Final = 600.0
+"""The first reading of a topic may take minutes."""
+_LONGEST_PAUSE: Final = 0.05
+"""Seconds that others wait for a writer that has lost to try again."""
+
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
+
+
+class KafkaLog:
+    """A `Log` in a topic, made by `KafkaLog.open`. Belongs to one event loop of one process.
+
+    Every handle is a node: it draws a name, and its claims have keys that nobody uses again.
+    """
+
+    def __init__(self, address: TopicAddress) -> None:
+        """Sets up clients; callers use `open`."""
+        self.place = address.place
+        self._address = address
+        self._client = TopicClient(address)
+        self._follower = TopicFollower(address, self._client.find_end)
+        self._node = os.urandom(8).hex()
+        self._attempts = 0
+        self._has_snapshot_topic = False
+        self._seen = -1
+        self._closed = False
+        self._owner = os.getpid()
+        self._withdrawals: set[asyncio.Task[None]] = set()
+        self._asking: asyncio.Task[None] | None = None
+        self._next_asking: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(cls, url: str) -> KafkaLog:
+        """Open the topic, making it when missing, and read it once.
+
+        Raises `InvalidRequest` for a malformed URL, `StoreError` when the topic cannot be used.
+        """
+        log = cls(parse_url(url))
+        try:
+            await asyncio.to_thread(prepare_topic, log._client.admin, log._address, log._address.topic)
+            await asyncio.gather(log._client.connect(), log._follower.start())
+            await log._follower.wait_for_offset(await log._client.find_end(), _OPEN_SECONDS)
+            await log._withdraw_void()
+        except BaseException:
+            await log.close()
+            raise
+        return log
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        """Claim expected+1 … with one message; False when another one has claimed that before.
+
+        Raises `StoreTimeout` when the message may have been written, and may still be: the topic tells later.
+        """
+        self._require_open()
+        if self._follower.head != expected or not records:
+            await self._catch_up()
+        if self._follower.head != expected:
+            return False
+        if not records:
+            return True
+        self._attempts += 1
+        key = print_key(Claim(expected + 1, len(records), self._node, self._attempts))
+        try:
+            offset = await self._client.send(key, print_records(records))
+        except StoreTimeout:
+            if (won := await self._find_outcome(expected, key)) is None:
+                raise
+            return won
+        await self._follower.wait_for_offset(offset + 1, _CATCH_UP_SECONDS)
+        if self._follower.find_place(expected + 1).origin != offset:
+            self._withdraw_later(offset, key)
+            return False
+        if self._follower.is_restored:
+            await self._client.send(print_key(RestoredNote()), None)
+        return True
+
+    async def _find_outcome(self, expected: int, key: bytes) -> bool | None:
+        """Whether a claim won whose outcome is unknown; None: neither it nor another one is there yet."""
+        await self._catch_up()
+        if self._follower.head == expected:
+            return None
+        place = self._follower.find_place(expected + 1)
+        message = (await self._client.fetch([place.offset])).get(place.offset)
+        return message is not None and message.key == key
+
+    async def erase(self, seq: int, record: bytes) -> None:
+        """Replace the message that a record is in, and put tombstones on what it replaces.
+
+        The old bytes are in the topic until Kafka compacts it: `max.compaction.lag.ms` says when that is at the latest.
+        Raises `StoreError` when there is no such record.
+        """
+        self._require_open()
+        while True:
+            await self._catch_up()
+            try:
+                place = self._follower.find_place(seq)
+            except IndexError:
+                raise StoreError(f"The log {self.place} has no record {seq} to erase") from None
+            records = (await self._read_messages([place.offset]))[place.offset]
+            if records[seq - place.seq] == record:
+                break
+            records[seq - place.seq] = record
+            self._attempts += 1
+            key = print_key(
+                Replacement(place.seq, len(records), place.origin, place.version + 1, self._node, self._attempts)
+            )
+            offset = await self._client.send(key, print_records(records))
+            await self._follower.wait_for_offset(offset + 1, _CATCH_UP_SECONDS)
+        await self._withdraw_void()
+
+    async def _withdraw_void(self) -> None:
+        """Put tombstones on messages that are not part of the log: their texts shall go, too."""
+        void = self._follower.list_void()
+        unknown = await self._client.fetch([offset for offset, key in void.items() if key is None])
+        for offset, key in void.items():
+            found = key if key is not None else _key_of(unknown.get(offset))
+            if found is not None:
+                await self._withdraw(offset, found)
+            else:
+                self._follower.forget_void(offset)
+
+    def _withdraw_later(self, offset: int, key: bytes) -> None:
+        """Put a tombstone on a message while the loser tries again."""
+        task = asyncio.create_task(self._withdraw(offset, key))
+        self._withdrawals.add(task)
+        task.add_done_callback(self._end_withdrawal)
+
+    def _end_withdrawal(self, task: asyncio.Task[None]) -> None:
+        self._withdrawals.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOGGER.warning("a void message stays in %s until a node opens it: %s", self.place, error)
+
+    async def _withdraw(self, offset: int, key: bytes) -> None:
+        await self._client.send(key, None)
+        self._follower.forget_void(offset)
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """One writer at a time in this process; among processes those first that lost, in the order in which they did.
+
+        That needs no messages of its own: everybody sees who lost. A node that does not try again is not waited for
+        longer than a moment.
+        """
+        self._require_open()
+        return self._hold_turn()
+
+    @asynccontextmanager
+    async def _hold_turn(self) -> AsyncIterator[None]:
+        turns = _TURNS.setdefault(asyncio.get_running_loop(), {})
+        async with turns.setdefault(self.place, asyncio.Lock()):
+            await self._follower.wait_for_turn(self._node, _LONGEST_PAUSE)
+            yield
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
+        """At most limit entries with seq > after, in order, dense. Raises `DamagedLog` when records are missing."""
+        self._require_open()
+        after, limit = max(after, 0), max(limit, 0)
+        if after + limit > self._follower.head:
+            await self._catch_up()
+        entries: list[LogEntry] = []
+        if limit and after < self._follower.head:
+            offsets = self._follower.list_offsets(after, limit)
+            messages = await self._read_messages(offsets)
+            seq = self._follower.find_place(after + 1).seq
+            for offset in offsets:
+                entries += [LogEntry(i, record) for i, record in enumerate(messages[offset], seq)]
+                seq += len(messages[offset])
+        return [entry for entry in entries if entry.seq > after][:limit]
+
+    async def head(self) -> int:
+        """Sequence number of the last record. Sees every append finished before the call."""
+        self._require_open()
+        await self._catch_up()
+        return self._follower.head
+
+    @property
+    def notices_at_once(self) -> bool:
+        """No: the consumer sees a record a moment after it was acknowledged."""
+        return False
+
+    def has_changed(self) -> bool:
+        """Whether the consumer has seen records since the last call: True on the first, and after own appends, too."""
+        self._require_open()
+        seen, self._seen = self._seen, self._follower.head
+        return seen != self._seen
+
+    async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
+        """Return once the head is past `after`, when the consumer has seen that, or when timeout seconds have gone."""
+        self._require_open()
+        await self._follower.wait_for_record(after, timeout)
+
+    async def _catch_up(self) -> None:
+        """Read up to the end that the topic has now. Calls that wait at the same time ask the brokers once.
+
+        An end that was asked for before the call is of no use to it; so a call joins the next question, not the one
+        that is under way.
+        """
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._read_to_end())
+            await asyncio.shield(self._asking)
+            return
+        if self._next_asking is None or self._next_asking.done():
+            self._next_asking = asyncio.create_task(self._ask_after(self._asking))
+        await asyncio.shield(self._next_asking)
+
+    async def _ask_after(self, before: asyncio.Task[None]) -> None:
+        await asyncio.wait([before])
+        self._asking, self._next_asking = self._next_asking, None
+        await self._read_to_end()
+
+    async def _read_to_end(self) -> None:
+        await self._follower.wait_for_offset(await self._client.find_end(), _CATCH_UP_SECONDS)
+
+    async def _read_messages(self, offsets: Sequence[int]) -> dict[int, list[bytes]]:
+        """The records in messages, by offset."""
+        values = {offset: self._follower.find_cached(offset) for offset in offsets}
+        missing = [offset for offset, value in values.items() if value is None]
+        fetched = await self._client.fetch(missing)
+        for offset in missing:
+            message = fetched.get(offset)
+            value = message.value if message is not None else None
+            if value is None:
+                raise StoreError(f"The message {offset} of the log {self.place} was compacted meanwhile: try again")
+            values[offset] = value
+        try:
+            return {offset: read_records(value) for offset, value in values.items() if value is not None}
+        except msgspec.MsgspecError:
+            raise DamagedLog(f"A message of the log {self.place} among {offsets[:3]} … is damaged") from None
+
+    # --- snapshots --------------------------------------------------------------------------------------------------
+
+    async def save_snapshot(self, seq: int, data: bytes) -> None:
+        """Write the snapshot into a topic beside that of the log, and tombstones for older ones."""
+        self._require_open()
+        topic = name_snapshot_topic(self._address.topic)
+        if not self._has_snapshot_topic:
+            await asyncio.to_thread(prepare_topic, self._client.admin, self._address, topic)
+            self._has_snapshot_topic = True
+        end = await self._client.find_end(topic)
+        older = await asyncio.to_thread(read_snapshots, self._address, topic, end)
+        if older and older[-1].seq > seq:
+            return
+        self._attempts += 1
+        for key, value in cut_snapshot(seq, data, self._node, self._attempts):
+            await self._client.send(key, value, topic)
+        for snapshot in older:
+            for key in snapshot.keys:
+                await self._client.send(key, None, topic)
+
+    async def load_snapshot(self) -> tuple[int, bytes] | None:
+        """The newest snapshot as (seq, data), or None."""
+        self._require_open()
+        topic = name_snapshot_topic(self._address.topic)
+        if await asyncio.to_thread(find_topic, self._client.admin, topic) is None:
+            return None
+        found = await asyncio.to_thread(read_snapshots, self._address, topic, await self._client.find_end(topic))
+        return (found[-1].seq, found[-1].data) if found else None
+
+    # --- state of the log -------------------------------------------------------------------------------------------
+
+    async def require_writable(self) -> None:
+        """Raise the `StoreError` that the consumer met last."""
+        self._require_open()
+        if self._follower.failure is not None:
+            raise self._follower.failure
+
+    def may_lack_records(self) -> bool:
+        """Whether the topic says that it was restored."""
+        return self._follower.is_restored
+
+    async def expect_lost_records(self) -> None:
+        """Write into the topic that it was restored; the next append takes that back."""
+        self._require_open()
+        offset = await self._client.send(print_key(RestoredNote()), b"restored")
+        await self._follower.wait_for_offset(offset + 1, _CATCH_UP_SECONDS)
+
+    async def close(self) -> None:
+        """End threads and connections. Closing twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        for task in (self._asking, self._next_asking, *self._withdrawals):
+            if task is not None:
+                task.cancel()
+        await self._follower.close()
+        await self._client.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"The log {self.place} is closed")
+        if self._owner != os.getpid():
+            raise StoreError(f"The log {self.place} was opened before a fork: open it again in the new process")
+
+
+def _key_of(message: TopicMessage | None) -> bytes | None:
+    return None if message is None else message.key

@@ -1,0 +1,145 @@
+"""What stands in the topic: keys of JSON that say what a message is, and values of records.
+
+    {"keytype":"RECORDS","seq":5,"count":2,"node":"9f3c…","attempt":17,"magic":1}   records 5 and 6, of node 9f3c
+    {"keytype":"REPLACEMENT","seq":5,"count":2,"origin":104,"version":1,"node":…}   the same, with texts erased
+    {"keytype":"RESTORED","magic":1}                                                the log is a copy of another one
+
+No key is used twice: a message is only ever superseded by its tombstone, so compaction keeps every message that nobody
+took back, whoever wrote it and whatever became of it.
+
+Source: docs/protocols/redpanda.md#one-log-many-writers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from stele.errors import StoreError
+
+__all__ = [
+    "MAGIC",
+    "Claim",
+    "Key",
+    "Replacement",
+    "RestoredNote",
+    "SnapshotEnd",
+    "SnapshotPart",
+    "print_key",
+    "print_records",
+    "read_key",
+    "read_records",
+]
+
+MAGIC: Final = 1
+"""The layout of messages that this release writes; a message with a higher one is refused."""
+
+
+class _Key(msgspec.Struct, frozen=True, tag_field="keytype"):
+    """What all keys share."""
+
+
+class Claim(_Key, frozen=True, tag="RECORDS"):
+    """Records seq … seq + count - 1, if nobody claimed seq before.
+
+    node and attempt tell the claim from all others: each node draws its name anew when it opens the log, and counts.
+    """
+
+    seq: int
+    count: int
+    node: str
+    attempt: int
+    magic: int = MAGIC
+
+
+class Replacement(_Key, frozen=True, tag="REPLACEMENT"):
+    """What the message at offset `origin` reads as from now on, if nobody replaced it so often before."""
+
+    seq: int
+    count: int
+    origin: int
+    version: int
+    node: str
+    attempt: int
+    magic: int = MAGIC
+
+
+class RestoredNote(_Key, frozen=True, tag="RESTORED"):
+    """While it has a value, records may have been acknowledged that this log does not have."""
+
+    magic: int = MAGIC
+
+
+class SnapshotPart(_Key, frozen=True, tag="SNAPSHOT"):
+    """A piece of a state snapshot."""
+
+    seq: int
+    part: int
+    node: str
+    attempt: int
+    magic: int = MAGIC
+
+
+class SnapshotEnd(_Key, frozen=True, tag="SNAPSHOT_END"):
+    """A state snapshot is whole: it has so many parts."""
+
+    seq: int
+    parts: int
+    node: str
+    attempt: int
+    magic: int = MAGIC
+
+
+Key: TypeAlias = Claim | Replacement | RestoredNote | SnapshotPart | SnapshotEnd
+
+
+class _Outline(msgspec.Struct):
+    """What a key of any release has."""
+
+    keytype: str
+    magic: int
+
+
+_keys: Final[msgspec.json.Decoder[Key]] = msgspec.json.Decoder(Key)
+_outlines: Final = msgspec.json.Decoder(_Outline)
+_values: Final = msgspec.msgpack.Decoder(list[bytes])
+
+
+def print_key(key: Key) -> bytes:
+    """Return the bytes of a key."""
+    return msgspec.json.encode(key)
+
+
+def read_key(data: bytes | None, place: str) -> Key | None:
+    """Return a key; None for what is no key of ours. Raises `StoreError` for one of a newer release."""
+    if data is None:
+        return None
+    try:
+        key = _keys.decode(data)
+    except msgspec.MsgspecError:
+        try:
+            outline = _outlines.decode(data)
+        except msgspec.MsgspecError:
+            return None
+        if outline.magic > MAGIC:
+            raise StoreError(_describe_newer(place, outline.magic)) from None
+        return None
+    if key.magic > MAGIC:
+        raise StoreError(_describe_newer(place, key.magic))
+    return key
+
+
+def _describe_newer(place: str, magic: int) -> str:
+    return f"The log {place} has messages of layout {magic}, this program knows layout {MAGIC}: use a newer Stele"
+
+
+def print_records(records: Sequence[bytes]) -> bytes:
+    """Return the value of a message with records."""
+    return msgspec.msgpack.encode(records)
+
+
+def read_records(value: bytes) -> list[bytes]:
+    """Inverse of `print_records`. Raises `msgspec.MsgspecError`."""
+    return _values.decode(value)

@@ -1,0 +1,89 @@
+"""State snapshots, in a topic of their own: followers of the log need not read them.
+
+A snapshot is cut into parts, and counts when the message that says how many there are is written. Then older ones get
+their tombstones.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from stele.errors import StoreTimeout
+from stele.storage.kafka.client import ANSWER_SECONDS, END_OF_TOPIC, PARTITION, TopicMessage, make_consumer
+from stele.storage.kafka.messages import SnapshotEnd, SnapshotPart, print_key, read_key
+from stele.storage.kafka.url import TopicAddress
+
+__all__ = ["StoredSnapshot", "cut_snapshot", "read_snapshots"]
+
+PART_BYTES: Final = 512 << 10
+"""Of one message: less than brokers take by default."""
+
+
+class StoredSnapshot(NamedTuple):
+    """A whole snapshot. keys: of its messages."""
+
+    seq: int
+    data: bytes
+    keys: tuple[bytes, ...]
+
+
+def cut_snapshot(seq: int, data: bytes, node: str, attempt: int) -> list[tuple[bytes, bytes]]:
+    """The messages of a snapshot, as (key, value), in their order."""
+    pieces = [data[i : i + PART_BYTES] for i in range(0, len(data), PART_BYTES)]
+    messages = [(print_key(SnapshotPart(seq, i, node, attempt)), piece) for i, piece in enumerate(pieces)]
+    return [*messages, (print_key(SnapshotEnd(seq, len(pieces), node, attempt)), b"whole")]
+
+
+def read_snapshots(address: TopicAddress, topic: str, end: int) -> list[StoredSnapshot]:
+    """All snapshots before an offset that are whole and have no tombstones, oldest first. Raises `StoreTimeout`."""
+    if end == 0:
+        return []
+    consumer = make_consumer(address, poll_ms=10)
+    try:
+        consumer.list_topics(topic, ANSWER_SECONDS)  # or it looks for the leader only after half a second
+        consumer.assign([TopicPartition(topic, PARTITION, OFFSET_BEGINNING)])
+        return _read(consumer, address.place, end)
+    finally:
+        consumer.close()
+
+
+def _read(consumer: Consumer, place: str, end: int) -> list[StoredSnapshot]:
+    parts: dict[tuple[str, int], dict[int, tuple[bytes, bytes]]] = {}
+    whole: dict[bytes, StoredSnapshot] = {}
+    position = idle = 0
+    while position < end:
+        messages = consumer.consume(100, 0.1)
+        idle = 0 if messages else idle + 1
+        if idle > ANSWER_SECONDS * 10:
+            raise StoreTimeout(f"The snapshots of the log {place} cannot be read in time")
+        for message in map(TopicMessage.read, messages):
+            if message.error is None:
+                position = message.offset + 1
+                _take_message(message, place, parts, whole)
+            elif message.error.name() == END_OF_TOPIC:
+                position = message.offset
+    return sorted(whole.values(), key=lambda snapshot: snapshot.seq)
+
+
+def _take_message(
+    message: TopicMessage,
+    place: str,
+    parts: dict[tuple[str, int], dict[int, tuple[bytes, bytes]]],
+    whole: dict[bytes, StoredSnapshot],
+) -> None:
+    data, value = message.key, message.value
+    key = read_key(data, place)
+    if data is None:
+        return
+    if value is None:
+        whole.pop(data, None)
+    elif isinstance(key, SnapshotPart):
+        parts.setdefault((key.node, key.attempt), {})[key.part] = data, value
+    elif isinstance(key, SnapshotEnd):
+        found = parts.pop((key.node, key.attempt), {})
+        if len(found) == key.parts:
+            pieces = [found[i] for i in range(key.parts)]
+            keys = (data, *(part for part, _ in pieces))
+            whole[data] = StoredSnapshot(key.seq, b"".join(value for _, value in pieces), keys)
