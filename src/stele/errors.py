@@ -318,6 +318,10 @@ class Forbidden(Refused):
     """The caller is known and may not do this."""
 
 
+class ForeignSite(Forbidden):
+    """A page of another site made a browser send the request, as far as its headers say."""
+
+
 # --- something below does not answer --------------------------------------------------------------------------------
 
 

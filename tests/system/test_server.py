@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.support.server_process import call, free_port, serving, wait_ready
 
@@ -324,3 +325,18 @@ def test_a_store_that_vanished(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     said = "".join(capfd.readouterr())
     assert said.count("cannot write ") == 1, said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("trusted", "scheme"), [("", "http"), ("10.0.0.0/8", "http"), ("10.0.0.0/8, 127.0.0.1", "https")]
+)
+def test_forwarded_headers_count_from_named_proxies_only(tmp_path: Path, trusted: str, scheme: str) -> None:
+    """A link has the scheme a proxy names, if the settings name that proxy."""
+    environ = {"STELE_TRUSTED_PROXIES": trusted}
+    with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
+        with httpx.Client(base_url=server.url) as client:
+            assert client.put("/schemagroups/g", json={"format": "avro"}).status_code == 201
+            forwarded = {"x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1"}
+            schema = {"type": "record", "name": "R", "fields": []}
+            answer = client.post("/schemagroups/g/schemas/s", json=schema, headers=forwarded)
+        assert answer.headers["location"].partition("://")[0] == scheme, answer.headers

@@ -22,6 +22,7 @@ from stele.server.dialects import build_dispatcher, parse_ports
 from stele.server.index_page import choose_index_type, count_contents, render_index
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
+from stele.server.site_guard import SiteGuard
 from stele.service.registry import Registry
 from stele.service.threads import WorkThreads
 from stele.storage import open_log
@@ -52,6 +53,7 @@ class Server:
         self._connections = ConnectionTable(settings.connection_limits, self._metrics.count_closed_connection)
         self._starting: asyncio.Task[Registry] | None = None
         self._own_ports = parse_ports(settings.listen)
+        self._guard = SiteGuard(settings.allowed_hosts, settings.cors_origins)
         self.start_failure: BaseException | None = None
         """Why the start failed, once it has."""
 
@@ -66,6 +68,8 @@ class Server:
                     await _send_text(send, 200, {"status": "live", "version": __version__})
                 case "/health/ready":
                     await self._answer_readiness(send)
+                case "/metrics" | "/" if (refusal := self._find_refusal(scope)) is not None:
+                    await _send_text(send, 403, {"error": str(refusal)})
                 case "/metrics" if self._registry is not None:
                     body, content_type = self._metrics.render_metrics(self._registry, self._count_work())
                     await _send_response(send, 200, body, content_type.encode("ascii"))
@@ -75,6 +79,9 @@ class Server:
                     await self._front(scope, receive, send)
                 case _:
                     await _send_text(send, 503, {"status": "starting"})
+
+    def _find_refusal(self, scope: AsgiScope) -> SteleError | None:
+        return self._guard.find_refusal(scope["method"], scope["headers"], (scope.get("server") or ("",))[0])
 
     async def _answer_index(self, scope: AsgiScope, send: Send) -> bool:
         """Say what is here, if that is what a request for `/` wants; a port of a dialect's own says it of none."""
@@ -119,7 +126,7 @@ class Server:
         if self.settings.otel:
             self._telemetry = self._start_telemetry(registry)
         trace_app = self._telemetry.trace_app if self._telemetry is not None else None
-        front = build_dispatcher(registry, self.settings, self._metrics, trace_app)
+        front = build_dispatcher(registry, self.settings, self._metrics, trace_app, self._guard)
         self._cache = front.cache
         origins = self.settings.cors_origins
         self._front = CrossOriginApp(front, origins) if origins else front

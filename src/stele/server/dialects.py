@@ -20,6 +20,7 @@ from stele.server.asgi import App, AsgiScope, Receive, Send
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
+from stele.server.site_guard import SiteGuard
 from stele.service.registry import Registry
 
 T = TypeVar("T")
@@ -152,6 +153,7 @@ def build_dispatcher(
     settings: ServerSettings,
     metrics: Metrics,
     trace_app: Callable[[str, App], App] | None = None,
+    guard: SiteGuard | None = None,
 ) -> Dispatcher:
     """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect.
 
@@ -159,6 +161,7 @@ def build_dispatcher(
         registry: What the dialects are about.
         settings: Their settings, and those of the front.
         metrics: Where requests are counted.
+        guard: Refuses what pages of other sites send; None: nothing is refused.
         trace_app: Puts a span around each request of a dialect, by name; no answer is given again then.
     """
     answers = AnswerOptions(settings.cache_seconds, settings.compression_bytes)
@@ -180,6 +183,7 @@ def build_dispatcher(
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
+        guard=guard,
         request_seconds=settings.request_seconds,
     )
 

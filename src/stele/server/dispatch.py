@@ -17,23 +17,24 @@ from textwrap import shorten
 from types import MappingProxyType
 from typing import NamedTuple
 
-import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger
 
 from stele.apis.http.dependencies import find_dependencies, is_repeatable
 from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
-from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REQUEST_SECONDS, decode_path
-from stele.errors import Unauthenticated
+from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
+from stele.errors import SteleError, Unauthenticated
 from stele.server.answer_cache import AnswerCache, AnswerKey, CachedAnswer, make_answer, make_key
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.server.request_bodies import read_short_body
-from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
+from stele.server.site_guard import SiteGuard
+from stele.service.access import ANONYMOUS, Authenticator, Headers, Principal, authenticate_anyone
 
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _RETRY_AFTER = (b"retry-after", b"1")
+_WHO_ARE_YOU = (b"www-authenticate", b'Basic realm="stele"')
 _KEPT_STATUS = frozenset({200, 304})
 """Status of answers that may be given again."""
 _CLIENT_LEFT = 499
@@ -87,6 +88,7 @@ class Dispatcher:
         ports: Mapping[int, MountedDialect] = MappingProxyType({}),
         media: Mapping[str, MountedDialect] = MappingProxyType({}),
         authenticate: Authenticator = authenticate_anyone,
+        guard: SiteGuard | None = None,
         request_seconds: float | None = None,
     ) -> None:
         self.mounts = dict(mounts)
@@ -98,6 +100,7 @@ class Dispatcher:
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
         self._authenticate = authenticate
+        self._guard = guard
         self._request_seconds = request_seconds
         self._logger: FilteringBoundLogger = structlog.get_logger("stele.requests").bind()
         """Bound once: that costs as much as giving a cached answer."""
@@ -106,13 +109,9 @@ class Dispatcher:
         """Answer one request."""
         started = time.perf_counter()
         headers = scope["headers"]
-        try:
-            principal = self._authenticate(headers)
-        except Unauthenticated as error:
-            await _send_refusal(send, error)
-            return
+        principal, refusal = self._identify_caller(scope)
         key = None
-        if self.cache is not None:
+        if self.cache is not None and refusal is None:
             key, receive = await self._identify_request(scope, receive, principal)
             if key is not None:
                 answer = await self.cache.find_after_catching_up(key, self._request_seconds)
@@ -130,11 +129,24 @@ class Dispatcher:
             PRINCIPAL: principal,
             MOUNTED_PREFIX: target.base,
             REQUEST_SECONDS: self._request_seconds,
+            REFUSAL: refusal,
         }
         await self._dispatch(scope, inner, receive, send, target.mount, started, key)
 
+    def _identify_caller(self, scope: AsgiScope) -> tuple[Principal, SteleError | None]:
+        """Return who asks, and why the request is refused before anything is done for it, if it is."""
+        headers = scope["headers"]
+        if self._guard is not None:
+            refusal = self._guard.find_refusal(scope["method"], headers, (scope.get("server") or ("",))[0])
+            if refusal is not None:
+                return ANONYMOUS, refusal
+        try:
+            return self._authenticate(headers), None
+        except Unauthenticated as error:
+            return ANONYMOUS, error
+
     def find_answer_at_once(
-        self, target: bytes, headers: Sequence[tuple[bytes, bytes]], place: tuple[str, int]
+        self, target: bytes, headers: Sequence[tuple[bytes, bytes]], place: tuple[str, int], address: str
     ) -> tuple[bytes, bytes, bytes] | None:
         """Return a cached answer to a GET as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
 
@@ -142,12 +154,16 @@ class Dispatcher:
             target: Path and query, as they were sent.
             headers: Of the request.
             place: Scheme and port it came to.
+            address: Of this server, to which the connection goes.
 
         Returns:
             The status line; the headers, without an empty line at their end; the body.
         """
         started = time.perf_counter()
         if self.cache is None or not _SLOW_HEADERS.isdisjoint([name for name, _ in headers]):
+            return None
+        host = next((value for name, value in headers if name == b"host"), b"")
+        if self._guard is not None and not self._guard.knows_host(host, address):
             return None
         try:
             principal = self._authenticate(headers)
@@ -292,6 +308,8 @@ class _AnswerTracker:
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
             if self.status == 503:
                 kept.append(_RETRY_AFTER)
+            elif self.status == 401:
+                kept.append(_WHO_ARE_YOU)
             self._start = {**message, "headers": kept}
             message = {**message, "headers": [*kept, (b"x-request-id", self.request_id)]}
         elif self.head and message["type"] == "http.response.body":
@@ -362,10 +380,3 @@ def _make_unique_id() -> bytes:
         prefix = os.urandom(8).hex()
         known = _unique_ids[os.getpid()] = (f"{prefix}{number:016x}".encode() for number in count())
     return next(known)
-
-
-async def _send_refusal(send: Send, error: Unauthenticated) -> None:
-    body = msgspec.json.encode({"error_code": 401, "message": str(error)})
-    headers = [(b"content-type", b"application/json"), (b"www-authenticate", b'Basic realm="stele"')]
-    await send({"type": "http.response.start", "status": 401, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -139,6 +139,8 @@ def _make_config(settings: ServerSettings) -> uvicorn.Config:
         access_log=False,
         log_level="error",
         server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         timeout_keep_alive=settings.idle_seconds,
         timeout_graceful_shutdown=settings.shutdown_seconds,
         callback_notify=_notify_alive,

@@ -6,6 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,7 @@ def _description(text: str, **limits: Any) -> msgspec.Meta:
 _TABLES = ("server",)
 """Tables of `stele.toml`."""
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.:_\[\]-]+")
+_HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 Port = Annotated[int, _description("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
 
@@ -64,6 +66,20 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _description(
             "Origins whose pages may read answers: `https://ui.example.org`, `*` for all; comma list; empty: none."
+        ),
+    ] = ()
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        _description(
+            "Names this server answers to besides addresses and names without a dot: `registry.example.org`,"
+            " `*.example.org`, `*` for all; comma list; empty: all, but on connections to loopback addresses none."
+        ),
+    ] = ()
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        _description(
+            "Proxies, by address or network, whose `X-Forwarded-For` and `X-Forwarded-Proto` count: `10.0.0.0/8`;"
+            " comma list; empty: none."
         ),
     ] = ()
     cache_seconds: Annotated[
@@ -213,7 +229,7 @@ def load_settings(
         if variable in environ:
             values[name] = environ[variable]
     values.update({name: value for name, value in flags.items() if value is not None})
-    for name in ("listen", "cors_origins"):
+    for name in ("listen", "cors_origins", "allowed_hosts", "trusted_proxies"):
         if isinstance(values.get(name), str):
             values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
     try:
@@ -224,6 +240,14 @@ def load_settings(
     for origin in settings.cors_origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise InvalidRequest(f"settings: cors_origins: {origin!r} is no origin such as https://ui.example.org")
+    for host in settings.allowed_hosts:
+        if not _HOST.fullmatch(host):
+            raise InvalidRequest(f"settings: allowed_hosts: {host!r} is no name such as registry.example.org")
+    for proxy in settings.trusted_proxies:
+        try:
+            ip_network(proxy)
+        except ValueError as error:
+            raise InvalidRequest(f"settings: trusted_proxies: {error}") from None
     if settings.testing and driver.is_durable:
         raise InvalidRequest("settings: --testing empties the registry on a signal and is refused on a durable store")
     if settings.workers > 1 and not driver.is_durable:

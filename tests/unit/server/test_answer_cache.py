@@ -196,7 +196,7 @@ async def test_a_node_that_may_be_behind_catches_up_first(registry: Registry) ->
     await client.expect("/subjects", known=False)
     await client.expect("/subjects", known=True)
     await elsewhere.register("b")
-    assert client.front.find_answer_at_once(b"/subjects", [], ("http", 80)) is None
+    assert client.front.find_answer_at_once(b"/subjects", [], ("http", 80), "127.0.0.1") is None
     assert (await client.expect("/subjects", known=False)).json() == ["a", "b"]
     await elsewhere.register("b", "another")
     await client.expect("/subjects", known=True)

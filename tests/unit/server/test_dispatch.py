@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, SLASH
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, REFUSAL, SLASH
 from stele.errors import Unauthenticated
 from stele.server.answer_cache import AnswerCache
 from stele.server.dispatch import Dispatcher, MountedDialect
@@ -63,9 +63,10 @@ class Client:
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Answers with the path and the caller it was shown."""
+    """Answers with the path and the caller it was shown, or refuses when it was told to."""
+    status = 200 if scope[REFUSAL] is None else 401
     body = f"{scope['path']} {scope[PRINCIPAL].name}".encode()
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -111,7 +112,7 @@ async def test_every_request_passes_the_authenticator() -> None:
         for name in (b"ann", b"bob"):
             assert await client.ask("/x", headers=[(b"authorization", name)]) == 200
             assert client.messages[1]["body"] == b"/x " + name
-    assert client.app.find_answer_at_once(b"/x", [], ("http", 8081)) is None
+    assert client.app.find_answer_at_once(b"/x", [], ("http", 8081), "127.0.0.1") is None
 
 
 async def test_request_ids_are_echoed_only_when_harmless() -> None:

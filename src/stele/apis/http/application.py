@@ -19,11 +19,11 @@ from litestar.plugins.core import MsgspecDIPlugin
 from litestar.types import Middleware
 from litestar.types.internal_types import PathParameterDefinition
 
-from stele.apis.http.requests import ERROR, limit_time
+from stele.apis.http.requests import ERROR, limit_time, raise_refusal
 
 
 class DialectApplication(Litestar):
-    """A dialect's application, every request of which ends in time.
+    """A dialect's application, which refuses what the server says and ends every request in time.
 
     It leaves out Litestar's plug-ins for Pydantic and attrs, which take long to load.
     """
@@ -38,7 +38,9 @@ class DialectApplication(Litestar):
         noting: dict[int | type[Exception], Any] = {
             kind: _note_error(handle) for kind, handle in exception_handlers.items()
         }
-        super().__init__(*handlers, middleware=[limit_time, *middleware], exception_handlers=noting, **options)
+        super().__init__(
+            *handlers, middleware=[raise_refusal, limit_time, *middleware], exception_handlers=noting, **options
+        )
 
     @staticmethod
     def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:

@@ -21,7 +21,7 @@ from litestar import Request
 from litestar.exceptions import InternalServerException, NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from stele.errors import InvalidRequest, TimeLimitReached, TooLarge
+from stele.errors import InvalidRequest, SteleError, TimeLimitReached, TooLarge
 from stele.service.access import ANONYMOUS, Principal
 from stele.service.progress import track_progress
 
@@ -32,6 +32,9 @@ PRINCIPAL = "stele.principal"
 
 MOUNTED_PREFIX = "stele.base"
 """Key of the ASGI scope under which the server leaves what it took off the front of the path; absent: nothing."""
+
+REFUSAL = "stele.refusal"
+"""Key of the ASGI scope under which the server leaves the error with which a request is to be refused; absent: none."""
 
 REQUEST_SECONDS = "stele.request_seconds"
 """Key of the ASGI scope under which the server leaves how long a request may take; absent: as long as it likes."""
@@ -55,6 +58,21 @@ def refuse_empty_segments(app: ASGIApp) -> ASGIApp:
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         if b"//" in scope.get("raw_path", b"").partition(b"?")[0]:
             raise NotFoundException
+        await app(scope, receive, send)
+
+    return handle
+
+
+def raise_refusal(app: ASGIApp) -> ASGIApp:
+    """Middleware: what the server refuses gets the dialect's answer to that error.
+
+    Raises the error under `REFUSAL`.
+    """
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        refusal: SteleError | None = cast("Mapping[str, Any]", scope).get(REFUSAL)
+        if refusal is not None:
+            raise refusal
         await app(scope, receive, send)
 
     return handle
