@@ -18,30 +18,67 @@ _POM = Path(__file__).with_name("kafka-pom.xml")
 _START = 120.0  # seconds
 
 
+class KafkaBroker:
+    """One broker with its data in a folder. It can be ended and started again.
+
+    Args:
+        folder: Where its data and its log go.
+        settings: Go before the usual ones.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self._java = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars(_POM)}/*"]
+        self._config = folder / "server.properties"
+        self._log = folder / "broker.log"
+        lines = (f"{name}={value}\n" for name, value in _settings(folder, self.port, settings).items())
+        self._config.write_text("".join(lines))
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        format_storage = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._config)]
+        done = subprocess.run(
+            [*self._java, *format_storage], capture_output=True, text=True, timeout=_START, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._java, "kafka.Kafka", str(self._config)], stdout=log, stderr=subprocess.STDOUT
+            )
+        _wait(self.address, self._process, self._log)
+
+    def stop(self) -> None:
+        """End in order."""
+        self._process.terminate()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End at once."""
+        self._process.kill()
+        self._process.wait()
+
+
+@contextmanager
+def kafka_broker(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[KafkaBroker]:
+    """A running broker, stopped at the end."""
+    broker = KafkaBroker(folder, settings or {})
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
+
+
 @contextmanager
 def kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
     """The address of a broker with its data in a folder, stopped at the end; settings go before the usual ones."""
-    java = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars(_POM)}/*"]
-    port = free_port()
-    config = folder / "server.properties"
-    config.write_text("".join(f"{name}={value}\n" for name, value in _settings(folder, port, settings or {}).items()))
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    format_storage = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config)]
-    done = subprocess.run(format_storage, capture_output=True, text=True, timeout=_START, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with (folder / "broker.log").open("wb") as log:
-        broker = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=subprocess.STDOUT)
-    try:
-        address = f"127.0.0.1:{port}"
-        _wait(address, broker, folder / "broker.log")
-        yield address
-    finally:
-        broker.terminate()
-        try:
-            broker.wait(30)
-        except subprocess.TimeoutExpired:
-            broker.kill()
-            broker.wait()
+    with kafka_broker(folder, settings) as broker:
+        yield broker.address
 
 
 def _settings(folder: Path, port: int, more: Mapping[str, str]) -> dict[str, str]:
