@@ -117,7 +117,6 @@ DIALECT_EXTRAS = {
         "names": "contexts, qualified subjects, versions and flags in paths and queries",
         "profiles": "what the releases and makers that speak this dialect do differently, as data",
         "metadata": "reserved properties and tags, which are part of a schema's metadata",
-        "response_cache": "prebuilt answers to the most frequent read",
     },
     "cncf": {
         "responses": "responses with a document, and the headers that describe its version",

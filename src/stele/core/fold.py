@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -34,14 +34,35 @@ from stele.core.traversal import find_version, list_entries, list_formats_of_tex
 
 def apply_record(state: State, seq: int, record: ev.LogRecord) -> None:
     """Apply one log entry."""
+    concerns_one = _adds_newest_version(state, record.events)
     for event in record.events:
         _FOLDS[type(event)](state, event, record.metadata, seq)
+    if not concerns_one:
+        state.change(state, shared_seq=seq)
     if state.is_drafting:
         state.change(state, seq=seq)
         state.change(state, latest_at=max(state.latest_at, record.metadata.at))
     else:
         state.seq = seq
         state.latest_at = max(state.latest_at, record.metadata.at)
+
+
+def _adds_newest_version(state: State, events: Sequence[ev.Event]) -> bool:
+    """Return whether events do no more than add the first version of a new subject, or a next one to an active one."""
+    last = events[-1] if events else None
+    if not isinstance(last, ev.VersionRegistered) or last.replaces:
+        return False
+    subject = state.find_subject(last.key)
+    if subject is None:
+        first = events[0]
+        return len(events) == 2 and isinstance(first, ev.SubjectCreated) and first.key == last.key
+    newest = subject.versions[-1] if subject.versions else None
+    return (
+        len(events) == 1
+        and newest is not None
+        and newest.state is VersionState.ACTIVE
+        and newest.version_number < last.version_number
+    )
 
 
 def apply_event(state: State, event: ev.Event, stamp: ev.EventMetadata, seq: int) -> None:

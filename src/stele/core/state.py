@@ -52,6 +52,11 @@ class State:
 
     def __init__(self) -> None:
         self.seq = 0
+        self.shared_seq = 0
+        """The newest record that may concern more than one subject: all but those that add a subject's newest version.
+
+        Of a subject alone, the seq of its newest version says the same.
+        """
         self.settings: Settings | None = None
         self.mode: Mode | None = None
         self.namespaces: dict[str, Namespace] = {DEFAULT_NAMESPACE: Namespace(DEFAULT_NAMESPACE, 0)}

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from stele.apis.http.prebuilt import PrebuiltAnswer
+from stele.apis.http.dependencies import depend_on_nothing
 from stele.core import zstd
 from stele.server.asgi import App, AsgiScope, HeaderPairs, Message, Receive, Send
 
@@ -112,18 +112,10 @@ class AnswerFinisher:
         if status != 200:
             return headers if b"cache-control" in names else [*headers, (b"cache-control", b"no-cache")]
         immutable = not scope["query_string"] and scope.get("path_template") in self._immutable
+        if immutable:
+            depend_on_nothing(scope)
         own = self._options.caching_headers(content, immutable=immutable)
         return [*headers, *(pair for pair in own if pair[0] not in names)]
-
-
-def find_prebuilt_variant(answer: PrebuiltAnswer, encoding: str) -> tuple[Message, Message]:
-    """A prebuilt answer in a content coding ('' for none); compressed once, then kept beside the plain one."""
-    if not encoding:
-        return answer.head, answer.body
-    known = answer.encoded.get(encoding)
-    if known is None:
-        known = answer.encoded[encoding] = encode_answer(answer.head, answer.body["body"], encoding)
-    return known
 
 
 def encode_answer(head: Message, content: bytes, encoding: str) -> tuple[Message, Message]:

@@ -14,8 +14,10 @@ from stele import __version__
 from stele.core.findings import WhenUndecided
 from stele.core.ports import Log
 from stele.errors import SteleError
+from stele.server.answer_cache import AnswerCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.connections import CONNECTIONS, ConnectionTable
+from stele.server.cors import CrossOriginApp
 from stele.server.dialects import build_dispatcher, parse_ports
 from stele.server.index_page import choose_index_type, count_contents, render_index
 from stele.server.metrics import Metrics
@@ -41,6 +43,7 @@ class Server:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self._front: App | None = None
+        self._cache: AnswerCache | None = None
         self._registry: Registry | None = None
         self._telemetry: Telemetry | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)
@@ -117,7 +120,12 @@ class Server:
         if self.settings.otel:
             self._telemetry = self._start_telemetry(registry)
         trace_app = self._telemetry.trace_app if self._telemetry is not None else None
-        self._front = build_dispatcher(registry, self.settings, self._metrics, trace_app)
+        front = build_dispatcher(registry, self.settings, self._metrics, trace_app)
+        self._cache = front.cache
+        origins = self.settings.cors_origins
+        self._front = CrossOriginApp(front, origins) if origins else front
+        if self._cache is not None and self.settings.log_level != "debug":  # which logs reads
+            self._connections.find_answer = front.find_answer_at_once
         if self.settings.testing:
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGUSR1, lambda: _keep_reference(loop.create_task(self._reset_store())))
@@ -149,6 +157,7 @@ class Server:
     def _count_work(self) -> dict[str, int]:
         return {
             "connections": self._connections.open,
+            "answer_cache_bytes": self._cache.bytes if self._cache is not None else 0,
             "work_running": self._work.running,
             "work_waiting": self._work.waiting,
             "stateless_running": self._stateless.running,

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Final
 
 from stele.server.asgi import AsgiScope, Receive, Send
@@ -42,6 +43,10 @@ class CloseReason(StrEnum):
     NO_ROOM = "no_room"
 
 
+FindAnswer = Callable[[bytes, Sequence[tuple[bytes, bytes]], tuple[str, int]], tuple[bytes, bytes, bytes] | None]
+"""Finds the answer to a GET that is ready, as HTTP/1.1 writes it; see `Dispatcher.find_answer_at_once`."""
+
+
 class ConnectionTable:
     """The open connections of a process.
 
@@ -57,6 +62,8 @@ class ConnectionTable:
         self._addresses: Counter[str] = Counter()
         self._waiting: dict[BoundedProtocol, float] = {}
         self.open = 0
+        self.find_answer: FindAnswer | None = None
+        """Asked before the application is, once there is one."""
 
     def admit(self, connection: BoundedProtocol) -> bool:
         """Note a new connection. False when there is no room for it and none that waits could be closed."""
@@ -108,6 +115,8 @@ class BoundedProtocol(Http1Protocol):
         self._overdue = CloseReason.HEADER_TIME
         self._unparsed = 0
         self._is_closed = False
+        self._is_answered = False
+        self._default_headers: tuple[object, bytes] = (None, b"")
         self._task: asyncio.Task[Any] | None = None
         self._app = self.app
         self.app = self._run_app
@@ -157,13 +166,43 @@ class BoundedProtocol(Http1Protocol):
     def on_headers_complete(self) -> None:
         """The head of a request is there. Raises ValueError, which ends the parsing, when it is too long."""
         self._unparsed = 0
-        length = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        length = len(self.url) + sum(map(len, chain.from_iterable(self.headers))) + 4 * len(self.headers)
         if length > self._limits.header_bytes or len(self.headers) > self._limits.headers:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, CloseReason.HEADER_SIZE)
             raise ValueError("the head of the request is too long")
         if self._is_between_requests():
+            if self._answer_at_once():
+                return
             self._wait(CloseReason.BODY_TIME, self._limits.body_seconds)
         super().on_headers_complete()
+
+    def _answer_at_once(self) -> bool:
+        """Write the answer to a GET, if it is ready and nothing is left to be sent before it."""
+        parser, transport = self.parser, self.transport
+        find_answer = self._table.find_answer
+        if find_answer is None or parser.get_method() != b"GET" or parser.get_http_version() != "1.1":
+            return False
+        if self._is_closed or not parser.should_keep_alive() or transport.get_write_buffer_size():
+            return False
+        port = self.server[1] if self.server is not None and self.server[1] is not None else 0
+        answer = find_answer(self.url, self.headers, (self.scheme or "", port))
+        if answer is None:
+            return False
+        line, headers, body = answer
+        transport.write(b"%b%b%b\r\n%b" % (line, self._render_default_headers(), headers, body))
+        self._is_answered = True
+        self.server_state.total_requests += 1
+        self._table.end_wait(self)
+        self._wait(CloseReason.IDLE_TIME, self._limits.idle_seconds)
+        return True
+
+    def _render_default_headers(self) -> bytes:
+        """Headers of every answer, such as the date, which the server makes anew every second."""
+        known, rendered = self._default_headers
+        if known is not self.server_state.default_headers:
+            rendered = b"".join([b"%b: %b\r\n" % pair for pair in self.server_state.default_headers])
+            self._default_headers = self.server_state.default_headers, rendered
+        return rendered
 
     def on_body(self, body: bytes) -> None:
         """More of a body is there."""
@@ -173,6 +212,9 @@ class BoundedProtocol(Http1Protocol):
     def on_message_complete(self) -> None:
         """The whole of a request is there."""
         self._unparsed = 0
+        if self._is_answered:
+            self._is_answered = False
+            return
         super().on_message_complete()
         self._table.end_wait(self)
         # A long body has paused the reading, and who does not read does not see that the client leaves.

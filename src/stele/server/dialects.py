@@ -14,9 +14,9 @@ from litestar import Litestar
 
 from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
+from stele.server.answer_cache import AnswerCache
 from stele.server.answers import AnswerFinisher, AnswerOptions
 from stele.server.asgi import App, AsgiScope, Receive, Send
-from stele.server.cors import CrossOriginApp
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
@@ -36,6 +36,7 @@ class DialectEntry(NamedTuple):
     root      what its paths begin with, and clients of its own port leave out
     media     types that mean this dialect on paths of the first one
     immutable templates of paths whose answers never change, until a permanent deletion
+    repeatable beginnings of paths with endpoints for POST that may answer the same again (`REPEATABLE`)
     """
 
     name: str
@@ -46,6 +47,7 @@ class DialectEntry(NamedTuple):
     root: str = ""
     media: tuple[str, ...] = ()
     immutable: tuple[str, ...] = ()
+    repeatable: tuple[str, ...] = ()
 
 
 def _confluent_options(settings: ServerSettings) -> confluent.ConfluentOptions:
@@ -90,6 +92,7 @@ DIALECTS = (
         _confluent_options,
         confluent.application,
         immutable=confluent.IMMUTABLE,
+        repeatable=confluent.REPEATABLE,
     ),
     DialectEntry("native", "Stele's own", ("api",), lambda settings: settings.max_request_bytes, _build_native),
     DialectEntry(
@@ -149,14 +152,14 @@ def build_dispatcher(
     settings: ServerSettings,
     metrics: Metrics,
     trace_app: Callable[[str, App], App] | None = None,
-) -> App:
+) -> Dispatcher:
     """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect.
 
     Args:
         registry: What the dialects are about.
         settings: Their settings, and those of the front.
         metrics: Where requests are counted.
-        trace_app: Puts a span around each request of a dialect, by name; no answer is prebuilt then.
+        trace_app: Puts a span around each request of a dialect, by name; no answer is given again then.
     """
     answers = AnswerOptions(settings.cache_seconds, settings.compression_bytes)
 
@@ -167,21 +170,18 @@ def build_dispatcher(
         return MountedDialect(dialect.name, traced, dialect.root)
 
     apps = {dialect.name: mount_dialect(dialect) for dialect in DIALECTS}
-    hot = confluent.SchemaResponseCache(
-        registry, _confluent_options(settings), add_headers=partial(answers.caching_headers, immutable=True)
-    )
-    front = Dispatcher(
+    is_cached = settings.answer_cache_bytes > 0 and trace_app is None
+    return Dispatcher(
         {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
         apps[DIALECTS[0].name],
         metrics,
-        hot=hot.get if trace_app is None else None,
+        cache=AnswerCache(registry, settings.answer_cache_bytes) if is_cached else None,
+        repeatable=[path for dialect in DIALECTS for path in dialect.repeatable],
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
-        options=answers,
         request_seconds=settings.request_seconds,
     )
-    return CrossOriginApp(front, settings.cors_origins) if settings.cors_origins else front
 
 
 def parse_ports(listen: Iterable[str]) -> Mapping[int, str]:

@@ -1,44 +1,51 @@
 """The ASGI front: what happens to every request before and after a dialect sees it.
 
 Raw path (a `%2F` inside a name survives), HEAD as GET without a body, dispatch by first path segment to one application
-per dialect, who is asking, request ids, metrics and logs; and the one read so hot that it is answered right here.
+per dialect, who is asking, request ids, metrics and logs; and the answers that were given before (`answer_cache`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
-import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import count
 from textwrap import shorten
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 import structlog
+from structlog.typing import FilteringBoundLogger
 
+from stele.apis.http.dependencies import find_dependencies, is_repeatable
 from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
-from stele.apis.http.prebuilt import PrebuiltAnswer
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REQUEST_SECONDS, decode_path
 from stele.errors import Unauthenticated
-from stele.server.answers import AnswerOptions, find_prebuilt_variant, matches_tag, not_modified
+from stele.server.answer_cache import AnswerCache, AnswerKey, CachedAnswer, make_answer, make_key
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import UNMATCHED, Metrics
-from stele.service.access import Authenticator, Headers, authenticate_anyone
+from stele.server.request_bodies import read_short_body
+from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
 
-_logger = structlog.get_logger("stele.requests")
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
-_PREBUILT_TYPES = (b"*/*", b"application/vnd.schemaregistry.v1+json")
-"""How the Accept header begins of clients that take prebuilt answers."""
 _RETRY_AFTER = (b"retry-after", b"1")
+_KEPT_STATUS = frozenset({200, 304})
+"""Status of answers that may be given again."""
 _CLIENT_LEFT = 499
 """Status under which requests are counted whose client left before the answer."""
 _MEDIA_HEADERS = frozenset({b"accept", b"content-type"})
 _SUBJECT_NAMES = ("subject", "group", "schema")
 """What dialects call a subject in their paths."""
 _REASON_CHARACTERS = 300
+_SLOW_HEADERS = frozenset(
+    {b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"origin", b"x-forwarded-proto"}
+)
+"""Headers of requests that are not answered at once: they have a body, or others than the cache read them."""
 _DRAINED_BYTES = 64 * 1024 * 1024
 """What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
 
@@ -59,10 +66,6 @@ class _Target(NamedTuple):
     base: str = ""
 
 
-PrebuiltAnswers = Callable[[str], PrebuiltAnswer | None]
-"""Prebuilt answers by path, or None."""
-
-
 class Dispatcher:
     """The outermost application. `mounts` maps beginnings of paths to dialects; `fallback` takes the rest.
 
@@ -78,24 +81,26 @@ class Dispatcher:
         fallback: MountedDialect,
         metrics: Metrics,
         *,
-        hot: PrebuiltAnswers | None = None,
+        cache: AnswerCache | None = None,
+        repeatable: Sequence[str] = (),
         names: Mapping[str, MountedDialect] = MappingProxyType({}),
         ports: Mapping[int, MountedDialect] = MappingProxyType({}),
         media: Mapping[str, MountedDialect] = MappingProxyType({}),
         authenticate: Authenticator = authenticate_anyone,
-        options: AnswerOptions | None = None,
         request_seconds: float | None = None,
     ) -> None:
         self.mounts = dict(mounts)
         self._fallback = fallback
         self._metrics = metrics
-        self._hot = hot
+        self.cache = cache
+        self._repeatable = tuple(repeatable)
         self._names = names
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
         self._authenticate = authenticate
-        self._options = options or AnswerOptions()
         self._request_seconds = request_seconds
+        self._logger: FilteringBoundLogger = structlog.get_logger("stele.requests").bind()
+        """Bound once: that costs as much as giving a cached answer."""
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -106,15 +111,15 @@ class Dispatcher:
         except Unauthenticated as error:
             await _send_refusal(send, error)
             return
+        key = None
+        if self.cache is not None:
+            key, receive = await self._identify_request(scope, receive, principal)
+            if key is not None:
+                answer = await self.cache.find_after_catching_up(key, self._request_seconds)
+                if answer is not None:
+                    await self._send_cached(answer, scope, send, principal, started)
+                    return
         own = self._ports.get(scope["server"][1]) if self._ports else None
-        if self._hot is not None and own is None and scope["method"] == "GET" and not scope["query_string"]:
-            prebuilt = self._hot(scope["path"])
-            answer = None if prebuilt is None else self._fit_prebuilt(prebuilt, headers)
-            if answer is not None:
-                await send(answer[0])
-                await send(answer[1])
-                self._metrics.count_prebuilt(time.perf_counter() - started)
-                return
         path = _decode_path(scope)
         target = (
             self._by_media_type(self._find_target(path), headers) if own is None else self._serve_at_root(own, path)
@@ -126,32 +131,79 @@ class Dispatcher:
             MOUNTED_PREFIX: target.base,
             REQUEST_SECONDS: self._request_seconds,
         }
-        await self._dispatch(scope, inner, receive, send, target.mount, started)
+        await self._dispatch(scope, inner, receive, send, target.mount, started, key)
 
-    def _fit_prebuilt(self, answer: PrebuiltAnswer, headers: Headers) -> tuple[Message, Message] | None:
-        """A prebuilt answer as this client takes it; None when it wants another media type or dialect."""
-        accepted = asked = request_id = b""
-        for name, value in headers:
-            if name in _MEDIA_HEADERS:
-                if any(media_type in value.lower() for media_type in self._media):
-                    return None
-                if name == b"accept" and not value.startswith(_PREBUILT_TYPES):
-                    return None
-            elif name == b"accept-encoding":
-                accepted = value
-            elif name == b"if-none-match":
-                asked = value
-            elif name == b"x-request-id" and _REQUEST_ID.match(value):
-                request_id = value
-        head, body = answer.head, answer.body
-        if asked and matches_tag(asked, head["headers"]):
-            head, body = not_modified(head["headers"])
-        elif accepted:
-            encoding = self._options.choose_encoding(accepted, len(body["body"]))
-            head, body = find_prebuilt_variant(answer, encoding)
-        if request_id:
-            head = {**head, "headers": [*head["headers"], (b"x-request-id", request_id)]}
-        return head, body
+    def find_answer_at_once(
+        self, target: bytes, headers: Sequence[tuple[bytes, bytes]], place: tuple[str, int]
+    ) -> tuple[bytes, bytes, bytes] | None:
+        """Return a cached answer to a GET as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
+
+        Args:
+            target: Path and query, as they were sent.
+            headers: Of the request.
+            place: Scheme and port it came to.
+
+        Returns:
+            The status line; the headers, without an empty line at their end; the body.
+        """
+        started = time.perf_counter()
+        if self.cache is None or not _SLOW_HEADERS.isdisjoint([name for name, _ in headers]):
+            return None
+        try:
+            principal = self._authenticate(headers)
+        except Unauthenticated:
+            return None
+        answer = self.cache.find_answer(make_key("GET", target, headers, place, principal))
+        if answer is None or not answer.raw_headers:
+            return None
+        answer.counter.count_cached(started)
+        raw_headers = b"%bx-request-id: %b\r\n" % (answer.raw_headers, _make_request_id(headers))
+        return answer.status_line, raw_headers, answer.body["body"]
+
+    async def _identify_request(
+        self, scope: AsgiScope, receive: Receive, principal: Principal
+    ) -> tuple[AnswerKey | None, Receive]:
+        """The key of a request whose answer can be kept, or None; and who gives its body, which is read for it."""
+        method, digest = scope["method"], b""
+        if method == "POST" and scope["path"].startswith(self._repeatable):
+            body, receive = await read_short_body(scope["headers"], receive)
+            if body is None:
+                return None, receive
+            digest = sha256(body).digest()
+        elif method != "GET":
+            return None, receive
+        target = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0]
+        if scope["query_string"]:
+            target = b"%b?%b" % (target, scope["query_string"])
+        place = scope.get("scheme", "http"), (scope.get("server") or ("", 0))[1]
+        return make_key(method, target, scope["headers"], place, principal, digest), receive
+
+    async def _send_cached(
+        self, answer: CachedAnswer, scope: AsgiScope, send: Send, principal: Principal, started: float
+    ) -> None:
+        request_id = _make_request_id(scope["headers"])
+        await send({**answer.head, "headers": [*answer.head["headers"], (b"x-request-id", request_id)]})
+        await send(answer.body)
+        answer.counter.count_cached(started)
+        who = _describe_caller(principal, scope)
+        status = answer.head["status"]
+        self._log_request(scope, answer.dialect, status, started, request_id, caller=who, subject=answer.subject)
+
+    def _log_request(
+        self, scope: AsgiScope, dialect: str, status: int, started: float, request_id: bytes, **said: str
+    ) -> None:
+        logger, is_write = self._logger, scope["method"] not in {"GET", "HEAD", "OPTIONS"}
+        log = logger.error if status >= 500 else logger.info if is_write else logger.debug
+        log(
+            "request",
+            dialect=dialect,
+            method=scope["method"],
+            path=scope["path"],
+            status=status,
+            ms=round((time.perf_counter() - started) * 1000, 2),
+            request_id=request_id.decode("ascii"),
+            **{name: value for name, value in said.items() if value},
+        )
 
     def _find_mount(self, segments: list[str]) -> MountedDialect | None:
         return self.mounts.get("/".join(segments[:2])) or self.mounts.get(segments[0])
@@ -185,9 +237,17 @@ class Dispatcher:
         return target
 
     async def _dispatch(
-        self, scope: AsgiScope, inner: AsgiScope, receive: Receive, send: Send, mount: MountedDialect, started: float
+        self,
+        scope: AsgiScope,
+        inner: AsgiScope,
+        receive: Receive,
+        send: Send,
+        mount: MountedDialect,
+        started: float,
+        key: AnswerKey | None,
     ) -> None:
-        answer = _AnswerTracker(receive, send, _make_request_id(scope), head=scope["method"] == "HEAD")
+        answer = _AnswerTracker(receive, send, _make_request_id(scope["headers"]), head=scope["method"] == "HEAD")
+        position = self.cache.mark_position() if self.cache is not None and key is not None else None
         if answer.head:
             inner["method"] = "GET"
         try:
@@ -196,20 +256,18 @@ class Dispatcher:
             answer.status = _CLIENT_LEFT
             raise
         finally:
-            seconds = time.perf_counter() - started
             route = str(inner.get("path_template") or UNMATCHED)
-            self._metrics.count_request(mount.dialect, route, scope["method"], answer.status, seconds)
-            log = _logger.error if answer.status >= 500 else _logger.info if _is_write(scope) else _logger.debug
-            log(
-                "request",
-                dialect=mount.dialect,
-                method=scope["method"],
-                path=scope["path"],
-                status=answer.status,
-                ms=round(seconds * 1000, 2),
-                request_id=answer.request_id.decode("ascii"),
-                **_describe_request(inner),
-            )
+            counter = self._metrics.get_counter(mount.dialect, route, scope["method"], answer.status)
+            counter.count_request(time.perf_counter() - started)
+            subject = _find_subject(inner)
+            said = {"caller": _describe_caller(inner[PRINCIPAL], inner), "reason": _describe_error(inner)}
+            self._log_request(scope, mount.dialect, answer.status, started, answer.request_id, subject=subject, **said)
+        if self.cache is not None and key is not None and position is not None:
+            self._metrics.count_miss()
+            if answer.kept is not None and is_repeatable(inner):
+                needs = find_dependencies(inner)
+                kept = make_answer(key, answer.kept, position, needs, counter, mount.dialect, subject)
+                self.cache.keep_answer(key, kept)
 
 
 class _AnswerTracker:
@@ -222,6 +280,9 @@ class _AnswerTracker:
         self.request_id = request_id
         self.head = head
         self.status = 500
+        self.kept: tuple[Message, Message] | None = None
+        """The answer as the dialect gave it, in two messages, if it can be given again: 200 or 304, and whole."""
+        self._start: Message = {}
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -231,9 +292,16 @@ class _AnswerTracker:
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
             if self.status == 503:
                 kept.append(_RETRY_AFTER)
+            self._start = {**message, "headers": kept}
             message = {**message, "headers": [*kept, (b"x-request-id", self.request_id)]}
         elif self.head and message["type"] == "http.response.body":
             message = {"type": "http.response.body", "body": b"", "more_body": message.get("more_body", False)}
+        elif message["type"] == "http.response.body" and self.status in _KEPT_STATUS:
+            # Only the last part of an answer is its first one, too, in an answer that is whole.
+            is_whole = self._start and not message.get("more_body", False)
+            body = {"type": "http.response.body", "body": message.get("body", b"")}
+            self.kept = (self._start, body) if is_whole else None
+            self._start = {}
         await self._send(message)
 
     async def receive(self) -> Message:
@@ -248,15 +316,22 @@ class _AnswerTracker:
             left -= len((await self.receive()).get("body", b""))
 
 
-def _describe_request(scope: AsgiScope) -> dict[str, str]:
-    """Return who asked about which subject, and why they were refused, as far as that is known."""
-    client, error = scope.get("client"), scope.get(ERROR)
-    caller = scope[PRINCIPAL].name or (client[0] if client else "")
+def _describe_caller(principal: Principal, scope: AsgiScope) -> str:
+    """Return who asked: by name, else by address."""
+    client = scope.get("client")
+    return principal.name or (str(client[0]) if client else "")
+
+
+def _find_subject(scope: AsgiScope) -> str:
+    """Return the name of the subject a request was about, as its path has it."""
     names = scope.get("path_params") or {}
-    subject = next((str(names[name]) for name in _SUBJECT_NAMES if name in names), "")
-    reason = "" if error is None else shorten(error_message(error), _REASON_CHARACTERS, placeholder=" …")
-    said = {"caller": caller, "subject": subject, "reason": reason}
-    return {name: value for name, value in said.items() if value}
+    return next((str(names[name]) for name in _SUBJECT_NAMES if name in names), "")
+
+
+def _describe_error(scope: AsgiScope) -> str:
+    """Return why a request was refused."""
+    error = scope.get(ERROR)
+    return "" if error is None else shorten(error_message(error), _REASON_CHARACTERS, placeholder=" …")
 
 
 def _names_media_type(given: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:
@@ -272,13 +347,21 @@ def _decode_path(scope: AsgiScope) -> str:
     return decode_path(raw.split(b"?", 1)[0]) if b"%" in raw else str(scope["path"])
 
 
-def _make_request_id(scope: AsgiScope) -> bytes:
-    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-    return given if _REQUEST_ID.match(given) else uuid.uuid4().hex.encode("ascii")
+def _make_request_id(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    given = next((value for name, value in headers if name == b"x-request-id"), b"")
+    return given if _REQUEST_ID.match(given) else _make_unique_id()
 
 
-def _is_write(scope: AsgiScope) -> bool:
-    return scope["method"] not in {"GET", "HEAD", "OPTIONS"}
+_unique_ids: dict[int, Iterator[bytes]] = {}
+
+
+def _make_unique_id() -> bytes:
+    """Return 32 hexadecimal digits that no other process, and no other call, returns: random ones and a number."""
+    known = _unique_ids.get(os.getpid())  # A process that was forked begins anew.
+    if known is None:
+        prefix = os.urandom(8).hex()
+        known = _unique_ids[os.getpid()] = (f"{prefix}{number:016x}".encode() for number in count())
+    return next(known)
 
 
 async def _send_refusal(send: Send, error: Unauthenticated) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -13,13 +14,45 @@ from stele.service.registry import Registry
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 UNMATCHED = "unmatched"
-HOT_ROUTE = "/schemas/ids/{id}"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class _Bound(NamedTuple):
-    increment: Callable[[], None]
-    observe: Callable[[float], None]
+class RequestCounter:
+    """Counts the answered requests of one dialect, route, method and status.
+
+    Counting one in the metric proper costs as much as giving a cached answer. So of those only every sixteenth duration
+    is taken, and their number is passed on now and then.
+    """
+
+    __slots__ = ("_cached", "_count_hits", "_increment", "_observe", "_passed")
+
+    def __init__(
+        self, increment: Callable[[float], None], observe: Callable[[float], None], count_hits: Callable[[float], None]
+    ) -> None:
+        self._increment = increment
+        self._observe = observe
+        self._count_hits = count_hits
+        self._cached = self._passed = 0
+
+    def count_request(self, seconds: float) -> None:
+        """Count one request that was answered anew."""
+        self._increment(1)
+        self._observe(seconds)
+
+    def count_cached(self, started: float) -> None:
+        """Count one that began at that time (`time.perf_counter`) and got a cached answer."""
+        self._cached += 1
+        if not self._cached & 15:
+            self._observe(time.perf_counter() - started)
+            if not self._cached & 255:
+                self.flush()
+
+    def flush(self) -> None:
+        """Pass the number of cached answers on to the metrics that all workers share."""
+        if self._cached > self._passed:
+            self._increment(self._cached - self._passed)
+            self._count_hits(self._cached - self._passed)
+            self._passed = self._cached
 
 
 class MetricDescription(NamedTuple):
@@ -41,7 +74,7 @@ class Metrics:
         self._requests = Counter("stele_requests", "Requests answered.", labels, registry=self._registry)
         self._seconds = Histogram(
             "stele_request_seconds",
-            "Time from a request to the last byte of its answer; one in 16 of the hottest route.",
+            "Time from a request to the last byte of its answer; of cached answers one in 16.",
             ("dialect", "route"),
             buckets=_BUCKETS,
             registry=self._registry,
@@ -50,6 +83,12 @@ class Metrics:
             "stele_connections_closed",
             "Connections the server closed, by reason.",
             ("reason",),
+            registry=self._registry,
+        )
+        self._hits = Counter("stele_answer_cache_hits", "Requests that got a cached answer.", registry=self._registry)
+        self._misses = Counter(
+            "stele_answer_cache_misses",
+            "Requests that could have got a cached answer and got a new one.",
             registry=self._registry,
         )
         self._gauges = {
@@ -67,6 +106,7 @@ class Metrics:
             name: Gauge(f"stele_{name}", text, registry=self._registry, multiprocess_mode="livesum")
             for name, text in (
                 ("connections", "Open connections."),
+                ("answer_cache_bytes", "Memory that cached answers take, about."),
                 ("work_running", "Threads that parse and compare schemas for the registry right now."),
                 ("work_waiting", "Calls that wait for such a thread."),
                 ("writes_waiting", "Changes that wait for the store or are being written."),
@@ -80,41 +120,32 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="livemin",
         )
-        self._hot = self._hot_passed = 0
-        self._count_hot = self._requests.labels("confluent", HOT_ROUTE, "GET", 200).inc
-        self._observe_hot = self._seconds.labels("confluent", HOT_ROUTE).observe
-        self._bound: dict[tuple[str, str, str, int], _Bound] = {}
+        self._counters: dict[tuple[str, str, str, int], RequestCounter] = {}
 
     def count_request(self, dialect: str, route: str, method: str, status: int, seconds: float) -> None:
-        """Count one answered request."""
+        """Count one request that was answered anew."""
+        self.get_counter(dialect, route, method, status).count_request(seconds)
+
+    def get_counter(self, dialect: str, route: str, method: str, status: int) -> RequestCounter:
+        """Return what counts requests with these labels."""
         if method not in _METHODS:
             method = "OTHER"
-        bound = self._bound.get((dialect, route, method, status))
-        if bound is None:
-            bound = self._bound[dialect, route, method, status] = _Bound(
+        known = self._counters.get((dialect, route, method, status))
+        if known is None:
+            known = self._counters[dialect, route, method, status] = RequestCounter(
                 self._requests.labels(dialect, route, method, status).inc,
                 self._seconds.labels(dialect, route).observe,
+                self._hits.inc,
             )
-        bound.increment()
-        bound.observe(seconds)
+        return known
 
     def count_closed_connection(self, reason: str) -> None:
         """Count a connection that the server closed."""
         self._closed.labels(reason).inc()
 
-    def count_prebuilt(self, seconds: float) -> None:
-        """Count one prebuilt answer: exactly, while of the durations every sixteenth is taken."""
-        self._hot += 1
-        if not self._hot & 15:
-            self._observe_hot(seconds)
-            if not self._hot & 255:
-                self.flush_counts()
-
-    def flush_counts(self) -> None:
-        """Pass counted prebuilt answers on to the metric all workers share."""
-        if self._hot > self._hot_passed:
-            self._count_hot(self._hot - self._hot_passed)
-            self._hot_passed = self._hot
+    def count_miss(self) -> None:
+        """Count one request that the cache of answers had no answer to, though it could have one."""
+        self._misses.inc()
 
     def describe_metrics(self) -> list[MetricDescription]:
         """Every metric, for documentation."""
@@ -122,6 +153,8 @@ class Metrics:
             (self._requests, ("dialect", "route", "method", "status")),
             (self._seconds, ("dialect", "route")),
             (self._closed, ("reason",)),
+            (self._hits, ()),
+            (self._misses, ()),
         ]
         rows = [*of_requests, *((gauge, ()) for gauge in self._gauges.values())]
         return [
@@ -145,7 +178,8 @@ class Metrics:
         return generate_latest(merged), CONTENT_TYPE_LATEST
 
     def _update_gauges(self, registry: Registry, counts: Mapping[str, int]) -> None:
-        self.flush_counts()
+        for counter in self._counters.values():
+            counter.flush()
         state = registry.state
         values = {
             "log_seq": state.seq,

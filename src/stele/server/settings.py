@@ -82,6 +82,10 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=31_536_000,
         ),
     ] = 86_400
+    answer_cache_bytes: Annotated[
+        int,
+        _description("Memory per process for answers that are given again while they hold, bytes; 0: none.", ge=0),
+    ] = 64 * 1024 * 1024
     compression_bytes: Annotated[
         int, _description("Length from which answers are compressed (gzip, zstd), bytes; 0: never.", ge=0)
     ] = 1024

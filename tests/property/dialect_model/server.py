@@ -30,7 +30,11 @@ class Server:
         self._log: Log | None = None
         self._store = MemoryStore()
         self._logs = 0
-        self._front: App = build_dispatcher(registry, ServerSettings(store="memory:"), Metrics())
+        self._build_fronts()
+
+    def _build_fronts(self) -> None:
+        self._front = build_dispatcher(self.registry, ServerSettings(store="memory:"), Metrics())
+        self._without_cache = build_dispatcher(self.registry, ServerSettings(answer_cache_bytes=0), Metrics())
 
     @classmethod
     async def open(cls, folder: Path | None) -> Server:
@@ -66,7 +70,7 @@ class Server:
         await self.registry.close()
         self._log = await self._open_log()
         self.registry = await Registry.open(self._log)
-        self._front = build_dispatcher(self.registry, ServerSettings(store="memory:"), Metrics())
+        self._build_fronts()
 
     async def _open_log(self) -> Log:
         if self._folder is None:
@@ -74,7 +78,7 @@ class Server:
         return await SqliteLog.open(str(self._folder / f"{self._logs}.db"))
 
     async def answer(self, request: Request) -> Reply:
-        """Send a request."""
+        """Send a request. Raises `Differs` for a read that gets another answer again, or without a cache of answers."""
         self.asked += 1
         path, _, query = request.path.partition("?")
         given = request.body
@@ -89,11 +93,23 @@ class Server:
             "path": unquote(path),
             "raw_path": path.encode(),
             "query_string": query.encode(),
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "headers": [
+                *((name.encode(), value.encode()) for name, value in headers.items()),
+                (b"content-length", b"%d" % len(data)),
+            ],
             "server": ("registry", 80),
             "client": ("client", 1),
         }
-        return await _send_request(self._front, scope, data)
+        reply = await _send_request(self._front, scope, data)
+        is_question = path.startswith("/compatibility/") or (path.startswith("/subjects/") and path.count("/") == 2)
+        if request.method == "GET" or (request.method == "POST" and is_question):
+            # Twice, since the first answer may be the one that is kept.
+            again = await _send_request(self._front, scope, data)
+            anew = await _send_request(self._without_cache, scope, data)
+            if not reply == again == anew:
+                told = f"  {reply}\n  again: {again}\n  without a cache: {anew}"
+                raise Differs(f"{request.method} {request.path}\n{told}")
+        return reply
 
     async def check(self, ask: Ask) -> None:
         """Send a request and compare. Raises `Differs`."""
@@ -126,4 +142,5 @@ async def _send_request(app: App, scope: dict[str, Any], data: bytes) -> Reply:
 
     await app(scope, receive, send)
     headers = {name.decode().lower(): value.decode() for name, value in told[0].get("headers", ())}
+    headers.pop("x-request-id", None)
     return Reply(told[0]["status"], headers, b"".join(message.get("body", b"") for message in told[1:]))

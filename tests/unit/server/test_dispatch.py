@@ -1,15 +1,16 @@
-"""The ASGI front by itself: who is asking, prebuilt answers, refused bodies, metrics."""
+"""The ASGI front by itself: who is asking, refused bodies, metrics; cached answers are in `test_answer_cache`."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from stele.apis.http.prebuilt import PrebuiltAnswer
 from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, SLASH
 from stele.errors import Unauthenticated
+from stele.server.answer_cache import AnswerCache
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.access import Headers, Principal
@@ -95,7 +96,7 @@ def front(**more: Any) -> Dispatcher:
 
 
 async def test_every_request_passes_the_authenticator() -> None:
-    """Whoever cannot prove who he is gets 401, also where an answer is prebuilt; others arrive with their name."""
+    """Whoever cannot prove who he is gets 401, also where an answer is known; others arrive with their name."""
 
     def by_token(headers: Headers) -> Principal:
         for name, value in headers:
@@ -103,40 +104,14 @@ async def test_every_request_passes_the_authenticator() -> None:
                 return Principal(value.decode())
         raise Unauthenticated("say who you are")
 
-    def prebuilt(path: str) -> Any:
-        return (
-            None
-            if path != "/hot"
-            else PrebuiltAnswer({"type": "http.response.start", "status": 200, "headers": []}, {"type": "b"}, {})
-        )
-
-    client = Client(front(authenticate=by_token, hot=prebuilt))
-    assert await client.ask("/hot") == 401
-    assert b"www-authenticate" in client.headers
-    assert await client.ask("/x", headers=[(b"authorization", b"ann")]) == 200
-    assert client.messages[1]["body"] == b"/x ann"
-    assert await client.ask("/hot", headers=[(b"authorization", b"ann")]) == 200
-    assert client.messages[1] == {"type": "b"}
-
-
-async def test_prebuilt_answers_only_for_who_takes_them() -> None:
-    """Another type, a query or another method goes to the dialect; a request id does not change the original."""
-    head = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
-    client = Client(front(hot=lambda path: PrebuiltAnswer(head, {"type": "prebuilt"}, {})))
-    for headers, query, method, hot in (
-        ([], b"", "GET", True),
-        ([(b"accept", b"*/*")], b"", "GET", True),
-        ([(b"accept", b"application/vnd.schemaregistry.v1+json, application/json; q=0.5")], b"", "GET", True),
-        ([(b"accept", b"application/json")], b"", "GET", False),
-        ([], b"subject=x", "GET", False),
-        ([], b"", "HEAD", False),
-        ([], b"", "DELETE", False),
-    ):
-        await client.ask("/schemas/ids/1", method, headers, query)
-        assert (client.messages[1] == {"type": "prebuilt"}) is hot, (headers, query, method)
-    await client.ask("/schemas/ids/1", headers=[(b"x-request-id", b"r-1")])
-    assert client.headers[b"x-request-id"] == b"r-1"
-    assert head["headers"] == [(b"content-length", b"0")]
+    client = Client(front(authenticate=by_token, cache=AnswerCache(Registry(MemoryLog()), 100_000)))
+    for _ in range(2):
+        assert await client.ask("/x") == 401
+        assert b"www-authenticate" in client.headers
+        for name in (b"ann", b"bob"):
+            assert await client.ask("/x", headers=[(b"authorization", name)]) == 200
+            assert client.messages[1]["body"] == b"/x " + name
+    assert client.app.find_answer_at_once(b"/x", [], ("http", 8081)) is None
 
 
 async def test_request_ids_are_echoed_only_when_harmless() -> None:
@@ -165,14 +140,14 @@ async def test_encoded_slashes_stay_inside_their_name() -> None:
 
 
 async def test_metrics_have_no_label_a_client_can_choose() -> None:
-    """Paths and methods nobody serves are one label each, and prebuilt answers are counted exactly."""
+    """Paths and methods nobody serves are one label each, and cached answers are counted exactly."""
     metrics = Metrics()
-    app = Dispatcher({}, MountedDialect("echo", echo), metrics, hot=lambda path: None)
+    app = Dispatcher({}, MountedDialect("echo", echo), metrics)
     client = Client(app)
     for number in range(30):
         await client.ask(f"/made/up/{number}", f"METHOD{number}")
     for _ in range(300):
-        metrics.count_prebuilt(0.001)
+        metrics.get_counter("confluent", "/schemas/ids/{id}", "GET", 200).count_cached(time.perf_counter())
     registry = Registry(MemoryLog())
     text = metrics.render_metrics(registry)[0].decode()
     lines = [line for line in text.splitlines() if line.startswith("stele_requests_total")]
@@ -234,14 +209,13 @@ async def test_a_dialect_answers_below_its_name() -> None:
 
 
 async def test_a_port_can_belong_to_one_dialect() -> None:
-    """On its own port a dialect gets every path, with its root before it, and nobody else's prebuilt answers."""
-
-    def prebuilt(path: str) -> Any:
-        return {"type": "http.response.start", "status": 200, "headers": []}, {"type": "http.response.body"}
-
+    """On its own port a dialect gets every path, with its root before it, and nobody else's cached answers."""
     own = named("own", "/root")
     mounts = {"v1": named("v1"), "root": own, "also": own}
-    client = Client(Dispatcher(mounts, named("fallback"), Metrics(), hot=prebuilt, ports={9092: own}))
+    cache = AnswerCache(Registry(MemoryLog()), 100_000)
+    client = Client(Dispatcher(mounts, named("fallback"), Metrics(), cache=cache, ports={9092: own}))
+    await client.ask("/v1")
+    assert client.headers[b"app"] == b"v1"
     client.port = 9092
     for path, inner in {
         "/v1": b"/root/v1",
@@ -267,17 +241,14 @@ def answering(name: str) -> MountedDialect:
 
 
 OTHER = "application/vnd.other.v1+json"
-HOT = PrebuiltAnswer(
-    {"type": "http.response.start", "status": 200, "headers": [(b"app", b"hot")]}, {"type": "http.response.body"}, {}
-)
 
 
 @pytest.mark.parametrize(
     ("accept", "content_type", "app"),
     [
-        ("", "", "hot"),
-        ("*/*", "", "hot"),
-        ("application/vnd.schemaregistry.v1+json", "", "hot"),
+        ("", "", "root"),
+        ("*/*", "", "root"),
+        ("application/vnd.schemaregistry.v1+json", "", "root"),
         ("application/json", "", "root"),
         (OTHER, "", "other"),
         (OTHER.upper(), "", "other"),
@@ -302,9 +273,11 @@ async def test_media_types_choose_a_dialect_at_the_root(accept: str, content_typ
     media = {OTHER: answering("other")}
     given = [(b"accept", accept.encode()), (b"content-type", content_type.encode())]
     headers = [pair for pair in given if pair[1]]
-    client = Client(Dispatcher({}, answering("root"), Metrics(), hot=lambda path: HOT, media=media))
-    await client.ask("/subjects", headers=headers)
-    assert client.headers[b"app"].decode() == app
+    cache = AnswerCache(Registry(MemoryLog()), 100_000)
+    client = Client(Dispatcher({}, answering("root"), Metrics(), cache=cache, media=media))
+    for asked in ((), headers, headers):
+        await client.ask("/subjects", headers=asked)
+        assert client.headers[b"app"].decode() == (app if asked else "root")
 
 
 async def test_media_types_choose_nothing_elsewhere() -> None:

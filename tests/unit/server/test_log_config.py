@@ -25,3 +25,27 @@ def test_tracebacks_show_no_variables(shape: str, capfdbinary: pytest.CaptureFix
 
 def _fail(secret: str) -> float:
     return len(secret) / 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"path": "/a", "status": 200, "ms": 1.5},
+        {"subject": "a b", "reason": 'it\'s "so"\n', "z": None, "a": "", "b": ["x"]},
+        {"path": "/ä=b", "tab": "\t", "last": ""},
+    ],
+)
+def test_plain_lines_are_those_of_the_library(fields: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+    """The quick way to write a line writes what structlog would write."""
+    configure_logs("info", "console")
+    try:
+        for event in ("request", "a longer event than the column is wide"):
+            structlog.get_logger("test").info(event, **fields)
+            ours = capsys.readouterr().err
+            stamp = ours.split(" ")[0]
+            renderer = structlog.dev.ConsoleRenderer(colors=False)
+            theirs = renderer(None, "", {"timestamp": stamp, "level": "info", "event": event, **fields})
+            assert ours == f"{theirs}\n"
+    finally:
+        structlog.reset_defaults()

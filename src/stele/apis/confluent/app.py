@@ -50,6 +50,9 @@ IMMUTABLE = (
 )
 """Templates of paths whose answers never change, as long as there is no query: an id is given out once."""
 
+REPEATABLE = ("/subjects/", "/compatibility/")
+"""Beginnings of paths with endpoints for POST that may answer the same again: look-ups, checks, known schemas."""
+
 _OFFERED = {MEDIA_TYPE: 1.0, "application/vnd.schemaregistry+json": 0.9, "application/json": 0.5}
 """Media types answers can have, with the preference of the server."""
 
@@ -68,7 +71,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **l
     office = AppState(registry, options, GuidIndex(), Usage(registry))
 
     def operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(office, caller_name(request))
+        return Operations(office, caller_name(request), request.scope)
 
     unknown = set() if options.differences.has_guids else {id(handler) for handler in _SINCE_8}
     return DialectApplication(

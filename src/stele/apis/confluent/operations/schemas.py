@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any, TypeVar, cast
 
 import msgspec
 from litestar import Request
+from litestar.types import Scope
 
 from stele.apis.confluent import karapace
 from stele.apis.confluent import models as api
@@ -36,6 +37,7 @@ from stele.apis.confluent.translate import (
     references_in,
     rule_set_in,
 )
+from stele.apis.http.dependencies import depend_on_names, depend_on_subject
 from stele.apis.http.requests import read_body, read_bytes
 from stele.core import queries
 from stele.core.commands import Command, Outcome
@@ -98,13 +100,14 @@ class SchemaDraft(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request for one caller."""
 
-    def __init__(self, office: AppState, actor: str) -> None:
+    def __init__(self, office: AppState, actor: str, scope: Scope) -> None:
         self.registry = office.registry
         self.options = office.options
         self.profile = office.options.differences
         self.guids = office.guids
         self.usage = office.usage
         self._actor = actor
+        self._scope = cast("MutableMapping[str, Any]", scope)
 
     def rendering_options(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> RenderingOptions:
         """How this request wants schemas shown."""
@@ -162,6 +165,20 @@ class Operations:
         if default:
             return (await asyncio.to_thread(fmt.canonical, parsed, TextForm.PRINTED)).decode()
         return await asyncio.to_thread(fmt.render, parsed, style)
+
+    def note_dependency(
+        self, asked: SubjectRef, key: SubjectKey, request: api.RegisterSchemaRequest | None = None
+    ) -> None:
+        """Note that the answer depends on a subject alone, if that is so: no other one stood in for the one asked for.
+
+        request is about a schema: one that refers to others depends on these, too.
+        """
+        if key == asked.key and not (request is not None and request.references):
+            depend_on_subject(self._scope, key)
+
+    def note_names(self) -> None:
+        """Note that the answer depends on which subjects there are."""
+        depend_on_names(self._scope)
 
     # --- drafting ---------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from stele.apis.confluent.names import (
     WILDCARD,
     is_true,
     parse_prefix,
+    parse_subject,
     parse_version,
     qualify_subject,
     slice_page,
@@ -28,6 +29,7 @@ from stele.apis.confluent.operations.schemas import (
     resolve_across_contexts,
 )
 from stele.apis.confluent.params import (
+    ASK,
     READ,
     WRITE,
     AsNegative,
@@ -81,6 +83,7 @@ async def list_subjects(
     # GET /subjects
     """Names of subjects, those outside the default context qualified."""
     state = await operations.registry.fresh_state()
+    operations.note_names()
     prefix = parse_prefix(subject_prefix, context)
     slices = operations.registry.time_slices
     subjects = await lists.list_subjects(slices, state, prefix, by_age=operations.profile.by_age)
@@ -93,7 +96,7 @@ async def list_subjects(
     return slice_page(names, offset, limit, operations.options.max_items)
 
 
-@post(with_context_prefix("/subjects/{subject:str}"), operation_class=_SCHEMA_BODY, **WRITE)
+@post(with_context_prefix("/subjects/{subject:str}"), operation_class=_SCHEMA_BODY, **ASK)
 async def look_up_schema(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -109,6 +112,7 @@ async def look_up_schema(
     state, asked = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     key = resolve_across_contexts(state, asked, lives)
+    operations.note_dependency(asked, key, body)
     found = await operations.look_up(state, key, body, normalize=is_true(normalize), deleted=is_true(deleted))
     return version_out(
         state, found, operations.rendering_options(), await operations.render_version(state, found, format)
@@ -148,7 +152,7 @@ async def list_versions(
     return slice_page(numbers, offset, limit, operations.options.max_items)
 
 
-@post(with_context_prefix("/subjects/{subject:str}/versions"), operation_class=_SCHEMA_BODY, **WRITE)
+@post(with_context_prefix("/subjects/{subject:str}/versions"), operation_class=_SCHEMA_BODY, **ASK)
 async def register_schema(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -162,6 +166,7 @@ async def register_schema(
     """Register the schema in the body; the same schema again answers what is there."""
     body = await read_schema_body(operations, request)
     _, asked = await operations.resolve_subject(subject, context)
+    operations.note_dependency(asked, asked.key, body)
     state, version = await versions.register_schema(
         operations, asked.key, body, normalize=is_true(normalize), force=is_true(force)
     )
@@ -214,6 +219,7 @@ async def get_version(
     # GET /subjects/{subject}/versions/{version}
     """One version, or the latest."""
     state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))
+    operations.note_dependency(parse_subject(subject, context), found.subject.key)
     style = operations.rendering_options(reference_format=reference_format, find_tags=find_tags)
     return version_out(state, found, style, await operations.render_version(state, found, format))
 
@@ -230,6 +236,7 @@ async def get_version_text(
     # GET /subjects/{subject}/versions/{version}/schema
     """The text of one version."""
     state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))
+    operations.note_dependency(parse_subject(subject, context), found.subject.key)
     return text_response(await operations.render_version(state, found, format) or text_out(state, found.schema))
 
 
@@ -297,7 +304,7 @@ async def tag_version(
 _CHECKS = "/compatibility/subjects/{subject:str}/versions"
 
 
-@post(with_context_prefix(_CHECKS), operation_class=_SCHEMA_BODY, **WRITE)
+@post(with_context_prefix(_CHECKS), operation_class=_SCHEMA_BODY, **ASK)
 async def check_against_all(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -310,10 +317,11 @@ async def check_against_all(
     """Whether the schema in the body could be registered now."""
     body = await read_schema_body(operations, request)
     _, asked = await operations.resolve_subject(subject, context)
+    operations.note_dependency(asked, asked.key, body)
     return await _check_schema(operations, asked.key, body, None, normalize, verbose)
 
 
-@post(with_context_prefix(f"{_CHECKS}/{{version:str}}"), operation_class=_SCHEMA_BODY, **WRITE)
+@post(with_context_prefix(f"{_CHECKS}/{{version:str}}"), operation_class=_SCHEMA_BODY, **ASK)
 async def check_against_version(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -328,6 +336,7 @@ async def check_against_version(
     body = await read_schema_body(operations, request)
     ordinal = parse_version(version)
     state, asked = await operations.resolve_subject(subject, context)
+    operations.note_dependency(asked, asked.key, body)
     if ordinal is not None:
         return await _check_schema(operations, asked.key, body, ordinal, normalize, verbose)
     while True:

@@ -9,6 +9,7 @@ from litestar import MediaType, Request, Response, get
 from litestar.params import QueryParameter
 
 from stele import __version__
+from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.requests import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
 from stele.apis.schema_repo.operations import InjectedOperations
@@ -71,7 +72,7 @@ async def browse_latest(
     return _html_response(render_schemas(_browser_root(request), name, rows))
 
 
-@get(_below_mounts("/{subject:str}/config"), **_READ)
+@get(_below_mounts("/{subject:str}/config"), **_READ, opt={VOLATILE: True})
 async def browse_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[str]:
@@ -92,7 +93,7 @@ async def browse_schema(
     return _html_response(render_text(_browser_root(request), f"{name} {asked}", text))
 
 
-@get(["/avro1124/status", "/schema-repo-admin/status", "/status"], **_TEXT)
+@get(["/avro1124/status", "/schema-repo-admin/status", "/status"], **_TEXT, opt={VOLATILE: True})
 async def get_status(operations: InjectedOperations) -> Response[str]:
     # GET /schema-repo-admin/status
     """Return whether the store answers."""
@@ -103,7 +104,7 @@ async def get_status(operations: InjectedOperations) -> Response[str]:
     return Response(f"OK : Stele {__version__}", media_type=MediaType.TEXT)
 
 
-@get(["/avro1124/config", "/schema-repo-admin/config"], **_TEXT)
+@get(["/avro1124/config", "/schema-repo-admin/config"], **_TEXT, opt={VOLATILE: True})
 async def get_server_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], include_defaults: IncludeDefaults = ""
 ) -> Response[str]:

@@ -9,6 +9,7 @@ from litestar import MediaType, Request, Response, get, post, put
 from litestar.params import PathParameter
 
 from stele.apis.http.application import openapi_body
+from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.requests import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
 from stele.apis.schema_repo.ids import SEQUENTIAL
@@ -75,7 +76,7 @@ async def list_schemas(
     return _text_response(encode_entries(rows) if shape == JSON else format_entries(rows), shape)
 
 
-@get(_below_mounts("/{subject:str}/config"), **_READ)
+@get(_below_mounts("/{subject:str}/config"), **_READ, opt={VOLATILE: True})
 async def get_config(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/config
     """Return the config of a subject as Java properties."""

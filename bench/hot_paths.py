@@ -1,0 +1,396 @@
+"""What clients ask most, over HTTP: requests per server CPU-second as a share of a bare ASGI app under uvicorn.
+
+    python -m bench.hot_paths [--rounds 5] [--seconds 1] [--store memory:] [--tail]
+
+The bare app answers every request with one fixed kilobyte. The registry holds 500 subjects with 4 versions each of an
+Avro record of 16 fields. The server has one core, the load (16 connections that ask again as soon as they are answered)
+another. All requests are measured in every round, the bare app too, so a noisy neighbour hits all alike; a figure is
+the median of the rounds. CPU seconds are those the server process got, so the speed of the load does not matter.
+
+`--tail` measures how long reads take by the clock, with 32 connections, while one more client registers versions all
+the time: the 50th and 99th percentile, and how many answers were older than a version acknowledged before the request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import uvloop
+from bench.report import Row, report
+
+SUBJECTS, VERSIONS, CONNECTIONS, TAIL_CONNECTIONS = 500, 4, 16, 32
+_LENGTH = re.compile(rb"content-length: *([0-9]+)", re.IGNORECASE)
+_VERSION = re.compile(rb'"version":([0-9]+)')
+_CORES = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else [0]
+_TYPE = b"application/vnd.schemaregistry.v1+json"
+
+
+class Request(NamedTuple):
+    """A row of the table: what is asked, the share it should have, and its requests, one after the other."""
+
+    name: str
+    wanted: float
+    make: Callable[[], Iterator[bytes]]
+    known: int = SUBJECTS
+    """So many are asked before the measurement begins; 0 where no request comes twice."""
+
+
+# --- what is asked --------------------------------------------------------------------------------------------------
+
+
+def schema_text(subject: int, version: object) -> str:
+    """An Avro record of 16 fields; every version of a subject reads the data of every other one."""
+    fields: list[dict[str, object]] = [
+        {"name": f"field_{i}", "type": "string", "doc": f"attribute {i} of subject {subject}"} for i in range(14)
+    ]
+    fields.append({"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}})
+    fields.append({"name": "note", "type": ["null", "string"], "default": None, "doc": f"version {version}"})
+    return json.dumps({"type": "record", "name": f"Thing{subject}", "namespace": "bench", "fields": fields})
+
+
+def get(path: str) -> bytes:
+    """A GET as bytes."""
+    return f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+
+
+def post(path: str, text: str) -> bytes:
+    """A POST of a schema as bytes."""
+    body = json.dumps({"schema": text}).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len(body)}\r\nContent-Type: "
+    return head.encode() + _TYPE + b"\r\n\r\n" + body
+
+
+def repeat(make: Callable[[int], bytes], count: int = SUBJECTS) -> Callable[[], Iterator[bytes]]:
+    """The same requests over and over, one for each number from 1."""
+    made: list[bytes] = []
+
+    def requests() -> Iterator[bytes]:
+        made.extend([] if made else [make(number) for number in range(1, count + 1)])
+        return itertools.cycle(made)
+
+    return requests
+
+
+_numbers = itertools.count(1000)
+
+
+def never_seen(path: str) -> Callable[[], Iterator[bytes]]:
+    """A text that no request had before, for one subject after the other."""
+
+    def requests() -> Iterator[bytes]:
+        while True:
+            number = next(_numbers)
+            subject = number % SUBJECTS + 1
+            yield post(path.format(subject), schema_text(subject, number))
+
+    return requests
+
+
+REQUESTS = (
+    Request("GET /schemas/ids/N", 0.90, repeat(lambda n: get(f"/schemas/ids/{n}"))),
+    Request("GET /subjects/S/versions/latest", 0.80, repeat(lambda n: get(f"/subjects/thing-{n}/versions/latest"))),
+    Request("GET /subjects (500 names)", 0.45, repeat(lambda n: get("/subjects"), 1)),
+    Request("POST /subjects/S, known text", 0.35, repeat(lambda n: post(f"/subjects/thing-{n}", schema_text(n, 2)))),
+    Request(
+        "POST /subjects/S/versions, known text",
+        0.35,
+        repeat(lambda n: post(f"/subjects/thing-{n}/versions", schema_text(n, 2))),
+    ),
+    Request(
+        "POST /compatibility, pair seen",
+        0.30,
+        repeat(lambda n: post(f"/compatibility/subjects/thing-{n}/versions/latest", schema_text(n, "next"))),
+    ),
+    Request("POST /compatibility, never seen", 0.08, never_seen("/compatibility/subjects/thing-{}/versions/latest"), 0),
+    Request("POST /subjects/S/versions, new text", 0.10, never_seen("/subjects/thing-{}/versions"), 0),
+)
+
+
+# --- the servers ----------------------------------------------------------------------------------------------------
+
+
+async def bare_app(scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
+    """Answer a fixed kilobyte."""
+    headers = [(b"content-type", _TYPE), (b"content-length", b"1024")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"x" * 1024})
+
+
+def serve(kind: str, port: int, store: str) -> None:
+    """Run one of the servers until it is ended."""
+    if kind == "bare":
+        import uvicorn
+
+        options: dict[str, Any] = {"loop": "uvloop", "http": "httptools", "access_log": False, "lifespan": "off"}
+        uvicorn.run(bare_app, port=port, log_level="error", **options)
+    else:
+        from stele.server.run import run_server
+        from stele.server.settings import ServerSettings
+
+        run_server(ServerSettings(store=store, port=port))
+
+
+@contextmanager
+def running(kind: str, folder: Path, store: str) -> Iterator[tuple[int, int]]:
+    """(port, pid) of a server of that kind, on the first core."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "bench.hot_paths", "serve", kind, str(port), store]
+    with (folder / f"{kind}.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=Path(__file__).parent.parent, stderr=log, stdout=log)
+    try:
+        with suppress(AttributeError, OSError):
+            os.sched_setaffinity(process.pid, {_CORES[0]})
+        for _ in range(300):
+            with suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=5).close()
+                break
+            time.sleep(0.1)
+        yield port, process.pid
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time a process got so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# --- the load -------------------------------------------------------------------------------------------------------
+
+
+class Connection(asyncio.Protocol):
+    """One keep-alive connection that asks again as soon as it is answered.
+
+    Args:
+        requests: What it asks.
+        note: Is given each request, its answer, and when it was sent.
+    """
+
+    def __init__(self, requests: Iterator[bytes], note: Callable[[bytes, bytes, float], None] | None = None) -> None:
+        self._requests = requests
+        self._note = note
+        self._answer = b""
+        self.answered = 0
+        self.is_stopped = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask the first question."""
+        self.transport: Any = transport
+        self.ask()
+
+    def ask(self) -> None:
+        """Send one request."""
+        self._request, self._sent = next(self._requests), time.perf_counter()
+        self.transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        """Count a whole answer, then ask again."""
+        self._answer += data
+        end = self._answer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        length = _LENGTH.search(self._answer, 0, end)
+        assert length is not None
+        assert self._answer.startswith(b"HTTP/1.1 200"), self._answer[:2000]
+        if len(self._answer) < end + 4 + int(length[1]):
+            return
+        self.answered += 1
+        answer, self._answer = self._answer, b""
+        if self._note is not None:
+            self._note(self._request, answer, self._sent)
+        if not self.is_stopped:
+            self.ask()
+
+
+async def load(port: int, requests: Iterator[bytes], seconds: float) -> int:
+    """Requests answered in that time over all connections."""
+    loop = asyncio.get_running_loop()
+    made = [await loop.create_connection(lambda: Connection(requests), "127.0.0.1", port) for _ in range(CONNECTIONS)]
+    await asyncio.sleep(seconds)
+    for _, connection in made:
+        connection.is_stopped = True
+    await asyncio.sleep(0.05)
+    for transport, _ in made:
+        transport.close()
+    return sum(connection.answered for _, connection in made)
+
+
+async def send_all(port: int, requests: Iterator[bytes]) -> None:
+    """Send requests one after the other, each once."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for request in requests:
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = _LENGTH.search(head)
+        assert length is not None
+        body = await reader.readexactly(int(length[1]))
+        assert head.startswith(b"HTTP/1.1 200"), (head, body)
+    writer.close()
+
+
+def fill(port: int) -> None:
+    """Register the schemas."""
+    rows = itertools.product(range(1, VERSIONS + 1), range(1, SUBJECTS + 1))
+    uvloop.run(send_all(port, (post(f"/subjects/thing-{n}/versions", schema_text(n, v)) for v, n in rows)))
+
+
+# --- the tables -----------------------------------------------------------------------------------------------------
+
+
+def measure_shares(servers: dict[str, tuple[int, int]], rounds: int, seconds: float) -> list[Row]:
+    """Each request with its share of the bare app; the first round is not counted."""
+    bare = Request("bare", 1.0, repeat(lambda n: get("/")))
+    figures: dict[str, list[float]] = {request.name: [] for request in (bare, *REQUESTS)}
+    for turn in range(rounds + 1):
+        for request in (bare, *REQUESTS):
+            port, pid = servers["bare" if request is bare else "stele"]
+            uvloop.run(send_all(port, itertools.islice(request.make(), request.known)))
+            before = cpu_seconds(pid)
+            answered = uvloop.run(load(port, request.make(), seconds if turn else 0.2))
+            if turn:
+                figures[request.name].append(answered / max(cpu_seconds(pid) - before, 0.01))
+    rows: list[Row] = []
+    for request in (bare, *REQUESTS):
+        shares = [own / base for own, base in zip(figures[request.name], figures["bare"], strict=True)]
+        share = statistics.median(shares)
+        rows.append(
+            {
+                "request": request.name,
+                "requests per CPU-second": round(statistics.median(figures[request.name])),
+                "share": round(share, 3),
+                "wanted": request.wanted,
+                "reached": "yes" if share >= request.wanted else "no",
+            }
+        )
+    return rows
+
+
+class Tail:
+    """Latencies of reads while versions are registered."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.stale = 0
+        self._acknowledged: dict[bytes, int] = {}
+        self._known_when_sent: dict[int, int] = {}
+        self.registered = 0
+
+    def note_registration(self, request: bytes, answer: bytes, _sent: float) -> None:
+        """Take an acknowledged version."""
+        version = _VERSION.search(answer)
+        assert version is not None
+        subject = request.split(b"/", 3)[2]
+        self._acknowledged[subject] = int(version[1])
+        self.registered += 1
+
+    def watch(self, requests: Iterator[bytes]) -> Iterator[bytes]:
+        """The requests, noting what was acknowledged when each was sent."""
+        for request in requests:
+            subject = request.split(b"/", 3)[2] if b"/versions/latest " in request else b""
+            self._known_when_sent[id(request)] = self._acknowledged.get(subject, 0)
+            yield request
+
+    def note_read(self, request: bytes, answer: bytes, sent: float) -> None:
+        """Take a read: how long it took, and whether it is older than what was acknowledged before."""
+        self.seconds.append(time.perf_counter() - sent)
+        version = _VERSION.search(answer) if b"/versions/latest " in request else None
+        self.stale += version is not None and int(version[1]) < self._known_when_sent[id(request)]
+
+
+async def read_while_registering(port: int, requests: Iterator[bytes], seconds: float) -> Tail:
+    """Read over many connections, register over one more."""
+    loop, tail = asyncio.get_running_loop(), Tail()
+    # One object each time, so that what was known when it was sent is known by its identity.
+    fresh = (bytes(bytearray(request)) for request in requests)
+    reads = tail.watch(fresh)
+    writes = never_seen("/subjects/thing-{}/versions")()
+    made = [
+        await loop.create_connection(lambda: Connection(reads, tail.note_read), "127.0.0.1", port)
+        for _ in range(TAIL_CONNECTIONS)
+    ]
+    made.append(await loop.create_connection(lambda: Connection(writes, tail.note_registration), "127.0.0.1", port))
+    await asyncio.sleep(seconds)
+    for _, connection in made:
+        connection.is_stopped = True
+    await asyncio.sleep(0.2)
+    for transport, _ in made:
+        transport.close()
+    return tail
+
+
+def measure_tails(port: int, rounds: int, seconds: float) -> list[Row]:
+    """Each read with its percentiles, the medians of the rounds."""
+    reads = [request for request in REQUESTS if request.name.startswith("GET")]
+    reads += [request for request in REQUESTS if "known text" in request.name and "versions" not in request.name]
+    reads += [request for request in REQUESTS if "pair seen" in request.name]
+    found: dict[str, list[Tail]] = {request.name: [] for request in reads}
+    for _ in range(rounds):
+        for request in reads:
+            found[request.name].append(uvloop.run(read_while_registering(port, request.make(), seconds)))
+    rows: list[Row] = []
+    for name, tails in found.items():
+        cuts = [statistics.quantiles(tail.seconds, n=100) for tail in tails]
+        p50, p99 = (statistics.median(cut[at] for cut in cuts) * 1000 for at in (49, 98))
+        rows.append(
+            {
+                "request": name,
+                "p50 ms": round(p50, 2),
+                "p99 ms": round(p99, 2),
+                "p99 / p50": round(p99 / p50, 1),
+                "reads/s": round(statistics.median(len(tail.seconds) for tail in tails) / seconds),
+                "registered/s": round(statistics.median(tail.registered for tail in tails) / seconds),
+                "stale": sum(tail.stale for tail in tails),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    """Fill, then measure in interleaved rounds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each request in each round")
+    parser.add_argument("--store", default="memory:")
+    parser.add_argument("--tail", action="store_true", help="percentiles while one client registers")
+    options = parser.parse_args()
+    with suppress(AttributeError, OSError):
+        os.sched_setaffinity(0, {_CORES[-1]})
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with running("bare", folder, "") as bare, running("stele", folder, options.store) as stele:
+            fill(stele[0])
+            if options.tail:
+                rows = measure_tails(stele[0], options.rounds, options.seconds)
+                notes = [f"{TAIL_CONNECTIONS} connections read while one registers new versions; store {options.store}"]
+                report("hot_paths_tail", rows, notes)
+            else:
+                rows = measure_shares({"bare": bare, "stele": stele}, options.rounds, options.seconds)
+                notes = [f"{CONNECTIONS} connections, {options.rounds} interleaved rounds, store {options.store}"]
+                report("hot_paths", rows, [*notes, f"{SUBJECTS} subjects of {VERSIONS} versions, Avro, 16 fields"])
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["serve"]:
+        serve(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    else:
+        main()

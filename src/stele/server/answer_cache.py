@@ -1,0 +1,204 @@
+"""Answers that were given, to be given again: one cache in front of all dialects.
+
+An answer is a function of its request (`make_key`) and of the part of the log it depends on
+(`apis.http.dependencies`). It is given again only when memory is up to date for sure and nothing it depends on has
+changed since: then the dialect would say the same. A request with other headers than those in the key gets the same
+answer, so every header that an endpoint reads is in the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from http import HTTPStatus
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from stele.apis.http.dependencies import Dependencies
+from stele.core.model import SubjectKey
+from stele.core.state import State
+from stele.errors import StoreError
+from stele.server.asgi import Message
+from stele.server.metrics import RequestCounter
+from stele.service.access import Principal
+from stele.service.registry import Registry
+
+AnswerKey = tuple[Any, ...]
+
+KEY_HEADERS: Final = frozenset({b"accept", b"accept-encoding", b"content-type", b"host", b"if-match", b"if-none-match"})
+"""Headers that answers depend on."""
+_FIRST_HEADER: Final = 5
+"""Where in a key the headers begin."""
+_OVERHEAD: Final = 2000
+"""Bytes an entry costs beside its texts."""
+_LARGEST_SHARE: Final = 8
+"""An answer may take the eighth part of the cache."""
+_TRUSTED_SECONDS: Final = 0.001
+"""How long memory counts as up to date for what is immutable: it answers the same for ever, but for a purge."""
+
+
+class LogPosition(NamedTuple):
+    """Where the log stood at the beginning of a request."""
+
+    state: State
+    seq: int
+    purges: int
+    serial: int
+
+
+class CachedAnswer(NamedTuple):
+    """An answer, not to be changed by whoever sends it, and what it depends on.
+
+    head, body      the messages `http.response.start` and `http.response.body`
+    status_line     of the head, as HTTP/1.1 writes it
+    raw_headers     those of the head, in the same way; empty when the server would have to add some
+    position        where the log stood
+    dependencies    what ends it; None: the next record
+    counter         where it is counted when it is given again
+    dialect         who gave it
+    subject         name of the subject it is about, for the log of requests; '' when there is none
+    size            about how many bytes of memory it takes
+    """
+
+    head: Message
+    body: Message
+    status_line: bytes
+    raw_headers: bytes
+    position: LogPosition
+    dependencies: Dependencies | None
+    counter: RequestCounter
+    dialect: str
+    subject: str
+    size: int
+
+
+def make_key(
+    method: str,
+    target: bytes,
+    headers: Sequence[tuple[bytes, bytes]],
+    place: tuple[str, int],
+    principal: Principal,
+    digest: bytes = b"",
+) -> AnswerKey:
+    """Return what an answer is kept under.
+
+    Args:
+        method: The method.
+        target: Path and query, as they were sent.
+        headers: All headers; those that matter are taken.
+        place: Scheme and port the request came to.
+        principal: Who asks: what he may see is part of the answer.
+        digest: Of the body.
+    """
+    return (method, target, place, principal, digest, *[pair for pair in headers if pair[0] in KEY_HEADERS])
+
+
+def make_answer(
+    key: AnswerKey,
+    messages: tuple[Message, Message],
+    position: LogPosition,
+    dependencies: Dependencies | None,
+    counter: RequestCounter,
+    dialect: str,
+    subject: str,
+) -> CachedAnswer:
+    """Return an answer to keep under a key; for what the rest is see `CachedAnswer`."""
+    head, body = messages
+    status, headers = HTTPStatus(head["status"]), head["headers"]
+    line = b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode("ascii"))
+    has_length = status == HTTPStatus.NOT_MODIFIED or any(name == b"content-length" for name, _ in headers)
+    raw_headers = b"".join([b"%b: %b\r\n" % pair for pair in headers]) if has_length else b""
+    texts = [key[1], raw_headers, body["body"], *chain.from_iterable((*key[_FIRST_HEADER:], *headers))]
+    size = _OVERHEAD + sum(map(len, texts))
+    return CachedAnswer(head, body, line, raw_headers, position, dependencies, counter, dialect, subject, size)
+
+
+class AnswerCache:
+    """Answers by key, the most recently used ones up to max_bytes."""
+
+    def __init__(self, registry: Registry, max_bytes: int) -> None:
+        self._registry = registry
+        self._max_bytes = max_bytes
+        self._answers: OrderedDict[AnswerKey, CachedAnswer] = OrderedDict()
+        self._trusted_until = 0.0
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def find_answer(self, key: AnswerKey) -> CachedAnswer | None:
+        """The answer to a request, if it is known and would be the same now."""
+        answer = self._answers.get(key)
+        if answer is None or not self._holds(answer):
+            return None
+        self._answers.move_to_end(key)
+        return answer
+
+    async def find_after_catching_up(self, key: AnswerKey, seconds: float | None) -> CachedAnswer | None:
+        """As `find_answer`; where a node may be behind it reads the log first, for so long at most.
+
+        An error of the store is the dialect's to tell.
+        """
+        answer = self.find_answer(key)
+        if answer is not None or key not in self._answers or self._registry.is_fresh():
+            return answer
+        try:
+            async with asyncio.timeout(seconds):
+                state = await self._registry.fresh_state()
+        except (StoreError, TimeoutError):
+            return None
+        answer = self._answers.get(key)
+        return answer if answer is not None and _is_unchanged(answer, state) else None
+
+    def mark_position(self) -> LogPosition:
+        """Where the log stands now, before a request is handled."""
+        state = self._registry.state
+        return LogPosition(state, state.seq, state.purges, state.serial)
+
+    def keep_answer(self, key: AnswerKey, answer: CachedAnswer) -> None:
+        """Keep an answer, unless what it depends on has changed since its request began."""
+        self.remove_answer(key)
+        if answer.size <= self._max_bytes // _LARGEST_SHARE and _is_unchanged(answer, self._registry.state):
+            self._answers[key] = answer
+            self.bytes += answer.size
+            while self.bytes > self._max_bytes:
+                _, oldest = self._answers.popitem(last=False)
+                self.bytes -= oldest.size
+
+    def remove_answer(self, key: AnswerKey) -> None:
+        """Forget an answer."""
+        before = self._answers.pop(key, None)
+        if before is not None:
+            self.bytes -= before.size
+
+    def _holds(self, answer: CachedAnswer) -> bool:
+        """Whether the dialect would answer the same now, as far as can be told without waiting."""
+        immutable = answer.dependencies is not None and answer.dependencies.immutable
+        now = time.perf_counter() if immutable else 0.0
+        if not (immutable and now < self._trusted_until):
+            if not (self._registry.has_read_all() if immutable else self._registry.is_fresh()):
+                return False
+            if immutable:
+                self._trusted_until = now + _TRUSTED_SECONDS
+        return _is_unchanged(answer, self._registry.state)
+
+
+def _is_unchanged(answer: CachedAnswer, state: State) -> bool:
+    """Whether nothing that an answer depends on has changed since its request began."""
+    position, dependencies = answer.position, answer.dependencies
+    if state is not position.state:
+        return False
+    if dependencies is None:
+        return state.seq == position.seq
+    if dependencies.immutable:
+        return state.purges == position.purges
+    if state.shared_seq > position.seq or (dependencies.names and state.serial != position.serial):
+        return False
+    return all(_newest_seq(state, key) <= position.seq for key in dependencies.subjects)
+
+
+def _newest_seq(state: State, key: SubjectKey) -> int:
+    subject = state.find_subject(key)
+    return subject.versions[-1].seq if subject is not None and subject.versions else 0

@@ -1,0 +1,393 @@
+"""Answers that are given again: only as long as nothing they depend on has changed, and only to who asks the same."""
+
+from __future__ import annotations
+
+import ast
+import io
+import itertools
+import json
+import re
+import socket
+from collections.abc import AsyncIterator, Iterator
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from tests.support.server_process import call, serving
+
+import stele
+from stele.server.answer_cache import KEY_HEADERS, AnswerCache
+from stele.server.dialects import build_dispatcher
+from stele.server.dispatch import Dispatcher
+from stele.server.metrics import Metrics
+from stele.server.settings import ServerSettings
+from stele.service.registry import Registry
+from stele.storage import open_log
+from stele.storage.memory import MemoryLog, MemoryStore
+
+_TEXT = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","doc":"%s"}]}'
+
+
+@pytest.fixture
+async def registry() -> AsyncIterator[Registry]:
+    """An empty node."""
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
+
+
+class Client:
+    """Asks a front, and tells whether the answer came from its cache."""
+
+    def __init__(self, registry: Registry, **settings: Any) -> None:
+        self.metrics = Metrics()
+        self.front: Dispatcher = build_dispatcher(registry, ServerSettings(**settings), self.metrics)
+        self._registry = registry
+        self._http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.front),
+            base_url="http://registry",
+            headers={"accept-encoding": "identity"},
+        )
+
+    def count_hits(self) -> int:
+        """How many cached answers were given so far."""
+        text = self.metrics.render_metrics(self._registry)[0].decode()
+        found = re.search(r"^stele_answer_cache_hits_total (\S+)$", text, re.MULTILINE)
+        assert found is not None
+        return int(float(found[1]))
+
+    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[bool, httpx.Response]:
+        """Whether the cache knew the answer, and the answer."""
+        before = self.count_hits()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        response = await self._http.request(method, path, json=body, headers=named)
+        assert re.fullmatch("[0-9a-f]{32}", response.headers.pop("x-request-id"))
+        return self.count_hits() > before, response
+
+    async def register(self, subject: str, doc: str = "", **more: Any) -> tuple[bool, httpx.Response]:
+        """Register a version."""
+        return await self.ask("POST", f"/subjects/{subject}/versions", {"schema": _TEXT % doc, **more})
+
+    async def expect(self, path: str, *, known: bool) -> httpx.Response:
+        """The answer to a GET, which the cache must know or not."""
+        hit, response = await self.ask("GET", path)
+        assert hit is known, path
+        assert response.status_code == 200
+        return response
+
+
+async def test_an_answer_is_given_again_until_its_subject_changes(registry: Registry) -> None:
+    """A version more in another subject ends nothing that is about this one; every other change does."""
+    client = Client(registry)
+    await client.register("a")
+    await client.register("b")
+    path = "/subjects/a/versions/latest"
+    first = await client.expect(path, known=False)
+    again = await client.expect(path, known=True)
+    assert (again.headers, again.content) == (first.headers, first.content)
+    await client.register("b", "another")
+    await client.register("c")
+    await client.expect(path, known=True)
+    await client.register("a", "another")
+    assert (await client.expect(path, known=False)).json()["version"] == 2
+    for method, target, body in (
+        ("PUT", "/config/b", {"compatibility": "NONE"}),
+        ("PUT", "/mode/b", {"mode": "READONLY"}),
+        ("DELETE", "/subjects/c", None),
+        ("DELETE", "/subjects/a/versions/2", None),
+    ):
+        await client.expect(path, known=True)
+        assert (await client.ask(method, target, body))[1].status_code == 200
+        await client.expect(path, known=False)
+    assert (await client.expect(path, known=True)).json()["version"] == 1
+
+
+async def test_a_list_of_names_is_given_again_until_there_is_another_name(registry: Registry) -> None:
+    """A version of a known subject ends it only where the subject had none that is active."""
+    client = Client(registry)
+    await client.register("a")
+    assert (await client.expect("/subjects", known=False)).json() == ["a"]
+    await client.register("a", "another")
+    await client.expect("/subjects", known=True)
+    await client.register("b")
+    assert (await client.expect("/subjects", known=False)).json() == ["a", "b"]
+    await client.ask("DELETE", "/subjects/a")
+    assert (await client.expect("/subjects", known=False)).json() == ["b"]
+    await client.register("a", "a third one")
+    assert (await client.expect("/subjects", known=False)).json() == ["a", "b"]
+
+
+async def test_a_schema_by_id_lasts_until_a_purge(registry: Registry) -> None:
+    """What never changes is not asked for again after other changes."""
+    client = Client(registry)
+    await client.register("a")
+    await client.expect("/schemas/ids/1", known=False)
+    await client.register("a", "another")
+    await client.ask("DELETE", "/subjects/a")
+    await client.expect("/schemas/ids/1", known=True)
+    await client.ask("DELETE", "/subjects/a?permanent=true")
+    hit, gone = await client.ask("GET", "/schemas/ids/1")
+    assert (hit, gone.status_code) == (False, 404)
+
+
+async def test_a_schema_that_stands_in_for_another_is_forgotten_with_the_first_own_version(registry: Registry) -> None:
+    """An answer about the subject of another context, or of an alias, ends when the name itself gets one."""
+    client = Client(registry)
+    await client.register(":.other:a")
+    await client.register("z")
+    assert (await client.expect("/subjects/a/versions/latest", known=False)).json()["subject"] == ":.other:a"
+    await client.expect("/subjects/a/versions/latest", known=True)
+    await client.register("a", "own")
+    assert (await client.expect("/subjects/a/versions/latest", known=False)).json()["subject"] == "a"
+    await client.ask("PUT", "/config/a", {"alias": "z"})
+    assert (await client.expect("/subjects/a/versions/latest", known=False)).json()["subject"] == "z"
+    await client.register("z", "newer")
+    assert (await client.expect("/subjects/a/versions/latest", known=False)).json()["version"] == 2
+
+
+async def test_questions_with_a_body_are_answered_again(registry: Registry) -> None:
+    """Look-ups, checks and known schemas; their answers end as those of reads do. A new schema is registered."""
+    client = Client(registry)
+    assert (await client.register("a"))[0] is False
+    questions = (
+        ("/subjects/a", {"schema": _TEXT % ""}),
+        ("/subjects/a/versions", {"schema": _TEXT % ""}),
+        ("/compatibility/subjects/a/versions/latest", {"schema": _TEXT % "next"}),
+    )
+    for path, body in questions:
+        first = await client.ask("POST", path, body)
+        again = await client.ask("POST", path, body)
+        assert (first[0], again[0]) == (False, True), path
+        assert first[1].content == again[1].content
+        assert (await client.ask("POST", path, {**body, "references": []}))[0] is False
+    changed = _TEXT % "next"
+    assert (await client.ask("POST", "/subjects/a/versions", {"schema": changed}))[1].json()["id"] == 2
+    for path, body in questions:
+        assert (await client.ask("POST", path, body))[0] is False, path
+    await client.ask("DELETE", "/subjects/a/versions/1")
+    assert (await client.ask("POST", *questions[0]))[1].status_code == 404
+    assert (await client.ask("POST", "/subjects/a/versions", {"schema": _TEXT % ""}))[1].json()["version"] == 3
+
+
+async def test_a_reference_to_the_latest_version_is_followed(registry: Registry) -> None:
+    """An answer about a schema that refers to another subject ends with the next version of that."""
+    client = Client(registry)
+    await client.register("target")
+    body = {
+        "schema": '{"type":"record","name":"S","fields":[{"name":"r","type":"R"}]}',
+        "references": [{"name": "R", "subject": "target", "version": -1}],
+    }
+    assert (await client.ask("POST", "/subjects/a/versions", body))[1].status_code == 200
+    assert (await client.ask("POST", "/subjects/a", body))[1].json()["references"][0]["version"] == 1
+    await client.register("target", "newer")
+    assert (await client.ask("POST", "/subjects/a", body))[1].status_code == 404
+
+
+async def test_a_node_that_may_be_behind_catches_up_first(registry: Registry) -> None:
+    """What another node has written ends an answer although nobody here knows of it yet."""
+    store = MemoryStore()
+    await registry.reset(MemoryLog(store))
+    other = await Registry.open(MemoryLog(store))
+    client, elsewhere = Client(registry), Client(other)
+    await client.register("a")
+    await client.expect("/subjects", known=False)
+    await client.expect("/subjects", known=True)
+    await elsewhere.register("b")
+    assert client.front.find_answer_at_once(b"/subjects", [], ("http", 80)) is None
+    assert (await client.expect("/subjects", known=False)).json() == ["a", "b"]
+    await elsewhere.register("b", "another")
+    await client.expect("/subjects", known=True)
+    await other.close()
+
+
+async def test_who_asks_otherwise_gets_his_own_answer(registry: Registry) -> None:
+    """Type, coding, host and tag are part of the question; HEAD and what depends on the clock are asked anew."""
+    client = Client(registry, compression_bytes=1)
+    await client.register("a", "x" * 500)
+    path = "/subjects/a/versions/latest"
+    plain = await client.expect(path, known=False)
+    tag = plain.headers["etag"]
+    for headers in (
+        {"accept": "application/json"},
+        {"accept-encoding": "gzip"},
+        {"accept-encoding": "zstd"},
+        {"host": "other"},
+        {"if-none-match": tag},
+        {"if-none-match": '"other"'},
+    ):
+        first = await client.ask("GET", path, **headers)
+        again = await client.ask("GET", path, **headers)
+        assert (first[0], again[0]) == (False, True), headers
+        assert first[1].status_code == again[1].status_code == (304 if headers.get("if-none-match") == tag else 200)
+        assert first[1].headers == again[1].headers
+    for method, volatile in (
+        ("HEAD", path),
+        ("GET", "/schema-repo-admin/config"),
+        ("GET", "/schema-repo-admin/status"),
+    ):
+        for _ in range(2):
+            hit, response = await client.ask(method, volatile)
+            assert (hit, response.status_code) == (False, 200), volatile
+
+
+async def test_cache_is_bounded(registry: Registry) -> None:
+    """The answers that were not used for longest go when the bytes run out, and a giant is not kept at all."""
+    client = Client(registry, answer_cache_bytes=40_000)
+    for number in range(30):
+        await client.register("a", f"{number}")
+        await client.expect(f"/schemas/ids/{number + 1}", known=False)
+    cache = client.front.cache
+    assert cache is not None
+    assert 5 < len(cache) < 20
+    assert 0 < cache.bytes <= 40_000
+    assert sum(answer.size for answer in cache._answers.values()) == cache.bytes
+    await client.expect("/schemas/ids/30", known=True)
+    await client.expect("/schemas/ids/1", known=False)
+    await client.register("a", "x" * 10_000)
+    for _ in range(2):
+        await client.expect("/schemas/ids/31", known=False)
+    assert build_dispatcher(registry, ServerSettings(answer_cache_bytes=0), Metrics()).cache is None
+
+
+async def test_a_changed_registry_ends_what_began_before(registry: Registry) -> None:
+    """An answer whose request began before the change it depends on is not kept, and nothing outlives a reset."""
+    client = Client(registry)
+    cache = client.front.cache
+    assert isinstance(cache, AnswerCache)
+    await client.register("a")
+    await client.expect("/subjects", known=False)
+    ((key, answer),) = ((key, answer) for key, answer in cache._answers.items() if key[1] == b"/subjects")
+    await client.register("b")
+    cache.keep_answer(key, answer)
+    assert cache.find_answer(key) is None
+    await client.expect("/subjects", known=False)
+    await registry.reset(await open_log("memory:"))
+    assert (await client.expect("/subjects", known=False)).json() == []
+
+
+def test_every_header_that_an_endpoint_reads_is_in_the_key() -> None:
+    """Whoever adds one learns here that answers depend on it. Those of PUT alone are not cached."""
+    folder = Path(stele.__file__).parent / "apis"
+    read = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("headers.get", "_join_header")):
+                names = (arg.value for arg in node.args if isinstance(arg, ast.Constant) and arg.value)
+                read |= {name if isinstance(name, bytes) else str(name).encode() for name in names}
+    assert read
+    assert read <= KEY_HEADERS
+
+
+# --- over a connection ------------------------------------------------------------------------------------------------
+
+
+_opened: list[socket.socket] = []
+
+
+class _OpenFile(io.BufferedReader):
+    """A file that stays open for the next answer."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Connection:
+    """A connection to a server, which stays open."""
+
+    def __init__(self, url: str) -> None:
+        host, _, port = url.removeprefix("http://").partition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=10)
+        self._file = _OpenFile(socket.SocketIO(self.socket, "rb"))
+        _opened.append(self.socket)
+
+    def makefile(self, _mode: str) -> _OpenFile:
+        """What an answer is read from."""
+        return self._file
+
+    def send(self, *lines: str) -> HTTPResponse:
+        """Send the lines of a head, and take the answer."""
+        self.socket.sendall("\r\n".join((*lines, "", "")).encode())
+        return self.receive(lines[0].partition(" ")[0])
+
+    def receive(self, method: str = "GET") -> HTTPResponse:
+        """Take one answer, whole."""
+        response = HTTPResponse(self, method=method)  # type: ignore[arg-type]  # that makes a file
+        response.begin()
+        response.body = response.read()  # type: ignore[attr-defined]  # kept for the caller
+        return response
+
+
+def test_a_connection_writes_what_the_server_would(tmp_path: Path) -> None:
+    """Answers that are ready are written at once, with every header; whoever wants another way of answering gets it."""
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        assert call(f"{server.url}/subjects/a/versions", "POST", {"schema": _TEXT % ("x" * 3000)}).status == 200
+        path = "/subjects/a/versions/latest"
+        connection = Connection(server.url)
+        get = (f"GET {path} HTTP/1.1", "Host: r")
+        answers = [connection.send(*get) for _ in range(3)]
+        ids = {answer.getheader("x-request-id") for answer in answers}
+        assert len(ids) == 3
+        shown = [
+            (answer.status, [name for name, _ in answer.getheaders()], answer.getheader("etag"), answer.body)  # type: ignore[attr-defined]
+            for answer in answers
+        ]
+        assert shown[0] == shown[1] == shown[2]
+        assert answers[2].getheader("date")
+        tag = str(answers[2].getheader("etag"))
+        for lines, status in (
+            ((f"HEAD {path} HTTP/1.1", "Host: r"), 200),
+            ((*get, f"If-None-Match: {tag}"), 304),
+            ((*get, f"If-None-Match: {tag}"), 304),
+            ((*get, "X-Request-ID: mine"), 200),
+            ((f"GET {path} HTTP/1.1", "Host: r", "Content-Length: 0"), 200),
+            ((f"GET http://r{path} HTTP/1.1", "Host: r"), 200),
+        ):
+            answer = connection.send(*lines)
+            assert answer.status == status, lines
+            assert len(answer.body) == (len(answers[0].body) if status == 200 and lines[0][0] == "G" else 0)  # type: ignore[attr-defined]
+        assert connection.send(*get, "X-Request-ID: mine").getheader("x-request-id") == "mine"
+        many = ("\r\n".join((*get, "", ""))).encode() * 5
+        connection.socket.sendall(many)
+        assert [connection.receive().body for _ in range(5)] == [answers[0].body] * 5  # type: ignore[attr-defined]
+        for byte in "\r\n".join((*get, "", "")).encode():
+            connection.socket.sendall(bytes([byte]))
+        assert connection.receive().status == 200
+        closing = connection.send(*get, "Connection: close")
+        assert closing.getheader("connection") == "close"
+        assert connection.socket.recv(1) == b""
+        refused = Connection(server.url).send(*get, *(f"X-{number}: 1" for number in range(120)))
+        assert refused.status == 431
+        old = Connection(server.url).send(f"GET {path} HTTP/1.0", "Host: r")
+        assert (old.status, len(old.body)) == (200, len(answers[0].body))  # type: ignore[attr-defined]
+        metrics = str(call(f"{server.url}/metrics").body)
+        counted = re.search(
+            r'stele_requests_total\{dialect="confluent",method="GET",route="[^"]*latest[^"]*|'
+            r'stele_requests_total\{dialect="confluent",method="GET",route="/subjects/\{subject\}/versions/\{version\}"'
+            r',status="200"\} (\S+)',
+            metrics,
+        )
+        assert counted is not None
+        assert float(counted[1]) == 3 + 3 + 1 + 5 + 1 + 1 + 1
+
+
+def test_no_answer_is_older_than_what_was_acknowledged(tmp_path: Path) -> None:
+    """Two processes over one file: what one has acknowledged the other one shows, at once."""
+    with serving("--store", "sqlite:///log.db", "--workers", "2", folder=tmp_path) as server:
+        connections = [Connection(server.url) for _ in range(8)]
+        for number in range(1, 40):
+            body = {"schema": _TEXT % number}
+            assert call(f"{server.url}/subjects/a/versions", "POST", body).status == 200
+            for connection, _ in itertools.product(connections, range(2)):
+                answer = connection.send("GET /subjects/a/versions/latest HTTP/1.1", "Host: r")
+                assert json.loads(answer.body)["version"] == number  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def _clean_up() -> Iterator[None]:
+    structlog.reset_defaults()
+    yield
+    while _opened:
+        _opened.pop().close()
