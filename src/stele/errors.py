@@ -349,6 +349,10 @@ class DamagedLog(StoreError):
     """Records that were acknowledged are missing from the log, or are not what was stored; the message says where."""
 
 
+class NewerLog(StoreError):
+    """The log has a record of a newer release; whoever cannot read it must neither write nor repair."""
+
+
 class StoreReplaced(StoreError):
     """The files of the log are not those that were opened: what was written last is not in the log."""
 

@@ -8,7 +8,7 @@ has a better word by now, the class gives its tag and `stored_names` the name of
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -16,6 +16,13 @@ from stele.core.metadata import DataRuleSet, Metadata
 from stele.core.model import Binding, ComparisonScope, Mode, Numbering, Reference, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import Policy
 from stele.core.stored_names import STORED_NAMES
+
+RECORD_FORMAT: Final = 1
+"""The newest format of records that this release reads.
+
+It rises with every event, and with every member that an older release must not leave out. A record says its format
+unless that is 1, and says the oldest one that has all it needs.
+"""
 
 
 class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defaults=True, rename=STORED_NAMES):
@@ -239,10 +246,29 @@ class LogRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename={"metada
 
     metadata: EventMetadata
     events: tuple[Event, ...]
+    format: int = 1
+
+
+class NewerRecord(msgspec.DecodeError):
+    """A record that a newer release has written; the message says how that shows."""
+
+
+class _EventTag(msgspec.Struct):
+    event: str
+
+
+class _RecordOutline(msgspec.Struct):
+    """What every release writes into a record."""
+
+    stamp: msgspec.Raw
+    events: list[_EventTag]
+    format: int = 1
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(LogRecord)
+_outline_decoder = msgspec.msgpack.Decoder(_RecordOutline)
+_TAGS: Final = frozenset(event.__struct_config__.tag for event in get_args(Event))
 
 
 def encode_record(record: LogRecord) -> bytes:
@@ -251,11 +277,30 @@ def encode_record(record: LogRecord) -> bytes:
 
 
 def decode_record(data: bytes) -> LogRecord:
-    """Inverse of `encode_record`. Raises `msgspec.DecodeError` for anything else."""
+    """Inverse of `encode_record`. Raises `NewerRecord`, and `msgspec.DecodeError` for anything else."""
     try:
-        return _decoder.decode(data)
+        record = _decoder.decode(data)
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(f"a text in the record is not UTF-8: {error}") from None
+    except msgspec.ValidationError:
+        _refuse_newer(data)
+        raise
+    if record.format > RECORD_FORMAT:
+        _refuse_newer(data)
+    return record
+
+
+def _refuse_newer(data: bytes) -> None:
+    """Raise `NewerRecord` for the record of a newer release."""
+    try:
+        outline = _outline_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return
+    if outline.format > RECORD_FORMAT:
+        raise NewerRecord(f"its format is {outline.format}, and this release reads formats up to {RECORD_FORMAT}")
+    for row in outline.events:
+        if row.event not in _TAGS:
+            raise NewerRecord(f"this release does not know the event {row.event!r}")
 
 
 _printer = msgspec.json.Encoder(order="deterministic")

@@ -30,7 +30,7 @@ from stele.core import queries
 from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
-from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record, redact_texts
+from stele.core.events import EventMetadata, LogRecord, NewerRecord, decode_record, encode_record, redact_texts
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.fold import apply_event, apply_record
 from stele.core.model import Attachments, SchemaDocument, SubjectKey
@@ -38,7 +38,16 @@ from stele.core.policy import Policy
 from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
-from stele.errors import DamagedLog, NotFound, Overloaded, SteleError, StoreError, StoreReplaced, StoreTimeout
+from stele.errors import (
+    DamagedLog,
+    NewerLog,
+    NotFound,
+    Overloaded,
+    SteleError,
+    StoreError,
+    StoreReplaced,
+    StoreTimeout,
+)
 from stele.service import rulesets
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
@@ -510,6 +519,8 @@ def _return_memory() -> None:
 def _decode_entry(entry: LogEntry) -> LogRecord:
     try:
         return upgrade_record(decode_record(entry.record))
+    except NewerRecord as error:
+        raise NewerLog(f"Record {entry.seq} of the log is of a newer release: {error}; upgrade this node") from error
     except msgspec.MsgspecError as error:
         raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
 

@@ -17,6 +17,7 @@ from stele.core.events import (
     EventMetadata,
     IdsSkipped,
     LogRecord,
+    NewerRecord,
     VersionRegistered,
     decode_record,
     encode_record,
@@ -25,7 +26,7 @@ from stele.core.events import (
 from stele.core.fold import apply_record
 from stele.core.model import MAX_INT32
 from stele.core.state import State
-from stele.errors import InvalidRequest, StoreError
+from stele.errors import InvalidRequest, NewerLog, StoreError
 from stele.storage.drivers import StoreCondition, StoreFiles, find_driver
 from stele.storage.high_water_mark import HighWaterMark, LogPosition
 from stele.storage.record_chain import FIRST_LINK, DamagedRecord, chain_record, read_link, read_record, verify_record
@@ -59,6 +60,7 @@ def inspect_store(url: str) -> StoreCondition | None:
     return None if driver.inspect is None else driver.inspect(url)
 
 
+_UNREADABLE = "is no record that this version can read"
 _CONTRADICTIONS = (LookupError, ValueError, TypeError, AttributeError, AssertionError)
 """What folding records comes to when one speaks of things that those before it did not make."""
 
@@ -170,8 +172,12 @@ class _Reading:
                 problem = "has a wrong checksum"
         try:
             record = decode_record(data)
+        except NewerRecord as error:
+            if problem is not None or not self._is_chained:
+                return problem or _UNREADABLE, None
+            raise NewerLog(f"Record {seq} of the log is of a newer release: {error}; use that release") from error
         except msgspec.MsgspecError:
-            return problem or "is no record that this version can read", None
+            return problem or _UNREADABLE, None
         if problem is None and not has_intact_texts(record):
             problem = "has a text that is not the one of its SHA-256"
         return problem, record
@@ -180,7 +186,7 @@ class _Reading:
 def examine_store(files: StoreFiles, mark: HighWaterMark | None = None) -> Examination:
     """Read a store from its first record to its last; mark says how far it went. Nothing is changed.
 
-    Raises `StoreError`.
+    Raises `StoreError`; `NewerLog` for records that only a newer release can judge.
     """
     reading = _Reading(files, mark)
     return Examination(reading.records, reading.acknowledged, reading.intact, reading.damages, reading.lost)
@@ -216,7 +222,7 @@ def repair_store(
         numbers: How many encoding ids and version numbers of every subject to leave out.
         last_id: The highest schema id that anybody has seen, if known.
 
-    Raises `StoreError`.
+    Raises `StoreError`; `NewerLog`, with nothing changed, for records that only a newer release can judge.
     """
     reading = _Reading(files, mark)
     kept = reading.intact

@@ -1,0 +1,128 @@
+"""The proxy of `deploy/compose` in front of three nodes: clients do not notice that one of them is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.support.server_process import Running, free_port, serving
+
+pytestmark = pytest.mark.servers
+
+_SITE = Path(__file__).parents[2] / "deploy" / "compose" / "nginx.conf"
+_FRAME = """
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/site.conf;
+}}
+"""
+
+
+@contextmanager
+def _run_proxy(nodes: list[Running], folder: Path) -> Iterator[str]:
+    """Run nginx with the site's file, its names replaced by addresses; its URL."""
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    assert program, "nginx is not installed: apt-get install nginx-light"
+    port = free_port()
+    site = _SITE.read_text(encoding="utf-8").replace("listen 8081;", f"listen 127.0.0.1:{port};")
+    for number, node in enumerate(nodes, 1):
+        site = site.replace(f"node-{number}:8081", node.url.removeprefix("http://"))
+    assert not re.search(r"node-\d", site)
+    (folder / "site.conf").write_text(site, encoding="utf-8")
+    (folder / "nginx.conf").write_text(_FRAME.format(folder=folder), encoding="utf-8")
+    with subprocess.Popen([program, "-p", folder, "-c", folder / "nginx.conf"]) as process:
+        try:
+            url = f"http://127.0.0.1:{port}"
+            until = time.monotonic() + 30
+            while True:
+                try:
+                    httpx.get(f"{url}/subjects")
+                    break
+                except httpx.ConnectError:
+                    assert process.poll() is None, (folder / "error.log").read_text()
+                    assert time.monotonic() < until
+                    time.sleep(0.05)
+            yield url
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[Running]]]:
+    """The proxy and its nodes."""
+    folder = tmp_path_factory.mktemp("proxy")
+    folder.chmod(0o755)
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(serving("--store", f"sqlite:///{folder}/log.db", folder=folder)) for _ in "123"]
+        yield stack.enter_context(_run_proxy(nodes, folder)), nodes
+
+
+def _register(http: httpx.Client, number: int) -> int:
+    schema = json.dumps({"type": "enum", "name": "E", "symbols": ["A"], "doc": str(number)})
+    answer = http.post("/subjects/s/versions", json={"schema": schema})
+    assert answer.status_code == 200, answer.text
+    schema_id: int = answer.json()["id"]
+    assert http.get(f"/schemas/ids/{schema_id}").status_code == 200
+    return schema_id
+
+
+def test_names_keep_their_escapes(cluster: tuple[str, list[Running]]) -> None:
+    """A slash inside a subject's name reaches the node as it was sent; metrics are not the proxy's."""
+    with httpx.Client(base_url=cluster[0]) as http:
+        answer = http.post("/subjects/a%2Fb/versions", json={"schema": '"string"'})
+        assert answer.status_code == 200, answer.text
+        assert "a/b" in http.get("/subjects").json()
+        assert http.get("/metrics").status_code == 404
+
+
+def test_a_lost_node_is_not_noticed(cluster: tuple[str, list[Running]]) -> None:
+    """While one of three nodes is stopped, killed and stays away, every registration and read is answered."""
+    url, nodes = cluster
+    failures: list[BaseException] = []
+    registered: list[int] = []
+    is_over = threading.Event()
+
+    def work(worker: int) -> None:
+        with httpx.Client(base_url=url, timeout=30) as http:
+            number = worker
+            while not is_over.is_set():
+                try:
+                    registered.append(_register(http, number))
+                except BaseException as failure:
+                    failures.append(failure)
+                    raise
+                number += 10
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    os.killpg(nodes[1].process.pid, signal.SIGKILL)
+    before = len(registered)
+    time.sleep(2)
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(registered) > before + 10
+    assert len(set(registered)) == len(registered)
