@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from confluent_kafka import KafkaException, Producer
 from tests.support.maven import jars
@@ -18,67 +19,56 @@ _POM = Path(__file__).with_name("kafka-pom.xml")
 _START = 120.0  # seconds
 
 
+@contextmanager
+def kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The address of a broker with its data in a folder, stopped at the end; settings go before the usual ones."""
+    with KafkaBroker(folder, settings) as broker:
+        yield broker.address
+
+
 class KafkaBroker:
-    """One broker with its data in a folder. It can be ended and started again.
+    """A broker with its data in a folder; use it with `with`. settings go before the usual ones."""
 
-    Args:
-        folder: Where its data and its log go.
-        settings: Go before the usual ones.
-    """
-
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        self.port = free_port()
-        self.address = f"127.0.0.1:{self.port}"
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self._java = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars(_POM)}/*"]
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
         self._config = folder / "server.properties"
+        rows = _settings(folder, port, settings or {}).items()
+        self._config.write_text("".join(f"{name}={value}\n" for name, value in rows))
         self._log = folder / "broker.log"
-        lines = (f"{name}={value}\n" for name, value in _settings(folder, self.port, settings).items())
-        self._config.write_text("".join(lines))
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        format_storage = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._config)]
-        done = subprocess.run(
-            [*self._java, *format_storage], capture_output=True, text=True, timeout=_START, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start, and wait until it answers."""
+    def __enter__(self) -> Self:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        format_storage = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._config)]
+        done = subprocess.run(format_storage, capture_output=True, text=True, timeout=_START, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def restart(self) -> None:
+        """Kill the broker and start it again; returns when it answers."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._start()
+
+    def _start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._java, "kafka.Kafka", str(self._config)], stdout=log, stderr=subprocess.STDOUT
             )
         _wait(self.address, self._process, self._log)
-
-    def stop(self) -> None:
-        """End in order."""
-        self._process.terminate()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.kill()
-
-    def kill(self) -> None:
-        """End at once."""
-        self._process.kill()
-        self._process.wait()
-
-
-@contextmanager
-def kafka_broker(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[KafkaBroker]:
-    """A running broker, stopped at the end."""
-    broker = KafkaBroker(folder, settings or {})
-    try:
-        broker.start()
-        yield broker
-    finally:
-        broker.stop()
-
-
-@contextmanager
-def kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The address of a broker with its data in a folder, stopped at the end; settings go before the usual ones."""
-    with kafka_broker(folder, settings) as broker:
-        yield broker.address
 
 
 def _settings(folder: Path, port: int, more: Mapping[str, str]) -> dict[str, str]:

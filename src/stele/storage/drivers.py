@@ -121,7 +121,9 @@ class StorageDriver(NamedTuple):
 _OWN: Final = {
     "files": "stele.storage.files:DRIVER",
     "kafka": "stele.storage.kafka:DRIVER",
+    "mariadb": "stele.storage.mysql:DRIVER",
     "memory": "stele.storage.memory:DRIVER",
+    "mysql": "stele.storage.mysql:DRIVER",
     "postgres": "stele.storage.postgres:DRIVER",
     "postgresql": "stele.storage.postgres:DRIVER",
     "sqlite": "stele.storage.sqlite:DRIVER",

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.support.kafka import kafka_broker
+from tests.support.kafka import KafkaBroker
 from tests.support.postgres import postgres
 
 
@@ -50,13 +50,9 @@ def _open_postgres(_: Path) -> Iterator[Store]:
 def _open_kafka(folder: Path) -> Iterator[Store]:
     place = folder / "broker"
     place.mkdir()
-    with kafka_broker(place) as broker:
-
-        def restart() -> None:
-            broker.kill()
-            broker.start()
-
-        yield Store(f"kafka://{broker.address}/stele", (broker.port,), restart)
+    with KafkaBroker(place) as broker:
+        port = int(broker.address.rpartition(":")[2])
+        yield Store(f"kafka://{broker.address}/stele", (port,), broker.restart)
 
 
 STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Store]]]] = {

@@ -30,8 +30,9 @@ from stele.storage.postgres.database import (
     store_error,
 )
 from stele.storage.postgres.listener import Listener
-from stele.storage.postgres.scrubber import Scrubber
+from stele.storage.postgres.scrub import scrub_tables
 from stele.storage.postgres.session import Session
+from stele.storage.scrubber import Scrubber
 
 __all__ = ["PostgresLog"]
 
@@ -59,6 +60,7 @@ SELECT coalesce(to_regclass('stele_log')::oid::bigint, 0),
 _POLL_SECONDS: Final = 0.25
 """Between two looks of `wait` while no notices arrive."""
 _SNAPSHOT_SECONDS: Final = 600.0
+_SCRUB_SECONDS: Final = 3600.0
 _PART_BYTES: Final = 16 << 20
 """Of a snapshot in one row: a value has 1 GB at most."""
 _LEAST_ROOM: Final = 1 << 16
@@ -111,7 +113,7 @@ class PostgresLog:
             await self._reader.run(_create_tables)
             await self._reader.run(self._read_store)
         self._listener = Listener(self._options, self._channel)
-        self._scrubber = Scrubber(Session(self._place, self._options), self._place)
+        self._scrubber = Scrubber(self._scrub, self._place)
         if self._has_traces:
             self._scrubber.begin()
 
@@ -286,6 +288,13 @@ class PostgresLog:
             raise StoreError(f"The store {self._place} has no record {seq} to erase")
         if self._scrubber is not None:
             self._scrubber.begin()
+
+    async def _scrub(self) -> None:
+        session = Session(self._place, self._options)
+        try:
+            await session.run(lambda connection: scrub_tables(connection, self._place), seconds=_SCRUB_SECONDS)
+        finally:
+            await session.close()
 
     async def require_writable(self) -> None:
         """Raise the `StoreError` of a standby or a read-only database; after a failed append also what a trial meets.

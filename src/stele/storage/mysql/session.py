@@ -1,0 +1,118 @@
+"""One connection to the database and the thread that uses it; made when first used, and made anew after it broke."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+import pymysql
+from pymysql.connections import Connection
+
+from stele.errors import StoreError
+from stele.storage.mysql.database import store_error
+
+__all__ = ["Session"]
+
+T = TypeVar("T")
+
+_PAUSES: Final = (0.05, 2.0)
+"""Seconds between two attempts to connect: the first, and the longest."""
+_LOCK_SECONDS: Final = 10
+"""How long a statement waits for a row that another one has written and not committed."""
+_SETTINGS: Final = (
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    f"SET SESSION innodb_lock_wait_timeout = {_LOCK_SECONDS}",
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES'",  # what does not fit is an error, and is never cut
+)
+
+
+class Session:
+    """Runs jobs one after another. A job that was begun goes on when the task that asked for it is cancelled.
+
+    Args:
+        place: Name of the store in messages.
+        options: Of the connection.
+        name: Of the thread.
+        seconds: How long the server may be silent.
+    """
+
+    def __init__(self, place: str, options: Mapping[str, Any], name: str, seconds: float = 15.0) -> None:
+        self._place = place
+        self._options = {**options, "autocommit": True, "read_timeout": seconds, "write_timeout": seconds}
+        self._connection: Connection[Any] | None = None
+        self._thread = ThreadPoolExecutor(1, name)
+        self._pause = 0.0
+        self._retry_at = 0.0
+        self._failure = ""
+
+    async def run(self, job: Callable[[Connection[Any]], T], *, is_repeatable: bool = True) -> T:
+        """Run a job on the connection; one that is repeatable is tried again on a new one when the old one has gone.
+
+        Raises `StoreError`.
+        """
+        return await asyncio.wrap_future(self._thread.submit(self._run_job, job, is_repeatable))
+
+    def submit(self, job: Callable[[Connection[Any]], object]) -> None:
+        """Have a job run after those that were submitted before; its failure is nobody's business."""
+
+        def run() -> None:
+            with suppress(StoreError):
+                self._run_job(job, is_repeatable=False)
+
+        self._thread.submit(run)
+
+    def _run_job(self, job: Callable[[Connection[Any]], T], is_repeatable: bool) -> T:
+        while True:
+            is_new = self._connection is None
+            connection = self._connect()
+            try:
+                return job(connection)
+            except (pymysql.OperationalError, pymysql.InterfaceError) as error:
+                with suppress(pymysql.MySQLError):
+                    if connection.open:
+                        connection.rollback()
+                is_gone = not connection.open
+                if is_gone:
+                    self._connection = None
+                if is_new or not is_gone or not is_repeatable:
+                    raise store_error(self._place, error) from error
+            except pymysql.MySQLError as error:
+                with suppress(pymysql.MySQLError):
+                    connection.rollback()
+                raise store_error(self._place, error) from error
+
+    def _connect(self) -> Connection[Any]:
+        if self._connection is not None and self._connection.open:
+            return self._connection
+        if self._failure and time.monotonic() < self._retry_at:
+            raise StoreError(self._failure)
+        try:
+            connection = pymysql.connect(**self._options)
+            with connection.cursor() as cursor:
+                for setting in _SETTINGS:
+                    cursor.execute(setting)
+        except (pymysql.MySQLError, RuntimeError) as error:  # RuntimeError: a package for the password is missing
+            first, longest = _PAUSES
+            self._pause = min(max(self._pause * 2, first), longest)
+            self._retry_at = time.monotonic() + self._pause
+            wrapped = error if isinstance(error, pymysql.MySQLError) else pymysql.OperationalError(0, str(error))
+            failure = store_error(self._place, wrapped)
+            self._failure = str(failure)
+            raise failure from error
+        self._connection, self._failure, self._pause = connection, "", 0.0
+        return connection
+
+    async def close(self) -> None:
+        """Finish what is under way, and disconnect."""
+        done = self._thread.submit(self._disconnect)
+        self._thread.shutdown(wait=False)
+        await asyncio.shield(asyncio.wrap_future(done))
+
+    def _disconnect(self) -> None:
+        if self._connection is not None and self._connection.open:
+            with suppress(pymysql.MySQLError):
+                self._connection.close()

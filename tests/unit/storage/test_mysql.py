@@ -1,0 +1,104 @@
+"""What of the store mysql needs no server: its URLs, its credentials, and what it says when nobody answers."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.server_process import free_port
+
+from stele.errors import InvalidRequest, NotInstalled, StoreError
+from stele.storage import find_driver, open_log
+from stele.storage.mysql.url import connect_options
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql:",
+        "mysql:/x",
+        "mysql:///x",
+        "mysql://me:sesame@host",
+        "mysql://me:sesame@host/",
+        "mysql://me:sesame@host/a/b",
+        "mysql://me:sesame@host:port/x",
+        "mysql://me:sesame@host/x?sslmode=required",
+        "mysql://me:sesame@host/x?ssl-mode=perhaps",
+        "mysql://me:sesame@host/x?ssl-mode=required&ssl-mode=disabled",
+        "mysql://me:sesame@host/x?ssl-ca",
+        "mysql://me:sesame@host/x?connect-timeout=0",
+        "mysql://me:sesame@host/x#y",
+    ],
+)
+async def test_malformed(url: str) -> None:
+    """A URL of another shape is refused with the right shape; nothing of it is repeated."""
+    with pytest.raises(InvalidRequest, match=r"mysql://user@host:3306/database") as said:
+        await open_log(url)
+    assert "sesame" not in str(said.value)
+
+
+def test_options_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the URL names wins over the environment; escapes stand for any character."""
+    monkeypatch.setenv("STELE_STORE_USER", "other")
+    monkeypatch.setenv("STELE_STORE_PASSWORD", "open")
+    options = connect_options("mysql://m%40e:ses%2Fame@host:3307/x?connect-timeout=3&unix-socket=/run/my.sock")
+    assert options == {
+        "host": "host", "port": 3307, "user": "m@e", "password": "ses/ame", "database": "x", "connect_timeout": 3,
+        "unix_socket": "/run/my.sock",
+    }  # fmt: skip
+    options = connect_options("mariadb://host/x")
+    assert (options["user"], options["password"], options["port"]) == ("other", "open", 3306)
+
+
+@pytest.mark.parametrize(
+    ("mode", "verifies", "checks_host"),
+    [
+        ("required", ssl.CERT_NONE, False),
+        ("verify_ca", ssl.CERT_REQUIRED, False),
+        ("verify_identity", ssl.CERT_REQUIRED, True),
+    ],
+)
+def test_tls(mode: str, verifies: ssl.VerifyMode, checks_host: bool) -> None:
+    """Each mode asks of the certificate what MySQL's own clients ask."""
+    context = connect_options(f"mysql://host/x?ssl-mode={mode}")["ssl"]
+    assert (context.verify_mode, context.check_hostname) == (verifies, checks_host)
+    assert connect_options("mysql://host/x?ssl-mode=disabled")["ssl_disabled"] is True
+
+
+def test_certificates_that_cannot_be_read(tmp_path: Path) -> None:
+    """The message says why."""
+    with pytest.raises(InvalidRequest, match=r"certificates of the MySQL store cannot be read: No such file"):
+        connect_options(f"mysql://host/x?ssl-ca={tmp_path}/none.pem")
+
+
+async def test_nobody_answers() -> None:
+    """One sentence names the store and the reason, and repeats no password."""
+    port = free_port()
+    with pytest.raises(StoreError) as said:
+        await open_log(f"mysql://me:sesame@127.0.0.1:{port}/x")
+    assert str(said.value) == (
+        f"The store mysql://127.0.0.1:{port}/x cannot be reached: Can't connect to MySQL server on '127.0.0.1'"
+        " ([Errno 111] Connection refused)"
+    )
+
+
+@pytest.mark.parametrize("step", ["open_log", "open_files", "inspect"])
+async def test_without_its_library(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every use says which extra brings it."""
+    for name in [name for name in sys.modules if name.startswith("stele.storage.mysql.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    use = getattr(find_driver("mysql://host/x"), step)
+    with pytest.raises(NotInstalled, match=r"PyMySQL is not installed: pip install 'stele-registry\[mysql\]'"):
+        await asyncio.to_thread(lambda: asyncio.run(_call(use)))
+
+
+async def _call(use: Callable[[str], Any]) -> None:
+    done = use("mysql://host/x")
+    if isinstance(done, Coroutine):
+        await done
