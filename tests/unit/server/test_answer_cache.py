@@ -19,7 +19,7 @@ import structlog
 from tests.support.server_process import call, serving
 
 import stele
-from stele.server.answer_cache import KEY_HEADERS, AnswerCache
+from stele.server.answer_cache import KEY_HEADERS, ResponseCache
 from stele.server.dialects import build_dispatcher
 from stele.server.dispatch import Dispatcher
 from stele.server.metrics import Metrics
@@ -279,7 +279,7 @@ async def test_a_changed_registry_ends_what_began_before(registry: Registry) -> 
     """An answer whose request began before the change it depends on is not kept, and nothing outlives a reset."""
     client = Client(registry)
     cache = client.front.cache
-    assert isinstance(cache, AnswerCache)
+    assert isinstance(cache, ResponseCache)
     await client.register("a")
     await client.expect("/subjects", known=False)
     ((key, answer),) = ((key, answer) for key, answer in cache._answers.items() if key[1] == b"/subjects")
