@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.support.mariadb import mariadb
 from tests.support.postgres import postgres
 
 
@@ -45,9 +46,21 @@ def _open_postgres(_: Path) -> Iterator[Store]:
         yield Store(server.url(server.create_database()), (server.port,), restart)
 
 
+@contextmanager
+def _open_mysql(_: Path) -> Iterator[Store]:
+    with mariadb() as server:
+
+        def restart() -> None:
+            server.stop(signal.SIGKILL)
+            server.start()
+
+        yield Store(server.url(server.create_database()), (server.port,), restart)
+
+
 STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Store]]]] = {
     "sqlite": _open_sqlite,
     "files": _open_files,
     "postgres": _open_postgres,
+    "mysql": _open_mysql,
 }
 """Opens a store in a folder, by the scheme of its URL."""
