@@ -26,6 +26,7 @@ from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.service.threads import WorkThreads
 from stele.storage import open_log
+from stele.storage.past_log import open_past
 
 if TYPE_CHECKING:
     from stele.server.telemetry import Telemetry
@@ -139,7 +140,8 @@ class Server:
         return registry
 
     async def _open_log(self) -> Log:
-        return await open_log(self.settings.store, Path(self.settings.state_dir))
+        log = await open_log(self.settings.store, Path(self.settings.state_dir))
+        return await open_past(log, self.settings.as_of) if self.settings.as_of else log
 
     def _start_telemetry(self, registry: Registry) -> Telemetry:
         from stele.server.telemetry import Telemetry
