@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.support.kafka import KafkaBroker
+from tests.support.mariadb import mariadb
 from tests.support.postgres import postgres
 
 
@@ -45,9 +47,31 @@ def _open_postgres(_: Path) -> Iterator[Store]:
         yield Store(server.url(server.create_database()), (server.port,), restart)
 
 
+@contextmanager
+def _open_mysql(_: Path) -> Iterator[Store]:
+    with mariadb() as server:
+
+        def restart() -> None:
+            server.stop(signal.SIGKILL)
+            server.start()
+
+        yield Store(server.url(server.create_database()), (server.port,), restart)
+
+
+@contextmanager
+def _open_kafka(folder: Path) -> Iterator[Store]:
+    place = folder / "broker"
+    place.mkdir()
+    with KafkaBroker(place) as broker:
+        port = int(broker.address.rpartition(":")[2])
+        yield Store(f"kafka://{broker.address}/stele", (port,), broker.restart)
+
+
 STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Store]]]] = {
     "sqlite": _open_sqlite,
     "files": _open_files,
     "postgres": _open_postgres,
+    "mysql": _open_mysql,
+    "kafka": _open_kafka,
 }
 """Opens a store in a folder, by the scheme of its URL."""

@@ -78,6 +78,7 @@ _LEADER_CHANGES: Final = frozenset(
         "NOT_LEADER_FOR_PARTITION",
         "LEADER_NOT_AVAILABLE",
         "OFFSET_NOT_AVAILABLE",
+        "_NOENT",  # the metadata of a moment ago have no leader
     }
 )
 """Errors of the moment in which another broker becomes the leader, or the same one again."""
