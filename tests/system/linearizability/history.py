@@ -93,7 +93,7 @@ class History:
 def allow_lag(operations: list[Operation], seconds: float) -> list[Operation]:
     """Let what ids and exact versions were found to be have been true some seconds before the question.
 
-    That is what the registry promises of them: they never change but by a deletion. What is not found must not be there.
+    That is what the registry promises of them: they never change but by a deletion. What is not found is not there.
     """
     return [
         operation._replace(invoked=operation.invoked - int(seconds * 1e9))

@@ -64,7 +64,7 @@ def test_two_registrations_do_not_get_one_number() -> None:
 
 
 def test_ids_and_versions_may_be_behind_where_that_is_allowed() -> None:
-    """A version that was deleted a moment before it is found is a violation, but not within the lag; a list always is."""
+    """To find a version that was deleted a moment before is a violation, but not within the lag; a list always is."""
     registered = _operation(Action.REGISTER, 0, 0, 10, Result(200, (1, 0)))
     deleted = _operation(Action.SOFT_DELETE_SUBJECT, None, 20, 30, Result(200, (1,)))
     found = _operation(Action.GET_VERSION, 1, 40, 50, Result(200, (1, 0)))
