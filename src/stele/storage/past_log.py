@@ -8,9 +8,11 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import NoReturn
 
+import msgspec
+
 from stele.core.events import decode_record
 from stele.core.ports import Log, LogEntry
-from stele.errors import InvalidRequest, ReadOnly
+from stele.errors import InvalidRequest, ReadOnly, StoreError
 
 __all__ = ["PastLog", "open_past"]
 
@@ -51,7 +53,11 @@ async def _find_record(log: Log, at: int) -> int:
     while low < high:
         middle = (low + high + 1) // 2
         entry = (await log.tail(middle - 1, 1))[0]
-        if decode_record(entry.record).metadata.at <= at:
+        try:
+            record = decode_record(entry.record)
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"record {middle} of the log is not one this version can read: {error}") from error
+        if record.metadata.at <= at:
             low = middle
         else:
             high = middle - 1
