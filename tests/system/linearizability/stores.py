@@ -56,17 +56,6 @@ def _open_postgres(_: Path) -> Iterator[Store]:
 
 
 @contextmanager
-def _open_mysql(_: Path) -> Iterator[Store]:
-    with mariadb() as server:
-
-        def restart() -> None:
-            server.stop(signal.SIGKILL)
-            server.start()
-
-        yield Store(server.url(server.create_database()), (server.port,), restart)
-
-
-@contextmanager
 def _open_kafka(folder: Path) -> Iterator[Store]:
     place = folder / "broker"
     place.mkdir()
