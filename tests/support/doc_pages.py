@@ -91,6 +91,12 @@ def run_page(page: Path, folder: Path, address: str, broker: str | None = None) 
         assert missing is None, f"does not print {missing!r}: {where}"
 
 
+def list_sql(page: Path) -> list[list[str]]:
+    """The statements of every SQL block of a page, without their semicolons."""
+    blocks = re.findall(r"^ *```sql\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [[line.strip().rstrip(";") for line in block.splitlines()] for block in blocks]
+
+
 def find_missing_line(shown: str, printed: str) -> str | None:
     """The first line of what a page shows that is not printed, or not in this order; None if all are."""
     lines = [line.strip() for line in printed.splitlines()]

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from confluent_kafka import KafkaException, Producer
 from tests.support.maven import jars
@@ -21,27 +22,53 @@ _START = 120.0  # seconds
 @contextmanager
 def kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
     """The address of a broker with its data in a folder, stopped at the end; settings go before the usual ones."""
-    java = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars(_POM)}/*"]
-    port = free_port()
-    config = folder / "server.properties"
-    config.write_text("".join(f"{name}={value}\n" for name, value in _settings(folder, port, settings or {}).items()))
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    format_storage = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config)]
-    done = subprocess.run(format_storage, capture_output=True, text=True, timeout=_START, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with (folder / "broker.log").open("wb") as log:
-        broker = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=subprocess.STDOUT)
-    try:
-        address = f"127.0.0.1:{port}"
-        _wait(address, broker, folder / "broker.log")
-        yield address
-    finally:
-        broker.terminate()
+    with KafkaBroker(folder, settings) as broker:
+        yield broker.address
+
+
+class KafkaBroker:
+    """A broker with its data in a folder; use it with `with`. settings go before the usual ones."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self._java = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars(_POM)}/*"]
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
+        self._config = folder / "server.properties"
+        rows = _settings(folder, port, settings or {}).items()
+        self._config.write_text("".join(f"{name}={value}\n" for name, value in rows))
+        self._log = folder / "broker.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        format_storage = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._config)]
+        done = subprocess.run(format_storage, capture_output=True, text=True, timeout=_START, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        self._process.terminate()
         try:
-            broker.wait(30)
+            self._process.wait(30)
         except subprocess.TimeoutExpired:
-            broker.kill()
-            broker.wait()
+            self._process.kill()
+            self._process.wait()
+
+    def restart(self) -> None:
+        """Kill the broker and start it again; returns when it answers."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._start()
+
+    def _start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._java, "kafka.Kafka", str(self._config)], stdout=log, stderr=subprocess.STDOUT
+            )
+        _wait(self.address, self._process, self._log)
 
 
 def _settings(folder: Path, port: int, more: Mapping[str, str]) -> dict[str, str]:

@@ -68,6 +68,21 @@ class MariadbServer:
         self.execute(f"CREATE DATABASE {name}")
         return name
 
+    def dump(self, database: str) -> str:
+        """What `mariadb-dump` writes."""
+        return self._run_tool("mariadb-dump", "--single-transaction", "--hex-blob", database, given="")
+
+    def restore(self, database: str, dumped: str) -> None:
+        """Read what `mariadb-dump` wrote."""
+        self._run_tool("mariadb", database, given=dumped)
+
+    def _run_tool(self, name: str, *arguments: str, given: str) -> str:
+        address = ["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", f"--port={self.port}"]
+        command = [name, *address, "--user=admin", f"--password={self.password}", *arguments]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def start(self, **settings: str) -> None:
         """Start, and wait until it answers."""
         options = [f"--{name.replace('_', '-')}={value}" for name, value in {**_SETTINGS, **settings}.items()]

@@ -92,6 +92,10 @@ class PostgresServer:
         self.execute(f"CREATE DATABASE {name}")
         return name
 
+    def run_tool(self, name: str, database: str, *arguments: str | Path) -> None:
+        """Run one of the server's tools on a database."""
+        run_program(self._binaries / name, f"--dbname={self.url(database)}", *arguments)
+
     def start(self, **settings: str) -> None:
         """Start, and wait until it answers."""
         options = [part for row in {**_SETTINGS, **settings}.items() for part in ("-c", "=".join(row))]

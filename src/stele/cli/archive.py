@@ -33,6 +33,10 @@ def export_archive(
     ],
     registry: RegistryOptions,
     store: StoreOption = None,
+    as_of: Annotated[
+        str,
+        typer.Option("--as-of", help="With --store: as it was at a record, or a time such as 2026-11-23T10:00:00Z."),
+    ] = "",
     force: ForceOption = False,
     level: Levels = [],  # noqa: B006 - typer copies it
     output: OutputOption = Output.TEXT,
@@ -46,7 +50,9 @@ def export_archive(
         check_target(file, force=force)
         refused: list[Refusal] = []
         if store is not None:
-            contents = asyncio.run(_write_store(store, file))
+            contents = asyncio.run(_write_store(store, file, as_of))
+        elif as_of:
+            raise InvalidRequest("--as-of needs the store itself: add --store")
         else:
             with transfer.open_registry(registry, None) as client, _scratch_store() as copy:
                 dump = registry_reader.read_registry(client, ProgressPrinter("source"), levels=level)
@@ -124,9 +130,9 @@ def _members(done: Restoration) -> dict[str, int]:
     return {name: getattr(done, name) for name in done.__struct_fields__}
 
 
-async def _write_store(store: str, file: Path) -> ArchiveContents:
+async def _write_store(store: str, file: Path, as_of: str = "") -> ArchiveContents:
     require_store(store)
-    async with open_log_session(store) as log:
+    async with open_log_session(store, as_of) as log:
         return await archive.write_archive(log, file, ProgressPrinter("archive"))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +11,7 @@ import msgspec
 import typer
 
 from stele.cli.output import Output, OutputOption, console, exit_on_error, print_json, print_rows
+from stele.cli.transfer import ProgressPrinter
 from stele.server.settings import STATE_DIR
 from stele.server.store_maintenance import (
     Damage,
@@ -18,6 +21,7 @@ from stele.server.store_maintenance import (
     repair_store,
     verify_store,
 )
+from stele.server.store_session import CopiedLog, compact_log, copy_log
 
 app = typer.Typer(help="Look after the log of a store: what is damaged, and going on.", no_args_is_help=True)
 
@@ -97,6 +101,60 @@ def repair(
         f" files are {done.moved_to}*",
         highlight=False,
         markup=False,
+        soft_wrap=True,
+    )
+
+
+@app.command("copy")
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The store that is; its servers may go on.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The store to be: empty, or an earlier copy.")],
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on with what is written, until Ctrl-C: then compare, and end.")
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Bring a registry from a store to another one, of any kind: ids, numbers and times stay as they are.
+
+    To move without a gap: copy with --follow, stop the servers of the old store, press Ctrl-C, and start servers on the
+    new one. At the end both logs are compared record by record; exit 0 means that they are the same.
+    """
+    with exit_on_error():
+        done = asyncio.run(_copy_log(source, target, follow=follow))
+    if output is Output.JSON:
+        print_json(done._asdict())
+        return
+    console.print(
+        f"{done.records} records are the same in both stores; {done.copied} were copied"
+        + (f", {done.erased} texts purged since were erased" if done.erased else ""),
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+async def _copy_log(source: str, target: str, *, follow: bool) -> CopiedLog:
+    until = asyncio.Event() if follow else None
+    if until is not None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, until.set)
+    progress = ProgressPrinter("target")
+    return await copy_log(source, target, until=until, progress=lambda seq: progress("records", seq, None))
+
+
+@app.command("compact")
+def compact(store: StoreOption, output: OutputOption = Output.TEXT) -> None:
+    """Save a snapshot, so that servers start quickly, and erase purged texts that a node that died has left.
+
+    A server may be running on the store.
+    """
+    with exit_on_error():
+        done = asyncio.run(compact_log(store))
+    if output is Output.JSON:
+        print_json(done._asdict())
+        return
+    console.print(
+        f"snapshot of {done.snapshot_bytes} bytes after record {done.records}; {done.erased} purged texts erased",
+        highlight=False,
         soft_wrap=True,
     )
 

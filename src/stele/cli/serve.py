@@ -21,6 +21,10 @@ def serve(
     state_dir: Annotated[
         str | None, typer.Option(help="Folder for what this node remembers of a store on a server; .stele unless set.")
     ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(help="Serve it as it was, read-only: up to a record, or a time (2026-11-23T10:00:00Z)."),
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes serving the same log.")] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with a \\[server] table.")] = None,
     testing: Annotated[
@@ -49,6 +53,7 @@ def serve(
         "listen": listen or None,
         "store": store,
         "state_dir": state_dir,
+        "as_of": as_of,
         "workers": workers,
         "testing": testing,
         "undecided": undecided,

@@ -49,6 +49,14 @@ class TakesAnyDefault(Protocol):
 
 
 @runtime_checkable
+class ParsesQuickly(Protocol):
+    """A format whose short texts are not worth a thread."""
+
+    quick_bytes: int
+    """Up to this length, a text without references is parsed, printed and digested within a few milliseconds."""
+
+
+@runtime_checkable
 class Lintable(Protocol[P_contra]):
     """A format with advice on schemas that are valid."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from stele import __version__
 from stele.core.findings import WhenUndecided
 from stele.core.ports import Log
 from stele.errors import SteleError
-from stele.server.answer_cache import AnswerCache
+from stele.server.answer_cache import ResponseCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.cors import CrossOriginApp
@@ -26,6 +27,7 @@ from stele.server.site_guard import SiteGuard
 from stele.service.registry import Registry
 from stele.service.threads import WorkThreads
 from stele.storage import open_log
+from stele.storage.past_log import open_past
 
 if TYPE_CHECKING:
     from stele.server.telemetry import Telemetry
@@ -34,6 +36,8 @@ _logger = structlog.get_logger("stele.server")
 
 _START_GRACE_SECONDS = 1.0
 """A start that takes longer goes on while the server answers that it is starting."""
+_MAX_AGE_SECONDS = 15.0
+"""A node that has not read the log to its end for longer takes no requests; it looks every second."""
 _RETRY_SECONDS = 1
 
 
@@ -43,7 +47,7 @@ class Server:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self._front: App | None = None
-        self._cache: AnswerCache | None = None
+        self._cache: ResponseCache | None = None
         self._registry: Registry | None = None
         self._telemetry: Telemetry | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)
@@ -98,11 +102,15 @@ class Server:
         return True
 
     def _find_status(self) -> tuple[str, str]:
-        """Whether the registry is loaded and can write, and if it cannot, why."""
-        failure = self._registry.write_failure if self._registry is not None else None
-        if not self._ready:
+        """Whether the registry is loaded, has every record of the log and can write, and if not, why."""
+        if not self._ready or self._registry is None:
             return "starting", ""
-        return ("ready", "") if failure is None else ("cannot write", str(failure))
+        if self._registry.write_failure is not None:
+            return "cannot write", str(self._registry.write_failure)
+        age = time.monotonic() - self._registry.caught_up_at
+        if age > _MAX_AGE_SECONDS:
+            return "catching up", f"the log was last read to its end {age:.0f} seconds ago"
+        return "ready", ""
 
     async def _answer_readiness(self, send: Send) -> None:
         status, reason = self._find_status()
@@ -139,7 +147,8 @@ class Server:
         return registry
 
     async def _open_log(self) -> Log:
-        return await open_log(self.settings.store, Path(self.settings.state_dir))
+        log = await open_log(self.settings.store, Path(self.settings.state_dir))
+        return await open_past(log, self.settings.as_of) if self.settings.as_of else log
 
     def _start_telemetry(self, registry: Registry) -> Telemetry:
         from stele.server.telemetry import Telemetry

@@ -95,6 +95,8 @@ class Metrics:
             name: Gauge(f"stele_{name}", text, registry=self._registry, multiprocess_mode="mostrecent")
             for name, text in (
                 ("log_seq", "Sequence number of the newest record folded."),
+                ("log_lag", "Records of other nodes that this node had not folded when it last looked."),
+                ("log_age_seconds", "Seconds since this node was last known to have every record of the log."),
                 ("schemas", "Distinct schema texts held."),
                 ("subjects", "Subjects held, those with soft-deleted versions only included."),
                 ("text_bytes", "Bytes of the schema texts held, before compression."),
@@ -183,6 +185,8 @@ class Metrics:
         state = registry.state
         values = {
             "log_seq": state.seq,
+            "log_lag": registry.lag_records,
+            "log_age_seconds": time.monotonic() - registry.caught_up_at,
             "schemas": len(state.contents),
             "subjects": sum(len(namespace.subjects) for namespace in state.namespaces.values()),
             "text_bytes": state.text_bytes,

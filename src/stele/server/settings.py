@@ -41,7 +41,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: Annotated[
         str,
         _description(
-            "Where the log lives: `sqlite:///file.db`, `files:///folder`, `postgresql://host/database` or `memory:`."
+            "Where the log lives: `sqlite:///file.db`, `files:///folder`, `postgresql://host/database`,"
+            " `kafka://broker/topic` or `memory:`."
         ),
     ] = "sqlite:///.stele/stele.db"
     state_dir: Annotated[
@@ -51,6 +52,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             " that beside it."
         ),
     ] = str(STATE_DIR)
+    as_of: Annotated[
+        str,
+        _description(
+            "Serve the registry as it was, read-only: up to a record of the log (its number), or to a time"
+            " (`2026-11-23T10:00:00Z`); empty: as it is."
+        ),
+    ] = ""
     host: Annotated[str, _description("Address to listen on.")] = "127.0.0.1"
     port: Port = 8081
     listen: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
+from typing import Final
 
 from stele.core.compatibility_requests import VALIDATOR_PREFIX, CompatibilityRequest, Verdicts
 from stele.core.findings import Finding, WhenUndecided
@@ -13,9 +14,12 @@ from stele.formats import rulesets
 from stele.formats.registry import get_format
 from stele.service import validators
 from stele.service.progress import current_progress
-from stele.service.schemas import SchemaParser, SchemaTexts, collect_texts
+from stele.service.schemas import SchemaParser, SchemaTexts, collect_texts, estimate_source_memory
 
-_REMEMBERED = 50_000
+_REMEMBERED_BYTES: Final = 32 << 20
+"""About how much memory verdicts may take, in bytes; beyond, the oldest ones are given up."""
+_FINDING_BYTES: Final = 300
+"""What a finding costs beside its texts."""
 
 
 class CompatibilityChecker:
@@ -25,6 +29,7 @@ class CompatibilityChecker:
         self._schemas = schemas
         self.undecided = undecided
         self._known: OrderedDict[CompatibilityRequest, tuple[Finding, ...]] = OrderedDict()
+        self._bytes = 0
 
     @property
     def verdicts(self) -> Verdicts:
@@ -41,10 +46,16 @@ class CompatibilityChecker:
             await asyncio.to_thread(self._compare_all, work, found)
         finally:
             # Who gives up in the middle and asks again goes on from there.
-            self._known.update(dict(found))
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            self._remember(dict(found))
         return found
+
+    def _remember(self, found: Verdicts) -> None:
+        for question, findings in found.items():
+            if question not in self._known:
+                self._known[question] = findings
+                self._bytes += _estimate_memory(question, findings)
+        while self._bytes > _REMEMBERED_BYTES:
+            self._bytes -= _estimate_memory(*self._known.popitem(last=False))
 
     def _compare_all(
         self,
@@ -73,3 +84,10 @@ class CompatibilityChecker:
             progress.count_comparison()
             if any(finding.breaks for finding in findings):
                 break
+
+
+def _estimate_memory(question: CompatibilityRequest, findings: tuple[Finding, ...]) -> int:
+    """Return about how many bytes a verdict takes, with its question."""
+    asked = estimate_source_memory(question.reader) + estimate_source_memory(question.writer)
+    texts = (text for row in findings for text in (row.path, row.reader, row.writer, row.why, row.fix, row.witness))
+    return asked + _FINDING_BYTES * len(findings) + sum(len(text) for text in texts if text)

@@ -116,6 +116,10 @@ class Registry:
         self.appended = 0
         self.write_failure: StoreError | None = None
         """Why the log takes no record; None when it does, as far as anybody knows."""
+        self.lag_records = 0
+        """Records of others that this node had not folded when it last looked."""
+        self.caught_up_at = time.monotonic()
+        """When it last was known to have every record, in `time.monotonic` seconds."""
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
         self._behind = True
@@ -455,6 +459,7 @@ class Registry:
                 self.state.pack_texts()
                 self._behind = len(entries) == _PAGE
             self._caught_up = wanted
+            self.caught_up_at = time.monotonic()
 
     def _fold_entry(self, entry: LogEntry) -> None:
         if entry.seq <= self.state.seq:
@@ -469,6 +474,7 @@ class Registry:
         while True:
             try:
                 await self._log.wait(self.state.seq, _POLL_SECONDS)
+                self.lag_records = max(await self._log.head() - self.state.seq, 0)
                 await self._catch_up()
                 await self._erase_purged_texts()
                 await self._log.require_writable()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from cachetools import LRUCache
 
@@ -17,7 +18,7 @@ from stele.core.model import Reference, SchemaDocument, SubmittedText, Version
 from stele.core.ports import Format, Parsed, TextForm
 from stele.core.state import State
 from stele.errors import MalformedSchema, NotFound, UnresolvedReference
-from stele.formats.capabilities import HasDigestText, HasIdentityText, HasLaxImports, TakesAnyDefault
+from stele.formats.capabilities import HasDigestText, HasIdentityText, HasLaxImports, ParsesQuickly, TakesAnyDefault
 from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
 
@@ -27,6 +28,14 @@ LATEST = -1
 CACHE_BYTES = 128 << 20
 """About how much memory parsed schemas may take, in bytes; beyond, the least recently used ones are given up."""
 
+PREPARED_BYTES = 64 << 20
+"""As `CACHE_BYTES`, of schemas that were sent, in the form they are registered in; most share their parsed form."""
+
+_COMPARISON_BYTES: Final = 16 << 20
+"""As `CACHE_BYTES`, of digests of comparison texts."""
+
+_SOURCE_BYTES: Final = 400
+_REFERENCE_BYTES: Final = 200
 _SCHEMA_BYTES = 24 << 10
 _BYTES_PER_BYTE = 64
 """Measured: so much memory takes a parsed schema of its own at most, and each byte of its texts."""
@@ -40,6 +49,63 @@ class PreparedSchema(NamedTuple):
     source: SchemaSource
     parsed: Parsed
     format: Format[Any]
+
+
+class LazyDigests(Mapping[str, bytes]):
+    """The digests of a schema, computed when the first of them is asked for: a check asks for none."""
+
+    def __init__(self, fmt: Format[Any], parsed: Parsed) -> None:
+        self._compute: Callable[[], dict[str, bytes]] | None = partial(compute_digests, fmt, parsed)
+        self._values: dict[str, bytes] = {}
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether they are there already."""
+        return self._compute is None
+
+    def compute(self) -> dict[str, bytes]:
+        """Return all of them."""
+        compute = self._compute
+        if compute is not None:
+            self._values = compute()
+            self._compute = None
+        return self._values
+
+    def __getitem__(self, kind: str) -> bytes:
+        return self.compute()[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.compute())
+
+    def __len__(self) -> int:
+        return len(self.compute())
+
+
+class _PreparationKey(NamedTuple):
+    """All that a prepared schema is made of."""
+
+    format: str
+    sha: bytes
+    references: tuple[Reference, ...]
+    closure: tuple[tuple[str, bytes], ...]
+    form: TextForm | None
+    strict: bool
+    lax_imports: bool
+    checks_defaults: bool
+
+
+class _CachedPreparation(NamedTuple):
+    """A prepared schema with about how many bytes of memory it takes."""
+
+    prepared: PreparedSchema
+    size: int
+
+
+class _CachedDigest(NamedTuple):
+    """The digest of a comparison text with about how many bytes of memory it takes, and its key."""
+
+    digest: bytes
+    size: int
 
 
 class SchemaTexts(NamedTuple):
@@ -71,6 +137,10 @@ class SchemaParser:
         self.limits = limits or Limits()
         self._parsed: LRUCache[tuple[str, SchemaSource, bool], _CachedSchema]
         self._parsed = LRUCache(CACHE_BYTES, getsizeof=lambda cached: cached.size)
+        self._prepared: LRUCache[_PreparationKey, _CachedPreparation]
+        self._prepared = LRUCache(PREPARED_BYTES, getsizeof=lambda cached: cached.size)
+        self._comparisons: LRUCache[tuple[str, SchemaSource, bool, bool], _CachedDigest]
+        self._comparisons = LRUCache(_COMPARISON_BYTES, getsizeof=lambda cached: cached.size)
         self._lock = threading.Lock()
 
     async def prepare_schema(
@@ -84,8 +154,9 @@ class SchemaParser:
         strict: bool = True,
         lax_imports: bool = False,
         checks_defaults: bool = True,
+        needs_digests: bool = True,
     ) -> PreparedSchema:
-        """Parse a text as a new schema.
+        """Parse a text as a new schema. A text that was prepared before costs no more than its SHA-256.
 
         Args:
             state: State that references resolve in.
@@ -97,6 +168,7 @@ class SchemaParser:
             lax_imports: Whether imports may be missing and options undeclared, as long as every type is declared
                 somewhere. Formats without `HasLaxImports` have no such rule.
             checks_defaults: Whether defaults that do not fit are refused, in formats with `TakesAnyDefault`.
+            needs_digests: Whether the digests will be asked for: then they are computed off the event loop.
 
         Raises:
             SteleError: `UnknownFormat`, `MalformedSchema`, `UnresolvedReference`, `TooLarge`.
@@ -110,10 +182,16 @@ class SchemaParser:
         )
         self.limits.check_references(len(closure))
         self.limits.check_reference_depth(queries.measure_reference_depth(state, resolved))
-        texts = {name: state.get_text(state.contents[sha]) for name, sha in closure}
-        return await asyncio.to_thread(
-            self._parse_and_digest, fmt, text, resolved, closure, texts, form, strict, lax_imports, checks_defaults
-        )
+        sha = hashlib.sha256(text).digest()
+        key = _PreparationKey(fmt.name, sha, resolved, closure, form, strict, lax_imports, checks_defaults)
+        with self._lock:
+            known = self._prepared.get(key)
+        if known is not None and (not needs_digests or has_digests(known.prepared)):
+            return known.prepared
+        texts = SchemaTexts(text, {name: state.get_text(state.contents[sha]) for name, sha in closure})
+        if isinstance(fmt, ParsesQuickly) and len(text) <= fmt.quick_bytes and not closure:
+            return self._prepare_text(fmt, key, texts, needs_digests)
+        return await asyncio.to_thread(self._prepare_text, fmt, key, texts, needs_digests)
 
     async def prepare_inheriting_references(
         self, state: State, format_name: str, text: bytes, newest: Version | None, *, strict: bool = True
@@ -142,32 +220,36 @@ class SchemaParser:
                 return prepared
         return await self.prepare_schema(state, format_name, text, inherited, strict=strict)
 
-    def _parse_and_digest(
-        self,
-        fmt: Format[Any],
-        text: bytes,
-        references: tuple[Reference, ...],
-        closure: tuple[tuple[str, bytes], ...],
-        texts: Mapping[str, bytes],
-        form: TextForm | None,
-        strict: bool,
-        lax_imports: bool,
-        checks_defaults: bool,
+    def _prepare_text(
+        self, fmt: Format[Any], key: _PreparationKey, texts: SchemaTexts, needs_digests: bool
     ) -> PreparedSchema:
-        sent = SubmittedText(text, hashlib.sha256(text).digest())
-        source, sources = SchemaSource(sent.sha, closure), SchemaTexts(text, texts)
-        if strict and not checks_defaults and isinstance(fmt, TakesAnyDefault):
-            parsed: Parsed = fmt.parse_with_any_default(text, texts)
-        elif lax_imports and strict:
-            parsed = self._parse_with_lax_imports(fmt, source, sources)
+        with self._lock:
+            cached = self._prepared.get(key)
+        if cached is None:
+            prepared = self._parse_text(fmt, key, texts)
+            # The form that is registered, and the one that was sent; what they share with others is counted twice.
+            size = _estimate_memory(prepared.parsed, texts) + 2 * len(texts.text)
+            cached = _CachedPreparation(prepared, size)
+            with self._lock, suppress(ValueError):  # larger than the cache
+                self._prepared[key] = cached
+        digests = cached.prepared.document.digests
+        if needs_digests and isinstance(digests, LazyDigests):
+            digests.compute()
+        return cached.prepared
+
+    def _parse_text(self, fmt: Format[Any], key: _PreparationKey, texts: SchemaTexts) -> PreparedSchema:
+        sent, source = SubmittedText(texts.text, key.sha), SchemaSource(key.sha, key.closure)
+        if key.strict and not key.checks_defaults and isinstance(fmt, TakesAnyDefault):
+            parsed: Parsed = fmt.parse_with_any_default(texts.text, texts.references)
+        elif key.lax_imports and key.strict:
+            parsed = self._parse_with_lax_imports(fmt, source, texts)
         else:
-            parsed = self.parse_source(fmt, source, sources, strict=strict)
-        if form is not None:
-            text = fmt.canonical(parsed, form)
+            parsed = self.parse_source(fmt, source, texts, strict=key.strict)
+        text = texts.text if key.form is None else fmt.canonical(parsed, key.form)
         sha = hashlib.sha256(text).digest()
         other = sent if sha != sent.sha else None
-        document = SchemaDocument(text, sha, fmt.name, parsed.type_name, compute_digests(fmt, parsed), submitted=other)
-        return PreparedSchema(document, references, SchemaSource(sha, closure), parsed, fmt)
+        document = SchemaDocument(text, sha, fmt.name, parsed.type_name, LazyDigests(fmt, parsed), submitted=other)
+        return PreparedSchema(document, key.references, SchemaSource(sha, key.closure), parsed, fmt)
 
     def parse_source(
         self, fmt: Format[Any], source: SchemaSource, texts: SchemaTexts, *, strict: bool = False
@@ -208,7 +290,56 @@ class SchemaParser:
         """Return the parsed form of a registered text with its references."""
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
+        with self._lock:
+            cached = self._parsed.get((fmt.name, source, False))
+        if cached is not None:
+            return fmt, cached.parsed
         return fmt, await asyncio.to_thread(self.parse_source, fmt, source, collect_texts(state, source))
+
+    async def digest_prepared(self, prepared: PreparedSchema, *, normalized: bool) -> bytes:
+        """Return the SHA-256 of the text by which a schema that was sent is compared; see `comparison_text`."""
+        key = (prepared.format.name, prepared.source, normalized, True)
+        known = self._find_comparison(key)
+        if known is not None:
+            return known
+        return await asyncio.to_thread(self._digest_comparison, key, prepared.format, lambda: prepared.parsed)
+
+    async def digest_registered(
+        self, state: State, format_name: str, sha: bytes, references: Sequence[Reference], *, normalized: bool
+    ) -> bytes:
+        """As `digest_prepared`, of a registered text with its references."""
+        fmt = get_format(format_name)
+        source = SchemaSource(sha, queries.resolve_references(state, references))
+        key = (fmt.name, source, normalized, False)
+        known = self._find_comparison(key)
+        if known is not None:
+            return known
+        parse = partial(self.parse_source, fmt, source, collect_texts(state, source))
+        return await asyncio.to_thread(self._digest_comparison, key, fmt, parse)
+
+    def _find_comparison(self, key: tuple[str, SchemaSource, bool, bool]) -> bytes | None:
+        with self._lock:
+            cached = self._comparisons.get(key)
+        return None if cached is None else cached.digest
+
+    def _digest_comparison(
+        self, key: tuple[str, SchemaSource, bool, bool], fmt: Format[Any], parse: Callable[[], Parsed]
+    ) -> bytes:
+        digest = hashlib.sha256(comparison_text(fmt, parse(), normalized=key[2])).digest()
+        with self._lock:
+            self._comparisons[key] = _CachedDigest(digest, estimate_source_memory(key[1]))
+        return digest
+
+
+def estimate_source_memory(source: SchemaSource) -> int:
+    """Return about how many bytes of memory a source takes, with what is remembered of it in a few words."""
+    return _SOURCE_BYTES + _REFERENCE_BYTES * len(source.references)
+
+
+def has_digests(prepared: PreparedSchema) -> bool:
+    """Whether the digests of a schema can be asked for without delay."""
+    digests = prepared.document.digests
+    return not isinstance(digests, LazyDigests) or digests.is_computed
 
 
 def _has_unresolved_types(prepared: PreparedSchema) -> bool:

@@ -14,6 +14,8 @@ from tests.system.linearizability.history import WRITES, Action, History, Operat
 from tests.system.linearizability.subject_model import TEXTS, make_text, number_of_text
 
 TIMEOUT_SECONDS: Final = 2.0
+RECOVERY_SECONDS: Final = 60.0
+"""How long a node may fail after all faults have ended."""
 SUBJECTS_AT_ONCE: Final = 3
 OPERATIONS_PER_SUBJECT: Final = 100
 """Then another subject takes its place: checking costs more than in proportion to the length of a history."""
@@ -158,18 +160,27 @@ class Workload:
             raise self._failure
 
     def read_everything(self) -> None:
-        """Ask every node for every subject, and any of them for every id, when all is well again."""
+        """Ask every node for every subject, and any of them for every id, when all is well again.
+
+        Raises AssertionError when a node does not answer.
+        """
         random = Random(self._seed)
         nodes = [httpx.Client(base_url=url, timeout=30) for url in self._urls]
         for subject in self.subjects:
             for node, http in enumerate(nodes):
-                self._send(http, -1, node, subject, Action.LIST_ALL_VERSIONS, None)
-                self._send(http, -1, node, subject, Action.GET_LATEST, None)
+                self._insist(http, node, subject, Action.LIST_ALL_VERSIONS, None)
+                self._insist(http, node, subject, Action.GET_LATEST, None)
             for known in list(subject.ids.items()):
                 node = random.randrange(len(nodes))
-                self._send(nodes[node], -1, node, subject, Action.GET_BY_ID, known)
+                self._insist(nodes[node], node, subject, Action.GET_BY_ID, known)
         for http in nodes:
             http.close()
+
+    def _insist(self, http: httpx.Client, node: int, subject: Subject, action: Action, argument: Any) -> None:
+        until = time.monotonic() + RECOVERY_SECONDS
+        while not self._send(http, -1, node, subject, action, argument):
+            assert time.monotonic() < until, f"node {node} does not recover: {action} of {subject.name} is not answered"
+            time.sleep(0.1)
 
     def _run_client(self, client: int) -> None:
         random = Random(f"{self._seed}-{client}")

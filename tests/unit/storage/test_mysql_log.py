@@ -10,6 +10,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tests.support.certificates import write_certificates
+from tests.support.doc_pages import list_sql
 from tests.support.dropping_relay import dropping_relay
 from tests.support.mariadb import MariadbServer, mariadb
 from tests.unit.service.test_registry import put, record
@@ -24,6 +26,7 @@ from stele.storage.mysql.log import MysqlLog
 
 pytestmark = pytest.mark.servers
 
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "databases.md"
 KEY = SubjectKey("", "orders-value")
 Opener = Callable[[], Awaitable[MysqlLog]]
 
@@ -59,6 +62,12 @@ async def opener(url: str) -> AsyncIterator[Opener]:
     yield open_one
     for handle in handles:
         await handle.close()
+
+
+def remove_marks(folder: Path) -> None:
+    """Have a node forget what it has seen."""
+    for mark in folder.glob("*.mark"):
+        mark.unlink()
 
 
 def end_connections(server: MariadbServer, database: str) -> None:
@@ -101,21 +110,25 @@ async def test_tables_that_were_replaced(opener: Opener, server: MariadbServer, 
         await log.require_writable()
 
 
-async def test_least_rights(server: MariadbServer, database: str) -> None:
-    """The grants of the manual suffice; without one of them, the message says so."""
+async def test_missing_rights(server: MariadbServer, database: str) -> None:
+    """A user who may not make tables is told so."""
     user = f"u{database}"
     server.execute(f"CREATE USER {user} IDENTIFIED BY 'sesame'", f"GRANT SELECT, INSERT ON {database}.* TO {user}")
-    url = server.url(database, user, "sesame")
     with pytest.raises(StoreError, match="does not give this user a right that it needs: CREATE command denied"):
-        await MysqlLog.open(url)
-    server.execute(f"GRANT UPDATE, DELETE, CREATE, ALTER ON {database}.* TO {user}")
+        await MysqlLog.open(server.url(database, user, "sesame"))
+
+
+async def test_the_rights_of_the_manual(server: MariadbServer) -> None:
+    """What the manual grants suffices for everything."""
+    server.execute(*list_sql(PAGE)[1])
+    url = server.url("stele", "stele", "change-me")
     log = await open_log(url)
     assert await log.append(0, [b"secret", b"b"])
     await log.save_snapshot(1, b"x")
     await log.erase(1, b"")
     await log.require_writable()
     await log.close()
-    assert server.execute("SELECT erasures, scrubbed FROM stele_store", database=database) == [(1, 1)]
+    assert server.execute("SELECT erasures, scrubbed FROM stele_store", database="stele") == [(1, 1)]
     condition = inspect_store(url)
     assert condition is not None
     assert (condition.exists, condition.is_writable, condition.layout) == (True, True, 1)
@@ -146,6 +159,22 @@ async def test_tls_that_the_server_has_not(server: MariadbServer, url: str) -> N
     """TLS that is asked for is not left out silently."""
     with pytest.raises(StoreError, match="SSL"):
         await open_log(f"{url}?ssl-mode=required")
+
+
+async def test_tls() -> None:
+    """The certificate and the name of the server are verified as the URL asks."""
+    with mariadb() as server:
+        write_certificates(server.folder)
+        server.stop()
+        server.start(ssl_cert=f"{server.folder}/server.pem", ssl_key=f"{server.folder}/server.key")
+        url = server.url(server.create_database())
+        authority = f"ssl-ca={server.folder}/ca.pem"
+        log = await MysqlLog.open(f"{url.replace('127.0.0.1', 'localhost')}?ssl-mode=verify_identity&{authority}")
+        await log.close()
+        with pytest.raises(StoreError, match="IP address mismatch"):
+            await MysqlLog.open(f"{url}?ssl-mode=verify_identity&{authority}")
+        with pytest.raises(StoreError, match="certificate verify failed"):
+            await MysqlLog.open(f"{url}?ssl-mode=verify_ca")
 
 
 async def test_records_that_do_not_fit(opener: Opener, server: MariadbServer) -> None:
@@ -289,6 +318,24 @@ async def test_a_restored_database(server: MariadbServer, database: str, url: st
     registry = await Registry.open(await open_log(url, state_dir))
     again = await put(registry, record("a", "c"))
     assert again.schema_id > lost.schema_id + SKIPPED_SCHEMA_IDS > first.schema_id
+    await registry.close()
+
+
+async def test_a_restored_dump(server: MariadbServer, database: str, url: str, tmp_path: Path) -> None:
+    """The steps of the manual: no id is given twice, although the node that wrote the lost versions is not there."""
+    registry = await Registry.open(await open_log(url, tmp_path))
+    await put(registry, record("a"))
+    dumped = server.dump(database)
+    lost = await put(registry, record("a", "b"))
+    await registry.close()
+    server.restore(database, dumped)
+    with pytest.raises(DamagedLog, match="1 records are lost"):
+        await open_log(url, tmp_path)
+    server.execute(*list_sql(PAGE)[2], database=database)
+    remove_marks(tmp_path)
+    registry = await Registry.open(await open_log(url, tmp_path))
+    again = await put(registry, record("a", "c"))
+    assert again.schema_id > lost.schema_id + SKIPPED_SCHEMA_IDS - 2
     await registry.close()
 
 

@@ -11,10 +11,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tests.support.certificates import write_certificates
+from tests.support.doc_pages import list_sql
 from tests.support.dropping_relay import dropping_relay
 from tests.support.postgres import KINDS, PostgresServer, postgres
 from tests.unit.service.test_registry import put, record
+from typer.testing import CliRunner
 
+from stele.cli.app import app
 from stele.core.commands import DeleteMode, DeleteSubject
 from stele.core.model import SubjectKey
 from stele.errors import DamagedLog, InvalidRequest, StoreError, StoreReplaced
@@ -24,6 +28,7 @@ from stele.storage import open_log
 from stele.storage.postgres.log import PostgresLog
 from stele.testing.log_crew import read_all
 
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "databases.md"
 KEY = SubjectKey("", "orders-value")
 Opener = Callable[[], Awaitable[PostgresLog]]
 
@@ -59,6 +64,12 @@ async def opener(url: str) -> AsyncIterator[Opener]:
     yield open_one
     for handle in handles:
         await handle.close()
+
+
+def remove_marks(folder: Path) -> None:
+    """Have a node forget what it has seen."""
+    for mark in folder.glob("*.mark"):
+        mark.unlink()
 
 
 def end_connections(server: PostgresServer, database: str) -> None:
@@ -102,23 +113,32 @@ async def test_tables_that_were_replaced(opener: Opener, server: PostgresServer,
 # --- rights and access ------------------------------------------------------------------------------------------------
 
 
-async def test_least_rights(server: PostgresServer, database: str) -> None:
-    """The grants of the manual suffice: a schema of its own for the user; without it, the message names the right."""
+async def test_missing_rights(server: PostgresServer, database: str) -> None:
+    """A user who may not make tables is told so."""
     user = f"u{database}"
-    server.execute(f"CREATE ROLE {user} LOGIN PASSWORD 'sesame'")
-    url = server.url(database, user, "sesame")
-    if server.execute("SHOW server_version_num")[0][0] >= "150000":
-        with pytest.raises(
-            StoreError, match="does not give this user a right that it needs: permission denied for sch"
-        ):
-            await PostgresLog.open(url)
-    server.execute(f"CREATE SCHEMA {user} AUTHORIZATION {user}", database=database)
+    server.execute(
+        f"CREATE ROLE {user} LOGIN PASSWORD 'sesame'", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", database=database
+    )
+    with pytest.raises(StoreError, match="does not give this user a right that it needs: permission denied for sch"):
+        await PostgresLog.open(server.url(database, user, "sesame"))
+
+
+async def test_the_rights_of_the_manual(server: PostgresServer) -> None:
+    """What the manual grants suffices for everything."""
+    database = "postgres"
+    for statement in list_sql(PAGE)[0]:
+        if statement.startswith("\\connect "):
+            database = statement.split()[1]
+        else:
+            server.execute(statement, database=database)
+    url = server.url("stele", "stele", "change-me")
     log = await open_log(url)
     assert await log.append(0, [b"secret", b"b"])
     await log.save_snapshot(1, b"x")
     await log.erase(1, b"")
     await log.require_writable()
     await log.close()
+    assert server.execute("SELECT erasures, scrubbed FROM stele.stele_store", database="stele") == [(1, 1)]
     condition = inspect_store(url)
     assert condition is not None
     assert (condition.exists, condition.is_writable, condition.layout) == (True, True, 1)
@@ -168,6 +188,23 @@ async def test_doubts_about_the_server(server: PostgresServer, opener: Opener, u
     condition = inspect_store(url)
     assert condition is not None
     assert condition.doubts == ("fsync is off: a machine that fails may lose acknowledged records",)
+
+
+@pytest.mark.servers
+async def test_tls() -> None:
+    """The certificate and the name of the server are verified as the URL asks."""
+    with postgres("system") as server:
+        write_certificates(server.folder)
+        server.stop()
+        server.start(ssl="on", ssl_cert_file=f"{server.folder}/server.pem", ssl_key_file=f"{server.folder}/server.key")
+        url = server.url()
+        authority = f"sslrootcert={server.folder}/ca.pem"
+        log = await PostgresLog.open(f"{url.replace('127.0.0.1', 'localhost')}?sslmode=verify-full&{authority}")
+        await log.close()
+        with pytest.raises(StoreError, match="does not match host name"):
+            await PostgresLog.open(f"{url}?sslmode=verify-full&{authority}")
+        with pytest.raises(StoreError, match=r"certificate verify failed|root certificate file"):
+            await PostgresLog.open(f"{url}?sslmode=verify-ca&sslrootcert={server.folder}/server.pem")
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -334,6 +371,26 @@ async def test_a_restored_database(server: PostgresServer, database: str, url: s
     await registry.close()
 
 
+async def test_a_restored_dump(server: PostgresServer, database: str, url: str, tmp_path: Path) -> None:
+    """The steps of the manual: no id is given twice, although the node that wrote the lost versions is not there."""
+    registry = await Registry.open(await open_log(url, tmp_path))
+    await put(registry, record("a"))
+    dump = server.folder / f"{database}.dump"
+    server.run_tool("pg_dump", database, "--format=custom", f"--file={dump}")
+    lost = await put(registry, record("a", "b"))
+    await registry.close()
+    server.execute("DROP TABLE stele_log, stele_snapshot, stele_store", database=database)
+    server.run_tool("pg_restore", database, dump)
+    with pytest.raises(DamagedLog, match="1 records are lost"):
+        await open_log(url, tmp_path)
+    server.execute(*list_sql(PAGE)[2], database=database)
+    remove_marks(tmp_path)
+    registry = await Registry.open(await open_log(url, tmp_path))
+    again = await put(registry, record("a", "c"))
+    assert again.schema_id > lost.schema_id + SKIPPED_SCHEMA_IDS - 2
+    await registry.close()
+
+
 async def test_a_log_that_went_back_under_a_node(opener: Opener, server: PostgresServer, database: str) -> None:
     """A running node whose log lost records takes no writes."""
     bare = await opener()
@@ -345,6 +402,20 @@ async def test_a_log_that_went_back_under_a_node(opener: Opener, server: Postgre
         await put(registry, record("a", "b"))
     await registry.close()
     assert len(await read_all(bare)) == await bare.head()
+
+
+def test_the_doctor_looks_at_it(server: PostgresServer, url: str) -> None:
+    """What is there, what is not yet, and what the server does not promise; nothing is created."""
+    for state in ("is not there yet", "can be read and written"):
+        done = CliRunner().invoke(app, ["doctor", "--store", url])
+        assert state in done.output
+        assert "fsync is off: a machine that fails may lose" in done.output
+        assert server.password not in done.output
+        asyncio.run(_make_log(url))
+
+
+async def _make_log(url: str) -> None:
+    await (await open_log(url)).close()
 
 
 async def test_a_copy_in_a_file(url: str, tmp_path: Path) -> None:

@@ -10,19 +10,42 @@ from typing import Final
 
 from stele.core.ports import Log
 from stele.errors import NotInstalled
-from stele.storage.drivers import StorageDriver
+from stele.storage.drivers import StorageDriver, StoreCondition, StoreFiles
 from stele.storage.kafka.url import parse_url
 
 __all__ = ["DRIVER"]
 
 
 async def _open_log(url: str) -> Log:
-    parse_url(url)
-    if find_spec("confluent_kafka") is None:
-        raise NotInstalled("confluent-kafka", "kafka")
+    _require_client(url)
     from stele.storage.kafka.log import KafkaLog
 
     return await KafkaLog.open(url)
 
 
-DRIVER: Final = StorageDriver(open_log=_open_log, name_store=lambda url: parse_url(url).place)
+def _open_files(url: str) -> StoreFiles:
+    _require_client(url)
+    from stele.storage.kafka.maintenance import TopicFiles
+
+    return TopicFiles(url)
+
+
+def _inspect(url: str) -> StoreCondition:
+    _require_client(url)
+    from stele.storage.kafka.maintenance import inspect_topic
+
+    return inspect_topic(url)
+
+
+def _require_client(url: str) -> None:
+    parse_url(url)
+    if find_spec("confluent_kafka") is None:
+        raise NotInstalled("confluent-kafka", "kafka")
+
+
+DRIVER: Final = StorageDriver(
+    open_log=_open_log,
+    name_store=lambda url: parse_url(url).place,
+    open_files=_open_files,
+    inspect=_inspect,
+)

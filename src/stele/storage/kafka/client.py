@@ -17,7 +17,17 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from stele.errors import InvalidRequest, StoreError, StoreTimeout
 from stele.storage.kafka.url import TopicAddress
 
-__all__ = ["ANSWER_SECONDS", "END_OF_TOPIC", "PARTITION", "TopicClient", "TopicMessage", "make_consumer", "store_error"]
+__all__ = [
+    "ANSWER_SECONDS",
+    "END_OF_TOPIC",
+    "PARTITION",
+    "TopicClient",
+    "TopicMessage",
+    "client_settings",
+    "fetch_messages",
+    "make_consumer",
+    "store_error",
+]
 
 PARTITION: Final = 0
 END_OF_TOPIC: Final = "_PARTITION_EOF"
@@ -61,6 +71,19 @@ _NOT_SENT: Final = frozenset(
 )
 """Errors after which a message is in no replica, now and later."""
 
+_LEADER_CHANGES: Final = frozenset(
+    {
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "NOT_LEADER_FOR_PARTITION",
+        "LEADER_NOT_AVAILABLE",
+        "OFFSET_NOT_AVAILABLE",
+        "_NOENT",  # the metadata of a moment ago have no leader
+    }
+)
+"""Errors of the moment in which another broker becomes the leader, or the same one again."""
+_RETRY_SECONDS: Final = 0.05
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -90,7 +113,7 @@ def make_consumer(address: TopicAddress, *, poll_ms: int) -> Consumer:
     """A consumer that is told what to read; poll_ms: how long brokers may hold an answer back when nothing is new."""
     return Consumer(
         {
-            **_settings(address),
+            **client_settings(address),
             "group.id": "stele",  # asked for by the client; nothing is committed
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -105,12 +128,14 @@ def make_consumer(address: TopicAddress, *, poll_ms: int) -> Consumer:
     )
 
 
-def _settings(address: TopicAddress) -> dict[str, str | int | float | bool]:
+def client_settings(address: TopicAddress) -> dict[str, str | int | float | bool]:
+    """What every client of a topic is set up with."""
     return {
         "client.id": "stele",
         **address.client_settings,
         "bootstrap.servers": address.brokers,
         "log_level": 0,
+        "reconnect.backoff.max.ms": 1000,
         "allow.auto.create.topics": False,
     }
 
@@ -122,7 +147,7 @@ class TopicClient:
         self.address = address
         self.place = address.place
         try:
-            self.admin = AdminClient(_settings(address))
+            self.admin = AdminClient(client_settings(address))
             self._producer = self._make_producer()
             self._fetcher = make_consumer(address, poll_ms=10)
         except KafkaException as error:
@@ -143,12 +168,16 @@ class TopicClient:
         elected answers only when its own has caught up (KIP-207).
         """
         partition = TopicPartition(topic or self.address.topic, PARTITION)
-        asked = self.admin.list_offsets({partition: _LATEST}, request_timeout=ANSWER_SECONDS)
-        try:
-            found = await asyncio.wrap_future(asked[partition])
-        except KafkaException as error:
-            raise store_error(self.place, error.args[0]) from error
-        return int(found.offset)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            asked = self.admin.list_offsets({partition: _LATEST}, request_timeout=ANSWER_SECONDS)
+            try:
+                return int((await asyncio.wrap_future(asked[partition])).offset)
+            except KafkaException as error:
+                if error.args[0].name() not in _LEADER_CHANGES or time.monotonic() > deadline:
+                    raise store_error(self.place, error.args[0]) from error
+            await self._run(self._fetching, self.admin.list_topics, partition.topic, ANSWER_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
 
     async def send(self, key: bytes, value: bytes | None, topic: str | None = None) -> int:
         """Write one message, acknowledged by all replicas in sync; its offset.
@@ -176,7 +205,7 @@ class TopicClient:
     def _make_producer(self) -> Producer:
         return Producer(
             {
-                **_settings(self.address),
+                **client_settings(self.address),
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 0,
@@ -209,26 +238,33 @@ class TopicClient:
         raise StoreTimeout(f"{why}; whether the records were written is not known")
 
     def _fetch(self, topic: str, offsets: list[int]) -> dict[int, TopicMessage]:
-        if not offsets:
-            return {}
-        found: dict[int, TopicMessage] = {}
-        wanted, last, position = set(offsets), offsets[-1], -1
-        self._fetcher.assign([TopicPartition(topic, PARTITION, offsets[0])])
-        deadline = time.monotonic() + ANSWER_SECONDS
-        try:
-            while position <= last:
-                message = self._fetcher.poll(0.1)
-                if message is None and time.monotonic() > deadline:
-                    raise StoreTimeout(f"The log {self.place} does not answer in time")
-                for row in [message, *self._fetcher.consume(1000, 0)] if message is not None else []:
-                    read = TopicMessage.read(row)
-                    if read.error is None:
-                        position = read.offset + 1
-                        if read.offset in wanted:
-                            found[read.offset] = read
-                    elif read.error.name() == END_OF_TOPIC:
-                        position = read.offset
-                    deadline = time.monotonic() + ANSWER_SECONDS
-            return found
-        finally:
-            self._fetcher.unassign()
+        return fetch_messages(self._fetcher, self.address, topic, offsets)
+
+
+def fetch_messages(
+    consumer: Consumer, address: TopicAddress, topic: str, offsets: list[int]
+) -> dict[int, TopicMessage]:
+    """The messages at offsets that ascend; those that compaction has taken are left out. Raises `StoreTimeout`."""
+    if not offsets:
+        return {}
+    found: dict[int, TopicMessage] = {}
+    wanted, last, position = set(offsets), offsets[-1], -1
+    consumer.assign([TopicPartition(topic, PARTITION, offsets[0])])
+    deadline = time.monotonic() + ANSWER_SECONDS
+    try:
+        while position <= last:
+            message = consumer.poll(0.1)
+            if message is None and time.monotonic() > deadline:
+                raise StoreTimeout(f"The log {address.place} does not answer in time")
+            for row in [message, *consumer.consume(1000, 0)] if message is not None else []:
+                read = TopicMessage.read(row)
+                if read.error is None:
+                    position = read.offset + 1
+                    if read.offset in wanted:
+                        found[read.offset] = read
+                elif read.error.name() == END_OF_TOPIC:
+                    position = read.offset
+                deadline = time.monotonic() + ANSWER_SECONDS
+        return found
+    finally:
+        consumer.unassign()

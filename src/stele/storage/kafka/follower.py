@@ -52,6 +52,7 @@ class TopicFollower:
         self._cache: OrderedDict[int, bytes] = OrderedDict()
         self._cached_bytes = 0
         self._is_closing = False
+        self.has_foreign_messages = False
         self.is_restored = False
         """Whether the topic says that it is a copy, or was restored."""
         self.failure: StoreError | None = None
@@ -217,8 +218,7 @@ class TopicFollower:
         self.failure = None
         key = read_key(data, self.place)
         if key is None or data is None:
-            if self._index.head == 0:
-                raise StoreError(f"The topic of {self.place} has messages of another program; name another topic")
+            self.has_foreign_messages = True
             _LOGGER.warning("message %d in %s is of another program; it is left out", offset, self.place)
             self._index.skip_message(offset)
         elif isinstance(key, RestoredNote):

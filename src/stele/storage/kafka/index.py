@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from stele.errors import DamagedLog
 from stele.storage.kafka.messages import Claim, Replacement
 
-__all__ = ["MessageIndex", "RecordPlace"]
+__all__ = ["MISSING", "MessageIndex", "RecordPlace"]
+
+
+MISSING: Final = -1
+"""Stands for the offset of a message that is not there."""
 
 
 class RecordPlace(NamedTuple):
@@ -35,10 +39,16 @@ class RecordPlace(NamedTuple):
 
 
 class MessageIndex:
-    """The log as far as it was read. place names the store in messages."""
+    """The log as far as it was read.
 
-    def __init__(self, place: str) -> None:
+    Args:
+        place: Name of the store in messages.
+        is_lenient: Go on where records are missing, whose offset is `MISSING` then.
+    """
+
+    def __init__(self, place: str, *, is_lenient: bool = False) -> None:
         self._place = place
+        self._is_lenient = is_lenient
         self._offsets = array("q")
         """Of the message of each record."""
         self._firsts = array("q")
@@ -79,7 +89,14 @@ class MessageIndex:
     def list_offsets(self, after: int, limit: int) -> list[int]:
         """The offsets of the messages of records after a sequence number, each once, in the order of the records."""
         found = self._offsets[after : after + limit]
-        return [offset for i, offset in enumerate(found) if i == 0 or offset != found[i - 1]]
+        return [offset for i, offset in enumerate(found) if i == 0 or offset != found[i - 1] or offset == MISSING]
+
+    def count_records(self, seq: int) -> int:
+        """How many records are in the message whose first one is seq."""
+        end = seq
+        while end < self.head and self._firsts[end] == seq:
+            end += 1
+        return end - seq + 1
 
     def add_claim(self, offset: int, claim: Claim, key: bytes) -> None:
         """Take in a claim; offsets ascend."""
@@ -119,7 +136,10 @@ class MessageIndex:
         """The topic ends before this offset, for now: decide what waited for it. Raises `DamagedLog`."""
         if self.is_waiting:
             for origin, seq, count in self._merge_waiting():
-                if seq > self.head + 1:
+                if seq > self.head + 1 and self._is_lenient:
+                    self._firsts.extend(range(self.head + 1, seq))
+                    self._offsets.extend((MISSING,) * (seq - 1 - self.head))
+                elif seq > self.head + 1:
                     raise DamagedLog(
                         f"The log {self._place} has lost records {self.head + 1} to {seq - 1}: they are not in the"
                         " topic any more. Restore the newest backup, or let 'stele log verify' say what is lost and"

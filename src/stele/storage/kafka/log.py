@@ -77,6 +77,8 @@ class KafkaLog:
             await asyncio.to_thread(prepare_topic, log._client.admin, log._address, log._address.topic)
             await asyncio.gather(log._client.connect(), log._follower.start())
             await log._follower.wait_for_offset(await log._client.find_end(), _OPEN_SECONDS)
+            if log._follower.has_foreign_messages and log._follower.head == 0:
+                raise StoreError(f"The topic of {log.place} has messages of another program; name another topic")
             await log._withdraw_void()
         except BaseException:
             await log.close()

@@ -13,13 +13,21 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its names a
     ConfigResource,
     NewTopic,
     ResourceType,
+    TopicDescription,
 )
 
 from stele.errors import StoreError
-from stele.storage.kafka.client import ANSWER_SECONDS, store_error
+from stele.storage.kafka.client import ANSWER_SECONDS, PARTITION, store_error
 from stele.storage.kafka.url import TopicAddress
 
-__all__ = ["TOPIC_SETTINGS", "find_topic", "name_snapshot_topic", "prepare_topic", "read_topic_settings"]
+__all__ = [
+    "TOPIC_SETTINGS",
+    "find_replicas",
+    "find_topic",
+    "name_snapshot_topic",
+    "prepare_topic",
+    "read_topic_settings",
+]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -68,13 +76,23 @@ def prepare_topic(admin: AdminClient, address: TopicAddress, topic: str) -> None
 
 def find_topic(admin: AdminClient, topic: str) -> int | None:
     """How many partitions a topic has; None: there is no such topic. Raises `KafkaException`."""
-    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)[topic]
     try:
-        return len(asked.result().partitions)
+        return len(_describe_topic(admin, topic).partitions)
     except KafkaException as error:
         if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
             return None
         raise
+
+
+def find_replicas(admin: AdminClient, topic: str) -> int:
+    """How many brokers have the log's partition. Raises `KafkaException`."""
+    return len(_describe_topic(admin, topic).partitions[PARTITION].replicas)
+
+
+def _describe_topic(admin: AdminClient, topic: str) -> TopicDescription:
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)
+    found: TopicDescription = asked[topic].result()
+    return found
 
 
 def read_topic_settings(admin: AdminClient, topic: str) -> dict[str, str]:

@@ -63,7 +63,7 @@ _WHY: Final = {
     ER.RECORD_FILE_FULL: "has no room left",
     ER.TABLEACCESS_DENIED_ERROR: "does not give this user a right that it needs",
 }
-"""Sentences by error number. Source: https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html"""
+"""Sentences by error number. See https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html"""
 
 
 def store_error(place: str, error: pymysql.MySQLError) -> StoreError:

@@ -3,7 +3,7 @@
 The primary key decides who wins a place. Each handle has a connection with a thread for reading, one for writing and
 one for its turn (`GET_LOCK`), made when they are first needed. Servers of this kind tell nobody of appends: nodes look.
 
-Source: https://dev.mysql.com/doc/refman/8.0/en/locking-functions.html
+See https://dev.mysql.com/doc/refman/8.0/en/locking-functions.html
 """
 
 from __future__ import annotations

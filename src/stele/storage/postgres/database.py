@@ -76,7 +76,7 @@ _WHY: Final = {
     "XX001": "is damaged; restore the newest backup",
     "XX002": "is damaged; restore the newest backup",
 }
-"""Sentences by SQLSTATE. Source: https://www.postgresql.org/docs/current/errcodes-appendix.html"""
+"""Sentences by SQLSTATE. See https://www.postgresql.org/docs/current/errcodes-appendix.html"""
 
 
 def connect_options(url: str) -> dict[str, Any]:

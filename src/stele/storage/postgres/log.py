@@ -3,7 +3,7 @@
 The primary key decides who wins a place. Each handle has a connection for reading, one for writing, one for its turn
 (an advisory lock) and one that hears of appends of others; the middle two are made when they are first needed.
 
-Source: https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
+See https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `VACUUM FULL` writes a table into another file and removes the old one. It locks the table meanwhile.
 
-Source: https://www.postgresql.org/docs/current/sql-vacuum.html
+See https://www.postgresql.org/docs/current/sql-vacuum.html
 """
 
 from __future__ import annotations

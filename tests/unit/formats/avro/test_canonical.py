@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stele.core.ports import TextForm
 from stele.formats.avro import AVRO
 from stele.formats.avro.canonical import rabin_fingerprint
-from stele.formats.avro.java_json import format_double, to_java_json
+from stele.formats.avro.java_json import _write_value, format_double, to_java_json
 
 TEXT = b"""{
   "fields": [
@@ -135,3 +138,17 @@ def test_doubles_look_like_java(value: float, expected: str) -> None:
 def test_strings_look_like_java() -> None:
     """Control characters in upper-case hex, everything else as it is, backslashes never mistaken for escapes."""
     assert to_java_json('\x1f\x7fé/\U0001f600"\\u001f') == '"\\u001F\x7fé/\U0001f600\\"\\\\u001f"'
+
+
+_PARTS = ["", "a", "\x01", "\\", "\\u001f", "\x1f", "é", "1.5", ":1.5", "[-2e5", "NaN", '"', "\u2028", "\x7f"]
+_SCALARS = st.one_of(
+    st.lists(st.sampled_from(_PARTS), max_size=3).map("".join), st.none(), st.booleans(), st.integers(), st.floats()
+)
+
+
+@given(st.recursive(_SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(_PARTS), inner)))
+def test_the_quick_encoder_writes_the_same(value: Any) -> None:
+    """Documents with and without doubles, and with texts that look like doubles or escapes."""
+    parts: list[str] = []
+    _write_value(value, parts.append)
+    assert to_java_json(value) == "".join(parts)

@@ -18,6 +18,7 @@ from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import FailedLookup, RefusedChange, RefusedText
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.metadata import equals_except_version_hint, find_reserved_name_violations
+from stele.apis.confluent.name_lists import NameLists
 from stele.apis.confluent.names import (
     SubjectRef,
     parse_subject,
@@ -68,7 +69,7 @@ from stele.errors import (
 from stele.service import collections
 from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
-from stele.service.schemas import PreparedSchema, comparison_text
+from stele.service.schemas import PreparedSchema
 from stele.service.usage import Usage
 
 T = TypeVar("T")
@@ -81,6 +82,7 @@ class AppState(msgspec.Struct, frozen=True):
     options: ConfluentOptions
     guids: GuidIndex
     usage: Usage
+    names: NameLists
 
 
 class SchemaDraft(msgspec.Struct, frozen=True):
@@ -106,6 +108,7 @@ class Operations:
         self.profile = office.options.differences
         self.guids = office.guids
         self.usage = office.usage
+        self.names = office.names
         self._actor = actor
         self._scope = cast("MutableMapping[str, Any]", scope)
 
@@ -183,9 +186,18 @@ class Operations:
     # --- drafting ---------------------------------------------------------------------------------------------------
 
     async def parse_draft(
-        self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool
+        self,
+        state: State,
+        key: SubjectKey,
+        request: api.RegisterSchemaRequest,
+        *,
+        normalize: bool,
+        needs_digests: bool = True,
     ) -> SchemaDraft:
-        """Parse the schema of a request. Raises `RefusedText`, `UnknownFormat`, `UnresolvedReference`, `TooLarge`."""
+        """Parse the schema of a request; needs digests: unless it is only checked.
+
+        Raises `RefusedText`, `UnknownFormat`, `UnresolvedReference`, `TooLarge`.
+        """
         settings = queries.settings_for(state, SettingsLevel(*key))
         importing = queries.mode_for(state, SettingsLevel(*key)) is Mode.IMPORT
         normalize = normalize or (bool(settings.normalize) and not importing)
@@ -210,6 +222,7 @@ class Operations:
                 strict=not lenient,
                 checks_defaults=self.profile.checks_defaults,
                 lax_imports=True,
+                needs_digests=needs_digests,
             )
         except MalformedSchema as error:
             raise _refused_text(error, request) from None
@@ -310,15 +323,11 @@ class Operations:
 
     async def _compares_equal(self, state: State, draft: SchemaDraft, row: Version) -> bool:
         """Whether a version of the draft's format is the same schema, in whatever order it was written."""
-        fmt, parsed = await self.registry.parser.parse_registered(
-            state, row.content.format, row.content.sha, row.schema.attachments.references
+        parser, content, references = self.registry.parser, row.content, row.schema.attachments.references
+        mine = await parser.digest_prepared(draft.prepared, normalized=draft.is_normalized)
+        return mine == await parser.digest_registered(
+            state, content.format, content.sha, references, normalized=draft.is_normalized
         )
-        mine, theirs = await asyncio.to_thread(
-            lambda: [
-                comparison_text(fmt, each, normalized=draft.is_normalized) for each in (draft.prepared.parsed, parsed)
-            ]
-        )
-        return mine == theirs
 
     # --- checking ---------------------------------------------------------------------------------------------------
 
@@ -327,7 +336,7 @@ class Operations:
     ) -> list[str]:
         """Why the schema of a request could not be registered; empty when it could. ordinal narrows to one version."""
         state = await self.registry.fresh_state()
-        draft = await self.parse_draft(state, key, request, normalize=normalize)
+        draft = await self.parse_draft(state, key, request, normalize=normalize, needs_digests=False)
         attachments = queries.inherit_attachments(state, key, draft.attachments)
         findings: list[Finding] = []
         against: int | None = None

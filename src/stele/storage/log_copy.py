@@ -1,0 +1,133 @@
+"""Brings a log from one store to another, record by record, also while its servers write; and makes one smaller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from stele.core.events import VersionRegistered, decode_record, encode_record, redact_texts
+from stele.core.fold import apply_record
+from stele.core.ports import Log
+from stele.core.snapshot import dump_state
+from stele.core.state import State
+from stele.errors import InvalidRequest, StoreError
+
+__all__ = ["CompactedLog", "CopiedLog", "compact_log", "copy_log"]
+
+_PAGE: Final = 1000
+_WAIT_SECONDS: Final = 1.0
+
+
+class CopiedLog(NamedTuple):
+    """What a copy did.
+
+    records  of both logs, compared one by one
+    copied   how many of them were not in the target before
+    erased   how many lost their texts in the target, since they were purged in the source after they were copied
+    """
+
+    records: int
+    copied: int
+    erased: int
+
+
+async def copy_log(
+    source: Log, target: Log, *, until: asyncio.Event | None = None, progress: Callable[[int], None] = lambda _: None
+) -> CopiedLog:
+    """Append to the target what it lacks of the source, then compare both from the first record to the last.
+
+    Records are the same bytes in both: ids, sequence numbers and times stay.
+
+    Args:
+        source: Its servers may go on.
+        target: Empty, or the beginning of the source; nobody else may write there.
+        until: Follow the source until this is set; None: only copy what is there now.
+        progress: Told the number of records that are there.
+
+    Raises `InvalidRequest` when the target has a history of its own, `StoreError`.
+    """
+    before = seq = await target.head()
+    erased = await _compare_logs(source, target, seq)
+    while True:
+        # Asked before the tail: what was written until then is copied, too.
+        is_last = until is None or until.is_set()
+        while entries := await source.tail(seq, _PAGE):
+            if not await target.append(seq, [entry.record for entry in entries]):
+                raise InvalidRequest(f"somebody else writes to the target: it has a record {seq + 1} already")
+            seq += len(entries)
+            progress(seq)
+        if is_last:
+            break
+        await source.wait(seq, _WAIT_SECONDS)
+    erased += await _compare_logs(source, target, seq)
+    return CopiedLog(seq, seq - before, erased)
+
+
+async def _compare_logs(source: Log, target: Log, until: int) -> int:
+    """Make sure that both have the same records, and erase what the source has erased since; how many those were."""
+    erased = seq = 0
+    while seq < until:
+        wanted = (await source.tail(seq, _PAGE))[: until - seq]
+        there = await target.tail(seq, len(wanted)) if wanted else []
+        if not wanted or len(there) != len(wanted):
+            raise InvalidRequest(f"the target has a history of its own: the source has no record {seq + 1}")
+        for own, other in zip(there, wanted, strict=True):
+            if own.record != other.record:
+                if not _is_redacted(other.record, own.record):
+                    raise InvalidRequest(f"the target has a history of its own: record {own.seq} is another one")
+                await target.erase(own.seq, other.record)
+                erased += 1
+        seq += len(wanted)
+    return erased
+
+
+def _is_redacted(shorter: bytes, longer: bytes) -> bool:
+    """Whether a record is another one without the texts that were purged."""
+    try:
+        left, whole = decode_record(shorter), decode_record(longer)
+    except msgspec.MsgspecError:
+        return False
+    gone = frozenset(event.sha for event in left.events if isinstance(event, VersionRegistered) and event.text is None)
+    return redact_texts(whole, gone) == left
+
+
+class CompactedLog(NamedTuple):
+    """What compacting did: the record that the snapshot was taken after, its bytes, and how many texts were erased."""
+
+    records: int
+    snapshot_bytes: int
+    erased: int
+
+
+async def compact_log(log: Log) -> CompactedLog:
+    """Save a snapshot of the newest state, and take texts out of the log that were purged and are still there.
+
+    A node that dies between a purge and its erasure leaves such texts. Servers may go on. Raises `StoreError`.
+    """
+    state = State()
+    purged: dict[int, set[bytes]] = {}
+    while entries := await log.tail(state.seq, _PAGE):
+        for entry in entries:
+            try:
+                record = decode_record(entry.record)
+            except msgspec.MsgspecError as error:
+                raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
+            apply_record(state, entry.seq, record)
+            for text in state.erased:
+                purged.setdefault(text.seq, set()).add(text.sha)
+            state.erased.clear()
+        state.pack_texts()
+    # The snapshot goes first: an older one may have the texts, too.
+    data = dump_state(state)
+    await log.save_snapshot(state.seq, data)
+    erased = 0
+    for seq, shas in purged.items():
+        for entry in await log.tail(seq - 1, 1):
+            redacted = encode_record(redact_texts(decode_record(entry.record), frozenset(shas)))
+            if redacted != entry.record:
+                await log.erase(seq, redacted)
+                erased += 1
+    return CompactedLog(state.seq, len(data), erased)

@@ -1,0 +1,135 @@
+"""A log as it was: up to a record or a time, and read-only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import msgspec
+
+from stele.core.events import decode_record
+from stele.core.ports import Log, LogEntry
+from stele.errors import InvalidRequest, ReadOnly, StoreError
+
+__all__ = ["PastLog", "open_past"]
+
+
+async def open_past(log: Log, moment: str) -> PastLog:
+    """Return a log as of a moment: a sequence number, or a time as in RFC 3339 (`2026-11-23T10:00:00Z`).
+
+    A time without an offset is UTC. Closes the log when it raises: `InvalidRequest` for what is neither, and for a
+    record that there is not yet; `StoreError`.
+    """
+    try:
+        if moment.isdigit():
+            seq = int(moment)
+            if seq > (head := await log.head()):
+                raise InvalidRequest(f"as of record {seq}: the log ends with record {head}")
+        else:
+            seq = await _find_record(log, _parse_time(moment))
+    except BaseException:
+        await log.close()
+        raise
+    return PastLog(log, seq, moment)
+
+
+def _parse_time(moment: str) -> int:
+    """Milliseconds since 1970."""
+    try:
+        time = datetime.fromisoformat(moment)
+    except ValueError:
+        raise InvalidRequest(
+            f"as of {moment!r}: write a sequence number, or a time such as 2026-11-23T10:00:00Z"
+        ) from None
+    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+async def _find_record(log: Log, at: int) -> int:
+    """The last record that was written at or before a time; times in a log never go back."""
+    low, high = 0, await log.head()
+    while low < high:
+        middle = (low + high + 1) // 2
+        entry = (await log.tail(middle - 1, 1))[0]
+        try:
+            record = decode_record(entry.record)
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"record {middle} of the log is not one this version can read: {error}") from error
+        if record.metadata.at <= at:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class PastLog:
+    """A `Log` that ends with record `last` and takes no more; moment says so in messages."""
+
+    def __init__(self, log: Log, last: int, moment: str) -> None:
+        self._log = log
+        self._last = last
+        self._moment = moment
+        self._has_been_asked = False
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        """Refused. Raises `ReadOnly`."""
+        self._refuse()
+
+    async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
+        """At most limit entries after a sequence number, up to the last."""
+        return await self._log.tail(after, min(limit, self._last - max(after, 0)))
+
+    async def head(self) -> int:
+        """Sequence number of the last record."""
+        return self._last
+
+    @property
+    def notices_at_once(self) -> bool:
+        """Yes: there is nothing to notice."""
+        return True
+
+    def has_changed(self) -> bool:
+        """Only when asked for the first time."""
+        asked, self._has_been_asked = self._has_been_asked, True
+        return not asked
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Everybody's."""
+        return nullcontext()
+
+    async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
+        """Return when the time is up, unless there is a record after this one."""
+        if after >= self._last:
+            await asyncio.sleep(timeout)
+
+    async def save_snapshot(self, seq: int, data: bytes) -> None:
+        """Nothing is written."""
+
+    async def load_snapshot(self) -> tuple[int, bytes | memoryview] | None:
+        """Return the newest snapshot, unless it knows of later records."""
+        found = await self._log.load_snapshot()
+        return found if found is not None and found[0] <= self._last else None
+
+    async def erase(self, seq: int, record: bytes) -> None:
+        """Refused. Raises `ReadOnly`."""
+        self._refuse()
+
+    async def require_writable(self) -> None:
+        """It is not, and that is no failure."""
+
+    def may_lack_records(self) -> bool:
+        """No matter: nothing is written."""
+        return False
+
+    async def expect_lost_records(self) -> None:
+        """Refused. Raises `ReadOnly`."""
+        self._refuse()
+
+    async def close(self) -> None:
+        """Release the log."""
+        await self._log.close()
+
+    def _refuse(self) -> NoReturn:
+        raise ReadOnly(f"This registry is as of {self._moment} and takes no writes", how="as of a moment in the past")

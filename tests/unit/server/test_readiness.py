@@ -1,0 +1,72 @@
+"""When a node says that it is ready, and what its metrics say of its log."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.unit.service.test_registry import put, record
+
+from stele.server.in_process import InProcessServer, InProcessTransport
+from stele.server.settings import ServerSettings
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+
+def read_metric(client: httpx.Client, name: str) -> float:
+    """The value of a gauge."""
+    found = re.search(rf"^{name} (\S+)$", client.get("/metrics").text, re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+def test_a_node_that_has_not_read_its_log(tmp_path: Path) -> None:
+    """A node whose follower hangs says so, and is ready again once it has caught up."""
+    server = InProcessServer(ServerSettings(store=f"sqlite:///{tmp_path}/log.db"))
+    try:
+        with httpx.Client(transport=InProcessTransport(server), base_url="http://stele") as client:
+            assert client.get("/health/ready").json() == {"status": "ready"}
+            assert 0 <= read_metric(client, "stele_log_age_seconds") < 10
+            assert read_metric(client, "stele_log_lag") == 0
+            server.run(_stop_following(server.registry))
+            answer = client.get("/health/ready")
+            assert answer.status_code == 503
+            assert answer.json() == {
+                "status": "catching up",
+                "reason": "the log was last read to its end 60 seconds ago",
+            }
+            assert read_metric(client, "stele_log_age_seconds") >= 60
+            client.post("/subjects/a/versions", json={"schema": '"string"'})
+            assert client.get("/health/ready").status_code == 200
+    finally:
+        server.stop()
+
+
+async def _stop_following(registry: Registry) -> None:
+    assert registry._follower is not None
+    registry._follower.cancel()
+    registry.caught_up_at -= 60
+
+
+async def test_lag_is_what_others_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The follower notes how many records it lacked when it looked."""
+    url = f"sqlite:///{tmp_path}/log.db"
+    registry, writer = await Registry.open(await open_log(url)), await Registry.open(await open_log(url))
+    seen: list[int] = []
+    catch_up = registry._catch_up
+
+    async def note() -> None:
+        seen.append(registry.lag_records)
+        await catch_up()
+
+    monkeypatch.setattr(registry, "_catch_up", note)
+    await put(writer, record("a"))
+    async with asyncio.timeout(10):
+        while registry.state.seq < writer.state.seq:  # noqa: ASYNC110 - the follower looks once in a while
+            await asyncio.sleep(0.01)
+    assert max(seen) > 0
+    await writer.close()
+    await registry.close()

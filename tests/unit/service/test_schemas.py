@@ -1,0 +1,84 @@
+"""Texts that were seen before cost a hash: no thread, no parsing, no digests that nobody asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource
+from stele.core.findings import Finding
+from stele.core.ports import TextForm
+from stele.core.state import State
+from stele.formats.registry import get_format
+from stele.service import compatibility
+from stele.service.compatibility import CompatibilityChecker
+from stele.service.schemas import LazyDigests, SchemaParser, compute_digests
+
+
+def _text(doc: str, length: int = 0) -> bytes:
+    return json.dumps({"type": "record", "name": "R", "doc": doc.ljust(length), "fields": []}).encode()
+
+
+def _refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: Any) -> None:
+        raise AssertionError("a thread was asked for")
+
+    monkeypatch.setattr(asyncio, "to_thread", refuse)
+
+
+async def test_a_known_text_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same text, form and strictness are the same schema; everything else is prepared by itself."""
+    parser, state, long = SchemaParser(), State(), _text("x", 5000)
+    first = await parser.prepare_schema(state, "avro", long, form=TextForm.PRINTED)
+    kept = await parser.prepare_schema(state, "avro", long)
+    assert kept.document.text == long != first.document.text
+    _refuse_threads(monkeypatch)
+    assert await parser.prepare_schema(state, "avro", long, form=TextForm.PRINTED) is first
+    assert await parser.prepare_schema(state, "avro", long) is kept
+    with pytest.raises(AssertionError, match="a thread"):
+        await parser.prepare_schema(state, "avro", long, strict=False)
+    await parser.prepare_schema(state, "avro", _text("short"))
+
+
+async def test_digests_are_computed_for_who_asks() -> None:
+    """A check computes none; a registration of the same text then has them all, as if it had come first."""
+    parser, state, text = SchemaParser(), State(), _text("x")
+    checked = await parser.prepare_schema(state, "avro", text, needs_digests=False)
+    digests = checked.document.digests
+    assert isinstance(digests, LazyDigests)
+    assert not digests.is_computed
+    registered = await parser.prepare_schema(state, "avro", text)
+    assert registered is checked
+    assert digests.is_computed
+    assert dict(digests) == compute_digests(get_format("avro"), checked.parsed)
+    assert "rabin" in digests
+
+
+async def test_comparisons_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a text is the same as another one is told by digests, which are computed once."""
+    parser, state = SchemaParser(), State()
+    one = await parser.prepare_schema(state, "avro", b'{"type":"string","x":1,"y":2}')
+    two = await parser.prepare_schema(state, "avro", b'{"y":2,"type":"string","x":1}')
+    other = await parser.prepare_schema(state, "avro", b'"int"')
+    for normalized in (False, True):
+        found = [await parser.digest_prepared(each, normalized=normalized) for each in (one, two, other)]
+        assert found[0] == found[1] != found[2]
+    _refuse_threads(monkeypatch)
+    assert await parser.digest_prepared(other, normalized=True) == found[2]
+
+
+def test_verdicts_are_weighed_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long findings push out more than short ones."""
+    monkeypatch.setattr(compatibility, "_REMEMBERED_BYTES", 20_000)
+    checker = CompatibilityChecker(SchemaParser())
+    source = SchemaSource(b"")
+    questions = [CompatibilityRequest("avro", str(number), source, source) for number in range(100)]
+    for question in questions[:99]:
+        checker._remember({question: ()})
+    assert len(checker.verdicts) == 25
+    checker._remember({questions[99]: (Finding("RULE", "/path", why="x" * 15_000),)})
+    assert len(checker.verdicts) < 10
+    assert questions[99] in checker.verdicts
