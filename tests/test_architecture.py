@@ -113,6 +113,7 @@ DIALECT_EXTRAS = {
     "confluent": {
         "guid": "names of schemas that depend on their content alone",
         "lists": "what the lists of this API hold, in their order",
+        "name_lists": "lists of names as they were made last",
         "karapace": "what only Karapace says: findings about bodies, sentences about refused schemas",
         "names": "contexts, qualified subjects, versions and flags in paths and queries",
         "profiles": "what the releases and makers that speak this dialect do differently, as data",

@@ -109,7 +109,10 @@ def check_store(settings: ServerSettings) -> Iterator[Diagnosis]:
 
 def _check_access(found: StoreCondition) -> Diagnosis:
     if not found.is_writable:
-        return judge_bad("STORE", f"this user may not write {found.place}", "give this user the file and its folder")
+        mend = (
+            "give this user the file and its folder" if found.free_bytes is not None else "grant this user the rights"
+        )
+        return judge_bad("STORE", f"this user may not write {found.place}", mend)
     if not found.exists:
         return judge_good("STORE", f"{found.place} is not there yet; stele serve makes it")
     return judge_good("STORE", f"{found.place} can be read and written, {found.size_bytes:,} bytes")

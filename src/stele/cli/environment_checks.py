@@ -24,6 +24,8 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "fast": ("uvloop",),
     "snappy": ("cramjam",),
     "kafka": ("confluent_kafka",),
+    "postgres": ("psycopg", "psycopg_binary"),
+    "mysql": ("pymysql", "cryptography"),
     "xsd": ("xmlschema", "lxml"),
     "rules": ("celpy", "cryptography", "jsonata", "re2"),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),

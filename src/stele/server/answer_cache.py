@@ -39,7 +39,7 @@ _TRUSTED_SECONDS: Final = 0.001
 """How long memory counts as up to date for what is immutable: it answers the same for ever, but for a purge."""
 
 
-class LogPosition(NamedTuple):
+class StatePosition(NamedTuple):
     """Where the log stood at the beginning of a request."""
 
     state: State
@@ -66,7 +66,7 @@ class CachedAnswer(NamedTuple):
     body: Message
     status_line: bytes
     raw_headers: bytes
-    position: LogPosition
+    position: StatePosition
     dependencies: Dependencies | None
     counter: RequestCounter
     dialect: str
@@ -98,7 +98,7 @@ def make_key(
 def make_answer(
     key: AnswerKey,
     messages: tuple[Message, Message],
-    position: LogPosition,
+    position: StatePosition,
     dependencies: Dependencies | None,
     counter: RequestCounter,
     dialect: str,
@@ -115,7 +115,7 @@ def make_answer(
     return CachedAnswer(head, body, line, raw_headers, position, dependencies, counter, dialect, subject, size)
 
 
-class AnswerCache:
+class ResponseCache:
     """Answers by key, the most recently used ones up to max_bytes."""
 
     def __init__(self, registry: Registry, max_bytes: int) -> None:
@@ -152,10 +152,10 @@ class AnswerCache:
         answer = self._answers.get(key)
         return answer if answer is not None and _is_unchanged(answer, state) else None
 
-    def mark_position(self) -> LogPosition:
+    def mark_position(self) -> StatePosition:
         """Where the log stands now, before a request is handled."""
         state = self._registry.state
-        return LogPosition(state, state.seq, state.purges, state.serial)
+        return StatePosition(state, state.seq, state.purges, state.serial)
 
     def keep_answer(self, key: AnswerKey, answer: CachedAnswer) -> None:
         """Keep an answer, unless what it depends on has changed since its request began."""

@@ -15,7 +15,7 @@ from stele import __version__
 from stele.core.findings import WhenUndecided
 from stele.core.ports import Log
 from stele.errors import SteleError
-from stele.server.answer_cache import AnswerCache
+from stele.server.answer_cache import ResponseCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.cors import CrossOriginApp
@@ -46,7 +46,7 @@ class Server:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self._front: App | None = None
-        self._cache: AnswerCache | None = None
+        self._cache: ResponseCache | None = None
         self._registry: Registry | None = None
         self._telemetry: Telemetry | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)

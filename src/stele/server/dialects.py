@@ -14,7 +14,7 @@ from litestar import Litestar
 
 from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
-from stele.server.answer_cache import AnswerCache
+from stele.server.answer_cache import ResponseCache
 from stele.server.answers import AnswerFinisher, AnswerOptions
 from stele.server.asgi import App, AsgiScope, Receive, Send
 from stele.server.dispatch import Dispatcher, MountedDialect
@@ -175,7 +175,7 @@ def build_dispatcher(
         {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
         apps[DIALECTS[0].name],
         metrics,
-        cache=AnswerCache(registry, settings.answer_cache_bytes) if is_cached else None,
+        cache=ResponseCache(registry, settings.answer_cache_bytes) if is_cached else None,
         repeatable=[path for dialect in DIALECTS for path in dialect.repeatable],
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},

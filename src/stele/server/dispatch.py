@@ -26,7 +26,7 @@ from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REQUEST_SECONDS, decode_path
 from stele.errors import Unauthenticated
-from stele.server.answer_cache import AnswerCache, AnswerKey, CachedAnswer, make_answer, make_key
+from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.server.request_bodies import read_short_body
@@ -81,7 +81,7 @@ class Dispatcher:
         fallback: MountedDialect,
         metrics: Metrics,
         *,
-        cache: AnswerCache | None = None,
+        cache: ResponseCache | None = None,
         repeatable: Sequence[str] = (),
         names: Mapping[str, MountedDialect] = MappingProxyType({}),
         ports: Mapping[int, MountedDialect] = MappingProxyType({}),

@@ -138,7 +138,7 @@ def test_every_extra_is_checked() -> None:
     """The table of extras is that of the project, without those for development and demonstration."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         extras = set(tomllib.load(file)["project"]["optional-dependencies"])
-    assert set(checks.EXTRAS) == extras - {"dev", "demo", "postgres"}
+    assert set(checks.EXTRAS) == extras - {"dev", "demo"}
 
 
 def test_extras_that_are_not_whole(monkeypatch: pytest.MonkeyPatch) -> None:

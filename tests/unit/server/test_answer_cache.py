@@ -19,7 +19,7 @@ import structlog
 from tests.support.server_process import call, serving
 
 import stele
-from stele.server.answer_cache import KEY_HEADERS, AnswerCache
+from stele.server.answer_cache import KEY_HEADERS, ResponseCache
 from stele.server.dialects import build_dispatcher
 from stele.server.dispatch import Dispatcher
 from stele.server.metrics import Metrics
@@ -118,6 +118,29 @@ async def test_a_list_of_names_is_given_again_until_there_is_another_name(regist
     assert (await client.expect("/subjects", known=False)).json() == ["b"]
     await client.register("a", "a third one")
     assert (await client.expect("/subjects", known=False)).json() == ["a", "b"]
+
+
+async def test_pages_of_names_are_parts_of_one_list(registry: Registry) -> None:
+    """Without the cache of answers, too: every list is as it is now, and every page as a slice of it."""
+    client = Client(registry, answer_cache_bytes=0)
+
+    async def list_names(query: str = "") -> list[str]:
+        return list((await client.ask("GET", f"/subjects?{query}"))[1].json())
+
+    for name in ("b", "a", ":.c:z", "ab"):
+        await client.register(name)
+    for _ in range(2):
+        assert await list_names() == [":.c:z", "a", "ab", "b"]
+        assert await list_names("subjectPrefix=a") == ["a", "ab"]
+        assert [await list_names(f"offset={start}&limit=2") for start in (0, 2, 4)] == [[":.c:z", "a"], ["ab", "b"], []]
+    await client.register("aa")
+    assert await list_names("subjectPrefix=a&limit=2") == ["a", "aa"]
+    await client.ask("DELETE", "/subjects/aa")
+    assert await list_names("subjectPrefix=a") == ["a", "ab"]
+    assert await list_names("subjectPrefix=a&deleted=true") == ["a", "aa", "ab"]
+    assert await list_names("subjectPrefix=a&deletedOnly=true") == ["aa"]
+    await client.register("aa", "again")
+    assert await list_names("subjectPrefix=a") == ["a", "aa", "ab"]
 
 
 async def test_a_schema_by_id_lasts_until_a_purge(registry: Registry) -> None:
@@ -256,7 +279,7 @@ async def test_a_changed_registry_ends_what_began_before(registry: Registry) -> 
     """An answer whose request began before the change it depends on is not kept, and nothing outlives a reset."""
     client = Client(registry)
     cache = client.front.cache
-    assert isinstance(cache, AnswerCache)
+    assert isinstance(cache, ResponseCache)
     await client.register("a")
     await client.expect("/subjects", known=False)
     ((key, answer),) = ((key, answer) for key, answer in cache._answers.items() if key[1] == b"/subjects")

@@ -10,7 +10,7 @@ import pytest
 
 from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, SLASH
 from stele.errors import Unauthenticated
-from stele.server.answer_cache import AnswerCache
+from stele.server.answer_cache import ResponseCache
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.access import Headers, Principal
@@ -104,7 +104,7 @@ async def test_every_request_passes_the_authenticator() -> None:
                 return Principal(value.decode())
         raise Unauthenticated("say who you are")
 
-    client = Client(front(authenticate=by_token, cache=AnswerCache(Registry(MemoryLog()), 100_000)))
+    client = Client(front(authenticate=by_token, cache=ResponseCache(Registry(MemoryLog()), 100_000)))
     for _ in range(2):
         assert await client.ask("/x") == 401
         assert b"www-authenticate" in client.headers
@@ -212,7 +212,7 @@ async def test_a_port_can_belong_to_one_dialect() -> None:
     """On its own port a dialect gets every path, with its root before it, and nobody else's cached answers."""
     own = named("own", "/root")
     mounts = {"v1": named("v1"), "root": own, "also": own}
-    cache = AnswerCache(Registry(MemoryLog()), 100_000)
+    cache = ResponseCache(Registry(MemoryLog()), 100_000)
     client = Client(Dispatcher(mounts, named("fallback"), Metrics(), cache=cache, ports={9092: own}))
     await client.ask("/v1")
     assert client.headers[b"app"] == b"v1"
@@ -273,7 +273,7 @@ async def test_media_types_choose_a_dialect_at_the_root(accept: str, content_typ
     media = {OTHER: answering("other")}
     given = [(b"accept", accept.encode()), (b"content-type", content_type.encode())]
     headers = [pair for pair in given if pair[1]]
-    cache = AnswerCache(Registry(MemoryLog()), 100_000)
+    cache = ResponseCache(Registry(MemoryLog()), 100_000)
     client = Client(Dispatcher({}, answering("root"), Metrics(), cache=cache, media=media))
     for asked in ((), headers, headers):
         await client.ask("/subjects", headers=asked)

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tests.support.certificates import write_certificates
 from tests.support.doc_pages import list_sql
 from tests.support.dropping_relay import dropping_relay
 from tests.support.mariadb import MariadbServer, mariadb
@@ -158,6 +159,22 @@ async def test_tls_that_the_server_has_not(server: MariadbServer, url: str) -> N
     """TLS that is asked for is not left out silently."""
     with pytest.raises(StoreError, match="SSL"):
         await open_log(f"{url}?ssl-mode=required")
+
+
+async def test_tls() -> None:
+    """The certificate and the name of the server are verified as the URL asks."""
+    with mariadb() as server:
+        write_certificates(server.folder)
+        server.stop()
+        server.start(ssl_cert=f"{server.folder}/server.pem", ssl_key=f"{server.folder}/server.key")
+        url = server.url(server.create_database())
+        authority = f"ssl-ca={server.folder}/ca.pem"
+        log = await MysqlLog.open(f"{url.replace('127.0.0.1', 'localhost')}?ssl-mode=verify_identity&{authority}")
+        await log.close()
+        with pytest.raises(StoreError, match="IP address mismatch"):
+            await MysqlLog.open(f"{url}?ssl-mode=verify_identity&{authority}")
+        with pytest.raises(StoreError, match="certificate verify failed"):
+            await MysqlLog.open(f"{url}?ssl-mode=verify_ca")
 
 
 async def test_records_that_do_not_fit(opener: Opener, server: MariadbServer) -> None:

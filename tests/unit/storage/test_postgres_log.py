@@ -11,11 +11,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tests.support.certificates import write_certificates
 from tests.support.doc_pages import list_sql
 from tests.support.dropping_relay import dropping_relay
 from tests.support.postgres import KINDS, PostgresServer, postgres
 from tests.unit.service.test_registry import put, record
+from typer.testing import CliRunner
 
+from stele.cli.app import app
 from stele.core.commands import DeleteMode, DeleteSubject
 from stele.core.model import SubjectKey
 from stele.errors import DamagedLog, InvalidRequest, StoreError, StoreReplaced
@@ -185,6 +188,23 @@ async def test_doubts_about_the_server(server: PostgresServer, opener: Opener, u
     condition = inspect_store(url)
     assert condition is not None
     assert condition.doubts == ("fsync is off: a machine that fails may lose acknowledged records",)
+
+
+@pytest.mark.servers
+async def test_tls() -> None:
+    """The certificate and the name of the server are verified as the URL asks."""
+    with postgres("system") as server:
+        write_certificates(server.folder)
+        server.stop()
+        server.start(ssl="on", ssl_cert_file=f"{server.folder}/server.pem", ssl_key_file=f"{server.folder}/server.key")
+        url = server.url()
+        authority = f"sslrootcert={server.folder}/ca.pem"
+        log = await PostgresLog.open(f"{url.replace('127.0.0.1', 'localhost')}?sslmode=verify-full&{authority}")
+        await log.close()
+        with pytest.raises(StoreError, match="does not match host name"):
+            await PostgresLog.open(f"{url}?sslmode=verify-full&{authority}")
+        with pytest.raises(StoreError, match=r"certificate verify failed|root certificate file"):
+            await PostgresLog.open(f"{url}?sslmode=verify-ca&sslrootcert={server.folder}/server.pem")
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -382,6 +402,20 @@ async def test_a_log_that_went_back_under_a_node(opener: Opener, server: Postgre
         await put(registry, record("a", "b"))
     await registry.close()
     assert len(await read_all(bare)) == await bare.head()
+
+
+def test_the_doctor_looks_at_it(server: PostgresServer, url: str) -> None:
+    """What is there, what is not yet, and what the server does not promise; nothing is created."""
+    for state in ("is not there yet", "can be read and written"):
+        done = CliRunner().invoke(app, ["doctor", "--store", url])
+        assert state in done.output
+        assert "fsync is off: a machine that fails may lose" in done.output
+        assert server.password not in done.output
+        asyncio.run(_make_log(url))
+
+
+async def _make_log(url: str) -> None:
+    await (await open_log(url)).close()
 
 
 async def test_a_copy_in_a_file(url: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from litestar.di import Provide
 
 from stele.apis.confluent.errors import MEDIA_TYPE, create_error_handler
 from stele.apis.confluent.guid import GuidIndex
+from stele.apis.confluent.name_lists import NameLists
 from stele.apis.confluent.operations.schemas import AppState, Operations
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.routes import associations, exporters, keys, schemas, server, settings, subjects
@@ -68,7 +69,7 @@ _MODULES = (server, schemas, subjects, settings, associations, keys, exporters)
 def application(registry: Registry, options: ConfluentOptions | None = None, **litestar_options: Any) -> Litestar:
     """The dialect as an application of its own. Keyword arguments go to Litestar as they are."""
     options = options or ConfluentOptions()
-    office = AppState(registry, options, GuidIndex(), Usage(registry))
+    office = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
 
     def operations(request: Request[Any, Any, Any]) -> Operations:
         return Operations(office, caller_name(request), request.scope)

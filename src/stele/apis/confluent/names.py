@@ -183,4 +183,4 @@ def parse_page(offset: str, limit: str, most: int) -> slice:
 def slice_page(items: Iterable[T], offset: str, limit: str, most: int) -> list[T]:
     """One page of a list."""
     page = parse_page(offset, limit, most)
-    return list(islice(items, page.start, page.stop))
+    return items[page] if isinstance(items, list) else list(islice(items, page.start, page.stop))

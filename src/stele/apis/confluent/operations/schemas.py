@@ -18,6 +18,7 @@ from stele.apis.confluent import models as api
 from stele.apis.confluent.errors import FailedLookup, RefusedChange, RefusedText
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.metadata import equals_except_version_hint, find_reserved_name_violations
+from stele.apis.confluent.name_lists import NameLists
 from stele.apis.confluent.names import (
     SubjectRef,
     parse_subject,
@@ -81,6 +82,7 @@ class AppState(msgspec.Struct, frozen=True):
     options: ConfluentOptions
     guids: GuidIndex
     usage: Usage
+    names: NameLists
 
 
 class SchemaDraft(msgspec.Struct, frozen=True):
@@ -106,6 +108,7 @@ class Operations:
         self.profile = office.options.differences
         self.guids = office.guids
         self.usage = office.usage
+        self.names = office.names
         self._actor = actor
         self._scope = cast("MutableMapping[str, Any]", scope)
 

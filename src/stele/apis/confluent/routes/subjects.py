@@ -85,14 +85,18 @@ async def list_subjects(
     state = await operations.registry.fresh_state()
     operations.note_names()
     prefix = parse_prefix(subject_prefix, context)
-    slices = operations.registry.time_slices
-    subjects = await lists.list_subjects(slices, state, prefix, by_age=operations.profile.by_age)
     with_deleted, only = is_true(deleted), is_true(deleted_only)
-    names = [
-        qualify_subject(subject.key)
-        async for subject in slices.iterate(subjects)
-        if lists.has_versions(subject, deleted=with_deleted, deleted_only=only)
-    ]
+
+    async def make_list() -> list[str]:
+        slices = operations.registry.time_slices
+        subjects = await lists.list_subjects(slices, state, prefix, by_age=operations.profile.by_age)
+        return [
+            qualify_subject(subject.key)
+            async for subject in slices.iterate(subjects)
+            if lists.has_versions(subject, deleted=with_deleted, deleted_only=only)
+        ]
+
+    names = await operations.names.find_names(state, (prefix, with_deleted, only), make_list)
     return slice_page(names, offset, limit, operations.options.max_items)
 
 
