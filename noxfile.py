@@ -1,4 +1,4 @@
-"""The tests on every supported Python: `make test-all`, or `nox -s tests-3.12` for one; `make coverage` for lines run."""
+"""The tests on every supported Python (`make test-all`, or `nox -s tests-3.12` for one), and coverage."""
 
 from __future__ import annotations
 
