@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import inspect
 import re
 import shlex
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from stele.server.settings import ServerSettings, load_settings
+from stele.storage.credentials import find_credentials
 
 _ROOT = Path(__file__).parents[1]
 _DEPLOY = _ROOT / "deploy"
@@ -47,9 +49,10 @@ def _list_texts() -> Iterator[Path]:
 
 @pytest.mark.parametrize("path", list(_list_texts()), ids=lambda path: path.name)
 def test_every_setting_is_real(path: Path) -> None:
-    """Each STELE_ variable is a setting of the server."""
+    """Each STELE_ variable is a setting of the server, or the password of the store."""
     named = {name.lower() for name in re.findall(r"STELE_([A-Z_]+)", path.read_text(encoding="utf-8"))}
-    assert named <= set(ServerSettings.__struct_fields__)
+    credentials = re.findall(r"STELE_([A-Z_]+)", inspect.getsource(find_credentials))
+    assert named <= {*ServerSettings.__struct_fields__, *map(str.lower, credentials)}
 
 
 def test_settings_load() -> None:
@@ -61,7 +64,7 @@ def test_settings_load() -> None:
     node = {**dict(image), **compose["x-node"]["environment"]}
     pod = {**dict(image), **dict(literal.split("=", 1) for literal in literals)}
     for environ in (node, pod, dict(image), dict(unit)):
-        load_settings({}, environ={name: value for name, value in environ.items() if name != "STELE_STORE"})
+        load_settings({}, environ=environ)
 
 
 def test_image_runs_without_root_and_says_whether_it_is_ready() -> None:

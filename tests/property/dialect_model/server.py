@@ -102,13 +102,13 @@ class Server:
         }
         reply = await _send_request(self._front, scope, data)
         is_question = path.startswith("/compatibility/") or (path.startswith("/subjects/") and path.count("/") == 2)
-        if request.method == "GET" or (request.method == "POST" and is_question):
-            # Twice, since the first answer may be the one that is kept.
-            again = await _send_request(self._front, scope, data)
-            anew = await _send_request(self._without_cache, scope, data)
-            if not reply == again == anew:
-                told = f"  {reply}\n  again: {again}\n  without a cache: {anew}"
-                raise Differs(f"{request.method} {request.path}\n{told}")
+        has_clock = path.endswith("/config")  # of AVRO-1124: it begins with the present second
+        if (request.method == "GET" and not has_clock) or (request.method == "POST" and is_question):
+            # Now and then at once again, since the first answer may be the one that is kept.
+            front = self._front if self.asked % 4 == 0 else self._without_cache
+            again = await _send_request(front, scope, data)
+            if again != reply:
+                raise Differs(f"{request.method} {request.path}\n  {reply}\n  again or without a cache: {again}")
         return reply
 
     async def check(self, ask: Ask) -> None:

@@ -37,6 +37,7 @@ WRITES: Final = frozenset(
         Action.PURGE_SUBJECT,
     }
 )
+_IMMUTABLE: Final = frozenset({Action.GET_BY_ID, Action.GET_VERSION})
 PURGES: Final = frozenset({Action.PURGE_VERSION, Action.PURGE_SUBJECT})
 
 
@@ -87,6 +88,19 @@ class History:
         """Return all of them."""
         with self._lock:
             return list(self._operations)
+
+
+def allow_lag(operations: list[Operation], seconds: float) -> list[Operation]:
+    """Let what ids and exact versions were found to be have been true some seconds before the question.
+
+    That is what the registry promises of them: they never change but by a deletion. What is not found is not there.
+    """
+    return [
+        operation._replace(invoked=operation.invoked - int(seconds * 1e9))
+        if operation.action in _IMMUTABLE and operation.result is not None and operation.result.code == 200
+        else operation
+        for operation in operations
+    ]
 
 
 def group_by_subject(operations: list[Operation]) -> dict[str, list[Operation]]:

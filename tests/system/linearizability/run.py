@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.system.linearizability.faults import FaultInjector, FaultKind
-from tests.system.linearizability.history import History, Operation
+from tests.system.linearizability.history import History, Operation, allow_lag
 from tests.system.linearizability.invariants import find_violations
 from tests.system.linearizability.network import open_network
 from tests.system.linearizability.node import Node
@@ -53,7 +53,13 @@ def run_with_faults(store: Store, folder: Path, seconds: float, seed: int, *, ha
             node.wait_ready()
         workload.read_everything()
     operations = history.list_operations()
-    return Report(workload.outcomes, injector.injected, len(workload.subjects), find_violations(operations), operations)
+    return Report(
+        workload.outcomes,
+        injector.injected,
+        len(workload.subjects),
+        find_violations(allow_lag(operations, store.lag)),
+        operations,
+    )
 
 
 @contextmanager

@@ -12,6 +12,12 @@ from tests.support.kafka import KafkaBroker
 from tests.support.mariadb import mariadb
 from tests.support.postgres import postgres
 
+IMMUTABLE_LAG_SECONDS: Final = 30.0
+"""A node that a store tells of changes answers from memory what never changes but by a deletion.
+
+It does so also while it is cut off.
+"""
+
 
 class Store(NamedTuple):
     """A store that runs.
@@ -19,11 +25,13 @@ class Store(NamedTuple):
     url      what `stele serve --store` is given
     ports    TCP ports of 127.0.0.1 on which nodes reach it
     restart  ends it without warning and starts it again; None where nothing runs
+    lag      seconds by which answers to ids and exact versions may be behind, since they come from memory
     """
 
     url: str
     ports: tuple[int, ...] = ()
     restart: Callable[[], None] | None = None
+    lag: float = 0.0
 
 
 @contextmanager
@@ -44,7 +52,16 @@ def _open_postgres(_: Path) -> Iterator[Store]:
             server.stop(signal.SIGQUIT)
             server.start()
 
-        yield Store(server.url(server.create_database()), (server.port,), restart)
+        yield Store(server.url(server.create_database()), (server.port,), restart, IMMUTABLE_LAG_SECONDS)
+
+
+@contextmanager
+def _open_kafka(folder: Path) -> Iterator[Store]:
+    place = folder / "broker"
+    place.mkdir()
+    with KafkaBroker(place) as broker:
+        port = int(broker.address.rpartition(":")[2])
+        yield Store(f"kafka://{broker.address}/stele", (port,), broker.restart, IMMUTABLE_LAG_SECONDS)
 
 
 @contextmanager
@@ -55,16 +72,7 @@ def _open_mysql(_: Path) -> Iterator[Store]:
             server.stop(signal.SIGKILL)
             server.start()
 
-        yield Store(server.url(server.create_database()), (server.port,), restart)
-
-
-@contextmanager
-def _open_kafka(folder: Path) -> Iterator[Store]:
-    place = folder / "broker"
-    place.mkdir()
-    with KafkaBroker(place) as broker:
-        port = int(broker.address.rpartition(":")[2])
-        yield Store(f"kafka://{broker.address}/stele", (port,), broker.restart)
+        yield Store(server.url(server.create_database()), (server.port,), restart, IMMUTABLE_LAG_SECONDS)
 
 
 STORES: Final[Mapping[str, Callable[[Path], AbstractContextManager[Store]]]] = {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 from tests.system.linearizability.checker import Verdict, check_linearizability
-from tests.system.linearizability.history import Action, Operation, Result
+from tests.system.linearizability.history import Action, Operation, Result, allow_lag
 from tests.system.linearizability.invariants import find_violations
 from tests.system.linearizability.simulation import OTHER_SUBJECT, Fault, choose_argument, simulate_history
 from tests.system.linearizability.subject_model import (
@@ -61,6 +61,18 @@ def test_two_registrations_do_not_get_one_number() -> None:
     first = _operation(Action.REGISTER, 0, 0, 10, Result(200, (1, 0)))
     assert _verdict(first, _operation(Action.REGISTER, 1, 0, 10, Result(200, (1, 1)))) is Verdict.VIOLATED
     assert _verdict(first, _operation(Action.REGISTER, 1, 0, 10, Result(200, (2, 1)))) is Verdict.LINEARIZABLE
+
+
+def test_ids_and_versions_may_be_behind_where_that_is_allowed() -> None:
+    """To find a version that was deleted a moment before is a violation, but not within the lag; a list always is."""
+    registered = _operation(Action.REGISTER, 0, 0, 10, Result(200, (1, 0)))
+    deleted = _operation(Action.SOFT_DELETE_SUBJECT, None, 20, 30, Result(200, (1,)))
+    found = _operation(Action.GET_VERSION, 1, 40, 50, Result(200, (1, 0)))
+    assert _verdict(registered, deleted, found) is Verdict.VIOLATED
+    assert _verdict(*allow_lag([registered, deleted, found], 1e-9)) is Verdict.VIOLATED
+    assert _verdict(*allow_lag([registered, deleted, found], 2e-8)) is Verdict.LINEARIZABLE
+    listed = _operation(Action.LIST_VERSIONS, None, 40, 50, Result(200, (1,)))
+    assert _verdict(*allow_lag([registered, deleted, listed], 2e-8)) is Verdict.VIOLATED
 
 
 def test_a_search_without_end_is_undecided() -> None:

@@ -14,6 +14,7 @@ from tests.unit.service.test_registry import put, record
 from typer.testing import CliRunner, Result
 
 from stele.cli.app import app
+from stele.core.events import EventMetadata, IdsSkipped, LogRecord, encode_record
 from stele.core.model import SubjectKey
 from stele.errors import DamagedLog
 from stele.service.registry import SKIPPED_SCHEMA_IDS, Registry
@@ -185,3 +186,24 @@ def test_pages_that_cannot_be_read(store: str, tmp_path: Path) -> None:
     assert (code, done["kept"]) == (0, found["intact"])
     assert run("log", "verify", "--store", store).exit_code == 0
     assert asyncio.run(register(store, record("x"))) > [10 + SKIPPED_SCHEMA_IDS // 2]
+
+
+def test_a_log_moves_between_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies say how many records are the same; a source that is not there is not made."""
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(_write_records("files:///from"))
+    assert shown("log", "copy", "files:///from", "sqlite:///to.db") == ({"records": 3, "copied": 3, "erased": 0}, 0)
+    done = run("log", "compact", "--store", "sqlite:///to.db")
+    assert done.exit_code == 0
+    assert "after record 3; 0 purged texts erased" in done.stdout
+    assert run("log", "copy", "files:///none", "sqlite:///other.db").exit_code != 0
+    assert not (tmp_path / "none").exists()
+    assert not (tmp_path / "other.db").exists()
+
+
+async def _write_records(url: str) -> None:
+    log = await open_log(url)
+    for seq in range(3):
+        record = LogRecord(EventMetadata(b"%016d" % seq, seq), (IdsSkipped(1, 1),))
+        await log.append(seq, [encode_record(record)])
+    await log.close()

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from stele.cli.app import app
 from stele.cli.serve import is_loopback
+from stele.storage.drivers import list_schemes
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,8 @@ def refuse_start(*flags: str) -> str:
 
 def test_a_store_that_cannot_be() -> None:
     """A scheme or file name that is wrong gets a hint, a file that is no store is named."""
-    assert refuse_start("--store", "sqlit:x.db").endswith("known are memory:, sqlite:; did you mean 'sqlite'?\n")
+    kinds = ", ".join(f"{scheme}:" for scheme in list_schemes())
+    assert refuse_start("--store", "sqlit:x.db").endswith(f"known are {kinds}; did you mean 'sqlite'?\n")
     assert refuse_start("--store", "my.db").endswith("did you mean sqlite:///my.db?\n")
     Path("bad.db").write_text("no database, " * 20)
     assert "is not a SQLite database" in refuse_start("--store", "sqlite:///bad.db", "--port", "0")

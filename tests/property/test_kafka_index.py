@@ -1,0 +1,108 @@
+"""Every node reads the same log from a topic, whenever it reads and whatever compaction has taken by then."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.storage.kafka.index import MessageIndex
+from stele.storage.kafka.messages import Claim, Replacement, print_key
+
+
+class _Message(NamedTuple):
+    """A message of the topic; withdrawn is the key of the one that it is a tombstone of."""
+
+    offset: int
+    key: Claim | Replacement | None
+    withdrawn: bytes = b""
+
+    @property
+    def printed(self) -> bytes:
+        return self.withdrawn if self.key is None else print_key(self.key)
+
+
+def _read(index: MessageIndex, messages: list[_Message]) -> MessageIndex:
+    for message in messages:
+        if message.key is None:
+            index.add_tombstone(message.offset, message.withdrawn)
+        elif isinstance(message.key, Claim):
+            index.add_claim(message.offset, message.key, message.printed)
+        else:
+            index.add_replacement(message.offset, message.key, message.printed)
+    return index
+
+
+def _log_of(index: MessageIndex) -> list[int]:
+    return [index.find_place(seq).offset for seq in range(1, index.head + 1)]
+
+
+def _write_topic(chance: random.Random, length: int) -> tuple[list[_Message], MessageIndex]:
+    """Nodes that are behind by chance claim, replace and withdraw; what one that sees everything makes of it."""
+    topic: list[_Message] = []
+    whole = MessageIndex("topic")
+    whole.reach_end(0)
+    for attempt in range(length):
+        seen = _read(
+            MessageIndex("topic"), topic[: len(topic) - chance.randrange(3)] if chance.random() < 0.5 else topic
+        )
+        seen.reach_end(seen.next_offset)
+        node, offset = chance.choice("AB"), len(topic)
+        action = chance.random()
+        if action < 0.5 or seen.head == 0:
+            message = _Message(offset, Claim(seen.head + 1, chance.randint(1, 2), node, attempt))
+        elif action < 0.75:
+            place = seen.find_place(chance.randint(1, seen.head))
+            count = seen.count_records(place.seq)
+            message = _Message(offset, Replacement(place.seq, count, place.origin, place.version + 1, node, attempt))
+        elif whole.void:
+            message = _Message(offset, None, topic[chance.choice(list(whole.void))].printed)
+        else:
+            continue
+        if message.key is None:
+            for void in [void for void in whole.void if topic[void].printed == message.withdrawn]:
+                del whole.void[void]
+        topic.append(message)
+        _read(whole, [message])
+    return topic, whole
+
+
+def _compact(chance: random.Random, topic: list[_Message]) -> list[_Message]:
+    """Take messages that have a tombstone behind them, and tombstones without such a message; never the last one."""
+    withdrawn = {message.withdrawn: message.offset for message in topic if message.key is None}
+    left = [
+        message
+        for message in topic
+        if message.key is None or withdrawn.get(message.printed, -1) < message.offset or chance.random() < 0.3
+    ]
+    there = {message.printed for message in left if message.key is not None}
+    return [
+        message
+        for message in left
+        if message is topic[-1] or message.key is not None or message.withdrawn in there or chance.random() < 0.5
+    ]
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 40), st.data())
+def test_compaction_changes_no_log(chance: random.Random, length: int, data: st.DataObject) -> None:
+    """A node that saw everything, one that starts late, and one that was stopped halfway have the same log."""
+    topic, whole = _write_topic(chance, length)
+    expected = _log_of(whole)
+    compacted = _compact(chance, topic)
+    end = len(topic)
+
+    late = _read(MessageIndex("topic"), compacted)
+    late.reach_end(end)
+    assert _log_of(late) == expected
+
+    half = data.draw(st.integers(0, end))
+    stopped = _read(MessageIndex("topic"), topic[:half])
+    stopped.reach_end(half)
+    _read(stopped, [message for message in compacted if message.offset >= half])
+    stopped.reach_end(end)
+    assert _log_of(stopped) == expected
+    assert [stopped.find_place(seq) for seq in range(1, stopped.head + 1)] == [
+        late.find_place(seq) for seq in range(1, late.head + 1)
+    ]
