@@ -17,7 +17,7 @@ def serve(
     listen: Annotated[
         list[str] | None, typer.Option(help="dialect=port: one more port, for that dialect alone; repeatable.")
     ] = None,
-    store: Annotated[str | None, typer.Option(help="sqlite:///file.db (default ./.stele/stele.db) or memory:")] = None,
+    store: Annotated[str | None, typer.Option(help="URL; sqlite:///.stele/stele.db unless set elsewhere.")] = None,
     state_dir: Annotated[
         str | None, typer.Option(help="Folder for what this node remembers of a store on a server; .stele unless set.")
     ] = None,

@@ -42,7 +42,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         _description(
             "Where the log lives: `sqlite:///file.db`, `files:///folder`, `postgresql://host/database`,"
-            " `kafka://broker/topic` or `memory:`."
+            " `mysql://host/database`, `kafka://broker/topic` or `memory:`."
         ),
     ] = "sqlite:///.stele/stele.db"
     state_dir: Annotated[

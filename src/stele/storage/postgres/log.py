@@ -79,7 +79,9 @@ class PostgresLog:
         self._options = options
         self._reader = Session(place, options)
         self._writer = Session(place, options)
-        self._turn = Session(place, options, {"lock_timeout": f"{patience:g}s"})
+        # A server that waits for a turn on behalf of a process that was killed notices that within a second.
+        settings = {"lock_timeout": f"{patience:g}s", "client_connection_check_interval": "1s"}
+        self._turn = Session(place, options, settings)
         self._queue = asyncio.Lock()
         self._table = 0
         self._is_restored = False

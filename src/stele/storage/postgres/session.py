@@ -25,6 +25,9 @@ _DURABLE: Final = (
 )
 """A lost tail would hand out its ids again; stronger settings than `on` stay."""
 
+_SETTING: Final = "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s"
+"""Of the session; one that the server is too old for is left out."""
+
 
 class Session:
     """Runs jobs one after another. What a task asked for goes on when the task is cancelled.
@@ -114,7 +117,7 @@ class Session:
     async def _set_up(self, connection: AsyncConnection[Any]) -> None:
         await connection.execute(_DURABLE)
         for name, value in self._settings.items():
-            await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            await connection.execute(_SETTING, (value, name))
 
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None
