@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.storage.kafka.index import MessageIndex
+from stele.storage.kafka.index import ClaimIndex
 from stele.storage.kafka.messages import Claim, Replacement, print_key
 
 
@@ -24,7 +24,7 @@ class _Message(NamedTuple):
         return self.withdrawn if self.key is None else print_key(self.key)
 
 
-def _read(index: MessageIndex, messages: list[_Message]) -> MessageIndex:
+def _read(index: ClaimIndex, messages: list[_Message]) -> ClaimIndex:
     for message in messages:
         if message.key is None:
             index.add_tombstone(message.offset, message.withdrawn)
@@ -35,19 +35,17 @@ def _read(index: MessageIndex, messages: list[_Message]) -> MessageIndex:
     return index
 
 
-def _log_of(index: MessageIndex) -> list[int]:
+def _log_of(index: ClaimIndex) -> list[int]:
     return [index.find_place(seq).offset for seq in range(1, index.head + 1)]
 
 
-def _write_topic(chance: random.Random, length: int) -> tuple[list[_Message], MessageIndex]:
+def _write_topic(chance: random.Random, length: int) -> tuple[list[_Message], ClaimIndex]:
     """Nodes that are behind by chance claim, replace and withdraw; what one that sees everything makes of it."""
     topic: list[_Message] = []
-    whole = MessageIndex("topic")
+    whole = ClaimIndex("topic")
     whole.reach_end(0)
     for attempt in range(length):
-        seen = _read(
-            MessageIndex("topic"), topic[: len(topic) - chance.randrange(3)] if chance.random() < 0.5 else topic
-        )
+        seen = _read(ClaimIndex("topic"), topic[: len(topic) - chance.randrange(3)] if chance.random() < 0.5 else topic)
         seen.reach_end(seen.next_offset)
         node, offset = chance.choice("AB"), len(topic)
         action = chance.random()
@@ -93,12 +91,12 @@ def test_compaction_changes_no_log(chance: random.Random, length: int, data: st.
     compacted = _compact(chance, topic)
     end = len(topic)
 
-    late = _read(MessageIndex("topic"), compacted)
+    late = _read(ClaimIndex("topic"), compacted)
     late.reach_end(end)
     assert _log_of(late) == expected
 
     half = data.draw(st.integers(0, end))
-    stopped = _read(MessageIndex("topic"), topic[:half])
+    stopped = _read(ClaimIndex("topic"), topic[:half])
     stopped.reach_end(half)
     _read(stopped, [message for message in compacted if message.offset >= half])
     stopped.reach_end(end)

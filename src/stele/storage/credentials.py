@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 from stele.errors import InvalidRequest
 
-__all__ = ["Credentials", "find_credentials"]
+__all__ = ["StoreCredentials", "find_credentials"]
 
 
-class Credentials(NamedTuple):
+class StoreCredentials(NamedTuple):
     """What was found; None: nothing."""
 
     user: str | None
     password: str | None
 
 
-def find_credentials(environ: Mapping[str, str] = os.environ) -> Credentials:
+def find_credentials(environ: Mapping[str, str] = os.environ) -> StoreCredentials:
     """Read `STELE_STORE_USER`, and `STELE_STORE_PASSWORD` or the file that `STELE_STORE_PASSWORD_FILE` names.
 
     A line end after the password in the file is no part of it. Raises `InvalidRequest` for a file that cannot be read.
@@ -32,4 +32,4 @@ def find_credentials(environ: Mapping[str, str] = os.environ) -> Credentials:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise InvalidRequest(f"STELE_STORE_PASSWORD_FILE: {file} cannot be read: {reason}") from None
-    return Credentials(environ.get("STELE_STORE_USER"), password)
+    return StoreCredentials(environ.get("STELE_STORE_USER"), password)

@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from stele.errors import DamagedLog, StoreError, StoreTimeout
 from stele.storage.kafka.client import ANSWER_SECONDS, END_OF_TOPIC, PARTITION, TopicMessage, make_consumer, store_error
-from stele.storage.kafka.index import MessageIndex, RecordPlace
+from stele.storage.kafka.index import ClaimIndex, RecordPlace
 from stele.storage.kafka.messages import Claim, Replacement, RestoredNote, read_key
 from stele.storage.kafka.url import TopicAddress
 
@@ -45,7 +45,7 @@ class TopicFollower:
         self._find_end = find_end
         self._address = address
         self.place = address.place
-        self._index = MessageIndex(self.place)
+        self._index = ClaimIndex(self.place)
         self._lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._moved = asyncio.Event()

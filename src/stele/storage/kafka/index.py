@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from stele.errors import DamagedLog
 from stele.storage.kafka.messages import Claim, Replacement
 
-__all__ = ["MISSING", "MessageIndex", "RecordPlace"]
+__all__ = ["MISSING", "ClaimIndex", "RecordPlace"]
 
 
 MISSING: Final = -1
@@ -38,7 +38,7 @@ class RecordPlace(NamedTuple):
     version: int
 
 
-class MessageIndex:
+class ClaimIndex:
     """The log as far as it was read.
 
     Args:

@@ -25,7 +25,7 @@ from stele.storage.kafka.client import (
     make_consumer,
     store_error,
 )
-from stele.storage.kafka.index import MISSING, MessageIndex
+from stele.storage.kafka.index import MISSING, ClaimIndex
 from stele.storage.kafka.messages import MAGIC, Claim, Replacement, read_key, read_records
 from stele.storage.kafka.topic import find_replicas, find_topic, read_topic_settings
 from stele.storage.kafka.url import TopicAddress, parse_url
@@ -77,8 +77,8 @@ class TopicFiles:
         """Copy the records into a SQLite file."""
         write_database(file, self.read_stored(0))
 
-    def _read_index(self) -> MessageIndex:
-        index = MessageIndex(self.place, is_lenient=True)
+    def _read_index(self) -> ClaimIndex:
+        index = ClaimIndex(self.place, is_lenient=True)
         with closing(make_consumer(self._address, poll_ms=10)) as consumer:
             consumer.list_topics(self._address.topic, ANSWER_SECONDS)
             consumer.assign([TopicPartition(self._address.topic, PARTITION, OFFSET_BEGINNING)])
@@ -95,7 +95,7 @@ class TopicFiles:
                     raise StoreTimeout(f"The log {self.place} does not answer in time")
 
 
-def _take_message(index: MessageIndex, message: TopicMessage, place: str) -> None:
+def _take_message(index: ClaimIndex, message: TopicMessage, place: str) -> None:
     key = read_key(message.key, place)
     if message.value is not None and message.key is not None and isinstance(key, Claim):
         index.add_claim(message.offset, key, message.key)

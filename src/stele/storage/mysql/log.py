@@ -33,7 +33,7 @@ from stele.storage.mysql.database import (
     find_doubts,
     read_layout,
 )
-from stele.storage.mysql.session import Session
+from stele.storage.mysql.session import MysqlSession
 from stele.storage.mysql.url import connect_options
 from stele.storage.scrubber import Scrubber
 
@@ -77,9 +77,9 @@ class MysqlLog:
         self._place = place
         self._options = options
         self._patience = patience
-        self._reader = Session(place, options, "stele-log-reader")
-        self._writer = Session(place, options, "stele-log-writer")
-        self._turn = Session(place, options, "stele-turn", patience + 15)
+        self._reader = MysqlSession(place, options, "stele-log-reader")
+        self._writer = MysqlSession(place, options, "stele-log-writer")
+        self._turn = MysqlSession(place, options, "stele-turn", patience + 15)
         self._queue = asyncio.Lock()
         self._lock_name = f"stele.{sha256(options['database'].encode()).hexdigest()[:40]}"
         self._log_id = b""
@@ -333,7 +333,7 @@ class MysqlLog:
 
     async def _run_slowly(self, job: Any) -> None:
         """Run a job that may take long on a connection of its own."""
-        session = Session(self._place, self._options, "stele-log-upkeep", _SLOW_SECONDS)
+        session = MysqlSession(self._place, self._options, "stele-log-upkeep", _SLOW_SECONDS)
         try:
             await session.run(job)
         finally:

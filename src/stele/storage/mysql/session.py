@@ -15,7 +15,7 @@ from pymysql.connections import Connection
 from stele.errors import StoreError
 from stele.storage.mysql.database import store_error
 
-__all__ = ["Session"]
+__all__ = ["MysqlSession"]
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ _SETTINGS: Final = (
 )
 
 
-class Session:
+class MysqlSession:
     """Runs jobs one after another. A job that was begun goes on when the task that asked for it is cancelled.
 
     Args:

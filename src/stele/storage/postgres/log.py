@@ -31,7 +31,7 @@ from stele.storage.postgres.database import (
 )
 from stele.storage.postgres.listener import Listener
 from stele.storage.postgres.scrub import scrub_tables
-from stele.storage.postgres.session import Session
+from stele.storage.postgres.session import PostgresSession
 from stele.storage.scrubber import Scrubber
 
 __all__ = ["PostgresLog"]
@@ -77,11 +77,11 @@ class PostgresLog:
         """Connects nowhere yet; callers use `open`."""
         self._place = place
         self._options = options
-        self._reader = Session(place, options)
-        self._writer = Session(place, options)
+        self._reader = PostgresSession(place, options)
+        self._writer = PostgresSession(place, options)
         # A server that waits for a turn on behalf of a process that was killed notices that within a second.
         settings = {"lock_timeout": f"{patience:g}s", "client_connection_check_interval": "1s"}
-        self._turn = Session(place, options, settings)
+        self._turn = PostgresSession(place, options, settings)
         self._queue = asyncio.Lock()
         self._table = 0
         self._is_restored = False
@@ -292,7 +292,7 @@ class PostgresLog:
             self._scrubber.begin()
 
     async def _scrub(self) -> None:
-        session = Session(self._place, self._options)
+        session = PostgresSession(self._place, self._options)
         try:
             await session.run(lambda connection: scrub_tables(connection, self._place), seconds=_SCRUB_SECONDS)
         finally:

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from stele.errors import StoreError, StoreTimeout
 from stele.storage.postgres.database import store_error
 
-__all__ = ["Session"]
+__all__ = ["PostgresSession"]
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ _SETTING: Final = "SELECT set_config(name, %s, false) FROM pg_settings WHERE nam
 """Of the session; one that the server is too old for is left out."""
 
 
-class Session:
+class PostgresSession:
     """Runs jobs one after another. What a task asked for goes on when the task is cancelled.
 
     Args:
