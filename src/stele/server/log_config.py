@@ -6,8 +6,9 @@ import logging
 import re
 import sys
 from collections.abc import MutableMapping
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Literal
+from typing import IO, Any, Final, Literal
 
 import orjson
 import structlog
@@ -26,7 +27,7 @@ def configure_logs(level: Literal["debug", "info", "warning", "error"], shape: L
         structlog.configure(
             processors=[*shared, structlog.processors.format_exc_info, structlog.processors.JSONRenderer(orjson.dumps)],
             wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-            logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
+            logger_factory=partial(LineLogger, sys.stderr.buffer, b"\n"),
         )
     else:
         # Plain tracebacks: the pretty ones print every local variable, which can hold the event loop for a minute.
@@ -35,9 +36,30 @@ def configure_logs(level: Literal["debug", "info", "warning", "error"], shape: L
         structlog.configure(
             processors=[*shared, renderer if colors else partial(_render_plain, renderer)],
             wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+            logger_factory=partial(LineLogger, sys.stderr, "\n"),
         )
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+
+
+class LineLogger:
+    """Writes lines to a stream. Lines are lost when nobody takes them, and whoever logs goes on.
+
+    Args:
+        stream: Of texts or of bytes, as the lines are.
+        end: Of a line.
+    """
+
+    def __init__(self, stream: IO[Any], end: str | bytes, *_: object) -> None:
+        self._stream = stream
+        self._end = end
+
+    def write_line(self, line: Any) -> None:
+        """Write a line, whole, at once."""
+        with suppress(OSError, ValueError):  # the other end of a pipe has gone; the stream was closed
+            self._stream.write(line + self._end)
+            self._stream.flush()
+
+    debug = info = warning = error = critical = exception = msg = write_line
 
 
 _QUOTED: Final = re.compile("[ \\t=\\r\\n\"']")

@@ -323,8 +323,8 @@ class Registry:
                 _fail_jobs(jobs, error)
             except Exception as error:
                 # A defect must not take the writer with it: whoever waits hears of it, the next batch goes on.
-                _logger.exception("write failed")
                 _fail_jobs(jobs, error)
+                _logger.exception("write failed")
             finally:
                 self.waiting_writes -= len(jobs)
                 for _ in jobs:

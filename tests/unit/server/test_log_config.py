@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import suppress
+
 import pytest
 import structlog
 
@@ -25,6 +29,26 @@ def test_tracebacks_show_no_variables(shape: str, capfdbinary: pytest.CaptureFix
 
 def _fail(secret: str) -> float:
     return len(secret) / 0
+
+
+@pytest.mark.parametrize("shape", ["console", "json"])
+def test_a_log_that_cannot_be_written_stops_nobody(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are lost once nobody takes them: the stream was closed, or the other end of the pipe has gone."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        configure_logs("info", shape)  # type: ignore[arg-type]  # the two shapes there are
+        try:
+            log = structlog.get_logger("test")
+            log.info("one", number=1)
+            assert b"one" in os.read(reading, 1000)
+            os.close(reading)
+            log.error("two")
+            with suppress(OSError):
+                stream.close()
+            log.error("three")
+        finally:
+            structlog.reset_defaults()
 
 
 @pytest.mark.parametrize(

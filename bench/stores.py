@@ -1,0 +1,186 @@
+"""What each store costs: registrations and reads through one node and through three.
+
+    python -m bench.stores [--stores sqlite files postgres mysql kafka] [--rounds 3] [--seconds 2]
+
+Every store is real and runs on this machine, with writes as durable as it makes them by default. One node and three
+nodes serve the same store; rounds alternate between them. Clients are connections that ask again as soon as they are
+answered, spread over the nodes.
+
+    register    new versions, by one client and by eight; the ratio tells whether writers get in each other's way
+    latest      `GET /subjects/S/versions/latest`: the node asks the store whether anything was written
+    by id       `GET /schemas/ids/N`: from memory
+    stale       answers through other nodes older than a version acknowledged before
+
+The cores are shared by nodes, store and load, so reads are compared by the processor seconds that the nodes took: with
+cores enough, three nodes answer as many times more as `reads of 3 / 1` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import uvloop
+from bench.hot_paths import REQUESTS, Connection, Tail, cpu_seconds, never_seen, post, schema_text, send_all
+from bench.report import Row, report
+from tests.support.server_process import free_port, wait_ready
+from tests.system.linearizability.stores import STORES
+
+SUBJECTS, READERS, WRITERS = 500, 16, 8
+LATEST, BY_ID = REQUESTS[1], REQUESTS[0]
+
+
+class Node(NamedTuple):
+    """A node that serves a store."""
+
+    port: int
+    pid: int
+
+
+@contextmanager
+def running_nodes(count: int, store: str, folder: Path) -> Iterator[list[Node]]:
+    """Nodes with state folders of their own."""
+    with ExitStack() as stack:
+        nodes = []
+        for _ in range(count):
+            port = free_port()
+            command = [sys.executable, "-m", "stele.cli", "serve", "--store", store, "--port", str(port)]
+            command += ["--log-level", "error", "--state-dir", str(folder / f"state-{port}")]
+            process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            stack.callback(process.wait, 30)
+            stack.callback(process.terminate)
+            nodes.append(Node(port, process.pid))
+            wait_ready(f"http://127.0.0.1:{port}", process)
+        yield nodes
+
+
+async def ask(nodes: list[Node], clients: int, requests: Iterator[bytes], seconds: float, tail: Tail) -> int:
+    """Requests answered by clients that are spread over the nodes; the tail is given each of them."""
+    loop, made = asyncio.get_running_loop(), []
+    for _, node in zip(range(clients), itertools.cycle(nodes), strict=False):
+        made.append(
+            await loop.create_connection(lambda: Connection(requests, tail.note_registration), "127.0.0.1", node.port)
+        )
+    await asyncio.sleep(seconds)
+    for _, connection in made:
+        connection.is_stopped = True
+    await asyncio.sleep(0.3)
+    for transport, _ in made:
+        transport.close()
+    return sum(connection.answered for _, connection in made)
+
+
+async def read(nodes: list[Node], requests: Iterator[bytes], seconds: float) -> float:
+    """Requests answered per processor second of all nodes together."""
+    loop, made = asyncio.get_running_loop(), []
+    before = sum(cpu_seconds(node.pid) for node in nodes)
+    for _, node in zip(range(READERS), itertools.cycle(nodes), strict=False):
+        made.append(await loop.create_connection(lambda: Connection(requests), "127.0.0.1", node.port))
+    await asyncio.sleep(seconds)
+    for _, connection in made:
+        connection.is_stopped = True
+    await asyncio.sleep(0.1)
+    for transport, _ in made:
+        transport.close()
+    took = sum(cpu_seconds(node.pid) for node in nodes) - before
+    return sum(connection.answered for _, connection in made) / max(took, 0.01)
+
+
+async def count_stale(nodes: list[Node], seconds: float) -> tuple[int, int]:
+    """(stale answers, answers) of reads through the other nodes while one client registers through the first."""
+    loop, tail = asyncio.get_running_loop(), Tail()
+    reads = tail.watch(bytes(bytearray(request)) for request in LATEST.make())
+    writes = never_seen("/subjects/thing-{}/versions")()
+    others = nodes[1:] or nodes
+    made = [
+        await loop.create_connection(lambda: Connection(reads, tail.note_read), "127.0.0.1", node.port)
+        for _, node in zip(range(READERS), itertools.cycle(others), strict=False)
+    ]
+    first = nodes[0].port
+    made.append(await loop.create_connection(lambda: Connection(writes, tail.note_registration), "127.0.0.1", first))
+    await asyncio.sleep(seconds)
+    for _, connection in made:
+        connection.is_stopped = True
+    await asyncio.sleep(0.3)
+    for transport, _ in made:
+        transport.close()
+    return tail.stale, len(tail.seconds)
+
+
+def measure_store(kind: str, rounds: int, seconds: float) -> list[Row]:
+    """The rows of a store: one node, and three."""
+    figures: dict[tuple[int, str], list[float]] = {}
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        store = stack.enter_context(STORES[kind](folder))
+        nodes = stack.enter_context(running_nodes(3, store.url, folder))
+        uvloop.run(send_all(nodes[0].port, _fill()))
+        stale = answers = 0
+        for _ in range(rounds):
+            for count in (1, 3):
+                some = nodes[:count]
+                for clients in (1, WRITERS):
+                    requests = never_seen("/subjects/thing-{}/versions")()
+                    done = uvloop.run(ask(some, clients, requests, seconds, Tail()))
+                    figures.setdefault((count, f"register, {clients}"), []).append(done / seconds)
+                for request in (LATEST, BY_ID):
+                    for node in some:
+                        with suppress(OSError):
+                            urllib.request.urlopen(f"http://127.0.0.1:{node.port}/subjects", timeout=30).close()
+                    uvloop.run(read(some, request.make(), 0.2))  # fills the caches
+                    figures.setdefault((count, request.name), []).append(
+                        uvloop.run(read(some, request.make(), seconds))
+                    )
+            old, all_of_them = uvloop.run(count_stale(nodes, seconds))
+            stale, answers = stale + old, answers + all_of_them
+    rows: list[Row] = []
+    for count in (1, 3):
+        median = {name: statistics.median(values) for (n, name), values in figures.items() if n == count}
+        one = {name: statistics.median(values) for (n, name), values in figures.items() if n == 1}
+        rows.append(
+            {
+                "store": kind,
+                "nodes": count,
+                "register/s, 1 client": round(median["register, 1"]),
+                f"register/s, {WRITERS} clients": round(median[f"register, {WRITERS}"]),
+                f"{WRITERS} / 1": round(median[f"register, {WRITERS}"] / median["register, 1"], 2),
+                "latest per CPU s": round(median[LATEST.name]),
+                "by id per CPU s": round(median[BY_ID.name]),
+                "reads of 3 / 1": round(3 * median[LATEST.name] / one[LATEST.name], 2) if count > 1 else "",
+                "stale": f"{stale} of {answers:,}" if count > 1 else "",
+            }
+        )
+    return rows
+
+
+def _fill() -> Iterator[bytes]:
+    return (post(f"/subjects/thing-{n}/versions", schema_text(n, 1)) for n in range(1, SUBJECTS + 1))
+
+
+def main() -> None:
+    """Measure the stores that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stores", nargs="*", default=list(STORES), choices=list(STORES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    options = parser.parse_args()
+    rows = [row for kind in options.stores for row in measure_store(kind, options.rounds, options.seconds)]
+    notes = [
+        f"{SUBJECTS} subjects; {READERS} connections read; {options.rounds} rounds of {options.seconds:g} s each.",
+        "PostgreSQL and MariaDB run without fsync here: their figures say what server and network cost, not the disk.",
+    ]
+    report("stores", rows, notes)
+
+
+if __name__ == "__main__":
+    main()
