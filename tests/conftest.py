@@ -42,3 +42,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if nextitem is None:
         faulthandler.dump_traceback_later(END_SECONDS, exit=True, file=item.config.stash[_standard_error])
     return (yield)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let a process that runs tests beside others wait for them: who started it ends it."""
+    if hasattr(config, "workerinput"):
+        faulthandler.cancel_dump_traceback_later()
