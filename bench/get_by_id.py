@@ -9,7 +9,7 @@ divided by the CPU seconds the server process got, which the load generator's ow
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import json
 import os
 import socket
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
+from bench.http_load import Client, cpu_seconds, get, run_clients
 from bench.report import report
 
 ROUNDS, SECONDS, CONNECTIONS, SCHEMAS, ROUTES = 5, 3.0, 32, 1000, 200
@@ -121,57 +122,11 @@ def _bodies() -> list[bytes]:
 # --- the load -------------------------------------------------------------------------------------------------------
 
 
-class Connection(asyncio.Protocol):
-    """One keep-alive connection that asks again as soon as it is answered."""
-
-    def __init__(self, number: int) -> None:
-        self.next = number
-        self.answered = 0
-        self.left = 0
-        self.stopped = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask the first question."""
-        self.transport: Any = transport
-        self.ask()
-
-    def ask(self) -> None:
-        """Send one request."""
-        self.next = self.next % SCHEMAS + 1
-        self.transport.write(b"GET /schemas/ids/%d HTTP/1.1\r\nHost: bench\r\n\r\n" % self.next)
-
-    def data_received(self, data: bytes) -> None:
-        """Count a whole answer, then ask again."""
-        if self.left == 0:
-            head, _, body = data.partition(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 200"), head
-            length = head.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0]
-            self.left = int(length) - len(body)
-        else:
-            self.left -= len(data)
-        if self.left == 0:
-            self.answered += 1
-            if not self.stopped:
-                self.ask()
-
-
-async def load(port: int, seconds: float) -> int:
-    """Requests answered in that time over all connections."""
-    loop = asyncio.get_running_loop()
-    made = [await loop.create_connection(lambda n=n: Connection(n * 31), "127.0.0.1", port) for n in range(CONNECTIONS)]
-    await asyncio.sleep(seconds)
-    for _, connection in made:
-        connection.stopped = True
-    await asyncio.sleep(0.1)
-    for transport, _ in made:
-        transport.close()
-    return sum(connection.answered for _, connection in made)
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time a process got so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def make_clients(port: int) -> list[Client]:
+    """Connections that ask for all schemas, each from another one on."""
+    asked = [get(f"/schemas/ids/{number}") for number in range(1, SCHEMAS + 1)]
+    starts = [number * 31 % SCHEMAS for number in range(CONNECTIONS)]
+    return [Client(port, itertools.cycle(asked[start:] + asked[:start])) for start in starts]
 
 
 @contextmanager
@@ -180,8 +135,9 @@ def running(kind: str, folder: Path) -> Iterator[tuple[int, int]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, str(Path(__file__).resolve()), "serve", kind, str(port)]
-    process = subprocess.Popen(command, cwd=folder)
+    command = [sys.executable, "-m", "bench.get_by_id", "serve", kind, str(port)]
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    process = subprocess.Popen(command, cwd=folder, env=environ)
     try:
         for _ in range(200):
             try:
@@ -221,7 +177,7 @@ def main() -> None:
             for turn in range(ROUNDS + 1):
                 for kind, (port, pid) in servers.items():
                     before = cpu_seconds(pid)
-                    answered = uvloop.run(load(port, SECONDS if turn else 0.5))
+                    answered = uvloop.run(run_clients(make_clients(port), SECONDS if turn else 0.5))
                     if turn:
                         figures[kind].append(answered / (cpu_seconds(pid) - before))
     rows = []

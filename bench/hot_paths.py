@@ -32,10 +32,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import uvloop
+from bench.http_load import CONTENT_LENGTH, Client, cpu_seconds, get, run_clients
 from bench.report import Row, report
 
 SUBJECTS, VERSIONS, CONNECTIONS, TAIL_CONNECTIONS = 500, 4, 16, 32
-_LENGTH = re.compile(rb"content-length: *([0-9]+)", re.IGNORECASE)
 _VERSION = re.compile(rb'"version":([0-9]+)')
 _CORES = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else [0]
 _TYPE = b"application/vnd.schemaregistry.v1+json"
@@ -62,11 +62,6 @@ def schema_text(subject: int, version: object) -> str:
     fields.append({"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}})
     fields.append({"name": "note", "type": ["null", "string"], "default": None, "doc": f"version {version}"})
     return json.dumps({"type": "record", "name": f"Thing{subject}", "namespace": "bench", "fields": fields})
-
-
-def get(path: str) -> bytes:
-    """A GET as bytes."""
-    return f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
 
 
 def post(path: str, text: str) -> bytes:
@@ -169,70 +164,7 @@ def running(kind: str, folder: Path, store: str) -> Iterator[tuple[int, int]]:
         process.wait(20)
 
 
-def cpu_seconds(pid: int) -> float:
-    """CPU time a process got so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 # --- the load -------------------------------------------------------------------------------------------------------
-
-
-class Connection(asyncio.Protocol):
-    """One keep-alive connection that asks again as soon as it is answered.
-
-    Args:
-        requests: What it asks.
-        note: Is given each request, its answer, and when it was sent.
-    """
-
-    def __init__(self, requests: Iterator[bytes], note: Callable[[bytes, bytes, float], None] | None = None) -> None:
-        self._requests = requests
-        self._note = note
-        self._answer = b""
-        self.answered = 0
-        self.is_stopped = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask the first question."""
-        self.transport: Any = transport
-        self.ask()
-
-    def ask(self) -> None:
-        """Send one request."""
-        self._request, self._sent = next(self._requests), time.perf_counter()
-        self.transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        """Count a whole answer, then ask again."""
-        self._answer += data
-        end = self._answer.find(b"\r\n\r\n")
-        if end < 0:
-            return
-        length = _LENGTH.search(self._answer, 0, end)
-        assert length is not None
-        assert self._answer.startswith(b"HTTP/1.1 200"), self._answer[:2000]
-        if len(self._answer) < end + 4 + int(length[1]):
-            return
-        self.answered += 1
-        answer, self._answer = self._answer, b""
-        if self._note is not None:
-            self._note(self._request, answer, self._sent)
-        if not self.is_stopped:
-            self.ask()
-
-
-async def load(port: int, requests: Iterator[bytes], seconds: float) -> int:
-    """Requests answered in that time over all connections."""
-    loop = asyncio.get_running_loop()
-    made = [await loop.create_connection(lambda: Connection(requests), "127.0.0.1", port) for _ in range(CONNECTIONS)]
-    await asyncio.sleep(seconds)
-    for _, connection in made:
-        connection.is_stopped = True
-    await asyncio.sleep(0.05)
-    for transport, _ in made:
-        transport.close()
-    return sum(connection.answered for _, connection in made)
 
 
 async def send_all(port: int, requests: Iterator[bytes]) -> None:
@@ -241,7 +173,7 @@ async def send_all(port: int, requests: Iterator[bytes]) -> None:
     for request in requests:
         writer.write(request)
         head = await reader.readuntil(b"\r\n\r\n")
-        length = _LENGTH.search(head)
+        length = CONTENT_LENGTH.search(head)
         assert length is not None
         body = await reader.readexactly(int(length[1]))
         assert head.startswith(b"HTTP/1.1 200"), (head, body)
@@ -266,7 +198,8 @@ def measure_shares(servers: dict[str, tuple[int, int]], rounds: int, seconds: fl
             port, pid = servers["bare" if request is bare else "stele"]
             uvloop.run(send_all(port, itertools.islice(request.make(), request.known)))
             before = cpu_seconds(pid)
-            answered = uvloop.run(load(port, request.make(), seconds if turn else 0.2))
+            clients = itertools.repeat(Client(port, request.make()), CONNECTIONS)
+            answered = uvloop.run(run_clients(clients, seconds if turn else 0.2, 0.05))
             if turn:
                 figures[request.name].append(answered / max(cpu_seconds(pid) - before, 0.01))
     rows: list[Row] = []
@@ -319,22 +252,12 @@ class Tail:
 
 async def read_while_registering(port: int, requests: Iterator[bytes], seconds: float) -> Tail:
     """Read over many connections, register over one more."""
-    loop, tail = asyncio.get_running_loop(), Tail()
+    tail = Tail()
     # One object each time, so that what was known when it was sent is known by its identity.
     fresh = (bytes(bytearray(request)) for request in requests)
-    reads = tail.watch(fresh)
-    writes = never_seen("/subjects/thing-{}/versions")()
-    made = [
-        await loop.create_connection(lambda: Connection(reads, tail.note_read), "127.0.0.1", port)
-        for _ in range(TAIL_CONNECTIONS)
-    ]
-    made.append(await loop.create_connection(lambda: Connection(writes, tail.note_registration), "127.0.0.1", port))
-    await asyncio.sleep(seconds)
-    for _, connection in made:
-        connection.is_stopped = True
-    await asyncio.sleep(0.2)
-    for transport, _ in made:
-        transport.close()
+    reader = Client(port, tail.watch(fresh), tail.note_read)
+    writer = Client(port, never_seen("/subjects/thing-{}/versions")(), tail.note_registration)
+    await run_clients([*itertools.repeat(reader, TAIL_CONNECTIONS), writer], seconds, 0.2)
     return tail
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-HELPERS = {"run", "report", "spark_formats_java"}
+HELPERS = {"run", "report", "http_load", "spark_formats_java"}
 
 
 def _run(name: str) -> int:

@@ -18,7 +18,6 @@ cores enough, three nodes answer as many times more as `reads of 3 / 1` says.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import itertools
 import statistics
 import subprocess
@@ -31,7 +30,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import uvloop
-from bench.hot_paths import REQUESTS, Connection, Tail, cpu_seconds, never_seen, post, schema_text, send_all
+from bench.hot_paths import REQUESTS, Tail, never_seen, post, schema_text, send_all
+from bench.http_load import Client, Note, cpu_seconds, run_clients
 from bench.report import Row, report
 from tests.support.server_process import free_port, wait_ready
 from tests.system.linearizability.stores import STORES
@@ -64,56 +64,26 @@ def running_nodes(count: int, store: str, folder: Path) -> Iterator[list[Node]]:
         yield nodes
 
 
-async def ask(nodes: list[Node], clients: int, requests: Iterator[bytes], seconds: float, tail: Tail) -> int:
-    """Requests answered by clients that are spread over the nodes; the tail is given each of them."""
-    loop, made = asyncio.get_running_loop(), []
-    for _, node in zip(range(clients), itertools.cycle(nodes), strict=False):
-        made.append(
-            await loop.create_connection(lambda: Connection(requests, tail.note_registration), "127.0.0.1", node.port)
-        )
-    await asyncio.sleep(seconds)
-    for _, connection in made:
-        connection.is_stopped = True
-    await asyncio.sleep(0.3)
-    for transport, _ in made:
-        transport.close()
-    return sum(connection.answered for _, connection in made)
+def spread(nodes: list[Node], count: int, requests: Iterator[bytes], note: Note | None = None) -> Iterator[Client]:
+    """So many clients, on one node after the other."""
+    return (Client(node.port, requests, note) for node in itertools.islice(itertools.cycle(nodes), count))
 
 
 async def read(nodes: list[Node], requests: Iterator[bytes], seconds: float) -> float:
     """Requests answered per processor second of all nodes together."""
-    loop, made = asyncio.get_running_loop(), []
     before = sum(cpu_seconds(node.pid) for node in nodes)
-    for _, node in zip(range(READERS), itertools.cycle(nodes), strict=False):
-        made.append(await loop.create_connection(lambda: Connection(requests), "127.0.0.1", node.port))
-    await asyncio.sleep(seconds)
-    for _, connection in made:
-        connection.is_stopped = True
-    await asyncio.sleep(0.1)
-    for transport, _ in made:
-        transport.close()
+    answered = await run_clients(spread(nodes, READERS, requests), seconds)
     took = sum(cpu_seconds(node.pid) for node in nodes) - before
-    return sum(connection.answered for _, connection in made) / max(took, 0.01)
+    return answered / max(took, 0.01)
 
 
 async def count_stale(nodes: list[Node], seconds: float) -> tuple[int, int]:
     """(stale answers, answers) of reads through the other nodes while one client registers through the first."""
-    loop, tail = asyncio.get_running_loop(), Tail()
+    tail = Tail()
     reads = tail.watch(bytes(bytearray(request)) for request in LATEST.make())
     writes = never_seen("/subjects/thing-{}/versions")()
-    others = nodes[1:] or nodes
-    made = [
-        await loop.create_connection(lambda: Connection(reads, tail.note_read), "127.0.0.1", node.port)
-        for _, node in zip(range(READERS), itertools.cycle(others), strict=False)
-    ]
-    first = nodes[0].port
-    made.append(await loop.create_connection(lambda: Connection(writes, tail.note_registration), "127.0.0.1", first))
-    await asyncio.sleep(seconds)
-    for _, connection in made:
-        connection.is_stopped = True
-    await asyncio.sleep(0.3)
-    for transport, _ in made:
-        transport.close()
+    readers = spread(nodes[1:], READERS, reads, tail.note_read)
+    await run_clients([*readers, *spread(nodes[:1], 1, writes, tail.note_registration)], seconds, 0.3)
     return tail.stale, len(tail.seconds)
 
 
@@ -131,7 +101,7 @@ def measure_store(kind: str, rounds: int, seconds: float) -> list[Row]:
                 some = nodes[:count]
                 for clients in (1, WRITERS):
                     requests = never_seen("/subjects/thing-{}/versions")()
-                    done = uvloop.run(ask(some, clients, requests, seconds, Tail()))
+                    done = uvloop.run(run_clients(spread(some, clients, requests), seconds, 0.3))
                     figures.setdefault((count, f"register, {clients}"), []).append(done / seconds)
                 for request in (LATEST, BY_ID):
                     for node in some:

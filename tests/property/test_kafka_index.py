@@ -20,7 +20,7 @@ class _Message(NamedTuple):
     withdrawn: bytes = b""
 
     @property
-    def printed(self) -> bytes:
+    def key_bytes(self) -> bytes:
         return self.withdrawn if self.key is None else print_key(self.key)
 
 
@@ -29,9 +29,9 @@ def _read(index: ClaimIndex, messages: list[_Message]) -> ClaimIndex:
         if message.key is None:
             index.add_tombstone(message.offset, message.withdrawn)
         elif isinstance(message.key, Claim):
-            index.add_claim(message.offset, message.key, message.printed)
+            index.add_claim(message.offset, message.key, message.key_bytes)
         else:
-            index.add_replacement(message.offset, message.key, message.printed)
+            index.add_replacement(message.offset, message.key, message.key_bytes)
     return index
 
 
@@ -56,11 +56,11 @@ def _write_topic(chance: random.Random, length: int) -> tuple[list[_Message], Cl
             count = seen.count_records(place.seq)
             message = _Message(offset, Replacement(place.seq, count, place.origin, place.version + 1, node, attempt))
         elif whole.void:
-            message = _Message(offset, None, topic[chance.choice(list(whole.void))].printed)
+            message = _Message(offset, None, topic[chance.choice(list(whole.void))].key_bytes)
         else:
             continue
         if message.key is None:
-            for void in [void for void in whole.void if topic[void].printed == message.withdrawn]:
+            for void in [void for void in whole.void if topic[void].key_bytes == message.withdrawn]:
                 del whole.void[void]
         topic.append(message)
         _read(whole, [message])
@@ -73,9 +73,9 @@ def _compact(chance: random.Random, topic: list[_Message]) -> list[_Message]:
     left = [
         message
         for message in topic
-        if message.key is None or withdrawn.get(message.printed, -1) < message.offset or chance.random() < 0.3
+        if message.key is None or withdrawn.get(message.key_bytes, -1) < message.offset or chance.random() < 0.3
     ]
-    there = {message.printed for message in left if message.key is not None}
+    there = {message.key_bytes for message in left if message.key is not None}
     return [
         message
         for message in left

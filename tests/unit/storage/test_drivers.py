@@ -28,7 +28,7 @@ DRIVER = StorageDriver(open_log, hide_credentials)
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def install_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A distribution with drivers on the path."""
     info = tmp_path / "others-1.0.dist-info"
     info.mkdir()
@@ -44,7 +44,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     sys.modules.pop("remote_store", None)
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("install_drivers")
 def test_packages_bring_drivers() -> None:
     """A scheme is found in any case; those of Stele itself cannot be taken over."""
     assert {"memory", "sqlite", "remote", "absent", "nameless", "wrong"} <= set(list_schemes())
@@ -52,7 +52,7 @@ def test_packages_bring_drivers() -> None:
     assert find_driver("sqlite:///x").open_files is not None
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("install_drivers")
 @pytest.mark.parametrize("scheme", ["absent", "nameless", "wrong"])
 def test_a_driver_that_cannot_be_loaded(scheme: str) -> None:
     """The message names the scheme and the entry point, and repeats no more of the URL."""
@@ -63,7 +63,7 @@ def test_a_driver_that_cannot_be_loaded(scheme: str) -> None:
     assert "sesame" not in str(said.value)
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("install_drivers")
 def test_where_marks_are(tmp_path: Path) -> None:
     """Beside files, in the state directory for a store on a server, and none for a store that does not last."""
     assert find_mark("memory:", tmp_path) is None
