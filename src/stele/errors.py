@@ -38,6 +38,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stele.core.access import Operation, Resource
     from stele.core.findings import Finding
 
 
@@ -315,7 +316,12 @@ class Unauthenticated(Refused):
 
 
 class Forbidden(Refused):
-    """The caller is known and may not do this."""
+    """The caller may not do this; `operation` and `resource` say what he wanted to do, and with what."""
+
+    def __init__(self, message: str, *, operation: Operation | None = None, resource: Resource | None = None) -> None:
+        super().__init__(message)
+        self.operation = operation
+        self.resource = resource
 
 
 class ForeignSite(Forbidden):

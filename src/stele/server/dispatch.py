@@ -30,7 +30,7 @@ from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.server.request_bodies import read_short_body
 from stele.server.site_guard import SiteGuard
-from stele.service.access import ANONYMOUS, Authenticator, Headers, Principal, authenticate_anyone
+from stele.service.access import ANONYMOUS, CALLER, Authenticator, Caller, Headers, Principal, authenticate_anyone
 
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _RETRY_AFTER = (b"retry-after", b"1")
@@ -43,6 +43,7 @@ _MEDIA_HEADERS = frozenset({b"accept", b"content-type"})
 _SUBJECT_NAMES = ("subject", "group", "schema")
 """What dialects call a subject in their paths."""
 _REASON_CHARACTERS = 300
+_AGENT_BYTES = 200
 _SLOW_HEADERS = frozenset(
     {b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"origin", b"x-forwarded-proto"}
 )
@@ -263,6 +264,7 @@ class Dispatcher:
         key: AnswerKey | None,
     ) -> None:
         answer = _AnswerTracker(receive, send, _make_request_id(scope["headers"]), head=scope["method"] == "HEAD")
+        asking = CALLER.set(_make_caller(inner, mount.dialect, answer.request_id))
         position = self.cache.mark_position() if self.cache is not None and key is not None else None
         if answer.head:
             inner["method"] = "GET"
@@ -272,6 +274,7 @@ class Dispatcher:
             answer.status = _CLIENT_LEFT
             raise
         finally:
+            CALLER.reset(asking)
             route = str(inner.get("path_template") or UNMATCHED)
             counter = self._metrics.get_counter(mount.dialect, route, scope["method"], answer.status)
             counter.count_request(time.perf_counter() - started)
@@ -332,6 +335,14 @@ class _AnswerTracker:
         left = _DRAINED_BYTES
         while self._unread and left > 0:
             left -= len((await self.receive()).get("body", b""))
+
+
+def _make_caller(scope: AsgiScope, dialect: str, request_id: bytes) -> Caller:
+    """Return who sent a request, as far as the server knows."""
+    client = scope.get("client")
+    agent = next((value for name, value in scope["headers"] if name == b"user-agent"), b"")
+    address = str(client[0]) if client else ""
+    return Caller(scope[PRINCIPAL], address, dialect, agent[:_AGENT_BYTES].decode("latin-1"), request_id.decode())
 
 
 def _describe_caller(principal: Principal, scope: AsgiScope) -> str:

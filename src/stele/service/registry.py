@@ -49,6 +49,7 @@ from stele.errors import (
     StoreTimeout,
 )
 from stele.service import rulesets
+from stele.service.access import OPEN_ACCESS
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
@@ -107,6 +108,8 @@ class Registry:
         self.limits = limits or Limits()
         self.parser = SchemaParser(self.limits)
         self.compatibility = CompatibilityChecker(self.parser, undecided)
+        self.access = OPEN_ACCESS
+        """Who may do what."""
         self.stateless_threads: Executor | None = None
         """Where `run_stateless` runs; None: among the threads of everything else."""
         self.time_slices = TimeSlices()
