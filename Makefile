@@ -67,12 +67,12 @@ site: $(VENV)/dev.stamp $(VENV)/site.stamp ## Build the documentation site into 
 
 lock: $(VENV)/uv.stamp ## Pin every dependency again
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    --upgrade pyproject.toml requirements/build.in --extra demo -o requirements/demo.lock
+	    --upgrade pyproject.toml requirements/build.in --extra demo -c requirements/constraints.in -o requirements/demo.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    pyproject.toml requirements/build.in --extra dev -c requirements/demo.lock -o requirements/dev.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    pyproject.toml requirements/build.in --extra postgres --extra mysql --extra kafka \
-	    --extra protobuf --extra xsd --extra fast --extra otel \
+	    --extra protobuf --extra xsd --extra fast --extra otel --extra access \
 	    -c requirements/dev.lock -o requirements/container.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    requirements/suites.in -c requirements/dev.lock -o requirements/suites.lock
