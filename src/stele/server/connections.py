@@ -18,6 +18,7 @@ from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final
 
+from stele.apis.http.requests import WAITING
 from stele.server.asgi import AsgiScope, Receive, Send
 from stele.server.connection_limits import ConnectionLimits
 from stele.server.http2_upgrade import Http1Protocol
@@ -230,6 +231,12 @@ class BoundedProtocol(Http1Protocol):
         """Answer what is no request, unless it was refused for another reason already."""
         if not self._is_closed:
             super().send_400_response(msg)
+
+    def shutdown(self) -> None:
+        """Let a request that is under way end; one that only waits for something to happen ends at once."""
+        super().shutdown()
+        if not self._is_between_requests() and self.cycle.scope["state"].get(WAITING):
+            self.transport.close()
 
     def give_up(self) -> None:
         """Close a connection that has waited too long; a request that has begun gets 408."""

@@ -9,19 +9,22 @@ from litestar import Litestar
 from stele import __version__
 from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.native.errors import handle_error
-from stele.apis.native.routes import journal, policies, schema_texts, usage
+from stele.apis.native.options import NativeOptions
+from stele.apis.native.routes import events, journal, policies, schema_texts, usage
 from stele.service.registry import Registry
 
 _MODULES = (schema_texts, policies, journal, usage)
 
 
-def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024, **litestar_options: Any) -> Litestar:
+def application(registry: Registry, options: NativeOptions | None = None, **litestar_options: Any) -> Litestar:
     """Return the API as an application of its own. Keyword arguments go to Litestar as they are."""
+    options = options or NativeOptions()
+    routes = [handler for module in _MODULES for handler in module.create_routes(registry)]
     return DialectApplication(
-        route_handlers=[handler for module in _MODULES for handler in module.create_routes(registry)],
+        route_handlers=[*routes, *events.create_routes(registry, options.public_url)],
         exception_handlers={Exception: handle_error},
         openapi_config=openapi_config("native", "Stele", __version__),
-        request_max_body_size=max_request_bytes,
+        request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **litestar_options,
     )
