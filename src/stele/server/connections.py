@@ -43,7 +43,9 @@ class CloseReason(StrEnum):
     NO_ROOM = "no_room"
 
 
-FindAnswer = Callable[[bytes, Sequence[tuple[bytes, bytes]], tuple[str, int], str], tuple[bytes, bytes, bytes] | None]
+FindAnswer = Callable[
+    [bytes, Sequence[tuple[bytes, bytes]], tuple[str, int], str, str], tuple[bytes, bytes, bytes] | None
+]
 """Finds the answer to a GET that is ready, as HTTP/1.1 writes it; see `Dispatcher.find_answer_at_once`."""
 
 
@@ -185,7 +187,7 @@ class BoundedProtocol(Http1Protocol):
         if self._is_closed or not parser.should_keep_alive() or transport.get_write_buffer_size():
             return False
         address, port = self.server or ("", None)
-        answer = find_answer(self.url, self.headers, (self.scheme or "", port or 0), address)
+        answer = find_answer(self.url, self.headers, (self.scheme or "", port or 0), address, self.address)
         if answer is None:
             return False
         line, headers, body = answer

@@ -85,6 +85,12 @@ class Metrics:
             ("reason",),
             registry=self._registry,
         )
+        self._limited = Counter(
+            "stele_requests_limited",
+            "Requests refused because their caller sent too many, by the rate they would have passed.",
+            ("rate",),
+            registry=self._registry,
+        )
         self._hits = Counter("stele_answer_cache_hits", "Requests that got a cached answer.", registry=self._registry)
         self._misses = Counter(
             "stele_answer_cache_misses",
@@ -141,6 +147,10 @@ class Metrics:
             )
         return known
 
+    def count_limited_request(self, rate: str) -> None:
+        """Count a request that was refused because of a rate."""
+        self._limited.labels(rate).inc()
+
     def count_closed_connection(self, reason: str) -> None:
         """Count a connection that the server closed."""
         self._closed.labels(reason).inc()
@@ -155,6 +165,7 @@ class Metrics:
             (self._requests, ("dialect", "route", "method", "status")),
             (self._seconds, ("dialect", "route")),
             (self._closed, ("reason",)),
+            (self._limited, ("rate",)),
             (self._hits, ()),
             (self._misses, ()),
         ]
