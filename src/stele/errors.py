@@ -373,6 +373,10 @@ class StoreError(Unavailable):
     """The log could not be read or written."""
 
 
+class SecretsLocked(Unavailable):
+    """Secrets in the log are sealed with a key that this server does not have."""
+
+
 class StoreTimeout(StoreError):
     """The log did not answer in time; the outcome of a write was looked up and is unknown still."""
 
