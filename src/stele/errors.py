@@ -22,7 +22,9 @@ tree, so a new error gets the answer of its nearest ancestor until it has one of
     ├── Refused
     │   ├── ReadOnly                      the mode in force forbids the write
     │   ├── ModeChangeRefused
-    │   └── Unauthenticated · Forbidden
+    │   ├── Unauthenticated · Forbidden
+    │   ├── ForbiddenAddress              the server would have to ask its own network
+    │   └── TooManyRequests               the caller asks more often than he may
     ├── Unavailable
     │   ├── StoreError · StoreTimeout
     │   │   └── DamagedLog · StoreReplaced   what is stored is not what was stored
@@ -332,6 +334,22 @@ class ForeignSite(Forbidden):
     """A page of another site made a browser send the request, as far as its headers say."""
 
 
+class ForbiddenAddress(Refused):
+    """The server sends no requests to that address."""
+
+
+class TooManyRequests(Refused):
+    """The caller sends more requests than the settings allow.
+
+    `seconds` are those until he may send one again; `rate` is the name of the rate he would pass.
+    """
+
+    def __init__(self, message: str, *, seconds: int, rate: str) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        self.rate = rate
+
+
 # --- something below does not answer --------------------------------------------------------------------------------
 
 
@@ -353,6 +371,10 @@ class TimeLimitReached(Overloaded):
 
 class StoreError(Unavailable):
     """The log could not be read or written."""
+
+
+class SecretsLocked(Unavailable):
+    """Secrets in the log are sealed with a key that this server does not have."""
 
 
 class StoreTimeout(StoreError):
