@@ -21,12 +21,12 @@ from stele.core.commands import (
 )
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES
+from stele.core.ports import TextForm
 from stele.errors import InvalidRequest
 from stele.protocol.cncf import DELETED, UPDATED
 from stele.service.access import CALLER, AccessControl, Caller
 from stele.service.change_events import EventPosition, choose_events, parse_position, read_events, wait_for_events
 from stele.service.registry import Registry
-from stele.core.ports import TextForm
 from stele.storage.memory import MemoryLog
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
