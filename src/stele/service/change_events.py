@@ -73,7 +73,7 @@ class ChangeEvent(NamedTuple):
         )
 
 
-class EventPage(NamedTuple):
+class FoundEvents(NamedTuple):
     """Events in order, and the position to go on from: behind all that was looked through."""
 
     events: list[ChangeEvent]
@@ -93,14 +93,14 @@ def parse_position(text: str) -> EventPosition:
     return EventPosition(max(int(seq), 1), int(part)) if dash else EventPosition(int(seq) + 1)
 
 
-async def read_events(registry: Registry, after: EventPosition, limit: int = MOST_RECORDS) -> EventPage:
+async def read_events(registry: Registry, after: EventPosition, limit: int = MOST_RECORDS) -> FoundEvents:
     """Return the events behind a position that at most `limit` records stand for, those the caller may see.
 
     Raises `StoreError`.
     """
     state = await registry.fresh_state()
     if after.seq > state.seq:
-        return EventPage([], after)
+        return FoundEvents([], after)
     records = await registry.read_log(after.seq - 1, min(limit, MOST_RECORDS, state.seq - after.seq + 1))
     found = [
         event
@@ -108,7 +108,7 @@ async def read_events(registry: Registry, after: EventPosition, limit: int = MOS
         for event in list_events(seq, record)
         if event.position > after and registry.access.allows(Operation.LIST, event.change.resource)
     ]
-    return EventPage(found, EventPosition(records[-1][0] + 1) if records else after)
+    return FoundEvents(found, EventPosition(records[-1][0] + 1) if records else after)
 
 
 async def wait_for_events(
@@ -117,7 +117,7 @@ async def wait_for_events(
     seconds: float,
     is_wanted: Callable[[ChangeEvent], bool] = lambda event: True,
     limit: int = MOST_RECORDS,
-) -> EventPage:
+) -> FoundEvents:
     """As `read_events`, of those that are wanted; where there is none, wait for one for so many seconds at most."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + seconds
@@ -127,11 +127,11 @@ async def wait_for_events(
         after = page.next
         left = deadline - clock()
         if wanted or (left <= 0 and after.seq > registry.state.seq):
-            return EventPage(wanted, after)
+            return FoundEvents(wanted, after)
         if after.seq > registry.state.seq:
             await registry.wait_for_record(after.seq, left)
         elif left <= 0:
-            return EventPage(wanted, after)
+            return FoundEvents(wanted, after)
 
 
 def choose_events(
