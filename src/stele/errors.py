@@ -38,7 +38,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stele.core.access import Operation, Resource
     from stele.core.findings import Finding
 
 
@@ -316,9 +315,14 @@ class Unauthenticated(Refused):
 
 
 class Forbidden(Refused):
-    """The caller may not do this; `operation` and `resource` say what he wanted to do, and with what."""
+    """The caller may not do this; `operation` and `resource` say what he wanted to do, and with what.
 
-    def __init__(self, message: str, *, operation: Operation | None = None, resource: Resource | None = None) -> None:
+    They are an `Operation` and a `Resource` of `stele.core.access`, or None.
+    """
+
+    def __init__(
+        self, message: str, *, operation: str | None = None, resource: tuple[str, str, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.operation = operation
         self.resource = resource
@@ -349,6 +353,10 @@ class TimeLimitReached(Overloaded):
 
 class StoreError(Unavailable):
     """The log could not be read or written."""
+
+
+class SecretsLocked(Unavailable):
+    """Secrets in the log are sealed with a key that this server does not have."""
 
 
 class StoreTimeout(StoreError):

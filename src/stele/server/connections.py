@@ -20,7 +20,10 @@ from typing import Any, Final
 
 from stele.server.asgi import AsgiScope, Receive, Send
 from stele.server.connection_limits import ConnectionLimits
+from stele.server.dispatch import PEER_CERTIFICATE
 from stele.server.http2_upgrade import Http1Protocol
+from stele.server.peer_certificates import read_peer_certificate
+from stele.service.access import PeerCertificate
 
 CONNECTIONS: Final = "stele.connections"
 """Key of the lifespan's state under which the application leaves its `ConnectionTable`."""
@@ -43,7 +46,10 @@ class CloseReason(StrEnum):
     NO_ROOM = "no_room"
 
 
-FindAnswer = Callable[[bytes, Sequence[tuple[bytes, bytes]], tuple[str, int], str], tuple[bytes, bytes, bytes] | None]
+FindAnswer = Callable[
+    [bytes, Sequence[tuple[bytes, bytes]], tuple[str, int], str, PeerCertificate | None],
+    tuple[bytes, bytes, bytes] | None,
+]
 """Finds the answer to a GET that is ready, as HTTP/1.1 writes it; see `Dispatcher.find_answer_at_once`."""
 
 
@@ -110,6 +116,7 @@ class BoundedProtocol(Http1Protocol):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.address = ""
+        self._certificate: PeerCertificate | None = None
         self._table: ConnectionTable = self.app_state[CONNECTIONS]
         self._limits = self._table.limits
         self._overdue = CloseReason.HEADER_TIME
@@ -125,6 +132,7 @@ class BoundedProtocol(Http1Protocol):
         """Take a new connection, or refuse it when there is no room."""
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
+        self._certificate = read_peer_certificate(transport.get_extra_info("peercert"))
         if self._table.admit(self):
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
         else:
@@ -160,6 +168,8 @@ class BoundedProtocol(Http1Protocol):
     def on_message_begin(self) -> None:
         """The first byte of a request is there."""
         super().on_message_begin()
+        if self._certificate is not None:
+            self.scope[PEER_CERTIFICATE] = self._certificate  # type: ignore[typeddict-unknown-key]  # ours
         if self._is_between_requests():
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
 
@@ -185,7 +195,7 @@ class BoundedProtocol(Http1Protocol):
         if self._is_closed or not parser.should_keep_alive() or transport.get_write_buffer_size():
             return False
         address, port = self.server or ("", None)
-        answer = find_answer(self.url, self.headers, (self.scheme or "", port or 0), address)
+        answer = find_answer(self.url, self.headers, (self.scheme or "", port or 0), address, self._certificate)
         if answer is None:
             return False
         line, headers, body = answer

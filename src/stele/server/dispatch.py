@@ -10,12 +10,12 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import count
 from textwrap import shorten
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -24,17 +24,28 @@ from stele.apis.http.dependencies import find_dependencies, is_repeatable
 from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
-from stele.errors import SteleError, Unauthenticated
+from stele.errors import Overloaded, SteleError, Unauthenticated, Unavailable
 from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.server.request_bodies import read_short_body
 from stele.server.site_guard import SiteGuard
-from stele.service.access import ANONYMOUS, CALLER, Authenticator, Caller, Headers, Principal, authenticate_anyone
+from stele.service.access import (
+    ANONYMOUS,
+    CALLER,
+    AnyoneAuthenticator,
+    Authenticator,
+    Caller,
+    Headers,
+    PeerCertificate,
+    PresentedCredentials,
+    Principal,
+)
 
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _RETRY_AFTER = (b"retry-after", b"1")
-_WHO_ARE_YOU = (b"www-authenticate", b'Basic realm="stele"')
+PEER_CERTIFICATE: Final = "stele.certificate"
+"""Key of the ASGI scope under which a connection leaves the certificate of its client; absent: there is none."""
 _KEPT_STATUS = frozenset({200, 304})
 """Status of answers that may be given again."""
 _CLIENT_LEFT = 499
@@ -88,7 +99,7 @@ class Dispatcher:
         names: Mapping[str, MountedDialect] = MappingProxyType({}),
         ports: Mapping[int, MountedDialect] = MappingProxyType({}),
         media: Mapping[str, MountedDialect] = MappingProxyType({}),
-        authenticate: Authenticator = authenticate_anyone,
+        authenticator: Authenticator | None = None,
         guard: SiteGuard | None = None,
         request_seconds: float | None = None,
     ) -> None:
@@ -100,7 +111,7 @@ class Dispatcher:
         self._names = names
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
-        self._authenticate = authenticate
+        self._authenticator: Authenticator = authenticator or AnyoneAuthenticator()
         self._guard = guard
         self._request_seconds = request_seconds
         self._logger: FilteringBoundLogger = structlog.get_logger("stele.requests").bind()
@@ -110,7 +121,7 @@ class Dispatcher:
         """Answer one request."""
         started = time.perf_counter()
         headers = scope["headers"]
-        principal, refusal = self._identify_caller(scope)
+        principal, refusal = await self.identify_caller(scope)
         key = None
         if self.cache is not None and refusal is None:
             key, receive = await self._identify_request(scope, receive, principal)
@@ -134,20 +145,41 @@ class Dispatcher:
         }
         await self._dispatch(scope, inner, receive, send, target.mount, started, key)
 
-    def _identify_caller(self, scope: AsgiScope) -> tuple[Principal, SteleError | None]:
+    async def identify_caller(self, scope: AsgiScope) -> tuple[Principal, SteleError | None]:
         """Return who asks, and why the request is refused before anything is done for it, if it is."""
         headers = scope["headers"]
+        address, port = scope.get("server") or ("", 0)
         if self._guard is not None:
-            refusal = self._guard.find_refusal(scope["method"], headers, (scope.get("server") or ("",))[0])
+            refusal = self._guard.find_refusal(scope["method"], headers, address)
             if refusal is not None:
                 return ANONYMOUS, refusal
+        client = scope.get("client")
+        presented = PresentedCredentials(
+            headers, port or 0, str(client[0]) if client else "", scope.get(PEER_CERTIFICATE)
+        )
         try:
-            return self._authenticate(headers), None
-        except Unauthenticated as error:
+            principal = self._authenticator.find_principal(presented)
+            if principal is None:
+                async with asyncio.timeout(self._request_seconds):
+                    principal = await self._authenticator.authenticate(presented)
+        except (Unauthenticated, Unavailable) as error:
             return ANONYMOUS, error
+        except TimeoutError:
+            return ANONYMOUS, Overloaded("finding out who sends the request took too long (request_seconds)")
+        return principal, None
+
+    def list_challenges(self, scope: AsgiScope) -> list[tuple[bytes, bytes]]:
+        """Return the headers of a 401, which say how a caller may prove who he is."""
+        port = (scope.get("server") or ("", 0))[1] or 0
+        return [(b"www-authenticate", challenge) for challenge in self._authenticator.list_challenges(port)]
 
     def find_answer_at_once(
-        self, target: bytes, headers: Sequence[tuple[bytes, bytes]], place: tuple[str, int], address: str
+        self,
+        target: bytes,
+        headers: Sequence[tuple[bytes, bytes]],
+        place: tuple[str, int],
+        address: str,
+        certificate: PeerCertificate | None = None,
     ) -> tuple[bytes, bytes, bytes] | None:
         """Return a cached answer to a GET as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
 
@@ -156,6 +188,7 @@ class Dispatcher:
             headers: Of the request.
             place: Scheme and port it came to.
             address: Of this server, to which the connection goes.
+            certificate: Of the client; None: it showed none.
 
         Returns:
             The status line; the headers, without an empty line at their end; the body.
@@ -167,8 +200,12 @@ class Dispatcher:
         if self._guard is not None and not self._guard.knows_host(host, address):
             return None
         try:
-            principal = self._authenticate(headers)
+            principal = self._authenticator.find_principal(
+                PresentedCredentials(headers, place[1], certificate=certificate)
+            )
         except Unauthenticated:
+            return None
+        if principal is None:
             return None
         answer = self.cache.find_answer(make_key("GET", target, headers, place, principal))
         if answer is None or not answer.raw_headers:
@@ -263,7 +300,13 @@ class Dispatcher:
         started: float,
         key: AnswerKey | None,
     ) -> None:
-        answer = _AnswerTracker(receive, send, _make_request_id(scope["headers"]), head=scope["method"] == "HEAD")
+        answer = _AnswerTracker(
+            receive,
+            send,
+            _make_request_id(scope["headers"]),
+            lambda: self.list_challenges(scope),
+            head=scope["method"] == "HEAD",
+        )
         asking = CALLER.set(_make_caller(inner, mount.dialect, answer.request_id))
         position = self.cache.mark_position() if self.cache is not None and key is not None else None
         if answer.head:
@@ -292,11 +335,20 @@ class Dispatcher:
 class _AnswerTracker:
     """The `send` of a dialect: adds the request id, notes the status, and leaves out the body of a HEAD."""
 
-    def __init__(self, receive: Receive, send: Send, request_id: bytes, *, head: bool) -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        request_id: bytes,
+        list_challenges: Callable[[], list[tuple[bytes, bytes]]],
+        *,
+        head: bool,
+    ) -> None:
         self._receive = receive
         self._unread = True
         self._send = send
         self.request_id = request_id
+        self._list_challenges = list_challenges
         self.head = head
         self.status = 500
         self.kept: tuple[Message, Message] | None = None
@@ -312,7 +364,7 @@ class _AnswerTracker:
             if self.status == 503:
                 kept.append(_RETRY_AFTER)
             elif self.status == 401:
-                kept.append(_WHO_ARE_YOU)
+                kept.extend(self._list_challenges())
             self._start = {**message, "headers": kept}
             message = {**message, "headers": [*kept, (b"x-request-id", self.request_id)]}
         elif self.head and message["type"] == "http.response.body":

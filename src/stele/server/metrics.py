@@ -103,6 +103,8 @@ class Metrics:
                 ("packed_bytes", "Bytes the compressed schema texts take."),
                 ("records_appended", "Records this process appended."),
                 ("append_conflicts", "Appends lost to another node and decided again."),
+                ("plain_secrets", "Documents with secrets that are stored as plain text."),
+                ("locked_secrets", "Documents with secrets that are sealed with a key this server does not have."),
             )
         } | {
             name: Gauge(f"stele_{name}", text, registry=self._registry, multiprocess_mode="livesum")
@@ -183,7 +185,10 @@ class Metrics:
         for counter in self._counters.values():
             counter.flush()
         state = registry.state
+        plain_secrets, locked_secrets = registry.secrets.count_documents(state)
         values = {
+            "plain_secrets": plain_secrets,
+            "locked_secrets": locked_secrets,
             "log_seq": state.seq,
             "log_lag": registry.lag_records,
             "log_age_seconds": time.monotonic() - registry.caught_up_at,

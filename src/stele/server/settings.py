@@ -16,6 +16,7 @@ from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 from stele.server.connection_limits import ConnectionLimits
 from stele.service.limits import Limits
+from stele.service.secrets import PlainSecrets, Secrets, parse_source
 from stele.storage import find_driver
 
 
@@ -65,6 +66,17 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _description("More ports, each for one dialect alone, at the root: `pravega=9092`; comma list."),
     ] = ()
+    secrets_key: Annotated[
+        tuple[str, ...],
+        _description(
+            "Keys that seal secrets in the log: `file:/path`, `env:NAME`, `kms:type:key-id`; comma list: the first one"
+            " seals, all of them open; empty: none."
+        ),
+    ] = ()
+    plain_secrets: Annotated[
+        Literal["allow", "refuse"],
+        _description("Without `secrets_key`: store secrets as plain text and warn, or refuse to store them."),
+    ] = "allow"
     public_url: Annotated[
         str,
         _description("Address clients see, with any prefix, for links in answers; empty: the one each request names."),
@@ -223,6 +235,11 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+def make_secrets(settings: ServerSettings) -> Secrets:
+    """Return the keys that seal secrets. Raises `InvalidRequest` for one that is missing, `NotInstalled`."""
+    return Secrets([parse_source(text) for text in settings.secrets_key], PlainSecrets(settings.plain_secrets))
+
+
 def load_settings(
     flags: Mapping[str, Any], *, config: Path | None = None, environ: Mapping[str, str] = os.environ
 ) -> ServerSettings:
@@ -237,7 +254,7 @@ def load_settings(
         if variable in environ:
             values[name] = environ[variable]
     values.update({name: value for name, value in flags.items() if value is not None})
-    for name in ("listen", "cors_origins", "allowed_hosts", "trusted_proxies"):
+    for name in ("listen", "secrets_key", "cors_origins", "allowed_hosts", "trusted_proxies"):
         if isinstance(values.get(name), str):
             values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
     try:

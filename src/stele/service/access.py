@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -60,17 +60,62 @@ CALLER: ContextVar[Caller] = ContextVar("stele.caller", default=SYSTEM)
 """Who sent the request that is being answered; set by the server at the start of each request."""
 
 
-class Authenticator(Protocol):
-    """Turns the headers of a request (lower-case name, value pairs) into a principal; called on every request."""
+class PeerCertificate(NamedTuple):
+    """The certificate with which a client opened a TLS connection, after its signatures were checked.
 
-    def __call__(self, headers: Headers) -> Principal:
-        """The caller. Raises `Unauthenticated`."""
+    subject  its distinguished name, most specific part first: `CN=ann,OU=dev,O=Example`
+    names    its alternative names: `DNS:host.example.org`, `URI:spiffe://example.org/ann`, `email:ann@example.org`
+    """
+
+    subject: str
+    names: tuple[str, ...] = ()
+
+
+class PresentedCredentials(NamedTuple):
+    """What a request brings along that may prove who sends it.
+
+    headers      of the request, names in lower case
+    port         to which it came
+    address      from which it came
+    certificate  of its connection; None: there is none
+    """
+
+    headers: Headers
+    port: int = 0
+    address: str = ""
+    certificate: PeerCertificate | None = None
+
+
+class Authenticator(Protocol):
+    """Turns what a request presents into a principal; asked on every request."""
+
+    def find_principal(self, presented: PresentedCredentials) -> Principal | None:
+        """Return the caller if that takes no waiting; None: `authenticate` finds out. Raises `Unauthenticated`."""
+        ...
+
+    async def authenticate(self, presented: PresentedCredentials) -> Principal:
+        """Return the caller. Raises `Unauthenticated`; `Unavailable` when that cannot be found out now."""
+        ...
+
+    def list_challenges(self, port: int) -> Sequence[bytes]:
+        """Return the values of `WWW-Authenticate`: how callers of a port may prove who they are."""
         ...
 
 
-def authenticate_anyone(headers: Headers) -> Principal:
-    """Return the default: every caller is anonymous and may do everything."""
-    return ANONYMOUS
+class AnyoneAuthenticator:
+    """The default: every caller is anonymous and nobody is asked who he is."""
+
+    def find_principal(self, presented: PresentedCredentials) -> Principal | None:
+        """See `Authenticator`."""
+        return ANONYMOUS
+
+    async def authenticate(self, presented: PresentedCredentials) -> Principal:
+        """See `Authenticator`."""
+        return ANONYMOUS
+
+    def list_challenges(self, port: int) -> Sequence[bytes]:
+        """See `Authenticator`."""
+        return ()
 
 
 class AccessControl:

@@ -30,7 +30,15 @@ from stele.core import queries
 from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
-from stele.core.events import EventMetadata, LogRecord, NewerRecord, decode_record, encode_record, redact_texts
+from stele.core.events import (
+    EventMetadata,
+    LogRecord,
+    NewerRecord,
+    decode_record,
+    encode_record,
+    make_record,
+    redact_texts,
+)
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.fold import apply_event, apply_record
 from stele.core.model import Attachments, SchemaDocument, SubjectKey
@@ -54,6 +62,7 @@ from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
 from stele.service.schemas import SchemaParser
+from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
 from stele.service.tracing import NoTracer, Tracer
 
@@ -66,6 +75,8 @@ _BATCH = 256
 _SNAPSHOT_EVERY = 20_000
 """Records after the last snapshot that make the next one worth its time (at start-up and close)."""
 _POLL_SECONDS = 1.0
+_ITEMS_CHANGED = b"ItemsChanged"
+"""In every record that has such an event; decoding all others would take long."""
 SKIPPED_SCHEMA_IDS: Final = 10_000
 """Ids of every namespace that a restored registry leaves out: more than any original gives out after a backup."""
 SKIPPED_NUMBERS: Final = 100
@@ -110,6 +121,8 @@ class Registry:
         self.compatibility = CompatibilityChecker(self.parser, undecided)
         self.access = OPEN_ACCESS
         """Who may do what."""
+        self.secrets = Secrets()
+        """The keys that seal secrets in documents."""
         self.stateless_threads: Executor | None = None
         """Where `run_stateless` runs; None: among the threads of everything else."""
         self.time_slices = TimeSlices()
@@ -264,7 +277,7 @@ class Registry:
         return await self._execute(command, actor, via)
 
     async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
-        stamp = EventMetadata(os.urandom(16), time.time_ns() // 1_000_000, actor, via)
+        stamp = EventMetadata(os.urandom(16), current_millis(), actor, via)
         job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
         decision = await self._decide_job(job)
         if not decision.events:
@@ -376,7 +389,7 @@ class Registry:
                 except SteleError as error:
                     batch.append(_DecidedJob(job, error))
                 else:
-                    record = LogRecord(stamp, decision.events) if decision.events else None
+                    record = make_record(stamp, decision.events) if decision.events else None
                     batch.append(_DecidedJob(job, decision.outcome, record))
                     for event in decision.events:
                         apply_event(self.state, event, stamp, self.state.seq + 1)
@@ -445,6 +458,27 @@ class Registry:
         except StoreError as error:
             _logger.warning("purged texts are still in the log; trying again", error=str(error))
 
+    async def rewrite_records(self, rewrite: Callable[[LogRecord], LogRecord]) -> int:
+        """Overwrite documents in the records of the past, up to now; returns how many records were.
+
+        rewrite gets the records with documents, and answers them with the same meaning. The snapshot goes first, so
+        that its old copy is scrubbed with the records. Raises what rewrite raises, and `StoreError`.
+        """
+        end, seq, changed = (await self.fresh_state()).seq, 0, 0
+        if await self._log.load_snapshot() is not None:
+            await self._save_snapshot(always=True)
+        while seq < end:
+            for entry in await self._log.tail(seq, min(_PAGE, end - seq)):
+                seq = entry.seq
+                if _ITEMS_CHANGED not in entry.record:
+                    continue
+                record = decode_record(entry.record)
+                if (rewritten := rewrite(record)) != record:
+                    await self._log.erase(seq, encode_record(rewritten))
+                    changed += 1
+            await asyncio.sleep(0)
+        return changed
+
     # --- following the log ------------------------------------------------------------------------------------------
 
     async def _catch_up(self) -> None:
@@ -509,6 +543,11 @@ class Registry:
             return
         await self._log.save_snapshot(self.state.seq, dump_state(self.state))
         self._snapshot_seq = self.state.seq
+
+
+def current_millis() -> int:
+    """Return milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
 
 
 async def _end_tasks(*tasks: asyncio.Task[None] | None) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.conformance.apis.cncf_copying import pulled, uris
 from tests.conformance.apis.in_process import client_of
 from tests.conformance.apis.transcripts import Rule, play, read_rules, says
+from tests.support.authentication import HeaderAuthenticator
 
 from stele.apis.cncf import CncfOptions, application
 from stele.apis.cncf.options import GroupPermission
@@ -20,7 +21,7 @@ from stele.errors import Unauthenticated
 from stele.server.asgi import App
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
-from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
+from stele.service.access import Authenticator, Headers, Principal
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -34,11 +35,11 @@ ELSEWHERE = {15, 16, 28}
 AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 
 
-def fronted(
-    registry: Registry, authenticate: Authenticator = authenticate_anyone, options: CncfOptions | None = None
-) -> App:
+def fronted(registry: Registry, authenticator: Authenticator | None = None, options: CncfOptions | None = None) -> App:
     """The dialect behind the server's front."""
-    return Dispatcher({}, MountedDialect("cncf", application(registry, options)), Metrics(), authenticate=authenticate)
+    return Dispatcher(
+        {}, MountedDialect("cncf", application(registry, options)), Metrics(), authenticator=authenticator
+    )
 
 
 def refused(expected: str, answer: httpx.Response) -> bool:
@@ -225,7 +226,7 @@ def _authorized(caller: str, name: str, permission: GroupPermission) -> bool:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_20_ids_of_groups_are_seen_by_all(store: str, registry: Registry) -> None:
     """20: who may not read a group sees that its id is taken and nothing else; nobody in particular sees nothing."""
-    app = fronted(registry, _authenticated, CncfOptions(authorize=_authorized))
+    app = fronted(registry, HeaderAuthenticator(_authenticated), CncfOptions(authorize=_authorized))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
     async with client_of(app) as client:
         assert (await client.get("/schemagroups")).status_code == 401

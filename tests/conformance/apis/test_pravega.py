@@ -13,6 +13,7 @@ import httpx
 import pytest
 from tests.conformance.apis.in_process import client_of
 from tests.conformance.apis.transcripts import Rule, plain, play, read_rules
+from tests.support.authentication import HeaderAuthenticator
 
 from stele.apis.pravega import PravegaOptions, application
 from stele.apis.pravega.options import ResourcePermission
@@ -20,7 +21,7 @@ from stele.errors import Unauthenticated
 from stele.server.asgi import App
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
-from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
+from stele.service.access import Authenticator, Headers, Principal
 from stele.service.registry import Registry
 
 RULES = read_rules(*sorted((Path(__file__).parent / "pravega").glob("*.txt")))
@@ -31,11 +32,11 @@ IN_PYTHON = {26, 27, 28, 30}
 
 
 def fronted(
-    registry: Registry, authenticate: Authenticator = authenticate_anyone, options: PravegaOptions | None = None
+    registry: Registry, authenticator: Authenticator | None = None, options: PravegaOptions | None = None
 ) -> App:
     """The dialect behind the server's front."""
     return Dispatcher(
-        {}, MountedDialect("pravega", application(registry, options)), Metrics(), authenticate=authenticate
+        {}, MountedDialect("pravega", application(registry, options)), Metrics(), authenticator=authenticator
     )
 
 
@@ -144,7 +145,7 @@ def _authorized(caller: str, resource: str, permission: ResourcePermission) -> b
 @pytest.mark.asyncio(loop_scope="module")
 async def test_28_who_may_do_what(store: str, registry: Registry) -> None:
     """28: nobody gets 401, somebody who may not gets 403, and lists have only the groups he may read."""
-    app = fronted(registry, _authenticated, PravegaOptions(authorize=_authorized))
+    app = fronted(registry, HeaderAuthenticator(_authenticated), PravegaOptions(authorize=_authorized))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
     async with client_of(app) as client:
         assert (await client.get("/ping")).status_code == 401
