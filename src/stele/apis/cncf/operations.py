@@ -28,7 +28,7 @@ from stele.apis.cncf.translate import (
 )
 from stele.apis.http.requests import decode_segment
 from stele.core import queries
-from stele.core.access import REGISTRY_RESOURCE, Operation, namespace_resource
+from stele.core.access import REGISTRY_RESOURCE, Operation, namespace_resource, subject_resource
 from stele.core.commands import (
     ChangeSettings,
     Command,
@@ -261,16 +261,22 @@ class Operations:
     # --- schemas and versions ---------------------------------------------------------------------------------------
 
     async def list_schema_ids(self, group: str) -> list[str]:
-        """Return the sorted ids of the schemas of a group. Raises `NamespaceNotFound`, `Forbidden`."""
+        """Return the sorted ids of the schemas of a group that the caller may read.
+
+        Raises `NamespaceNotFound`, `Forbidden`.
+        """
         _, namespace = await self.get_listed_group(group)
-        is_shown = self.registry.access.make_filter()
-        return sorted(
+        can_read = self.registry.access.make_filter(Operation.READ)
+        names = sorted(
             [
                 subject.key.name
                 async for subject in self.registry.time_slices.iterate(namespace.subjects.values())
-                if queries.latest_version(subject) is not None and is_shown(subject.key)
+                if queries.latest_version(subject) is not None and can_read(subject.key)
             ]
         )
+        if not names:
+            self.registry.access.require(Operation.READ, namespace_resource(namespace.name))
+        return names
 
     async def list_version_numbers(self, group: str, schema: str) -> list[int]:
         """Return the version numbers of a schema, ascending. Raises `NamespaceNotFound`, `SubjectNotFound`."""
@@ -297,14 +303,16 @@ class Operations:
     async def get_version_by_uid(self, text: str) -> tuple[State, Version]:
         """Return the version with a `Schema-Id`; also of a deleted schema, since data may have the id.
 
-        Raises `ContentNotFound` where no version has the id, or one that the caller may not read.
+        Raises:
+            ContentNotFound: No version has the id.
+            Forbidden: The caller may not read the schema.
         """
         if not _UID.match(text):
             raise ContentNotFound(text)
 
         def find_version(state: State) -> Version:
             version = queries.find_version_by_uid(state, int(text, 16))
-            if version is None or not self.registry.access.can_read(version.subject.key):
+            if version is None:
                 raise ContentNotFound(text)
             return version
 
@@ -318,20 +326,21 @@ class Operations:
 
     async def _read_version(self, query: Callable[[State], Version]) -> tuple[State, Version]:
         version = await self.registry.read_or_catch_up(query)
+        self.registry.access.require(Operation.READ, subject_resource(version.subject.key))
         return self.registry.state, version
 
     def _find_by_uri(self, state: State, uri: str) -> Version:
-        can_read = self.registry.access.can_read
         for possible_id in uris.possible_ids(uri):
             version = queries.find_version_by_origin(state, possible_id)
-            if version is not None and uri in self._uris_of(version) and can_read(version.subject.key):
+            if version is not None and uri in self._uris_of(version):
                 return version
         path = uris.parse_version_path(uri)
         if path is not None:
             key = SubjectKey(namespace_of(path.group), path.schema)
+            self.registry.access.require(Operation.READ, subject_resource(key))  # Whether it is there or not.
             rows = queries.list_versions(state.find_subject(key))
             row = next((row for row in rows if row.version_number == path.version_number), None)
-            if row is not None and self._is_home(row, path.base) and can_read(key):
+            if row is not None and self._is_home(row, path.base):
                 return row
         raise ContentNotFound(uri)
 

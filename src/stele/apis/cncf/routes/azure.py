@@ -90,7 +90,7 @@ async def azure_delete_group(operations: InjectedOperations, group: Group) -> No
     await operations.delete_group(decode_id(group))
 
 
-@get(_SCHEMAS, **AZURE_READ, opt=access(Operation.LIST, Place.INSIDE))
+@get(_SCHEMAS, **AZURE_READ, opt=access(Operation.READ, Place.INSIDE))
 async def azure_list_schemas(operations: InjectedOperations, group: Group) -> api.AzureList:
     # GET /$schemaGroups/{group}/schemas
     """Return the names of the schemas of a group."""

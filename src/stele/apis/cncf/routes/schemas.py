@@ -95,7 +95,7 @@ _VERSIONS = f"{_SCHEMA}/versions"
 _VERSION = f"{_VERSIONS}/{{version:str}}"
 
 
-@get(_SCHEMAS, **READ, opt=access(Operation.LIST, Place.INSIDE))
+@get(_SCHEMAS, **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_schemas_by_group(
     operations: InjectedOperations, group: Group, limit: Limit = None, after: After = ""
 ) -> Response[list[str]]:
