@@ -230,9 +230,11 @@ RULES_OF_20 = (
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_20_ids_of_groups_are_seen_by_all(store: str, registry: Registry) -> None:
+async def test_20_ids_of_groups_are_seen_by_all(
+    store: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """20: who may not read a group sees that its id is taken and nothing else; nobody in particular sees nothing."""
-    registry.access = AccessControl(AccessRules(RULES_OF_20, default_allow=False))
+    monkeypatch.setattr(registry, "access", AccessControl(AccessRules(RULES_OF_20, default_allow=False)))
     app = fronted(registry, HeaderAuthenticator(_authenticated))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
     async with client_of(app) as client:

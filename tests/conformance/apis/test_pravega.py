@@ -141,9 +141,9 @@ RULES_OF_28 = (
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_28_who_may_do_what(store: str, registry: Registry) -> None:
+async def test_28_who_may_do_what(store: str, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """28: nobody gets 401, somebody who may not gets 403, and lists have only the groups he may read."""
-    registry.access = AccessControl(AccessRules(RULES_OF_28, default_allow=False))
+    monkeypatch.setattr(registry, "access", AccessControl(AccessRules(RULES_OF_28, default_allow=False)))
     app = fronted(registry, HeaderAuthenticator(_authenticated))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
     async with client_of(app) as client:
