@@ -47,7 +47,7 @@ class CloseReason(StrEnum):
 
 
 FindAnswer = Callable[
-    [bytes, Sequence[tuple[bytes, bytes]], tuple[str, int], str, PeerCertificate | None],
+    [bytes, Sequence[tuple[bytes, bytes]], tuple[str, int], str, str, PeerCertificate | None],
     tuple[bytes, bytes, bytes] | None,
 ]
 """Finds the answer to a GET that is ready, as HTTP/1.1 writes it; see `Dispatcher.find_answer_at_once`."""
@@ -195,7 +195,8 @@ class BoundedProtocol(Http1Protocol):
         if self._is_closed or not parser.should_keep_alive() or transport.get_write_buffer_size():
             return False
         address, port = self.server or ("", None)
-        answer = find_answer(self.url, self.headers, (self.scheme or "", port or 0), address, self._certificate)
+        place = self.scheme or "", port or 0
+        answer = find_answer(self.url, self.headers, place, address, self.address, self._certificate)
         if answer is None:
             return False
         line, headers, body = answer

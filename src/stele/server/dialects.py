@@ -19,6 +19,7 @@ from stele.server.answers import AnswerFinisher, AnswerOptions
 from stele.server.asgi import App, AsgiScope, Receive, Send
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
+from stele.server.rate_limits import Rate, RateLimiter
 from stele.server.settings import ServerSettings
 from stele.server.site_guard import SiteGuard
 from stele.service.registry import Registry
@@ -184,6 +185,10 @@ def build_dispatcher(
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
         guard=guard,
+        rates=RateLimiter(
+            Rate(settings.requests_per_second, settings.requests_burst),
+            Rate(settings.changes_per_second, settings.changes_burst),
+        ),
         request_seconds=settings.request_seconds,
     )
 

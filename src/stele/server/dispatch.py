@@ -24,10 +24,11 @@ from stele.apis.http.dependencies import find_dependencies, is_repeatable
 from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
-from stele.errors import Overloaded, SteleError, Unauthenticated, Unavailable
+from stele.errors import Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
 from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.metrics import UNMATCHED, Metrics
+from stele.server.rate_limits import RateLimiter
 from stele.server.request_bodies import read_short_body
 from stele.server.site_guard import SiteGuard
 from stele.service.access import (
@@ -101,6 +102,7 @@ class Dispatcher:
         media: Mapping[str, MountedDialect] = MappingProxyType({}),
         authenticator: Authenticator | None = None,
         guard: SiteGuard | None = None,
+        rates: RateLimiter | None = None,
         request_seconds: float | None = None,
     ) -> None:
         self.mounts = dict(mounts)
@@ -113,6 +115,8 @@ class Dispatcher:
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
         self._authenticator: Authenticator = authenticator or AnyoneAuthenticator()
         self._guard = guard
+        self._rates = rates if rates is not None and rates.is_limiting else None
+        self._slow_headers = _SLOW_HEADERS if self._rates is None else _SLOW_HEADERS | {b"x-forwarded-for"}
         self._request_seconds = request_seconds
         self._logger: FilteringBoundLogger = structlog.get_logger("stele.requests").bind()
         """Bound once: that costs as much as giving a cached answer."""
@@ -150,23 +154,30 @@ class Dispatcher:
         headers = scope["headers"]
         address, port = scope.get("server") or ("", 0)
         if self._guard is not None:
-            refusal = self._guard.find_refusal(scope["method"], headers, address)
-            if refusal is not None:
-                return ANONYMOUS, refusal
-        client = scope.get("client")
-        presented = PresentedCredentials(
-            headers, port or 0, str(client[0]) if client else "", scope.get(PEER_CERTIFICATE)
-        )
+            foreign = self._guard.find_refusal(scope["method"], headers, address)
+            if foreign is not None:
+                return ANONYMOUS, foreign
+        client = _find_address(scope)
+        presented = PresentedCredentials(headers, port or 0, client, scope.get(PEER_CERTIFICATE))
+        principal: Principal | None = None
+        refusal: SteleError | None = None
         try:
             principal = self._authenticator.find_principal(presented)
             if principal is None:
                 async with asyncio.timeout(self._request_seconds):
                     principal = await self._authenticator.authenticate(presented)
         except (Unauthenticated, Unavailable) as error:
-            return ANONYMOUS, error
+            refusal = error
         except TimeoutError:
-            return ANONYMOUS, Overloaded("finding out who sends the request took too long (request_seconds)")
-        return principal, None
+            refusal = Overloaded("finding out who sends the request took too long (request_seconds)")
+        excess = self._find_excess(principal or ANONYMOUS, client, scope["method"])
+        if excess is not None:
+            self._metrics.count_limited_request(excess.rate)
+        return principal or ANONYMOUS, excess or refusal
+
+    def _find_excess(self, principal: Principal, address: str, method: str) -> TooManyRequests | None:
+        """Count a request where there are rates, and return why it is refused, if it is one too many."""
+        return self._rates.find_refusal(principal, address, method) if self._rates is not None else None
 
     def list_challenges(self, scope: AsgiScope) -> list[tuple[bytes, bytes]]:
         """Return the headers of a 401, which say how a caller may prove who he is."""
@@ -179,6 +190,7 @@ class Dispatcher:
         headers: Sequence[tuple[bytes, bytes]],
         place: tuple[str, int],
         address: str,
+        client: str = "",
         certificate: PeerCertificate | None = None,
     ) -> tuple[bytes, bytes, bytes] | None:
         """Return a cached answer to a GET as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
@@ -188,13 +200,14 @@ class Dispatcher:
             headers: Of the request.
             place: Scheme and port it came to.
             address: Of this server, to which the connection goes.
+            client: Address that the connection comes from.
             certificate: Of the client; None: it showed none.
 
         Returns:
             The status line; the headers, without an empty line at their end; the body.
         """
         started = time.perf_counter()
-        if self.cache is None or not _SLOW_HEADERS.isdisjoint([name for name, _ in headers]):
+        if self.cache is None or not self._slow_headers.isdisjoint([name for name, _ in headers]):
             return None
         host = next((value for name, value in headers if name == b"host"), b"")
         if self._guard is not None and not self._guard.knows_host(host, address):
@@ -208,7 +221,7 @@ class Dispatcher:
         if principal is None:
             return None
         answer = self.cache.find_answer(make_key("GET", target, headers, place, principal))
-        if answer is None or not answer.raw_headers:
+        if answer is None or not answer.raw_headers or self._find_excess(principal, client, "GET") is not None:
             return None
         answer.counter.count_cached(started)
         raw_headers = b"%bx-request-id: %b\r\n" % (answer.raw_headers, _make_request_id(headers))
@@ -247,7 +260,8 @@ class Dispatcher:
         self, scope: AsgiScope, dialect: str, status: int, started: float, request_id: bytes, **said: str
     ) -> None:
         logger, is_write = self._logger, scope["method"] not in {"GET", "HEAD", "OPTIONS"}
-        log = logger.error if status >= 500 else logger.info if is_write else logger.debug
+        # Whoever sends too many requests must not fill the log: a metric counts those.
+        log = logger.error if status >= 500 else logger.info if is_write and status != 429 else logger.debug
         log(
             "request",
             dialect=dialect,
@@ -391,16 +405,21 @@ class _AnswerTracker:
 
 def _make_caller(scope: AsgiScope, dialect: str, request_id: bytes) -> Caller:
     """Return who sent a request, as far as the server knows."""
-    client = scope.get("client")
     agent = next((value for name, value in scope["headers"] if name == b"user-agent"), b"")
-    address = str(client[0]) if client else ""
-    return Caller(scope[PRINCIPAL], address, dialect, agent[:_AGENT_BYTES].decode("latin-1"), request_id.decode())
+    return Caller(
+        scope[PRINCIPAL], _find_address(scope), dialect, agent[:_AGENT_BYTES].decode("latin-1"), request_id.decode()
+    )
 
 
 def _describe_caller(principal: Principal, scope: AsgiScope) -> str:
     """Return who asked: by name, else by address."""
+    return principal.name or _find_address(scope)
+
+
+def _find_address(scope: AsgiScope) -> str:
+    """Return where a request came from, '' when that is not known."""
     client = scope.get("client")
-    return principal.name or (str(client[0]) if client else "")
+    return str(client[0]) if client else ""
 
 
 def _find_subject(scope: AsgiScope) -> str:
