@@ -13,10 +13,12 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
+from stele.apis.http.access import Place, access
 from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.media_types import is_preferred
 from stele.apis.http.requests import find_base_uri, mark_waiting, parse_whole_number, time_limit
 from stele.apis.native.errors import ERRORS
+from stele.core.access import Operation
 from stele.errors import InvalidRequest
 from stele.protocol.cncf import CloudEvent
 from stele.service import change_events as service
@@ -65,7 +67,7 @@ def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]
 
     @get(
         "/api/events",
-        opt={VOLATILE: True},
+        opt={VOLATILE: True, **access(Operation.LIST, Place.LIST)},
         responses={422: ERRORS[422], 200: ResponseSpec(EventsAnswer, description="Events", generate_examples=False)},
     )
     async def read_events(
