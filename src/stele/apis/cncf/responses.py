@@ -20,7 +20,7 @@ from stele.apis.cncf.translate import (
 from stele.core.model import Version
 from stele.core.state import State
 
-_INERT = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox; default-src 'none'"}
+_INERT = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 """Keeps browsers from running a document that says it is a page."""
 
 
