@@ -281,10 +281,11 @@ class BoundedProtocol(Http1Protocol):
         self._table.end_wait(self)
         self._table.count_closed(reason)
         retry = "retry-after: 1\r\n" if status is HTTPStatus.SERVICE_UNAVAILABLE else ""
-        self.transport.write(
+        head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"content-length: {len(status.phrase)}\r\n{retry}connection: close\r\n\r\n{status.phrase}".encode("ascii")
+            f"x-content-type-options: nosniff\r\ncontent-length: {len(status.phrase)}\r\n{retry}connection: close\r\n"
         )
+        self.transport.write(f"{head}\r\n{status.phrase}".encode("ascii"))
         self.transport.close()
 
 

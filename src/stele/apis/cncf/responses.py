@@ -13,7 +13,7 @@ from stele.core.model import Version
 from stele.core.state import State
 from stele.protocol.cncf import format_time, group_id_of
 
-_INERT = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox; default-src 'none'"}
+_INERT = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 """Keeps browsers from running a document that says it is a page."""
 
 
