@@ -27,6 +27,7 @@ from stele.apis.confluent.operations.keys import (
     KekKey,
     StoredDek,
     current_millis,
+    edit_keys,
     require_usable_kek,
     store_dek,
     unwrap_dek,
@@ -48,6 +49,7 @@ from stele.apis.confluent.params import (
 from stele.apis.confluent.translate import find_alias_for_deks
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment
+from stele.core.access import Operation, key_resource
 from stele.core.model import SubjectKey
 from stele.errors import InvalidName
 from stele.service.collections import Changes, Items
@@ -110,10 +112,11 @@ async def create_kek(
     """Make a KEK of a key of a KMS, or bring back a deleted one."""
     body = await read_stored_body(operations, request, api.CreateKekRequest)
     key = parse_kek_key(body.name or "", context, in_context)
+    operations.registry.access.require(Operation.MANAGE_KEYS, key_resource(key.name))
     if is_true(test_sharing) and body.shared:
         await require_usable_kek(keys.kek_in(body, current_millis()))
-    kek = await operations.edit_items(
-        keys.COLLECTION,
+    kek = await edit_keys(
+        operations,
         lambda items: keys.create_kek(items, key, body, operations.registry.limits.keys, current_millis()),
     )
     return keys.kek_out(key.name, kek)
@@ -147,9 +150,7 @@ async def update_kek(
         _, changed = keys.update_kek(await operations.read_items(keys.COLLECTION), key, body, current_millis())
         if changed.shared:
             await require_usable_kek(changed)
-    kek = await operations.edit_items(
-        keys.COLLECTION, lambda items: keys.update_kek(items, key, body, current_millis())
-    )
+    kek = await edit_keys(operations, lambda items: keys.update_kek(items, key, body, current_millis()))
     return keys.kek_out(key.name, kek)
 
 
@@ -168,7 +169,7 @@ async def delete_kek(
     def change(items: Items) -> tuple[Changes, None]:
         return keys.delete_kek(items, key, permanent=is_true(permanent), now=current_millis()), None
 
-    await operations.edit_items(keys.COLLECTION, change)
+    await edit_keys(operations, change)
 
 
 @post(with_context_prefix(f"{KEK}/undelete"), **NO_CONTENT)
@@ -178,7 +179,7 @@ async def undelete_kek(
     # POST /dek-registry/v1/keks/{name}/undelete
     """Bring back a soft-deleted KEK."""
     key = parse_kek_key(name, context, in_context)
-    await operations.edit_items(keys.COLLECTION, lambda items: (keys.undelete_kek(items, key, current_millis()), None))
+    await edit_keys(operations, lambda items: (keys.undelete_kek(items, key, current_millis()), None))
 
 
 @post(with_context_prefix(f"{KEK}/test"), **WRITE)
@@ -404,7 +405,7 @@ async def _dek_out(
     operations: Operations, name: str, subject: str, context: str, algorithm: str, deleted: str, version: int | None
 ) -> api.Dek:
     items, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=is_true(deleted))
-    return await unwrap_dek(items, *keys.find_dek(items, like, version, deleted=is_true(deleted)))
+    return await unwrap_dek(operations, items, *keys.find_dek(items, like, version, deleted=is_true(deleted)))
 
 
 async def _create_dek(
@@ -423,7 +424,7 @@ async def _create_dek(
 
 
 async def _change_keys(operations: Operations, change: Callable[[Items], Changes]) -> None:
-    await operations.edit_items(keys.COLLECTION, lambda items: (change(items), None))
+    await edit_keys(operations, lambda items: (change(items), None))
 
 
 def _all_versions(items: Items, like: DekKey) -> list[tuple[DekKey, StoredDek]]:
