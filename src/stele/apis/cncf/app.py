@@ -13,8 +13,11 @@ from stele.apis.cncf.operations import AppState, Operations
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.params import read_attributes
 from stele.apis.cncf.routes import ROUTES
+from stele.apis.cncf.translate import decode_id, namespace_of
 from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.requests import EMPTY_SEGMENT, caller_name, mounted_prefix
+from stele.core.access import Resource, namespace_resource, subject_resource
+from stele.core.model import SubjectKey
 from stele.service.registry import Registry
 
 NAME = "cncf"
@@ -38,6 +41,17 @@ class _Application(DialectApplication):
         await super().__call__(scope, receive, send)
 
 
+def find_resource(request: Request[Any, Any, Any]) -> Resource:
+    """Return the schema or group that a path names. Raises `InvalidName`."""
+    names = request.path_params
+    namespace = namespace_of(decode_id(names["group"]))
+    return (
+        subject_resource(SubjectKey(namespace, decode_id(names["schema"])))
+        if "schema" in names
+        else namespace_resource(namespace)
+    )
+
+
 def application(registry: Registry, options: CncfOptions | None = None, **settings: Any) -> Litestar:
     """Return the dialect as an application of its own.
 
@@ -58,6 +72,8 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
             "operations": Provide(provide_operations, sync_to_thread=False),
             "attributes": Provide(read_attributes, sync_to_thread=False),
         },
+        registry=registry,
+        find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         openapi_config=openapi_config("cncf", "Stele: CNCF Schema Registry dialect, with Azure's flavour", _RELEASE),
         request_max_body_size=options.max_request_bytes,
