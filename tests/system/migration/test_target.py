@@ -265,7 +265,8 @@ class _Plain(httpx.BaseTransport):
 
 
 KEYS = RegistryExtras(
-    (MigratedKek("k", "x", "1", kms_props={"region": "b"}, ts=5),), (MigratedDek("k", "s1", 3, "AES256_GCM", "AAAA", ts=6),)
+    (MigratedKek("k", "x", "1", kms_props={"region": "b"}, ts=5),),
+    (MigratedDek("k", "s1", 3, "AES256_GCM", "AAAA", ts=6),),
 )
 
 
