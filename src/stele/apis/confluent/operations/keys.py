@@ -334,12 +334,12 @@ def _decode_material(dek: StoredDek) -> bytes:
 async def edit_keys(operations: Operations, change: Callable[[Items], tuple[Changes, T]]) -> T:
     """Change keys in the caller's name. Raises what change raises, and `Forbidden`."""
 
-    def checked(items: Items) -> tuple[Changes, T]:
+    def change_with_rights(items: Items) -> tuple[Changes, T]:
         changes, answer = change(items)
         require_key_rights(operations.registry.access, items, changes)
         return changes, answer
 
-    return await operations.edit_items(COLLECTION, checked)
+    return await operations.edit_items(COLLECTION, change_with_rights)
 
 
 def may_unwrap(operations: Operations, name: str) -> bool:
