@@ -24,12 +24,11 @@ from stele.protocol.cncf import CloudEvent
 from stele.service import collections
 from stele.service.change_events import ChangeEvent, EventPosition, choose_events, parse_position, read_events
 from stele.service.delivery import status as store
+from stele.service.delivery.overview import COLLECTION
 from stele.service.delivery.status import DeadEvent, DeliveryState, DeliveryStatus, Lease
 from stele.service.delivery.targets import Attempt, DeliveryCode, DeliveryTarget, Sink, SinkFactory
 from stele.service.registry import Registry
 
-COLLECTION: Final = "subscriptions"
-"""Where subscriptions are stored."""
 TAKEOVER_SECONDS: Final = 6.0
 """A lease that stands still for so long, while there is something to send, is taken by another node."""
 _RENEWAL_SECONDS: Final = 2.0
@@ -84,6 +83,8 @@ class Deliverer:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            with suppress(SteleError):
+                await self._lease.release()
             await self._sinks.close()
 
     async def _follow_subscriptions(self) -> None:
@@ -131,7 +132,7 @@ class _LeaseHolder:
         if lease is not None and lease.node == self._node:
             if now - self._renewed_at < _RENEWAL_SECONDS:
                 return True
-        elif lease is not None:
+        elif lease is not None and lease.node:
             if lease != self._seen:
                 self._seen, self._seen_at = lease, now
             if now - self._seen_at < TAKEOVER_SECONDS:
@@ -140,6 +141,12 @@ class _LeaseHolder:
         if is_held:
             self._renewed_at = time.monotonic()
         return is_held
+
+    async def release(self) -> None:
+        """Let another node send at once, if it is this one that does."""
+        lease = store.find_lease(self._registry.state)
+        if lease is not None and lease.node == self._node:
+            await store.take_lease(self._registry, lease, "")
 
     @contextmanager
     def wait_for_other(self) -> Iterator[None]:

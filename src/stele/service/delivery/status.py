@@ -74,7 +74,7 @@ class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Which node sends. turn rises while it is at work; a turn that stands still for long means that it is gone."""
+    """Which node sends, '' for none. turn rises while it is at work; one that stands still means that it is gone."""
 
     node: str
     turn: int

@@ -11,12 +11,13 @@ import time
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 
-from stele.errors import ForbiddenAddress, InvalidRequest, NotInstalled, Unavailable
+from stele.errors import ForbiddenAddress, NotInstalled, Unavailable
 from stele.protocol.cncf import CloudEvent
+from stele.service.delivery.kafka_address import KafkaAddress, parse_kafka_sink
 from stele.service.outgoing import OutgoingAnswer, OutgoingClient
 
 CLOUD_EVENT: Final = "application/cloudevents+json"
@@ -204,25 +205,6 @@ def _judge_answer(answer: OutgoingAnswer) -> Attempt:
 
 
 # --- Kafka ------------------------------------------------------------------------------------------------------------
-
-
-class KafkaAddress(NamedTuple):
-    """A topic, and a broker (`host:port`) that knows where it is."""
-
-    broker: str
-    topic: str
-
-
-def parse_kafka_sink(sink: str) -> KafkaAddress:
-    """Return the topic that `kafka://host:port/topic` names. Raises `InvalidRequest`."""
-    try:
-        parts = urlsplit(sink)
-        broker, topic = f"{parts.hostname or ''}:{parts.port or 9092}", parts.path.strip("/")
-    except ValueError:
-        parts, broker, topic = urlsplit(""), "", ""
-    if parts.scheme != "kafka" or not parts.hostname or not topic or "/" in topic or parts.query or parts.username:
-        raise InvalidRequest("the sink of a KAFKA subscription is kafka://host:port/topic")
-    return KafkaAddress(broker, topic)
 
 
 class KafkaSink:
