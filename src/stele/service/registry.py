@@ -46,7 +46,6 @@ from stele.core.fold import apply_event, apply_record
 from stele.core.model import Attachments, SchemaDocument, SubjectKey
 from stele.core.policy import Policy
 from stele.core.ports import Log, LogEntry
-from stele.core.required_rights import required_rights
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import (
@@ -64,6 +63,7 @@ from stele.service.access import CALLER, OPEN_ACCESS
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
+from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices

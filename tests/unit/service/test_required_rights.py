@@ -12,8 +12,8 @@ from stele.core.events import EventMetadata, ModeChanged
 from stele.core.fold import apply_event
 from stele.core.model import Binding, Mode, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD
-from stele.core.required_rights import RIGHTS, required_rights
 from stele.core.state import State
+from stele.service.required_rights import RIGHTS, required_rights
 
 KEY = SubjectKey("team", "orders")
 SUBJECT = subject_resource(KEY)
