@@ -18,6 +18,7 @@ from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final
 
+from stele.apis.http.requests import WAITING
 from stele.server.asgi import AsgiScope, Receive, Send
 from stele.server.connection_limits import ConnectionLimits
 from stele.server.dispatch import PEER_CERTIFICATE
@@ -242,6 +243,12 @@ class BoundedProtocol(Http1Protocol):
         if not self._is_closed:
             super().send_400_response(msg)
 
+    def shutdown(self) -> None:
+        """Let a request that is under way end; one that only waits for something to happen ends at once."""
+        super().shutdown()
+        if not self._is_between_requests() and self.cycle.scope["state"].get(WAITING):
+            self.transport.close()
+
     def give_up(self) -> None:
         """Close a connection that has waited too long; a request that has begun gets 408."""
         if self._overdue is CloseReason.IDLE_TIME or (self._overdue is CloseReason.HEADER_TIME and not self._unparsed):
@@ -274,10 +281,11 @@ class BoundedProtocol(Http1Protocol):
         self._table.end_wait(self)
         self._table.count_closed(reason)
         retry = "retry-after: 1\r\n" if status is HTTPStatus.SERVICE_UNAVAILABLE else ""
-        self.transport.write(
+        head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"content-length: {len(status.phrase)}\r\n{retry}connection: close\r\n\r\n{status.phrase}".encode("ascii")
+            f"x-content-type-options: nosniff\r\ncontent-length: {len(status.phrase)}\r\n{retry}connection: close\r\n"
         )
+        self.transport.write(f"{head}\r\n{status.phrase}".encode("ascii"))
         self.transport.close()
 
 

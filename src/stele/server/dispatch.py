@@ -47,6 +47,8 @@ _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _RETRY_AFTER = (b"retry-after", b"1")
 PEER_CERTIFICATE: Final = "stele.certificate"
 """Key of the ASGI scope under which a connection leaves the certificate of its client; absent: there is none."""
+NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+"""Keeps browsers from taking an answer for a page or a script that says it is something else."""
 _KEPT_STATUS = frozenset({200, 304})
 """Status of answers that may be given again."""
 _CLIENT_LEFT = 499
@@ -375,6 +377,7 @@ class _AnswerTracker:
             if self.status == 413:
                 await self._drain_body()
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
+            kept.append(NO_SNIFFING)
             if self.status == 503:
                 kept.append(_RETRY_AFTER)
             elif self.status == 401:

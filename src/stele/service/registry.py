@@ -18,6 +18,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
@@ -138,6 +139,8 @@ class Registry:
         """When it last was known to have every record, in `time.monotonic` seconds."""
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
+        self._growth = asyncio.Event()
+        """Set when the state next has more of the log."""
         self._behind = True
         self._catch_ups = 0
         """How many times this node began to catch up with the log; `_caught_up`: the last time that ended well."""
@@ -216,6 +219,17 @@ class Registry:
         except NotFound:
             await self._catch_up()
             return query(self.state)
+
+    async def wait_for_record(self, seq: int, seconds: float) -> None:
+        """Return once memory has a record of the log, or when so many seconds have gone."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.state.seq < seq:
+                    await self._growth.wait()
+
+    def _note_growth(self) -> None:
+        self._growth.set()
+        self._growth = asyncio.Event()
 
     async def read_log(self, after: int, limit: int) -> list[tuple[int, LogRecord]]:
         """Entries of the log after a sequence number, oldest first."""
@@ -435,6 +449,7 @@ class Registry:
                 if seq > self.state.seq:
                     apply_record(self.state, seq, row.record)
         self.appended += seq - expected
+        self._note_growth()
         self.state.pack_texts()
         for row in batch:
             row.set_result()
@@ -493,6 +508,8 @@ class Registry:
                 entries = await self._log.tail(self.state.seq, _PAGE)
                 for entry in entries:
                     self._fold_entry(entry)
+                if entries:
+                    self._note_growth()
                 self.state.pack_texts()
                 self._behind = len(entries) == _PAGE
             self._caught_up = wanted

@@ -21,8 +21,6 @@ from stele.apis.cncf.translate import (
     check_new_id,
     decode_id,
     format_of_content_type,
-    group_id_of,
-    namespace_of,
     origin_uri,
     parse_format_name,
 )
@@ -69,6 +67,7 @@ from stele.errors import (
     PreconditionFailed,
     SubjectNotFound,
 )
+from stele.protocol.cncf import group_id_of, namespace_of
 from stele.service.deletion import delete_version_or_incarnation
 from stele.service.registry import Registry
 from stele.service.retry import Overtaken, retry_when_overtaken

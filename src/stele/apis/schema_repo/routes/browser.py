@@ -18,7 +18,6 @@ from stele.apis.schema_repo.options import SchemaRepoOptions
 from stele.apis.schema_repo.params import HTML, TEXT, choose_media_type
 from stele.apis.schema_repo.routes.subjects import CONFIG_TITLE, SchemaId, SubjectName
 from stele.apis.schema_repo.translate import (
-    PAGE_HEADERS,
     format_properties,
     render_schemas,
     render_subjects,
@@ -26,6 +25,7 @@ from stele.apis.schema_repo.translate import (
 )
 from stele.core.access import Operation
 from stele.errors import ContentNotFound, StoreError
+from stele.templates import PAGE_HEADERS
 
 _READ: dict[str, Any] = {"media_type": MediaType.HTML, "responses": ERROR_RESPONSES}
 _TEXT: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERROR_RESPONSES}
@@ -144,7 +144,7 @@ def _browser_root(request: Request[Any, Any, Any]) -> str:
 
 
 def _html_response(html: str) -> Response[str]:
-    return Response(html, media_type=MediaType.HTML, headers=PAGE_HEADERS)
+    return Response(html, media_type=MediaType.HTML, headers=dict(PAGE_HEADERS))
 
 
 ROUTES = [
