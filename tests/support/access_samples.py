@@ -213,6 +213,7 @@ CONFLUENT: dict[str, Sample] = {
 NATIVE: dict[str, Sample] = {
     "read_journal": Sample(),
     "read_texts": Sample(query="sha256={sha256}"),
+    "read_events": Sample(query="limit=1000"),
     "show_policy": Sample(bare=REGISTRY_RESOURCE),
     "set_policy": Sample(body={"policy": {"name": "FULL"}}, bare=REGISTRY_RESOURCE),
     "clear_policy": Sample(bare=REGISTRY_RESOURCE),
