@@ -16,6 +16,7 @@ from itertools import count
 from textwrap import shorten
 from types import MappingProxyType
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -26,7 +27,7 @@ from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
 from stele.errors import SteleError, Unauthenticated
 from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
-from stele.server.asgi import App, AsgiScope, Message, Receive, Send
+from stele.server.asgi import App, AsgiScope, Message, Receive, ReceivedRequest, Send
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.server.request_bodies import read_short_body
 from stele.server.site_guard import SiteGuard
@@ -48,6 +49,7 @@ _SLOW_HEADERS = frozenset(
     {b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"origin", b"x-forwarded-proto"}
 )
 """Headers of requests that are not answered at once: they have a body, or others than the cache read them."""
+_SLOW_HEADERS_OF_POST = _SLOW_HEADERS - {b"content-length"}
 _DRAINED_BYTES = 64 * 1024 * 1024
 """What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
 
@@ -97,6 +99,7 @@ class Dispatcher:
         self._metrics = metrics
         self.cache = cache
         self._repeatable = tuple(repeatable)
+        self._repeatable_targets = tuple(path.encode("ascii") for path in repeatable)
         self._names = names
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
@@ -146,36 +149,39 @@ class Dispatcher:
         except Unauthenticated as error:
             return ANONYMOUS, error
 
-    def find_answer_at_once(
-        self, target: bytes, headers: Sequence[tuple[bytes, bytes]], place: tuple[str, int], address: str
-    ) -> tuple[bytes, bytes, bytes] | None:
-        """Return a cached answer to a GET as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
-
-        Args:
-            target: Path and query, as they were sent.
-            headers: Of the request.
-            place: Scheme and port it came to.
-            address: Of this server, to which the connection goes.
+    def find_answer_at_once(self, request: ReceivedRequest) -> tuple[bytes, bytes, bytes] | None:
+        """Return a cached answer as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
 
         Returns:
             The status line; the headers, without an empty line at their end; the body.
         """
         started = time.perf_counter()
-        if self.cache is None or not _SLOW_HEADERS.isdisjoint([name for name, _ in headers]):
+        headers, is_read = request.headers, request.method == "GET"
+        slow = _SLOW_HEADERS if is_read else _SLOW_HEADERS_OF_POST
+        if self.cache is None or not slow.isdisjoint([name for name, _ in headers]):
+            return None
+        if not is_read and not request.target.startswith(self._repeatable_targets):
             return None
         host = next((value for name, value in headers if name == b"host"), b"")
-        if self._guard is not None and not self._guard.knows_host(host, address):
+        if self._guard is not None and not self._guard.knows_host(host, request.address):
             return None
         try:
             principal = self._authenticate(headers)
         except Unauthenticated:
             return None
-        answer = self.cache.find_answer(make_key("GET", target, headers, place, principal))
+        digest = b"" if is_read else sha256(request.body).digest()
+        key = make_key(request.method, request.target, headers, request.place, principal, digest)
+        answer = self.cache.find_answer(key)
         if answer is None or not answer.raw_headers:
             return None
+        request_id = _make_request_id(headers)
         answer.counter.count_cached(started)
-        raw_headers = b"%bx-request-id: %b\r\n" % (answer.raw_headers, _make_request_id(headers))
-        return answer.status_line, raw_headers, answer.body["body"]
+        if not is_read:
+            path = unquote(request.target.partition(b"?")[0].decode("ascii"))
+            asked = {"method": request.method, "path": path}
+            who, status = principal.name or request.client, answer.head["status"]
+            self._log_request(asked, answer.dialect, status, started, request_id, caller=who, subject=answer.subject)
+        return answer.status_line, b"%bx-request-id: %b\r\n" % (answer.raw_headers, request_id), answer.body["body"]
 
     async def _identify_request(
         self, scope: AsgiScope, receive: Receive, principal: Principal
