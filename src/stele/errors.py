@@ -22,7 +22,9 @@ tree, so a new error gets the answer of its nearest ancestor until it has one of
     ├── Refused
     │   ├── ReadOnly                      the mode in force forbids the write
     │   ├── ModeChangeRefused
-    │   └── Unauthenticated · Forbidden
+    │   ├── Unauthenticated · Forbidden
+    │   ├── ForbiddenAddress              the server would have to ask its own network
+    │   └── TooManyRequests               the caller asks more often than he may
     ├── Unavailable
     │   ├── StoreError · StoreTimeout
     │   │   └── DamagedLog · StoreReplaced   what is stored is not what was stored
@@ -38,7 +40,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stele.core.access import Operation, Resource
     from stele.core.findings import Finding
 
 
@@ -316,9 +317,14 @@ class Unauthenticated(Refused):
 
 
 class Forbidden(Refused):
-    """The caller may not do this; `operation` and `resource` say what he wanted to do, and with what."""
+    """The caller may not do this; `operation` and `resource` say what he wanted to do, and with what.
 
-    def __init__(self, message: str, *, operation: Operation | None = None, resource: Resource | None = None) -> None:
+    They are an `Operation` and a `Resource` of `stele.core.access`, or None.
+    """
+
+    def __init__(
+        self, message: str, *, operation: str | None = None, resource: tuple[str, str, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.operation = operation
         self.resource = resource
@@ -326,6 +332,22 @@ class Forbidden(Refused):
 
 class ForeignSite(Forbidden):
     """A page of another site made a browser send the request, as far as its headers say."""
+
+
+class ForbiddenAddress(Refused):
+    """The server sends no requests to that address."""
+
+
+class TooManyRequests(Refused):
+    """The caller sends more requests than the settings allow.
+
+    `seconds` are those until he may send one again; `rate` is the name of the rate he would pass.
+    """
+
+    def __init__(self, message: str, *, seconds: int, rate: str) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        self.rate = rate
 
 
 # --- something below does not answer --------------------------------------------------------------------------------
@@ -349,6 +371,10 @@ class TimeLimitReached(Overloaded):
 
 class StoreError(Unavailable):
     """The log could not be read or written."""
+
+
+class SecretsLocked(Unavailable):
+    """Secrets in the log are sealed with a key that this server does not have."""
 
 
 class StoreTimeout(StoreError):

@@ -41,10 +41,12 @@ COMMANDS: Final = {
     "Administration": {
         "serve": CommandEntry("stele.cli.serve:serve", "Run a registry"),
         "status": CommandEntry("stele.cli.status:show_status", "Show what a registry is and does"),
+        "watch": CommandEntry("stele.cli.watch:watch_changes", "Print changes as they happen"),
         "doctor": CommandEntry("stele.cli.doctor:doctor", "Check the installation, the store and the clock"),
         "import": CommandEntry("stele.cli.migrate:imports", "Copy a whole registry into this one"),
         "export": CommandEntry("stele.cli.migrate:exports", "Write a whole registry to a file or a topic"),
         "backup": CommandEntry("stele.cli.log:back_up", "Copy a store while servers use it"),
+        "secrets": CommandEntry("stele.cli.secrets:app", "Seal the secrets in a store, and change their key"),
         "log": CommandEntry("stele.cli.log:app", "Verify and repair the log of a store"),
         "help": CommandEntry("stele.cli.help:show_help", "Show the help of a command"),
         "version": CommandEntry("stele.cli.help:show_version", "Print the version"),

@@ -111,7 +111,7 @@ def level_resource(level: SettingsLevel) -> Resource:
     )
 
 
-class Pattern(StrEnum):
+class NamePattern(StrEnum):
     """How the name in a rule is compared."""
 
     LITERAL = "literal"
@@ -124,7 +124,7 @@ ANYBODY: Final = "*"
 """As the principal of a rule: everybody, also callers that did not say who they are."""
 
 
-class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
+class AccessRule(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who may, or may not, do what.
 
     principal      `user:name`, `group:name`, or `*` for anybody
@@ -141,14 +141,14 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
     resource_type: ResourceType = ResourceType.REGISTRY
     namespace: str = ""
     name: str = ""
-    pattern: Pattern = Pattern.LITERAL
+    pattern: NamePattern = NamePattern.LITERAL
 
 
 class AccessDecision(NamedTuple):
     """Whether a request is allowed, and by which rule; None: by the default."""
 
     allowed: bool
-    rule: Rule | None
+    rule: AccessRule | None
 
 
 class AccessRules:
@@ -160,7 +160,7 @@ class AccessRules:
         revision: Rises with every change of the rules: part of the key of every answer that is kept.
     """
 
-    def __init__(self, rules: Iterable[Rule], *, default_allow: bool, revision: int = 0) -> None:
+    def __init__(self, rules: Iterable[AccessRule], *, default_allow: bool, revision: int = 0) -> None:
         self.rules = tuple(rules)
         self.default_allow = default_allow
         self.revision = revision
@@ -176,7 +176,7 @@ class AccessRules:
         return AccessDecision(self.default_allow if allowing is None else True, allowing)
 
 
-def _matches(rule: Rule, operation: Operation, resource: Resource) -> bool:
+def _matches(rule: AccessRule, operation: Operation, resource: Resource) -> bool:
     if operation not in rule.operations and not any(operation in ROLES.get(name, ()) for name in rule.operations):
         return False
     if rule.resource_type is ResourceType.REGISTRY:
@@ -190,11 +190,11 @@ def _matches(rule: Rule, operation: Operation, resource: Resource) -> bool:
     return rule.namespace in {ANYBODY, resource.namespace} and _matches_name(rule, rule.name, resource.name)
 
 
-def _matches_name(rule: Rule, wanted: str, name: str) -> bool:
+def _matches_name(rule: AccessRule, wanted: str, name: str) -> bool:
     match rule.pattern:
-        case Pattern.LITERAL:
+        case NamePattern.LITERAL:
             return wanted in {ANYBODY, name}
-        case Pattern.PREFIX:
+        case NamePattern.PREFIX:
             return name.startswith(wanted)
-        case Pattern.GLOB:
+        case NamePattern.GLOB:
             return fnmatchcase(name, wanted)

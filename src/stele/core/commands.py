@@ -278,12 +278,14 @@ class ChangeBindings(msgspec.Struct, frozen=True):
 class ChangeItems(msgspec.Struct, frozen=True):
     """Change documents of a collection, all or none: JSON text by key, None removes it.
 
-    expected is the collection's revision the changes were decided on; None changes whatever is there.
+    expected is the collection's revision the changes were decided on; None changes whatever is there. sealed: some
+    documents have secret members, encrypted.
     """
 
     collection: str
     changes: Mapping[tuple[str, ...], bytes | None]
     expected: int | None = None
+    sealed: bool = False
 
 
 class AdoptRulesets(msgspec.Struct, frozen=True):

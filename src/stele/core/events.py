@@ -17,7 +17,7 @@ from stele.core.model import Binding, ComparisonScope, Mode, Numbering, Referenc
 from stele.core.policy import Policy
 from stele.core.stored_names import STORED_NAMES
 
-RECORD_FORMAT: Final = 1
+RECORD_FORMAT: Final = 2
 """The newest format of records that this release reads.
 
 It rises with every event, and with every member that an older release must not leave out. A record says its format
@@ -176,10 +176,11 @@ class BindingRemoved(_Event, frozen=True, tag="Unbound"):
 
 
 class ItemsChanged(_Event, frozen=True):
-    """Documents of a collection are now these; None removes one."""
+    """Documents of a collection are now these; None removes one. sealed: some have secret members, encrypted."""
 
     collection: str
     changes: tuple[tuple[tuple[str, ...], bytes | None], ...]
+    sealed: bool = False
 
 
 class RulesetAdopted(_Event, frozen=True):
@@ -247,6 +248,16 @@ class LogRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename={"metada
     metadata: EventMetadata
     events: tuple[Event, ...]
     format: int = 1
+
+
+_SEALED_FORMAT: Final = 2
+"""The format of records with sealed documents: a release that does not know them would lose what is in them."""
+
+
+def make_record(metadata: EventMetadata, events: tuple[Event, ...]) -> LogRecord:
+    """Return a record that says the oldest format that has all it needs."""
+    is_sealed = any(isinstance(event, ItemsChanged) and event.sealed for event in events)
+    return LogRecord(metadata, events, _SEALED_FORMAT if is_sealed else 1)
 
 
 class NewerRecord(msgspec.DecodeError):
@@ -337,4 +348,4 @@ def redact_texts(record: LogRecord, shas: frozenset[bytes]) -> LogRecord:
         else event
         for event in record.events
     )
-    return LogRecord(record.metadata, events)
+    return msgspec.structs.replace(record, events=events)

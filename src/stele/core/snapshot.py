@@ -42,7 +42,7 @@ from stele.core.state import State, uid_from_bytes, uid_to_bytes
 from stele.core.texts import DumpedTexts, PackedTexts
 from stele.core.traversal import list_formats_of_text
 
-LAYOUT = 12
+LAYOUT = 13
 """Raised whenever a row changes its shape, or the log is read in another way."""
 
 _BATCH = 500

@@ -33,6 +33,7 @@ from stele.core.events import (
 )
 from stele.core.fold import apply_record
 from stele.core.ports import Log, LogEntry
+from stele.core.sealed_documents import is_resealed
 from stele.core.snapshot import dump_state
 from stele.core.state import OWN, State
 from stele.errors import Conflict, DamagedLog, InvalidRequest, StoreError
@@ -262,7 +263,7 @@ class Archive:
             if place == 0:
                 page = await log.tail(seq - 1, _PAGE)
             there = _stored_records(page[place].record, seq)
-            if there != wanted and redact_texts(there, _without_texts(wanted)) != wanted:
+            if there != wanted and not _is_same_history(there, wanted):
                 raise OwnHistory(seq)
             yield seq, there, wanted
 
@@ -316,6 +317,15 @@ def _verify_line(record: LogRecord, place: str) -> LogRecord:
     if not has_intact_texts(record):
         raise InvalidRequest(f"{place}: a text is not the one its SHA-256 is of")
     return record
+
+
+def _is_same_history(there: LogRecord, wanted: LogRecord) -> bool:
+    """Whether two records differ only by texts purged, and secrets sealed, since one of them was written."""
+    return (
+        redact_texts(there, _without_texts(wanted)) == wanted
+        or is_resealed(there, wanted)
+        or is_resealed(wanted, there)
+    )
 
 
 def _without_texts(record: LogRecord) -> frozenset[bytes]:

@@ -20,14 +20,17 @@ from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.cors import CrossOriginApp
 from stele.server.dialects import build_dispatcher, parse_ports
+from stele.server.dispatch import NO_SNIFFING
 from stele.server.index_page import choose_index_type, count_contents, render_index
 from stele.server.metrics import Metrics
-from stele.server.settings import ServerSettings
+from stele.server.settings import ServerSettings, make_secrets
 from stele.server.site_guard import SiteGuard
-from stele.service.registry import Registry
+from stele.service.log_sealing import prepare_keys, seal_plain_log
+from stele.service.registry import Registry, current_millis
 from stele.service.threads import WorkThreads
 from stele.storage import open_log
 from stele.storage.past_log import open_past
+from stele.templates import PAGE_HEADERS
 
 if TYPE_CHECKING:
     from stele.server.telemetry import Telemetry
@@ -98,7 +101,8 @@ class Server:
         content_type = (
             f"{media_type}; charset=utf-8".encode() if media_type != "application/json" else b"application/json"
         )
-        await _send_response(send, 200, body, content_type, (b"vary", b"accept"))
+        page_headers = [(name.encode(), value.encode()) for name, value in PAGE_HEADERS.items()]
+        await _send_response(send, 200, body, content_type, (b"vary", b"accept"), *page_headers)
         return True
 
     def _find_status(self) -> tuple[str, str]:
@@ -125,11 +129,14 @@ class Server:
     async def start(self) -> Registry:
         """Open the log and build the front. Raises `StoreError` when the log cannot be opened or read."""
         asyncio.get_running_loop().set_default_executor(self._work)
+        secrets = make_secrets(self.settings)
         registry = self._registry = await Registry.open(
             await self._open_log(),
             self.settings.limits,
             undecided=WhenUndecided(self.settings.undecided),
         )
+        registry.secrets = secrets
+        await self._prepare_secrets(registry)
         registry.stateless_threads = self._stateless
         if self.settings.otel:
             self._telemetry = self._start_telemetry(registry)
@@ -145,6 +152,18 @@ class Server:
             loop.add_signal_handler(signal.SIGUSR1, lambda: _keep_reference(loop.create_task(self._reset_store())))
         self._ready = True
         return registry
+
+    async def _prepare_secrets(self, registry: Registry) -> None:
+        """Have the keys ready that seal secrets; seal what was written without one. Raises `KmsError`."""
+        is_past = bool(self.settings.as_of)
+        await prepare_keys(registry, current_millis(), read_only=is_past)
+        plain, locked = registry.secrets.count_documents(registry.state)
+        if locked:
+            _logger.error("secrets are sealed with a key that is missing", documents=locked, setting="secrets_key")
+        if plain and not registry.secrets.has_key:
+            _logger.warning("secrets are stored as plain text", documents=plain, setting="secrets_key")
+        if registry.secrets.has_key and not is_past:
+            _keep_reference(asyncio.create_task(_seal_plain_secrets(registry)))
 
     async def _open_log(self) -> Log:
         log = await open_log(self.settings.store, Path(self.settings.state_dir))
@@ -239,12 +258,23 @@ def _keep_reference(task: asyncio.Task[None]) -> None:
     task.add_done_callback(_tasks.discard)
 
 
+async def _seal_plain_secrets(registry: Registry) -> None:
+    """Seal the log in the background; a server serves although that fails."""
+    try:
+        done = await seal_plain_log(registry, current_millis())
+    except SteleError as error:
+        _logger.error("secrets are not sealed", reason=str(error), hint="run `stele secrets seal`")
+    else:
+        if done is not None:
+            _logger.info("sealed", documents=done.documents, records=done.records)
+
+
 async def _send_text(send: Send, status: int, body: dict[str, str]) -> None:
     await _send_response(send, status, msgspec.json.encode(body), b"application/json")
 
 
 async def _send_response(send: Send, status: int, body: bytes, content_type: bytes, *more: tuple[bytes, bytes]) -> None:
-    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body)), *more]
+    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body)), NO_SNIFFING, *more]
     if status == 503:
         headers.append((b"retry-after", b"%d" % _RETRY_SECONDS))
     start: Message = {"type": "http.response.start", "status": status, "headers": headers}

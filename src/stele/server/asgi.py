@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
+from stele.service.access import PeerCertificate
+
 AsgiScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -22,7 +24,8 @@ class ReceivedRequest(NamedTuple):
     body        b'' for GET
     place       scheme and port it came to
     address     of this server, to which the connection goes
-    client      address of the client
+    client      address that the connection comes from
+    certificate of the client; None: it showed none
     """
 
     method: str
@@ -32,3 +35,4 @@ class ReceivedRequest(NamedTuple):
     place: tuple[str, int]
     address: str
     client: str
+    certificate: PeerCertificate | None = None

@@ -18,10 +18,14 @@ from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final
 
+from stele.apis.http.requests import WAITING
 from stele.server.asgi import AsgiScope, Receive, ReceivedRequest, Send
 from stele.server.connection_limits import ConnectionLimits
+from stele.server.dispatch import PEER_CERTIFICATE
 from stele.server.http2_upgrade import Http1Protocol
+from stele.server.peer_certificates import read_peer_certificate
 from stele.server.request_bodies import is_short_body
+from stele.service.access import PeerCertificate
 
 CONNECTIONS: Final = "stele.connections"
 """Key of the lifespan's state under which the application leaves its `ConnectionTable`."""
@@ -111,6 +115,7 @@ class BoundedProtocol(Http1Protocol):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.address = ""
+        self._certificate: PeerCertificate | None = None
         self._table: ConnectionTable = self.app_state[CONNECTIONS]
         self._limits = self._table.limits
         self._overdue = CloseReason.HEADER_TIME
@@ -127,6 +132,7 @@ class BoundedProtocol(Http1Protocol):
         """Take a new connection, or refuse it when there is no room."""
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
+        self._certificate = read_peer_certificate(transport.get_extra_info("peercert"))
         if self._table.admit(self):
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
         else:
@@ -162,6 +168,8 @@ class BoundedProtocol(Http1Protocol):
     def on_message_begin(self) -> None:
         """The first byte of a request is there."""
         super().on_message_begin()
+        if self._certificate is not None:
+            self.scope[PEER_CERTIFICATE] = self._certificate  # type: ignore[typeddict-unknown-key]  # ours
         if self._is_between_requests():
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
 
@@ -209,7 +217,7 @@ class BoundedProtocol(Http1Protocol):
             return False
         address, port = self.server or ("", None)
         place = self.scheme or "", port or 0
-        request = ReceivedRequest(method, self.url, self.headers, body, place, address, self.address)
+        request = ReceivedRequest(method, self.url, self.headers, body, place, address, self.address, self._certificate)
         answer = find_answer(request)
         if answer is None:
             return False
@@ -258,15 +266,17 @@ class BoundedProtocol(Http1Protocol):
         if self._is_between_requests() and not self._is_closed:
             self._wait(CloseReason.IDLE_TIME, self._limits.idle_seconds + _FLUSH_SECONDS)
 
-    def shutdown(self) -> None:
-        """Stop when the request that has begun is answered."""
-        self._begin_held_request()
-        super().shutdown()
-
     def send_400_response(self, msg: str) -> None:
         """Answer what is no request, unless it was refused for another reason already."""
         if not self._is_closed:
             super().send_400_response(msg)
+
+    def shutdown(self) -> None:
+        """Let a request that is under way end; one that only waits for something to happen ends at once."""
+        self._begin_held_request()
+        super().shutdown()
+        if not self._is_between_requests() and self.cycle.scope["state"].get(WAITING):
+            self.transport.close()
 
     def give_up(self) -> None:
         """Close a connection that has waited too long; a request that has begun gets 408."""
@@ -300,10 +310,11 @@ class BoundedProtocol(Http1Protocol):
         self._table.end_wait(self)
         self._table.count_closed(reason)
         retry = "retry-after: 1\r\n" if status is HTTPStatus.SERVICE_UNAVAILABLE else ""
-        self.transport.write(
+        head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"content-length: {len(status.phrase)}\r\n{retry}connection: close\r\n\r\n{status.phrase}".encode("ascii")
+            f"x-content-type-options: nosniff\r\ncontent-length: {len(status.phrase)}\r\n{retry}connection: close\r\n"
         )
+        self.transport.write(f"{head}\r\n{status.phrase}".encode("ascii"))
         self.transport.close()
 
 

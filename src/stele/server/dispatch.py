@@ -10,12 +10,12 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import count
 from textwrap import shorten
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import structlog
@@ -25,17 +25,30 @@ from stele.apis.http.dependencies import find_dependencies, is_repeatable
 from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
-from stele.errors import SteleError, Unauthenticated
+from stele.errors import Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
 from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
 from stele.server.asgi import App, AsgiScope, Message, Receive, ReceivedRequest, Send
 from stele.server.metrics import UNMATCHED, Metrics
+from stele.server.rate_limits import RateLimiter
 from stele.server.request_bodies import read_short_body
 from stele.server.site_guard import SiteGuard
-from stele.service.access import ANONYMOUS, CALLER, Authenticator, Caller, Headers, Principal, authenticate_anyone
+from stele.service.access import (
+    ANONYMOUS,
+    CALLER,
+    AnyoneAuthenticator,
+    Authenticator,
+    Caller,
+    Headers,
+    PresentedCredentials,
+    Principal,
+)
 
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _RETRY_AFTER = (b"retry-after", b"1")
-_WHO_ARE_YOU = (b"www-authenticate", b'Basic realm="stele"')
+PEER_CERTIFICATE: Final = "stele.certificate"
+"""Key of the ASGI scope under which a connection leaves the certificate of its client; absent: there is none."""
+NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+"""Keeps browsers from taking an answer for a page or a script that says it is something else."""
 _KEPT_STATUS = frozenset({200, 304})
 """Status of answers that may be given again."""
 _CLIENT_LEFT = 499
@@ -49,7 +62,6 @@ _SLOW_HEADERS = frozenset(
     {b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"origin", b"x-forwarded-proto"}
 )
 """Headers of requests that are not answered at once: they have a body, or others than the cache read them."""
-_SLOW_HEADERS_OF_POST = _SLOW_HEADERS - {b"content-length"}
 _DRAINED_BYTES = 64 * 1024 * 1024
 """What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
 
@@ -90,8 +102,9 @@ class Dispatcher:
         names: Mapping[str, MountedDialect] = MappingProxyType({}),
         ports: Mapping[int, MountedDialect] = MappingProxyType({}),
         media: Mapping[str, MountedDialect] = MappingProxyType({}),
-        authenticate: Authenticator = authenticate_anyone,
+        authenticator: Authenticator | None = None,
         guard: SiteGuard | None = None,
+        rates: RateLimiter | None = None,
         request_seconds: float | None = None,
     ) -> None:
         self.mounts = dict(mounts)
@@ -103,8 +116,12 @@ class Dispatcher:
         self._names = names
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
-        self._authenticate = authenticate
+        self._authenticator: Authenticator = authenticator or AnyoneAuthenticator()
         self._guard = guard
+        self._rates = rates if rates is not None and rates.is_limiting else None
+        self._slow_headers = _SLOW_HEADERS if self._rates is None else _SLOW_HEADERS | {b"x-forwarded-for"}
+        # Every POST is logged with the address of its client, which a proxy says in a header.
+        self._slow_headers_of_posts = (_SLOW_HEADERS | {b"x-forwarded-for"}) - {b"content-length"}
         self._request_seconds = request_seconds
         self._logger: FilteringBoundLogger = structlog.get_logger("stele.requests").bind()
         """Bound once: that costs as much as giving a cached answer."""
@@ -113,7 +130,7 @@ class Dispatcher:
         """Answer one request."""
         started = time.perf_counter()
         headers = scope["headers"]
-        principal, refusal = self._identify_caller(scope)
+        principal, refusal = await self.identify_caller(scope)
         key = None
         if self.cache is not None and refusal is None:
             key, receive = await self._identify_request(scope, receive, principal)
@@ -137,17 +154,40 @@ class Dispatcher:
         }
         await self._dispatch(scope, inner, receive, send, target.mount, started, key)
 
-    def _identify_caller(self, scope: AsgiScope) -> tuple[Principal, SteleError | None]:
+    async def identify_caller(self, scope: AsgiScope) -> tuple[Principal, SteleError | None]:
         """Return who asks, and why the request is refused before anything is done for it, if it is."""
         headers = scope["headers"]
+        address, port = scope.get("server") or ("", 0)
         if self._guard is not None:
-            refusal = self._guard.find_refusal(scope["method"], headers, (scope.get("server") or ("",))[0])
-            if refusal is not None:
-                return ANONYMOUS, refusal
+            foreign = self._guard.find_refusal(scope["method"], headers, address)
+            if foreign is not None:
+                return ANONYMOUS, foreign
+        client = _find_address(scope)
+        presented = PresentedCredentials(headers, port or 0, client, scope.get(PEER_CERTIFICATE))
+        principal: Principal | None = None
+        refusal: SteleError | None = None
         try:
-            return self._authenticate(headers), None
-        except Unauthenticated as error:
-            return ANONYMOUS, error
+            principal = self._authenticator.find_principal(presented)
+            if principal is None:
+                async with asyncio.timeout(self._request_seconds):
+                    principal = await self._authenticator.authenticate(presented)
+        except (Unauthenticated, Unavailable) as error:
+            refusal = error
+        except TimeoutError:
+            refusal = Overloaded("finding out who sends the request took too long (request_seconds)")
+        excess = self._find_excess(principal or ANONYMOUS, client, scope["method"])
+        if excess is not None:
+            self._metrics.count_limited_request(excess.rate)
+        return principal or ANONYMOUS, excess or refusal
+
+    def _find_excess(self, principal: Principal, address: str, method: str) -> TooManyRequests | None:
+        """Count a request where there are rates, and return why it is refused, if it is one too many."""
+        return self._rates.find_refusal(principal, address, method) if self._rates is not None else None
+
+    def list_challenges(self, scope: AsgiScope) -> list[tuple[bytes, bytes]]:
+        """Return the headers of a 401, which say how a caller may prove who he is."""
+        port = (scope.get("server") or ("", 0))[1] or 0
+        return [(b"www-authenticate", challenge) for challenge in self._authenticator.list_challenges(port)]
 
     def find_answer_at_once(self, request: ReceivedRequest) -> tuple[bytes, bytes, bytes] | None:
         """Return a cached answer as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
@@ -157,7 +197,7 @@ class Dispatcher:
         """
         started = time.perf_counter()
         headers, is_read = request.headers, request.method == "GET"
-        slow = _SLOW_HEADERS if is_read else _SLOW_HEADERS_OF_POST
+        slow = self._slow_headers if is_read else self._slow_headers_of_posts
         if self.cache is None or not slow.isdisjoint([name for name, _ in headers]):
             return None
         if not is_read and not request.target.startswith(self._repeatable_targets):
@@ -166,13 +206,19 @@ class Dispatcher:
         if self._guard is not None and not self._guard.knows_host(host, request.address):
             return None
         try:
-            principal = self._authenticate(headers)
+            principal = self._authenticator.find_principal(
+                PresentedCredentials(headers, request.place[1], certificate=request.certificate)
+            )
         except Unauthenticated:
+            return None
+        if principal is None:
             return None
         digest = b"" if is_read else sha256(request.body).digest()
         key = make_key(request.method, request.target, headers, request.place, principal, digest)
         answer = self.cache.find_answer(key)
         if answer is None or not answer.raw_headers:
+            return None
+        if self._find_excess(principal, request.client, request.method) is not None:
             return None
         request_id = _make_request_id(headers)
         answer.counter.count_cached(started)
@@ -216,7 +262,8 @@ class Dispatcher:
         self, scope: AsgiScope, dialect: str, status: int, started: float, request_id: bytes, **said: str
     ) -> None:
         logger, is_write = self._logger, scope["method"] not in {"GET", "HEAD", "OPTIONS"}
-        log = logger.error if status >= 500 else logger.info if is_write else logger.debug
+        # Whoever sends too many requests must not fill the log: a metric counts those.
+        log = logger.error if status >= 500 else logger.info if is_write and status != 429 else logger.debug
         log(
             "request",
             dialect=dialect,
@@ -269,7 +316,13 @@ class Dispatcher:
         started: float,
         key: AnswerKey | None,
     ) -> None:
-        answer = _AnswerTracker(receive, send, _make_request_id(scope["headers"]), head=scope["method"] == "HEAD")
+        answer = _AnswerTracker(
+            receive,
+            send,
+            _make_request_id(scope["headers"]),
+            lambda: self.list_challenges(scope),
+            head=scope["method"] == "HEAD",
+        )
         asking = CALLER.set(_make_caller(inner, mount.dialect, answer.request_id))
         position = self.cache.mark_position() if self.cache is not None and key is not None else None
         if answer.head:
@@ -298,11 +351,20 @@ class Dispatcher:
 class _AnswerTracker:
     """The `send` of a dialect: adds the request id, notes the status, and leaves out the body of a HEAD."""
 
-    def __init__(self, receive: Receive, send: Send, request_id: bytes, *, head: bool) -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        request_id: bytes,
+        list_challenges: Callable[[], list[tuple[bytes, bytes]]],
+        *,
+        head: bool,
+    ) -> None:
         self._receive = receive
         self._unread = True
         self._send = send
         self.request_id = request_id
+        self._list_challenges = list_challenges
         self.head = head
         self.status = 500
         self.kept: tuple[Message, Message] | None = None
@@ -315,10 +377,11 @@ class _AnswerTracker:
             if self.status == 413:
                 await self._drain_body()
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
+            kept.append(NO_SNIFFING)
             if self.status == 503:
                 kept.append(_RETRY_AFTER)
             elif self.status == 401:
-                kept.append(_WHO_ARE_YOU)
+                kept.extend(self._list_challenges())
             self._start = {**message, "headers": kept}
             message = {**message, "headers": [*kept, (b"x-request-id", self.request_id)]}
         elif self.head and message["type"] == "http.response.body":
@@ -345,16 +408,21 @@ class _AnswerTracker:
 
 def _make_caller(scope: AsgiScope, dialect: str, request_id: bytes) -> Caller:
     """Return who sent a request, as far as the server knows."""
-    client = scope.get("client")
     agent = next((value for name, value in scope["headers"] if name == b"user-agent"), b"")
-    address = str(client[0]) if client else ""
-    return Caller(scope[PRINCIPAL], address, dialect, agent[:_AGENT_BYTES].decode("latin-1"), request_id.decode())
+    return Caller(
+        scope[PRINCIPAL], _find_address(scope), dialect, agent[:_AGENT_BYTES].decode("latin-1"), request_id.decode()
+    )
 
 
 def _describe_caller(principal: Principal, scope: AsgiScope) -> str:
     """Return who asked: by name, else by address."""
+    return principal.name or _find_address(scope)
+
+
+def _find_address(scope: AsgiScope) -> str:
+    """Return where a request came from, '' when that is not known."""
     client = scope.get("client")
-    return principal.name or (str(client[0]) if client else "")
+    return str(client[0]) if client else ""
 
 
 def _find_subject(scope: AsgiScope) -> str:

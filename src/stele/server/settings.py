@@ -16,6 +16,7 @@ from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 from stele.server.connection_limits import ConnectionLimits
 from stele.service.limits import Limits
+from stele.service.secrets import PlainSecrets, Secrets, parse_source
 from stele.storage import find_driver
 
 
@@ -65,6 +66,17 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tuple[str, ...],
         _description("More ports, each for one dialect alone, at the root: `pravega=9092`; comma list."),
     ] = ()
+    secrets_key: Annotated[
+        tuple[str, ...],
+        _description(
+            "Keys that seal secrets in the log: `file:/path`, `env:NAME`, `kms:type:key-id`; comma list: the first one"
+            " seals, all of them open; empty: none."
+        ),
+    ] = ()
+    plain_secrets: Annotated[
+        Literal["allow", "refuse"],
+        _description("Without `secrets_key`: store secrets as plain text and warn, or refuse to store them."),
+    ] = "allow"
     public_url: Annotated[
         str,
         _description("Address clients see, with any prefix, for links in answers; empty: the one each request names."),
@@ -88,6 +100,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _description(
             "Proxies, by address or network, whose `X-Forwarded-For` and `X-Forwarded-Proto` count: `10.0.0.0/8`;"
             " comma list; empty: none."
+        ),
+    ] = ()
+    outgoing_networks: Annotated[
+        tuple[str, ...],
+        _description(
+            "Networks, besides public addresses, that the server may send requests of its own to, as to webhooks:"
+            " `10.1.0.0/16`; comma list; empty: none."
         ),
     ] = ()
     cache_seconds: Annotated[
@@ -124,6 +143,20 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int, _description("Longest head of a request, bytes (431).", ge=1024, le=16_777_216)
     ] = 65_536
     max_headers: Annotated[int, _description("Most header fields of a request (431).", ge=10, le=10_000)] = 100
+    requests_per_second: Annotated[
+        float,
+        _description(
+            "Requests per second and process that one caller may send on average, a principal or an anonymous address;"
+            " more are refused (429); 0: any number.",
+            ge=0,
+        ),
+    ] = 0
+    requests_burst: Annotated[int, _description("Requests that one caller may send at once.", ge=1)] = 1000
+    changes_per_second: Annotated[
+        float,
+        _description("The same for requests other than GET, HEAD and OPTIONS (429); 0: any number.", ge=0),
+    ] = 0
+    changes_burst: Annotated[int, _description("Such requests that one caller may send at once.", ge=1)] = 100
     header_seconds: Annotated[
         int, _description("How long the head of a request may take to arrive (408).", ge=1, le=86_400)
     ] = 10
@@ -223,6 +256,11 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+def make_secrets(settings: ServerSettings) -> Secrets:
+    """Return the keys that seal secrets. Raises `InvalidRequest` for one that is missing, `NotInstalled`."""
+    return Secrets([parse_source(text) for text in settings.secrets_key], PlainSecrets(settings.plain_secrets))
+
+
 def load_settings(
     flags: Mapping[str, Any], *, config: Path | None = None, environ: Mapping[str, str] = os.environ
 ) -> ServerSettings:
@@ -237,7 +275,7 @@ def load_settings(
         if variable in environ:
             values[name] = environ[variable]
     values.update({name: value for name, value in flags.items() if value is not None})
-    for name in ("listen", "cors_origins", "allowed_hosts", "trusted_proxies"):
+    for name in [field.name for field in msgspec.structs.fields(ServerSettings) if isinstance(field.default, tuple)]:
         if isinstance(values.get(name), str):
             values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
     try:
@@ -251,11 +289,12 @@ def load_settings(
     for host in settings.allowed_hosts:
         if not _HOST.fullmatch(host):
             raise InvalidRequest(f"settings: allowed_hosts: {host!r} is no name such as registry.example.org")
-    for proxy in settings.trusted_proxies:
-        try:
-            ip_network(proxy)
-        except ValueError as error:
-            raise InvalidRequest(f"settings: trusted_proxies: {error}") from None
+    for name in ("trusted_proxies", "outgoing_networks"):
+        for network in getattr(settings, name):
+            try:
+                ip_network(network)
+            except ValueError as error:
+                raise InvalidRequest(f"settings: {name}: {error}") from None
     if settings.testing and driver.is_durable:
         raise InvalidRequest("settings: --testing empties the registry on a signal and is refused on a durable store")
     if settings.workers > 1 and not driver.is_durable:

@@ -1,7 +1,7 @@
 """Collections: documents beside the schemas, read from memory and changed on what was seen.
 
-Documents are in the log as they are written, for ever, also once they are changed or removed: what is secret in one is
-as safe as the store.
+Documents are in the log for ever, also once they are changed or removed. Their secret members are sealed there
+(`service/secrets.py`): here is the one place where they are opened for readers, and sealed again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from stele.core.commands import ChangeItems
+from stele.core.sealed_documents import read_seal
 from stele.core.state import State
 from stele.service.registry import Registry
 from stele.service.retry import retry_when_overtaken
@@ -24,14 +25,19 @@ _NOTHING: Items = {}
 
 
 async def read_collection(registry: Registry, collection: str) -> Items:
-    """Return the documents of a collection by key, up to date; a view, not to be changed."""
-    return items_in(await registry.fresh_state(), collection)
+    """Return the documents of a collection by key, up to date; a view, not to be changed.
+
+    Reading one raises `SecretsLocked` where the key to its secrets is missing.
+    """
+    state = await registry.fresh_state()
+    await registry.secrets.load_wrapped_keys(state)
+    return items_in(registry, state, collection)
 
 
-def items_in(state: State, collection: str) -> Items:
+def items_in(registry: Registry, state: State, collection: str) -> Items:
     """Return the documents of a collection in a state by key; a view, not to be changed."""
     found = state.collections.get(collection)
-    return _NOTHING if found is None else found.items
+    return _NOTHING if found is None else registry.secrets.open_items(collection, found.items)
 
 
 async def edit_collection(
@@ -40,15 +46,19 @@ async def edit_collection(
     """Change documents by what is there: change gets them all and answers what to write and what to return.
 
     It is called again on the newer documents when another writer was faster, so it must have no effects of its own.
-    Raises what it raises, `ReadOnly`, `InvalidName`, `StoreError`.
+    Raises what it raises, `ReadOnly`, `InvalidName`, `InvalidRequest`, `SecretsLocked`, `StoreError`.
     """
 
     async def attempt(state: State) -> T:
+        await registry.secrets.load_wrapped_keys(state)
         found = state.collections.get(collection)
-        revision, items = (0, _NOTHING) if found is None else (found.revision, found.items)
-        changes, answer = change(items)
+        revision, stored = (0, _NOTHING) if found is None else (found.revision, found.items)
+        changes, answer = change(registry.secrets.open_items(collection, stored))
         if changes:
-            await registry.execute(ChangeItems(collection, changes, revision), actor=actor, via=via)
+            written = registry.secrets.seal_changes(collection, stored, changes)
+            is_sealed = any(read_seal(document) is not None for document in written.values())
+            command = ChangeItems(collection, written, revision, sealed=is_sealed)
+            await registry.execute(command, actor=actor, via=via)
         return answer
 
     return await retry_when_overtaken(registry, attempt)

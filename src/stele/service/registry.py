@@ -18,6 +18,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
@@ -30,7 +31,15 @@ from stele.core import queries
 from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
-from stele.core.events import EventMetadata, LogRecord, NewerRecord, decode_record, encode_record, redact_texts
+from stele.core.events import (
+    EventMetadata,
+    LogRecord,
+    NewerRecord,
+    decode_record,
+    encode_record,
+    make_record,
+    redact_texts,
+)
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.fold import apply_event, apply_record
 from stele.core.model import Attachments, SchemaDocument, SubjectKey
@@ -54,6 +63,7 @@ from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
 from stele.service.schemas import SchemaParser
+from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
 from stele.service.tracing import NoTracer, Tracer
 
@@ -66,6 +76,8 @@ _BATCH = 256
 _SNAPSHOT_EVERY = 20_000
 """Records after the last snapshot that make the next one worth its time (at start-up and close)."""
 _POLL_SECONDS = 1.0
+_ITEMS_CHANGED = b"ItemsChanged"
+"""In every record that has such an event; decoding all others would take long."""
 SKIPPED_SCHEMA_IDS: Final = 10_000
 """Ids of every namespace that a restored registry leaves out: more than any original gives out after a backup."""
 SKIPPED_NUMBERS: Final = 100
@@ -110,6 +122,8 @@ class Registry:
         self.compatibility = CompatibilityChecker(self.parser, undecided)
         self.access = OPEN_ACCESS
         """Who may do what."""
+        self.secrets = Secrets()
+        """The keys that seal secrets in documents."""
         self.stateless_threads: Executor | None = None
         """Where `run_stateless` runs; None: among the threads of everything else."""
         self.time_slices = TimeSlices()
@@ -125,6 +139,8 @@ class Registry:
         """When it last was known to have every record, in `time.monotonic` seconds."""
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
+        self._growth = asyncio.Event()
+        """Set when the state next has more of the log."""
         self._behind = True
         self._catch_ups = 0
         """How many times this node began to catch up with the log; `_caught_up`: the last time that ended well."""
@@ -204,6 +220,17 @@ class Registry:
             await self._catch_up()
             return query(self.state)
 
+    async def wait_for_record(self, seq: int, seconds: float) -> None:
+        """Return once memory has a record of the log, or when so many seconds have gone."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.state.seq < seq:
+                    await self._growth.wait()
+
+    def _note_growth(self) -> None:
+        self._growth.set()
+        self._growth = asyncio.Event()
+
     async def read_log(self, after: int, limit: int) -> list[tuple[int, LogRecord]]:
         """Entries of the log after a sequence number, oldest first."""
         return [(entry.seq, decode_record(entry.record)) for entry in await self._log.tail(after, limit)]
@@ -264,7 +291,7 @@ class Registry:
         return await self._execute(command, actor, via)
 
     async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
-        stamp = EventMetadata(os.urandom(16), time.time_ns() // 1_000_000, actor, via)
+        stamp = EventMetadata(os.urandom(16), current_millis(), actor, via)
         job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
         decision = await self._decide_job(job)
         if not decision.events:
@@ -376,7 +403,7 @@ class Registry:
                 except SteleError as error:
                     batch.append(_DecidedJob(job, error))
                 else:
-                    record = LogRecord(stamp, decision.events) if decision.events else None
+                    record = make_record(stamp, decision.events) if decision.events else None
                     batch.append(_DecidedJob(job, decision.outcome, record))
                     for event in decision.events:
                         apply_event(self.state, event, stamp, self.state.seq + 1)
@@ -422,6 +449,7 @@ class Registry:
                 if seq > self.state.seq:
                     apply_record(self.state, seq, row.record)
         self.appended += seq - expected
+        self._note_growth()
         self.state.pack_texts()
         for row in batch:
             row.set_result()
@@ -445,6 +473,27 @@ class Registry:
         except StoreError as error:
             _logger.warning("purged texts are still in the log; trying again", error=str(error))
 
+    async def rewrite_records(self, rewrite: Callable[[LogRecord], LogRecord]) -> int:
+        """Overwrite documents in the records of the past, up to now; returns how many records were.
+
+        rewrite gets the records with documents, and answers them with the same meaning. The snapshot goes first, so
+        that its old copy is scrubbed with the records. Raises what rewrite raises, and `StoreError`.
+        """
+        end, seq, changed = (await self.fresh_state()).seq, 0, 0
+        if await self._log.load_snapshot() is not None:
+            await self._save_snapshot(always=True)
+        while seq < end:
+            for entry in await self._log.tail(seq, min(_PAGE, end - seq)):
+                seq = entry.seq
+                if _ITEMS_CHANGED not in entry.record:
+                    continue
+                record = decode_record(entry.record)
+                if (rewritten := rewrite(record)) != record:
+                    await self._log.erase(seq, encode_record(rewritten))
+                    changed += 1
+            await asyncio.sleep(0)
+        return changed
+
     # --- following the log ------------------------------------------------------------------------------------------
 
     async def _catch_up(self) -> None:
@@ -459,6 +508,8 @@ class Registry:
                 entries = await self._log.tail(self.state.seq, _PAGE)
                 for entry in entries:
                     self._fold_entry(entry)
+                if entries:
+                    self._note_growth()
                 self.state.pack_texts()
                 self._behind = len(entries) == _PAGE
             self._caught_up = wanted
@@ -509,6 +560,11 @@ class Registry:
             return
         await self._log.save_snapshot(self.state.seq, dump_state(self.state))
         self._snapshot_seq = self.state.seq
+
+
+def current_millis() -> int:
+    """Return milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
 
 
 async def _end_tasks(*tasks: asyncio.Task[None] | None) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from stele.core.events import VersionRegistered, decode_record, encode_record, redact_texts
 from stele.core.fold import apply_record
 from stele.core.ports import Log
+from stele.core.sealed_documents import is_resealed
 from stele.core.snapshot import dump_state
 from stele.core.state import State
 from stele.errors import InvalidRequest, StoreError
@@ -85,11 +86,13 @@ async def _compare_logs(source: Log, target: Log, until: int) -> int:
 
 
 def _is_redacted(shorter: bytes, longer: bytes) -> bool:
-    """Whether a record is another one without the texts that were purged."""
+    """Whether a record is another one without the texts that were purged, or with its secrets sealed since."""
     try:
         left, whole = decode_record(shorter), decode_record(longer)
     except msgspec.MsgspecError:
         return False
+    if is_resealed(left, whole):
+        return True
     gone = frozenset(event.sha for event in left.events if isinstance(event, VersionRegistered) and event.text is None)
     return redact_texts(whole, gone) == left
 

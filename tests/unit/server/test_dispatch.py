@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.support.authentication import HeaderAuthenticator
 
 from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, REFUSAL, SLASH
 from stele.errors import Unauthenticated
@@ -106,7 +107,9 @@ async def test_every_request_passes_the_authenticator() -> None:
                 return Principal(value.decode())
         raise Unauthenticated("say who you are")
 
-    client = Client(front(authenticate=by_token, cache=ResponseCache(Registry(MemoryLog()), 100_000)))
+    client = Client(
+        front(authenticator=HeaderAuthenticator(by_token), cache=ResponseCache(Registry(MemoryLog()), 100_000))
+    )
     for _ in range(2):
         assert await client.ask("/x") == 401
         assert b"www-authenticate" in client.headers

@@ -13,6 +13,7 @@ from stele.apis.openschema import translate
 from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.translate import DIALECT, SubmittedSchema, parse_schema_id
 from stele.core import queries
+from stele.core.access import Operation
 from stele.core.commands import Command, Outcome
 from stele.core.decide.decision import check_name
 from stele.core.model import (
@@ -83,6 +84,7 @@ class Operations:
             place.name
             for place in self.list_namespaces(state)
             if self._find_visible(state, SubjectKey(place.name, name))
+            and self.registry.access.can_read(SubjectKey(place.name, name))
         ]
         if len(found) > 1:
             raise InvalidRequest(f"there are {len(found)} subjects '{name}': say of which tenant and namespace")
@@ -123,16 +125,17 @@ class Operations:
         return await self.registry.read_or_catch_up(find_version)
 
     async def get_version_by_id(self, text: str) -> tuple[State, Version]:
-        """Return the version with a schema id: the first active one, else the first one.
+        """Return the version with a schema id that the caller may read: the first active one, else the first one.
 
         Raises `ContentNotFound`.
         """
         namespace, schema_id = parse_schema_id(text, self.namespace)
 
         def find_version(state: State) -> tuple[State, Version]:
-            rows = sorted(
-                list_versions_of_entry(queries.get_schema_entry(state, namespace, schema_id)), key=lambda row: row.seq
-            )
+            entry = queries.get_schema_entry(state, namespace, schema_id)
+            can_read = self.registry.access.make_filter(Operation.READ)
+            found = (row for row in list_versions_of_entry(entry) if can_read(row.subject.key))
+            rows = sorted(found, key=lambda row: row.seq)
             live = [row for row in rows if row.state is VersionState.ACTIVE]
             if not rows:
                 raise ContentNotFound(text)

@@ -9,12 +9,14 @@ from litestar.di import Provide
 from litestar.params import PathParameter
 
 from stele.apis.http.application import DialectApplication, openapi_config
-from stele.apis.http.requests import caller_name, refuse_empty_segments
+from stele.apis.http.requests import caller_name, decode_segment, refuse_empty_segments
 from stele.apis.rocketmq.errors import handle_error
 from stele.apis.rocketmq.operations import AppState, Operations
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.routes import ROUTES
-from stele.apis.rocketmq.translate import DEFAULT, parse_address
+from stele.apis.rocketmq.translate import DEFAULT, namespace_of, parse_address
+from stele.core.access import Resource, subject_resource
+from stele.core.model import SubjectKey
 from stele.service.registry import Registry
 
 NAME = "rocketmq"
@@ -29,6 +31,13 @@ _RELEASE = "0.1.0"
 
 Cluster = Annotated[str, PathParameter(description="name of a cluster; `default` where the path names none")]
 Tenant = Annotated[str, PathParameter(description="name of a tenant; `default` where the path names none")]
+
+
+def find_resource(request: Request[Any, Any, Any]) -> Resource:
+    """Return the schema of a tenant that a path names."""
+    names = request.path_params
+    namespace = namespace_of(decode_segment(names["tenant"]))
+    return subject_resource(SubjectKey(namespace, decode_segment(names["schema_name"])))
 
 
 def application(registry: Registry, options: RocketmqOptions | None = None, **settings: Any) -> Litestar:
@@ -50,6 +59,8 @@ def application(registry: Registry, options: RocketmqOptions | None = None, **se
     return DialectApplication(
         route_handlers=[Router(ROOT, route_handlers=ROUTES)],
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
+        registry=registry,
+        find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         middleware=[refuse_empty_segments],
         openapi_config=openapi_config("rocketmq", "Stele: RocketMQ dialect", _RELEASE),

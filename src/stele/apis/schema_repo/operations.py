@@ -96,14 +96,15 @@ class Operations:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     async def list_subjects(self) -> list[str]:
-        """Return the names of all subjects, sorted."""
+        """Return the names of all subjects that the caller may see, sorted."""
         place = (await self.registry.fresh_state()).find_namespace(DEFAULT_NAMESPACE)
         subjects = place.subjects.values() if place else ()
+        is_listed = self.registry.access.make_filter()
         return sorted(
             [
                 subject.key.name
                 async for subject in self.registry.time_slices.iterate(subjects)
-                if is_subject_shown(subject, DIALECT)
+                if is_subject_shown(subject, DIALECT) and is_listed(subject.key)
             ]
         )
 

@@ -31,4 +31,4 @@ def change_items(state: State, command: cmd.ChangeItems, stamp: EventMetadata) -
         for part in key:
             check_name(part)
     require_writable(state, SettingsLevel())
-    return Decision((ev.ItemsChanged(command.collection, changes),), cmd.EmptyOutcome())
+    return Decision((ev.ItemsChanged(command.collection, changes, command.sealed),), cmd.EmptyOutcome())

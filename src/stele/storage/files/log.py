@@ -17,6 +17,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from stele.core.ports import LogEntry
 from stele.errors import StoreError
+from stele.storage.disk import LEAST_ROOM, require_room
 from stele.storage.file_turn import FileTurn
 from stele.storage.files.folder import (
     TURN_NAME,
@@ -32,17 +33,12 @@ from stele.storage.files.folder import (
 from stele.storage.files.head import Head
 from stele.storage.files.segment import damaged_segment, read_lines
 from stele.storage.files.writer import FolderWriter
+from stele.storage.polling import wait_for_growth
 
 __all__ = ["FilesLog"]
 
 _INLINE = 64
 """Tails of at most this many records are read on the event loop: a hop to a thread costs more than reading them."""
-
-_LEAST_ROOM = 1 << 16
-"""Bytes that the disk must have free for the log to count as writable."""
-
-_POLL = (0.001, 0.05)
-"""Seconds between two looks of `wait`: the first, and the longest."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -157,12 +153,7 @@ class FilesLog:
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
         """Return once the head is past `after`, seen within 50 ms, or when timeout seconds have gone."""
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + timeout
-        pause, longest = _POLL
-        while await self.head() <= after and (left := deadline - clock()) > 0:
-            await asyncio.sleep(min(pause, left))
-            pause = min(pause * 1.5, longest)
+        await wait_for_growth(self.head, after, timeout)
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
         """Keep the snapshot and drop older ones; nothing happens when a later one is there."""
@@ -187,11 +178,9 @@ class FilesLog:
         """Raise `StoreReplaced`, or the `StoreError` of a full disk; after a failed append also what a trial meets."""
         self._require_open()
         self._head.require_same()
-        room = os.statvfs(self._folder)
-        if room.f_frsize * (room.f_bavail if os.geteuid() else room.f_bfree) < _LEAST_ROOM:
-            raise StoreError(f"The log {self._folder} has no room left on its disk")
+        require_room(self._folder)
         if self._has_failed:
-            await self._run_job(self._writing, self._writer.try_writing, _LEAST_ROOM)
+            await self._run_job(self._writing, self._writer.try_writing, LEAST_ROOM)
             self._has_failed = False
 
     def may_lack_records(self) -> bool:

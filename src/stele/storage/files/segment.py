@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from stele.errors import DamagedLog, StoreError
+from stele.errors import DamagedLog
 from stele.storage.files.lines import HEADER, HEADER_START, LAYOUT, Line, read_line, read_seq
+from stele.storage.layouts import require_known_layout
 
 __all__ = ["SegmentEnd", "damaged_segment", "find_end", "find_line", "read_lines", "require_header"]
 
@@ -38,8 +39,8 @@ def require_header(file: BinaryIO, path: Path) -> None:
     if header == HEADER:
         return
     layout = header.removeprefix(HEADER_START).partition(b":")[0]
-    if header.startswith(HEADER_START) and layout.isdigit() and int(layout) > LAYOUT:
-        raise StoreError(f"{path} has layout {int(layout)}, this program knows layout {LAYOUT}: use a newer Stele")
+    if header.startswith(HEADER_START) and layout.isdigit():
+        require_known_layout(f"{path} has", int(layout), LAYOUT)
     raise DamagedLog(f"{path} does not begin as a segment of a log does: restore the newest backup")
 
 

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from stele.errors import StoreError
+from stele.storage.layouts import require_known_layout
 
 __all__ = [
     "MAGIC",
@@ -116,6 +116,7 @@ def read_key(data: bytes | None, place: str) -> Key | None:
     """Return a key; None for what is no key of ours. Raises `StoreError` for one of a newer release."""
     if data is None:
         return None
+    key: Key | None
     try:
         key = _keys.decode(data)
     except msgspec.MsgspecError:
@@ -123,16 +124,12 @@ def read_key(data: bytes | None, place: str) -> Key | None:
             outline = _outlines.decode(data)
         except msgspec.MsgspecError:
             return None
-        if outline.magic > MAGIC:
-            raise StoreError(_describe_newer(place, outline.magic)) from None
-        return None
-    if key.magic > MAGIC:
-        raise StoreError(_describe_newer(place, key.magic))
+        key = None
+        magic = outline.magic
+    else:
+        magic = key.magic
+    require_known_layout(f"The log {place} has messages of", magic, MAGIC)
     return key
-
-
-def _describe_newer(place: str, magic: int) -> str:
-    return f"The log {place} has messages of layout {magic}, this program knows layout {MAGIC}: use a newer Stele"
 
 
 def print_records(records: Sequence[bytes]) -> bytes:

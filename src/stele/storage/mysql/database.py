@@ -9,6 +9,7 @@ from pymysql.connections import Connection
 from pymysql.constants import CR, ER
 
 from stele.errors import StoreError
+from stele.storage.layouts import require_known_layout
 
 __all__ = [
     "CREATE_ROW",
@@ -89,11 +90,10 @@ def read_layout(place: str, connection: Connection[Any]) -> int | None:
         if error.args[0] != ER.NO_SUCH_TABLE:
             raise
         return None
-    if layout is not None and layout > LAYOUT:
-        raise StoreError(
-            f"The store {place} has layout {layout}, this program knows layout {LAYOUT}: use a newer Stele"
-        )
-    return None if layout is None else int(layout)
+    if layout is None:
+        return None
+    require_known_layout(f"The store {place} has", int(layout), LAYOUT)
+    return int(layout)
 
 
 def find_doubts(connection: Connection[Any]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from pymysql.cursors import Cursor
 
 from stele.core.ports import LogEntry
 from stele.errors import StoreError, StoreReplaced
+from stele.storage.disk import LEAST_ROOM
 from stele.storage.drivers import hide_credentials
 from stele.storage.mysql.database import (
     CREATE_ROW,
@@ -35,6 +36,7 @@ from stele.storage.mysql.database import (
 )
 from stele.storage.mysql.session import MysqlSession
 from stele.storage.mysql.url import connect_options
+from stele.storage.polling import wait_for_growth
 from stele.storage.scrubber import Scrubber
 
 __all__ = ["MysqlLog"]
@@ -48,14 +50,10 @@ _EXTEND: Final = "UPDATE stele_log SET stored = CONCAT(stored, %s) WHERE seq = %
 _SNAPSHOT: Final = """
 SELECT seq, sealed FROM stele_snapshot WHERE seq = (SELECT MAX(seq) FROM stele_snapshot) ORDER BY part
 """
-_POLL: Final = (0.002, 0.05)
-"""Seconds between two looks of `wait`: the first, and the longest."""
 _STALE_SECONDS: Final = 0.25
 """After that long without a look, the log counts as changed."""
 _SLOW_SECONDS: Final = 3600.0
 """How long the server may be silent over a snapshot, or while it writes tables anew."""
-_LEAST_ROOM: Final = 1 << 16
-"""Bytes that a trial writes."""
 _ROW_BYTES: Final = 4096
 """Of a row beside its record, and more than that."""
 
@@ -256,12 +254,7 @@ class MysqlLog:
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
         """Return once the head is past `after`, seen within 50 ms of the commit, or when timeout seconds have gone."""
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + timeout
-        pause, longest = _POLL
-        while await self.head() <= after and (left := deadline - clock()) > 0:
-            await asyncio.sleep(min(pause, left))
-            pause = min(pause * 1.5, longest)
+        await wait_for_growth(self.head, after, timeout)
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
         """Keep the snapshot and drop older ones, in one transaction; nothing happens when a later one is there."""
@@ -391,5 +384,5 @@ def _try_writing(connection: Connection[Any]) -> None:
     """Write pages, and take them back in the same transaction."""
     connection.begin()
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT, (-1, bytes(_LEAST_ROOM)))
+        cursor.execute(_INSERT, (-1, bytes(LEAST_ROOM)))
     connection.rollback()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,13 +13,12 @@ from pymysql.connections import Connection
 
 from stele.errors import StoreError
 from stele.storage.mysql.database import store_error
+from stele.storage.polling import ConnectBackoff
 
 __all__ = ["MysqlSession"]
 
 T = TypeVar("T")
 
-_PAUSES: Final = (0.05, 2.0)
-"""Seconds between two attempts to connect: the first, and the longest."""
 _LOCK_SECONDS: Final = 10
 """How long a statement waits for a row that another one has written and not committed."""
 _SETTINGS: Final = (
@@ -45,9 +43,7 @@ class MysqlSession:
         self._options = {**options, "autocommit": True, "read_timeout": seconds, "write_timeout": seconds}
         self._connection: Connection[Any] | None = None
         self._thread = ThreadPoolExecutor(1, name)
-        self._pause = 0.0
-        self._retry_at = 0.0
-        self._failure = ""
+        self._backoff = ConnectBackoff()
 
     async def run(self, job: Callable[[Connection[Any]], T], *, is_repeatable: bool = True) -> T:
         """Run a job on the connection; one that is repeatable is tried again on a new one when the old one has gone.
@@ -88,22 +84,19 @@ class MysqlSession:
     def _connect(self) -> Connection[Any]:
         if self._connection is not None and self._connection.open:
             return self._connection
-        if self._failure and time.monotonic() < self._retry_at:
-            raise StoreError(self._failure)
+        self._backoff.require_retry()
         try:
             connection = pymysql.connect(**self._options)
             with connection.cursor() as cursor:
                 for setting in _SETTINGS:
                     cursor.execute(setting)
         except (pymysql.MySQLError, RuntimeError) as error:  # RuntimeError: a package for the password is missing
-            first, longest = _PAUSES
-            self._pause = min(max(self._pause * 2, first), longest)
-            self._retry_at = time.monotonic() + self._pause
             wrapped = error if isinstance(error, pymysql.MySQLError) else pymysql.OperationalError(0, str(error))
             failure = store_error(self._place, wrapped)
-            self._failure = str(failure)
+            self._backoff.note_failure(failure)
             raise failure from error
-        self._connection, self._failure, self._pause = connection, "", 0.0
+        self._connection = connection
+        self._backoff.note_success()
         return connection
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from stele.errors import InvalidRequest, StoreError
 from stele.storage.credentials import find_credentials
+from stele.storage.layouts import require_known_layout
 
 __all__ = [
     "CREATE_TABLES",
@@ -112,7 +113,4 @@ def store_error(place: str, error: psycopg.Error) -> StoreError:
 
 def require_layout(place: str, layout: int) -> None:
     """Raise `StoreError` for tables of a newer release."""
-    if layout > LAYOUT:
-        raise StoreError(
-            f"The store {place} has layout {layout}, this program knows layout {LAYOUT}: use a newer Stele"
-        )
+    require_known_layout(f"The store {place} has", layout, LAYOUT)

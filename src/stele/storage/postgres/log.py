@@ -19,6 +19,7 @@ from psycopg import AsyncConnection, errors
 
 from stele.core.ports import LogEntry
 from stele.errors import StoreError, StoreReplaced
+from stele.storage.disk import LEAST_ROOM
 from stele.storage.drivers import hide_credentials
 from stele.storage.postgres.database import (
     CREATE_TABLES,
@@ -63,8 +64,6 @@ _SNAPSHOT_SECONDS: Final = 600.0
 _SCRUB_SECONDS: Final = 3600.0
 _PART_BYTES: Final = 16 << 20
 """Of a snapshot in one row: a value has 1 GB at most."""
-_LEAST_ROOM: Final = 1 << 16
-"""Bytes that a trial writes."""
 
 
 class PostgresLog:
@@ -372,4 +371,4 @@ async def _create_tables(connection: AsyncConnection[Any]) -> None:
 async def _try_writing(connection: AsyncConnection[Any]) -> None:
     """Write pages, and take them back in the same transaction."""
     async with connection.transaction(force_rollback=True):
-        await connection.execute("INSERT INTO stele_log (seq, stored) VALUES (-1, %b)", (bytes(_LEAST_ROOM),))
+        await connection.execute("INSERT INTO stele_log (seq, stored) VALUES (-1, %b)", (bytes(LEAST_ROOM),))

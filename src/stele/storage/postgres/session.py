@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg import AsyncConnection
 
-from stele.errors import StoreError, StoreTimeout
+from stele.errors import StoreTimeout
+from stele.storage.polling import ConnectBackoff
 from stele.storage.postgres.database import store_error
 
 __all__ = ["PostgresSession"]
@@ -18,8 +19,6 @@ T = TypeVar("T")
 
 _SECONDS: Final = 15.0
 """How long a job may take that does not say."""
-_PAUSES: Final = (0.05, 2.0)
-"""Seconds between two attempts to connect: the first, and the longest."""
 _DURABLE: Final = (
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 )
@@ -45,9 +44,7 @@ class PostgresSession:
         self._connection: AsyncConnection[Any] | None = None
         self._lock = asyncio.Lock()
         self._running: set[asyncio.Task[Any]] = set()
-        self._pause = 0.0
-        self._retry_at = 0.0
-        self._failure = ""
+        self._backoff = ConnectBackoff()
 
     async def run(
         self,
@@ -94,9 +91,7 @@ class PostgresSession:
         """The connection; a new one where there is none. Raises `StoreError`, at once for a while after a failure."""
         if self._connection is not None and not self._connection.closed:
             return self._connection
-        clock = asyncio.get_running_loop().time
-        if self._failure and clock() < self._retry_at:
-            raise StoreError(self._failure)
+        self._backoff.require_retry()
         try:
             connection = await AsyncConnection.connect(**self._options, autocommit=True)
             try:
@@ -105,13 +100,11 @@ class PostgresSession:
                 await connection.close()
                 raise
         except psycopg.Error as error:
-            first, longest = _PAUSES
-            self._pause = min(max(self._pause * 2, first), longest)
-            self._retry_at = clock() + self._pause
             failure = store_error(self._place, error)
-            self._failure = str(failure)
+            self._backoff.note_failure(failure)
             raise failure from error
-        self._connection, self._failure, self._pause = connection, "", 0.0
+        self._connection = connection
+        self._backoff.note_success()
         return connection
 
     async def _set_up(self, connection: AsyncConnection[Any]) -> None:

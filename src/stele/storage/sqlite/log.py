@@ -17,7 +17,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from stele.core.ports import LogEntry
 from stele.errors import StoreError
+from stele.storage.disk import LEAST_ROOM, require_room
 from stele.storage.file_turn import FileTurn
+from stele.storage.polling import wait_for_growth
 from stele.storage.sqlite.file import (
     lock_path,
     open_connection,
@@ -36,12 +38,6 @@ _TAIL = "SELECT seq, stored FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 
 _INLINE = 64
 """Tails of at most this many records are read on the event loop: a hop to a thread costs more than reading them."""
-
-_LEAST_ROOM = 1 << 16
-"""Bytes that the disk must have free for the log to count as writable."""
-
-_POLL = (0.001, 0.05)
-"""Seconds between two looks of `wait`: the first, and the longest."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -136,12 +132,7 @@ class SqliteLog:
 
     async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
         """Return once the head is past `after`, seen within 50 ms of the commit, or when timeout seconds have gone."""
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + timeout
-        pause, longest = _POLL
-        while self._query_number(_HEAD) <= after and (left := deadline - clock()) > 0:
-            await asyncio.sleep(min(pause, left))
-            pause = min(pause * 1.5, longest)
+        await wait_for_growth(self.head, after, timeout)
 
     async def save_snapshot(self, seq: int, data: bytes) -> None:
         """Keep the snapshot and drop older ones, in one transaction; nothing happens when a later one is there."""
@@ -166,9 +157,7 @@ class SqliteLog:
         """Raise `StoreReplaced`, or the `StoreError` of a full disk; after a failed append also what a trial meets."""
         self._require_open()
         self._identity.require_same()
-        room = os.statvfs(self._path)
-        if room.f_frsize * (room.f_bavail if os.geteuid() else room.f_bfree) < _LEAST_ROOM:
-            raise StoreError(f"The log {self._path} has no room left on its disk")
+        require_room(self._path)
         if self._has_failed:
             await self._writer.run_job(_try_writing)
             self._has_failed = False
@@ -248,7 +237,7 @@ def _append_records(
 def _try_writing(connection: sqlite3.Connection) -> None:
     """Write pages, and take them back in the same transaction."""
     with transaction(connection):
-        connection.execute("INSERT INTO record (seq, stored) VALUES (-1, zeroblob(?))", (_LEAST_ROOM,))
+        connection.execute("INSERT INTO record (seq, stored) VALUES (-1, zeroblob(?))", (LEAST_ROOM,))
         connection.execute("DELETE FROM record WHERE seq = -1")
 
 

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from stele.errors import DamagedLog, StoreError
+from stele.storage.layouts import describe_newer_layout
 from stele.storage.sqlite.file import (
     APPLICATION_ID,
     SCHEMA_VERSION,
@@ -90,9 +91,7 @@ def read_layout(path: Path, connection: sqlite3.Connection) -> int | None:
         connection.execute("ROLLBACK")
     if application == APPLICATION_ID:
         if version not in {UNCHECKED_LAYOUT, SCHEMA_VERSION}:
-            raise StoreError(
-                f"The log {path} has layout {version}, this program knows layout {SCHEMA_VERSION}: use a newer Stele"
-            )
+            raise StoreError(describe_newer_layout(f"The log {path} has", int(version), SCHEMA_VERSION))
         return int(version)
     if application or version or tables:
         raise StoreError(f"{path} is a SQLite database of another program; name another file")

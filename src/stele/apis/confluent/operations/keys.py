@@ -321,7 +321,7 @@ async def store_dek(
     """
 
     async def attempt(state: State) -> api.Dek:
-        items = collections.items_in(state, COLLECTION)
+        items = collections.items_in(operations.registry, state, COLLECTION)
         home, kek = find_kek(items, kek_key, deleted=bool(request.deleted))
         before = items.get(key)
         seen = (items[home], before)

@@ -1,0 +1,16 @@
+"""Layouts of stores: an older release does not touch what a newer one has written."""
+
+from __future__ import annotations
+
+from stele.errors import StoreError
+
+
+def describe_newer_layout(what: str, layout: int, known: int) -> str:
+    """Return why something of a layout cannot be used by a program that knows another one."""
+    return f"{what} layout {layout}, this program knows layout {known}: use a newer Stele"
+
+
+def require_known_layout(what: str, layout: int, known: int) -> None:
+    """Raise `StoreError` for a layout of a newer release."""
+    if layout > known:
+        raise StoreError(describe_newer_layout(what, layout, known))
