@@ -1,7 +1,7 @@
 """Subscriptions to events of the registry: validation and storage.
 
-They are documents of a collection beside the schemas, with the credentials for their sinks. Responses leave the
-secrets out. A subscription that is replaced without secrets keeps those it had.
+They are documents of a collection beside the schemas, with the credentials for their sinks. Responses hide what may be
+secret. A subscription that is replaced by what a response showed keeps the secrets it had.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from stele.apis.cncf.translate import DIALECT
 from stele.errors import InvalidRequest, NotFound, TooLarge
 from stele.service import collections, filters
 from stele.service.collections import Changes, Items
+from stele.service.disclosure import hide_settings, hide_url, is_harmless, restore_settings, restore_url
 from stele.service.registry import Registry
 
 COLLECTION = "subscriptions"
@@ -35,7 +36,27 @@ _CREDENTIALS = {
     "REFRESHTOKEN": ("refreshToken", "refreshTokenEndpoint"),
 }
 """Members that a credential must have, by type."""
-_SECRETS = {"secret", "accessToken", "refreshToken"}
+_PUBLIC_CREDENTIAL = frozenset(
+    {"accesstokenexpiresutc", "accesstokentype", "credentialtype", "identifier", "refreshtokenendpoint"}
+)
+"""Members of a credential that responses show, in lower case."""
+_HARMLESS = frozenset(
+    {
+        "accept",
+        "acks",
+        "address",
+        "clientid",
+        "content-type",
+        "linkname",
+        "method",
+        "partitionkeyextractor",
+        "sendersettlementmode",
+        "subject",
+        "topic",
+        "topicname",
+    }
+)
+"""Settings, and headers among them, whose values responses show, in lower case."""
 
 _decoder = msgspec.json.Decoder(api.Subscription)
 
@@ -76,13 +97,13 @@ def build_subscription(
         raise InvalidRequest("a type of events is not empty")
     subscription = api.Subscription(
         name,
-        body.sink,
+        restore_url(body.sink, before.sink) if before is not None else body.sink,
         protocol,
         body.source,
         body.types,
         _check_filters(body),
-        body.config,
-        _check_settings(protocol, body),
+        _restore(body.config, before.config if before is not None else None),
+        _restore(_check_settings(protocol, body), before.settings if before is not None else None),
         _complete_credential(body.credential, before.credential if before is not None else None),
     )
     if len(msgspec.json.encode(subscription)) > _MAX_BYTES:
@@ -97,6 +118,10 @@ def _check_filters(body: api.SubscriptionRequest) -> list[dict[str, Any]] | None
     if wanted is not None:
         filters.check_filters(wanted)
     return wanted
+
+
+def _restore(sent: dict[str, Any] | None, stored: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if sent is None else restore_settings(sent, stored)
 
 
 def _check_settings(protocol: str, body: api.SubscriptionRequest) -> dict[str, Any] | None:
@@ -120,7 +145,8 @@ def _complete_credential(given: dict[str, Any] | None, before: dict[str, Any] | 
     if not all(isinstance(value, str) for value in given.values()):
         raise InvalidRequest("what a sinkCredential has are texts")
     if before is not None and before.get("credentialType") == kind:
-        given = {**{name: text for name, text in before.items() if name in _SECRETS}, **given}
+        hidden = {name: text for name, text in before.items() if not is_harmless(name, text, _PUBLIC_CREDENTIAL)}
+        given = {**hidden, **restore_settings(given, before)}
     missing = [name for name in _CREDENTIALS[kind] if not given.get(name)]
     if missing:
         raise InvalidRequest(f"a sinkCredential of type {kind} has {' and '.join(missing)}, too")
@@ -128,11 +154,21 @@ def _complete_credential(given: dict[str, Any] | None, before: dict[str, Any] | 
 
 
 def without_secrets(subscription: api.Subscription) -> api.Subscription:
-    """Return a subscription without the secrets of its credential."""
-    if subscription.credential is None:
-        return subscription
-    public = {name: text for name, text in subscription.credential.items() if name not in _SECRETS}
-    return replace(subscription, credential=public)
+    """Return a subscription as responses show it: what may be secret is hidden, or left out of its credential."""
+    credential = subscription.credential
+    return replace(
+        subscription,
+        sink=hide_url(subscription.sink),
+        config=_hide(subscription.config),
+        settings=_hide(subscription.settings),
+        credential=None
+        if credential is None
+        else {name: text for name, text in credential.items() if is_harmless(name, text, _PUBLIC_CREDENTIAL)},
+    )
+
+
+def _hide(settings: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if settings is None else hide_settings(settings, _HARMLESS)
 
 
 # --- where they are kept --------------------------------------------------------------------------------------------
