@@ -122,7 +122,8 @@ class World:
             "sha256": next(sha.hex() for sha in state.contents),
         }
         self.params = {name: {**more, **own} for name, own in PARAMS.items()}
-        self.params["cncf"] |= {"subscription": more["subscription"]}
+        for dialect in ("cncf", "native"):
+            self.params[dialect] |= {"subscription": more["subscription"]}
         self.params["openschema"] |= {"schema_id": opened["schema"]["id"]}
 
     async def restore(self) -> None:
