@@ -67,14 +67,13 @@ class AppState(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request of one caller."""
 
-    def __init__(self, app_state: AppState, actor: str, address: TenantAddress) -> None:
+    def __init__(self, app_state: AppState, address: TenantAddress) -> None:
         self.registry = app_state.registry
-        self._caller = actor
         self.address = address
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+        return await self.registry.execute(command, via=DIALECT)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
