@@ -12,7 +12,7 @@ from stele.client.aio import AsyncSchemaRegistryClient
 from stele.client.connection import Bearer
 from stele.client.errors import RequestFailure, ResponseError
 from stele.client.exchange import Retry
-from stele.client.journal import JournalEntry, JournalPage
+from stele.client.journal import EventPage, JournalEntry, JournalPage
 from stele.client.names import (
     AssociatedName,
     QualifiedName,
@@ -64,6 +64,7 @@ __all__ = [
     "DeletionPreview",
     "DeletionWarning",
     "Effect",
+    "EventPage",
     "JournalEntry",
     "JournalPage",
     "Kek",

@@ -13,11 +13,12 @@ from stele.apis.cncf.operations import AppState, Operations
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.params import read_attributes
 from stele.apis.cncf.routes import ROUTES
-from stele.apis.cncf.translate import decode_id, namespace_of
+from stele.apis.cncf.translate import decode_id
 from stele.apis.http.application import DialectApplication, openapi_config
-from stele.apis.http.requests import EMPTY_SEGMENT, caller_name, mounted_prefix
+from stele.apis.http.requests import EMPTY_SEGMENT, find_base_uri
 from stele.core.access import Resource, namespace_resource, subject_resource
 from stele.core.model import SubjectKey
+from stele.protocol.cncf import namespace_of
 from stele.service.registry import Registry
 
 NAME = "cncf"
@@ -27,7 +28,6 @@ SEGMENTS = ("schemagroups", "schema", "subscriptions", "$schemaGroups", "$schema
 
 _RELEASE = "0.2"
 """Release of the API that the dialect follows."""
-_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]{1,300}\Z")
 _AZURE = re.compile(r"\A/\$schemagroups(?=/|\Z)(/\$schemas(?=/|\Z))?", re.IGNORECASE)
 
 
@@ -64,7 +64,7 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
     app_state = AppState(registry, options)
 
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, caller_name(request), _base_uri(request, options))
+        return Operations(app_state, find_base_uri(request, options.base_url))
 
     return _Application(
         route_handlers=ROUTES,
@@ -80,17 +80,6 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
         logging_config=None,
         **settings,
     )
-
-
-def _base_uri(request: Request[Any, Any, Any], options: CncfOptions) -> str:
-    """Return the base URI the caller knows this API by, without a slash at its end."""
-    if options.base_url:
-        return options.base_url.rstrip("/")
-    host = request.headers.get("host", "")
-    if not _HOST.match(host):
-        server = request.scope.get("server") or ("localhost", None)
-        host = f"{server[0]}:{server[1]}" if server[1] else server[0]
-    return f"{request.scope['scheme']}://{host}{mounted_prefix(request)}"
 
 
 def normalize_path(path: str, method: str) -> str:

@@ -14,8 +14,8 @@ from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
 from stele.apis.cncf import models as api
-from stele.apis.cncf.translate import group_id_of
 from stele.apis.http.errors import error_headers, find_by_class, log_failure
+from stele.protocol.cncf import group_id_of
 
 PROBLEM = "application/problem+json"
 

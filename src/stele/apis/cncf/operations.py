@@ -21,8 +21,6 @@ from stele.apis.cncf.translate import (
     check_new_id,
     decode_id,
     format_of_content_type,
-    group_id_of,
-    namespace_of,
     origin_uri,
     parse_format_name,
 )
@@ -69,6 +67,7 @@ from stele.errors import (
     PreconditionFailed,
     SubjectNotFound,
 )
+from stele.protocol.cncf import group_id_of, namespace_of
 from stele.service.deletion import delete_version_or_incarnation
 from stele.service.registry import Registry
 from stele.service.retry import Overtaken, retry_when_overtaken
@@ -122,21 +121,19 @@ class PostedDocument(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request of one caller."""
 
-    def __init__(self, app_state: AppState, caller: str, base: str) -> None:
+    def __init__(self, app_state: AppState, base: str) -> None:
         """Serve a caller.
 
         Args:
             app_state: What all requests share.
-            caller: Name of the caller; '' is nobody in particular.
             base: Base URI of the API as the caller wrote it, without a slash at its end.
         """
         self.registry = app_state.registry
         self.base = base
-        self._caller = caller
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+        return await self.registry.execute(command, via=DIALECT)
 
     # --- groups -----------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from stele.apis.cncf.params import (
     VersionNumber,
     read_document,
 )
-from stele.apis.cncf.translate import decode_id, namespace_of, parse_version_number
+from stele.apis.cncf.translate import decode_id, parse_version_number
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import read_body
@@ -31,6 +31,7 @@ from stele.core.access import Operation, subject_resource
 from stele.core.commands import Equality
 from stele.core.model import SubjectKey
 from stele.errors import NotFound
+from stele.protocol.cncf import namespace_of
 
 _GROUPS = "/$schemaGroups"
 _GROUP = f"{_GROUPS}/{{group:str}}"

@@ -39,7 +39,7 @@ from stele.errors import SteleError
 from stele.protocol import confluent as api
 from stele.protocol.confluent import Association
 from stele.service.collections import Changes, Items
-from stele.service.kms import ALGORITHMS, SECRETS
+from stele.service.kms import ALGORITHMS
 
 _AT_ONCE = 256
 """Versions under way at a time: what the log takes as one batch."""
@@ -144,7 +144,7 @@ async def _import_keys(operations: Operations, request: api.ImportRequest) -> li
             )
         return {key: data for key, data in after.items() if items.get(key) != data}, found
 
-    return await operations.edit_items(keys.COLLECTION, change)
+    return await keys.edit_keys(operations, change)
 
 
 def _collect_refusal(
@@ -171,7 +171,7 @@ def _import_kek(
         known = keys.read_kek(items, key, deleted=True)
         if (known.kms_type, known.key_id) != (kek.kms_type, kek.key_id):
             raise KeyExists(row.name)
-        kept = restore_hidden(kek.properties, known.properties, SECRETS)
+        kept = restore_hidden(kek.properties, known.properties, keys.hidden_properties(known))
         kek = replace(kek, properties=kept, ts=known.ts if row.ts is None else row.ts)
     else:
         keys.require_room(items, key.kind, operations.registry.limits.keys)

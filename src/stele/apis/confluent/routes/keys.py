@@ -27,6 +27,7 @@ from stele.apis.confluent.operations.keys import (
     KekKey,
     StoredDek,
     current_millis,
+    edit_keys,
     require_usable_kek,
     store_dek,
     unwrap_dek,
@@ -122,8 +123,8 @@ async def create_kek(
     operations.registry.access.require(Operation.MANAGE_KEYS, key_resource(key.name))
     if is_true(test_sharing) and body.shared:
         await require_usable_kek(keys.kek_in(body, current_millis()))
-    kek = await operations.edit_items(
-        keys.COLLECTION,
+    kek = await edit_keys(
+        operations,
         lambda items: keys.create_kek(items, key, body, operations.registry.limits.keys, current_millis()),
     )
     return keys.kek_out(key.name, kek)
@@ -162,9 +163,7 @@ async def update_kek(
         _, changed = keys.update_kek(await operations.read_items(keys.COLLECTION), key, body, current_millis())
         if changed.shared:
             await require_usable_kek(changed)
-    kek = await operations.edit_items(
-        keys.COLLECTION, lambda items: keys.update_kek(items, key, body, current_millis())
-    )
+    kek = await edit_keys(operations, lambda items: keys.update_kek(items, key, body, current_millis()))
     return keys.kek_out(key.name, kek)
 
 
@@ -183,7 +182,7 @@ async def delete_kek(
     def change(items: Items) -> tuple[Changes, None]:
         return keys.delete_kek(items, key, permanent=is_true(permanent), now=current_millis()), None
 
-    await operations.edit_items(keys.COLLECTION, change)
+    await edit_keys(operations, change)
 
 
 @post(with_context_prefix(f"{KEK}/undelete"), **NO_CONTENT, opt=access(Operation.MANAGE_KEYS))
@@ -193,7 +192,7 @@ async def undelete_kek(
     # POST /dek-registry/v1/keks/{name}/undelete
     """Bring back a soft-deleted KEK."""
     key = parse_kek_key(name, context, in_context)
-    await operations.edit_items(keys.COLLECTION, lambda items: (keys.undelete_kek(items, key, current_millis()), None))
+    await edit_keys(operations, lambda items: (keys.undelete_kek(items, key, current_millis()), None))
 
 
 @post(with_context_prefix(f"{KEK}/test"), **WRITE, opt=access(Operation.MANAGE_KEYS))
@@ -420,7 +419,7 @@ async def _dek_out(
     operations: Operations, name: str, subject: str, context: str, algorithm: str, deleted: str, version: int | None
 ) -> api.Dek:
     items, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=is_true(deleted))
-    return await unwrap_dek(items, *keys.find_dek(items, like, version, deleted=is_true(deleted)))
+    return await unwrap_dek(operations, items, *keys.find_dek(items, like, version, deleted=is_true(deleted)))
 
 
 async def _create_dek(
@@ -439,7 +438,7 @@ async def _create_dek(
 
 
 async def _change_keys(operations: Operations, change: Callable[[Items], Changes]) -> None:
-    await operations.edit_items(keys.COLLECTION, lambda items: (change(items), None))
+    await edit_keys(operations, lambda items: (change(items), None))
 
 
 def _all_versions(items: Items, like: DekKey) -> list[tuple[DekKey, StoredDek]]:
