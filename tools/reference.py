@@ -326,11 +326,11 @@ def build_rights_page() -> str:
         + format_table(("right", "what it allows", *ROLES), *rights)
         + "\n[Routes](routes.md) names the right of every endpoint, and says where the resource is named:\n\n"
         + format_table(("written", "meaning"), *places)
-        + "\nA change is checked twice: by the path of the endpoint, and by what it would do. `permanent=true` also "
-        "needs `purge`, `force=true` also needs `force`. A schema that refers to other subjects needs `read` on them.\n"
-        "\nWhoever may read one subject that has a schema may read what stands behind its id. To all others the APIs of "
-        "Confluent, RocketMQ and OpenSchema answer as if nobody had the id; those of CNCF and Azure answer 403. A caller "
-        "who did not say who it is gets 401 instead of 403.\n"
+        + "\nA change is checked twice: by the path of the endpoint, and by what it would do. `permanent=true` needs "
+        "`purge` as well, `force=true` needs `force`. A schema that refers to other subjects needs `read` on them.\n\n"
+        "Whoever may read one subject that has a schema may read what stands behind its id. To all others the APIs "
+        "of Confluent, RocketMQ and OpenSchema answer as if nobody had the id; those of CNCF and Azure answer 403. "
+        "A caller who did not say who it is gets 401 instead of 403.\n"
     )
 
 
