@@ -26,7 +26,7 @@ from stele.service.change_events import ChangeEvent, EventPosition, choose_event
 from stele.service.delivery import status as store
 from stele.service.delivery.overview import COLLECTION
 from stele.service.delivery.status import DeadEvent, DeliveryState, DeliveryStatus, Lease
-from stele.service.delivery.targets import Attempt, DeliveryCode, DeliveryTarget, Sink, SinkFactory
+from stele.service.delivery.targets import Attempt, DeliveryCode, DeliveryTarget, EventSink, SinkFactory
 from stele.service.registry import Registry
 
 TAKEOVER_SECONDS: Final = 6.0
@@ -172,7 +172,7 @@ class _Delivery:
         self._target = target
         self._source = source
         self._is_wanted: Callable[[ChangeEvent], bool] = choose_events(source, target.types or (), target.filters or ())
-        self._sink: Sink | None = None
+        self._sink: EventSink | None = None
         self._saved_at = 0.0
 
     async def run(self) -> None:

@@ -68,7 +68,7 @@ class Attempt(NamedTuple):
     retry_after: float = 0.0
 
 
-class Sink(Protocol):
+class EventSink(Protocol):
     """Takes the events of one subscription."""
 
     async def send(self, event: CloudEvent) -> Attempt:
@@ -94,7 +94,7 @@ class SinkFactory:
         self._origin = origin
         self._brokers = frozenset(brokers)
 
-    def make_sink(self, target: DeliveryTarget) -> Sink:
+    def make_sink(self, target: DeliveryTarget) -> EventSink:
         """Return the sink of a subscription. Raises `InvalidRequest`, `NotInstalled`, `ForbiddenAddress`."""
         if target.protocol == "KAFKA":
             address = parse_kafka_sink(target.sink)
