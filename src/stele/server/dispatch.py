@@ -16,6 +16,7 @@ from itertools import count
 from textwrap import shorten
 from types import MappingProxyType
 from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -26,7 +27,7 @@ from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
 from stele.errors import Forbidden, Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
 from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
-from stele.server.asgi import App, AsgiScope, Message, Receive, Send
+from stele.server.asgi import App, AsgiScope, Message, Receive, ReceivedRequest, Send
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.server.rate_limits import RateLimiter
 from stele.server.request_bodies import read_short_body
@@ -38,7 +39,6 @@ from stele.service.access import (
     Authenticator,
     Caller,
     Headers,
-    PeerCertificate,
     PresentedCredentials,
     Principal,
 )
@@ -114,6 +114,7 @@ class Dispatcher:
         self._metrics = metrics
         self.cache = cache
         self._repeatable = tuple(repeatable)
+        self._repeatable_targets = tuple(path.encode("ascii") for path in repeatable)
         self._names = names
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
@@ -121,6 +122,8 @@ class Dispatcher:
         self._guard = guard
         self._rates = rates if rates is not None and rates.is_limiting else None
         self._slow_headers = _SLOW_HEADERS if self._rates is None else _SLOW_HEADERS | {b"x-forwarded-for"}
+        # Every POST is logged with the address of its client, which a proxy says in a header.
+        self._slow_headers_of_posts = (_SLOW_HEADERS | {b"x-forwarded-for"}) - {b"content-length"}
         self._request_seconds = request_seconds
         self._logger: FilteringBoundLogger = structlog.get_logger("stele.requests").bind()
         """Bound once: that costs as much as giving a cached answer."""
@@ -188,48 +191,45 @@ class Dispatcher:
         port = (scope.get("server") or ("", 0))[1] or 0
         return [(b"www-authenticate", challenge) for challenge in self._authenticator.list_challenges(port)]
 
-    def find_answer_at_once(
-        self,
-        target: bytes,
-        headers: Sequence[tuple[bytes, bytes]],
-        place: tuple[str, int],
-        address: str,
-        client: str = "",
-        certificate: PeerCertificate | None = None,
-    ) -> tuple[bytes, bytes, bytes] | None:
-        """Return a cached answer to a GET as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
-
-        Args:
-            target: Path and query, as they were sent.
-            headers: Of the request.
-            place: Scheme and port it came to.
-            address: Of this server, to which the connection goes.
-            client: Address that the connection comes from.
-            certificate: Of the client; None: it showed none.
+    def find_answer_at_once(self, request: ReceivedRequest) -> tuple[bytes, bytes, bytes] | None:
+        """Return a cached answer as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
 
         Returns:
             The status line; the headers, without an empty line at their end; the body.
         """
         started = time.perf_counter()
-        if self.cache is None or not self._slow_headers.isdisjoint([name for name, _ in headers]):
+        headers, is_read = request.headers, request.method == "GET"
+        slow = self._slow_headers if is_read else self._slow_headers_of_posts
+        if self.cache is None or not slow.isdisjoint([name for name, _ in headers]):
+            return None
+        if not is_read and not request.target.startswith(self._repeatable_targets):
             return None
         host = next((value for name, value in headers if name == b"host"), b"")
-        if self._guard is not None and not self._guard.knows_host(host, address):
+        if self._guard is not None and not self._guard.knows_host(host, request.address):
             return None
         try:
             principal = self._authenticator.find_principal(
-                PresentedCredentials(headers, place[1], certificate=certificate)
+                PresentedCredentials(headers, request.place[1], certificate=request.certificate)
             )
         except Unauthenticated:
             return None
         if principal is None:
             return None
-        answer = self.cache.find_answer(make_key("GET", target, headers, place, principal))
-        if answer is None or not answer.raw_headers or self._find_excess(principal, client, "GET") is not None:
+        digest = b"" if is_read else sha256(request.body).digest()
+        key = make_key(request.method, request.target, headers, request.place, principal, digest)
+        answer = self.cache.find_answer(key)
+        if answer is None or not answer.raw_headers:
             return None
+        if self._find_excess(principal, request.client, request.method) is not None:
+            return None
+        request_id = _make_request_id(headers)
         answer.counter.count_cached(started)
-        raw_headers = b"%bx-request-id: %b\r\n" % (answer.raw_headers, _make_request_id(headers))
-        return answer.status_line, raw_headers, answer.body["body"]
+        if not is_read:
+            path = unquote(request.target.partition(b"?")[0].decode("ascii"))
+            asked = {"method": request.method, "path": path}
+            who, status = principal.name or request.client, answer.head["status"]
+            self._log_request(asked, answer.dialect, status, started, request_id, caller=who, subject=answer.subject)
+        return answer.status_line, b"%bx-request-id: %b\r\n" % (answer.raw_headers, request_id), answer.body["body"]
 
     async def _identify_request(
         self, scope: AsgiScope, receive: Receive, principal: Principal

@@ -28,6 +28,7 @@ import structlog
 
 from stele.core import commands as cmd
 from stele.core import queries
+from stele.core.access import Operation, subject_resource
 from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
@@ -59,10 +60,14 @@ from stele.errors import (
 )
 from stele.service import rulesets
 from stele.service.access import CALLER, OPEN_ACCESS
+<<<<<<< HEAD
 from stele.service.audit_notes import AuditNotes
+=======
+>>>>>>> main
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
+from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
@@ -250,9 +255,10 @@ class Registry:
     ) -> tuple[list[Finding], int | None]:
         """Why the policy in force (or the given one) would refuse a document, and which version does; ([], None): none.
 
-        version number narrows the comparison to one version; ruleset judges where the settings name none. Raises
-        `VersionNotFound`.
+        version number narrows the comparison to one version; ruleset judges where the settings name none. The caller
+        needs the right to read the subject. Raises `VersionNotFound`, `Forbidden`, `Unauthenticated`.
         """
+        self.access.require(Operation.READ, subject_resource(key))
         verdicts: dict[Any, tuple[Finding, ...]] = {}
         while True:
             state = await self.fresh_state()
@@ -282,16 +288,20 @@ class Registry:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def execute(self, command: cmd.Command, *, actor: str = "", via: str = "") -> cmd.Outcome:
-        """Carry out a command; returns when it is durable.
+    async def execute(self, command: cmd.Command, *, via: str = "") -> cmd.Outcome:
+        """Carry out a command for the caller (`service.access.CALLER`); returns when it is durable.
 
-        Raises what the decision raises, `Overloaded` where too many others wait, or `StoreError`.
+        Raises `Forbidden` and `Unauthenticated` where a right is missing that the command wants, what the decision
+        raises, `Overloaded` where too many others wait, or `StoreError`.
         """
+        if not self.access.is_open:
+            for operation, resource in required_rights(command, self.state):
+                self.access.require(operation, resource)
         if self.state.seq == 0:
             await self._bootstrap_rulesets()
         elif self._log.may_lack_records():
             await self._skip_ids()
-        return await self._execute(command, actor, via)
+        return await self._execute(command, CALLER.get().principal.name, via)
 
     async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
         caller = CALLER.get()

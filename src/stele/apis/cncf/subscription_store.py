@@ -185,9 +185,7 @@ async def get_subscription(registry: Registry, name: str) -> api.Subscription:
     return _decode_item(await collections.read_collection(registry, COLLECTION), name)
 
 
-async def create_subscription(
-    registry: Registry, name: str, body: api.SubscriptionRequest, actor: str
-) -> api.Subscription:
+async def create_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> api.Subscription:
     """Store a new subscription. Raises `InvalidRequest`, `TooLarge`."""
     subscription = build_subscription(name, body)
 
@@ -196,28 +194,26 @@ async def create_subscription(
             raise TooLarge(f"there are {_MAX_SUBSCRIPTIONS} subscriptions already")
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
-    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
-async def update_subscription(
-    registry: Registry, name: str, body: api.SubscriptionRequest, actor: str
-) -> api.Subscription:
+async def update_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> api.Subscription:
     """Replace a subscription. Raises `SubscriptionNotFound`, `InvalidRequest`, `TooLarge`."""
 
     def change_items(items: Items) -> tuple[Changes, api.Subscription]:
         subscription = build_subscription(name, body, _decode_item(items, name))
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
-    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
-async def delete_subscription(registry: Registry, name: str, actor: str) -> api.Subscription:
+async def delete_subscription(registry: Registry, name: str) -> api.Subscription:
     """Delete a subscription and return it. Raises `SubscriptionNotFound`."""
 
     def change_items(items: Items) -> tuple[Changes, api.Subscription]:
         return {(name,): None}, _decode_item(items, name)
 
-    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
 def _decode_item(items: Items, name: str) -> api.Subscription:

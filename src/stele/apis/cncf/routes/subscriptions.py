@@ -15,7 +15,7 @@ from stele.apis.cncf.params import READ, STATUS_200, After, Limit, Options, buil
 from stele.apis.cncf.translate import decode_id
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import not_active, openapi_body
-from stele.apis.http.requests import caller_name, read_body
+from stele.apis.http.requests import read_body
 from stele.core.access import Operation
 
 _ALL = "/subscriptions"
@@ -55,9 +55,7 @@ async def create_subscription(
     # POST /subscriptions
     """Create a subscription; the server assigns the id."""
     body = await read_body(request, api.SubscriptionRequest)
-    created = await subscription_store.create_subscription(
-        operations.registry, uuid.uuid4().hex, body, caller_name(request)
-    )
+    created = await subscription_store.create_subscription(operations.registry, uuid.uuid4().hex, body)
     return Response(
         subscription_store.without_secrets(created), headers={"Location": f"{operations.base}{_ALL}/{created.id}"}
     )
@@ -79,9 +77,7 @@ async def update_subscription(
     # PUT /subscriptions/{id}
     """Replace a subscription; without secrets for its sink it keeps those it has."""
     body = await read_body(request, api.SubscriptionRequest)
-    replaced = await subscription_store.update_subscription(
-        operations.registry, decode_id(subscription), body, caller_name(request)
-    )
+    replaced = await subscription_store.update_subscription(operations.registry, decode_id(subscription), body)
     return subscription_store.without_secrets(replaced)
 
 
@@ -91,9 +87,7 @@ async def delete_subscription(
 ) -> api.Subscription:
     # DELETE /subscriptions/{id}
     """Delete a subscription and return it."""
-    ended = await subscription_store.delete_subscription(
-        operations.registry, decode_id(subscription), caller_name(request)
-    )
+    ended = await subscription_store.delete_subscription(operations.registry, decode_id(subscription))
     return subscription_store.without_secrets(ended)
 
 
