@@ -60,10 +60,7 @@ from stele.errors import (
 )
 from stele.service import rulesets
 from stele.service.access import CALLER, OPEN_ACCESS
-<<<<<<< HEAD
 from stele.service.audit_notes import AuditNotes
-=======
->>>>>>> main
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
