@@ -198,7 +198,7 @@ class Server:
         return {
             "connections": self._connections.open,
             "answer_cache_bytes": self._cache.bytes if self._cache is not None else 0,
-            "audit_dropped": self._audit.dropped if self._audit is not None else 0,
+            "audit_dropped": self._audit.dropped_lines if self._audit is not None else 0,
             "audit_failing": int(self._audit is not None and self._audit.is_failing),
             "work_running": self._work.running,
             "work_waiting": self._work.waiting,

@@ -58,7 +58,7 @@ class ServerAudit:
             forwarder.close()
 
     @property
-    def dropped(self) -> int:
+    def dropped_lines(self) -> int:
         """Notes and lines that were lost before they were written or delivered."""
         return self._registry.audit.dropped + sum(forwarder.dropped for forwarder in self._forwarders)
 

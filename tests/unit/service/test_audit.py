@@ -51,7 +51,7 @@ async def test_entries_say_who_when_from_where_and_what() -> None:
         outcome = await put(registry, record("a"))
         for ruleset in ("avro-spec", "avro-java"):
             level = SettingsLevel(*KEY)
-            await registry.execute(ChangeSettings(level, {"ruleset": ruleset}), actor="ann", via="confluent")
+            await registry.execute(ChangeSettings(level, {"ruleset": ruleset}), via="confluent")
         await registry.execute(DeleteSubject(KEY, DeleteMode.SOFT))
     page = await AuditReader(registry).read_page(0, 100)
     assert page.next == page.end == registry.state.seq
