@@ -17,6 +17,7 @@ from stele.core.ports import Log
 from stele.errors import SteleError
 from stele.server.answer_cache import ResponseCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
+from stele.server.audit_trail import ServerAudit, has_audit
 from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.cors import CrossOriginApp
 from stele.server.dialects import build_dispatcher, parse_ports
@@ -53,6 +54,7 @@ class Server:
         self._cache: ResponseCache | None = None
         self._registry: Registry | None = None
         self._telemetry: Telemetry | None = None
+        self._audit: ServerAudit | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)
         self._ready = False
         self._work = WorkThreads(settings.work_threads, settings.work_waiting, "parsing and comparing")
@@ -140,6 +142,9 @@ class Server:
         registry.stateless_threads = self._stateless
         if self.settings.otel:
             self._telemetry = self._start_telemetry(registry)
+        if has_audit(self.settings) and not self.settings.as_of:
+            self._audit = ServerAudit(self.settings, registry)
+            await self._audit.start()
         trace_app = self._telemetry.trace_app if self._telemetry is not None else None
         front = build_dispatcher(registry, self.settings, self._metrics, trace_app, self._guard)
         self._cache = front.cache
@@ -181,6 +186,8 @@ class Server:
         """Finish writes, keep a snapshot, close the log, send the last traces and metrics."""
         self._ready = False
         self._stateless.shutdown()
+        if self._audit is not None:
+            await self._audit.stop()
         if self._registry is not None:
             await self._registry.close()
         if self._telemetry is not None:
@@ -191,6 +198,8 @@ class Server:
         return {
             "connections": self._connections.open,
             "answer_cache_bytes": self._cache.bytes if self._cache is not None else 0,
+            "audit_dropped": self._audit.dropped_lines if self._audit is not None else 0,
+            "audit_failing": int(self._audit is not None and self._audit.is_failing),
             "work_running": self._work.running,
             "work_waiting": self._work.waiting,
             "stateless_running": self._stateless.running,
