@@ -10,6 +10,7 @@ from stele.core.state import State
 from stele.errors import NotFound
 from stele.service import collections
 from stele.service.change_events import parse_position
+from stele.service.delivery.status import SUBSCRIPTIONS as STATUS
 from stele.service.delivery.status import DeadEvent, DeliveryState, DeliveryStatus, find_status, set_state
 from stele.service.registry import Registry
 
@@ -29,6 +30,7 @@ class SubscriptionOverview(msgspec.Struct, frozen=True):
     failures          attempts that failed since
     last_code         what became of the last attempt; '' before the first
     last_status       its status of HTTP
+    last_detail       what the sink said, in short
     last_delivery_at  when the sink last took an event (milliseconds since 1970 UTC); 0: never
     last_failure_at   when an attempt last failed
     dead              events the sink will never take, in all; dead_events are the newest of them
@@ -43,6 +45,7 @@ class SubscriptionOverview(msgspec.Struct, frozen=True):
     failures: int
     last_code: str
     last_status: int
+    last_detail: str
     last_delivery_at: int
     last_failure_at: int
     dead: int
@@ -68,13 +71,13 @@ async def change_state(registry: Registry, name: str, wanted: DeliveryState) -> 
     if text is None:
         raise NotFound(f"There is no subscription '{name}'.")
     begin = msgspec.json.decode(text, type=_Outline).begin
-    await set_state(registry, name, find_status(state, name) or DeliveryStatus(begin), wanted)
+    await set_state(registry, STATUS, name, find_status(state, STATUS, name) or DeliveryStatus(begin), wanted)
     return _describe(registry.state, name, text)
 
 
 def _describe(state: State, name: str, text: bytes) -> SubscriptionOverview:
     outline = msgspec.json.decode(text, type=_Outline)
-    status = find_status(state, name) or DeliveryStatus(outline.begin)
+    status = find_status(state, STATUS, name) or DeliveryStatus(outline.begin)
     rest = {key: value for key, value in msgspec.structs.asdict(status).items() if key != "position"}
     behind = max(state.seq - parse_position(status.position).seq, 0)
     return SubscriptionOverview(name, outline.protocol, position=status.position, waiting_records=behind, **rest)

@@ -1,4 +1,4 @@
-"""How far each subscription is, and which node sends: documents in the log, so that any node can go on.
+"""How far each follower of the log is, and which node sends: documents in the log, so that any node can go on.
 
 The node that sends writes how far it came after each burst of events. Nothing is written while nothing happens.
 """
@@ -15,12 +15,14 @@ from stele.service import collections
 from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
 
-STATUS_COLLECTION: Final = "subscriptions.status"
+SUBSCRIPTIONS: Final = "subscriptions.status"
+EXPORTERS: Final = "exporters.status"
+"""Collections of statuses."""
 LEASE_COLLECTION: Final = "subscriptions.lease"
 _LEASE_KEY: Final = ("lease",)
 _VIA: Final = "delivery"
 _MOST_DEAD_LETTERS: Final = 100
-"""Dead letters that are kept of a subscription, the newest ones."""
+"""Dead letters that are kept of a follower, the newest ones."""
 
 
 class DeliveryState(StrEnum):
@@ -42,7 +44,7 @@ class DeadEvent(msgspec.Struct, frozen=True):
 
 
 class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far a subscription is.
+    """How far a follower is: a subscription, or an exporter.
 
     position          behind the last event that is done with
     state             whether events go out
@@ -50,6 +52,7 @@ class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     failures          attempts that failed since the last event was taken
     last_code         what became of the last attempt, a `DeliveryCode`
     last_status       its status of HTTP; 0 where there was none
+    last_detail       what the far side said, in short
     last_delivery_at  when the sink last took an event (milliseconds since 1970 UTC)
     last_failure_at   when an attempt last failed
     dead_events       the newest events that the sink will never take
@@ -62,6 +65,7 @@ class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     failures: int = 0
     last_code: str = ""
     last_status: int = 0
+    last_detail: str = ""
     last_delivery_at: int = 0
     last_failure_at: int = 0
     dead_events: tuple[DeadEvent, ...] = ()
@@ -84,10 +88,10 @@ _status_decoder = msgspec.json.Decoder(DeliveryStatus)
 _lease_decoder = msgspec.json.Decoder(Lease)
 
 
-def find_status(state: State, subscription: str) -> DeliveryStatus | None:
-    """Return how far a subscription is; None where nothing was sent yet."""
-    found = state.collections.get(STATUS_COLLECTION)
-    text = None if found is None else found.items.get((subscription,))
+def find_status(state: State, collection: str, name: str) -> DeliveryStatus | None:
+    """Return how far a follower is; None where nothing was sent yet."""
+    found = state.collections.get(collection)
+    text = None if found is None else found.items.get((name,))
     return None if text is None else _status_decoder.decode(text)
 
 
@@ -98,39 +102,41 @@ def find_lease(state: State) -> Lease | None:
     return None if text is None else _lease_decoder.decode(text)
 
 
-async def save_status(registry: Registry, subscription: str, status: DeliveryStatus) -> DeliveryStatus:
-    """Write how far a subscription is, unless it was paused or resumed meanwhile: that stays; returns what is there."""
+async def save_status(registry: Registry, collection: str, name: str, status: DeliveryStatus) -> DeliveryStatus:
+    """Write how far a follower is, unless it was paused or resumed meanwhile: that stays; returns what is there."""
 
     def change(items: Items) -> tuple[Changes, DeliveryStatus]:
-        text = items.get((subscription,))
+        text = items.get((name,))
         before = None if text is None else _status_decoder.decode(text)
         wanted = status
         if before is not None and before.state is DeliveryState.PAUSED:
             wanted = msgspec.structs.replace(status, state=DeliveryState.PAUSED)
-        return {(subscription,): msgspec.json.encode(wanted)}, wanted
+        return {(name,): msgspec.json.encode(wanted)}, wanted
 
-    return await collections.edit_collection(registry, STATUS_COLLECTION, change, via=_VIA)
+    return await collections.edit_collection(registry, collection, change, via=_VIA)
 
 
-async def set_state(registry: Registry, subscription: str, status: DeliveryStatus, state: DeliveryState) -> None:
-    """Pause or resume a subscription; status is what it has where nothing was written yet."""
+async def set_state(
+    registry: Registry, collection: str, name: str, status: DeliveryStatus, state: DeliveryState
+) -> None:
+    """Pause or resume a follower; status is what it has where nothing was written yet."""
 
     def change(items: Items) -> tuple[Changes, None]:
-        text = items.get((subscription,))
+        text = items.get((name,))
         before = status if text is None else _status_decoder.decode(text)
         wanted = msgspec.structs.replace(before, state=state, failures=0)
-        return {(subscription,): msgspec.json.encode(wanted)}, None
+        return {(name,): msgspec.json.encode(wanted)}, None
 
-    await collections.edit_collection(registry, STATUS_COLLECTION, change, via=_VIA)
+    await collections.edit_collection(registry, collection, change, via=_VIA)
 
 
-async def forget_status(registry: Registry, subscription: str) -> None:
-    """Remove what is known of a subscription that is gone."""
+async def forget_status(registry: Registry, collection: str, name: str) -> None:
+    """Remove what is known of a follower that is gone."""
 
     def change(items: Items) -> tuple[Changes, None]:
-        return ({(subscription,): None} if (subscription,) in items else {}), None
+        return ({(name,): None} if (name,) in items else {}), None
 
-    await collections.edit_collection(registry, STATUS_COLLECTION, change, via=_VIA)
+    await collections.edit_collection(registry, collection, change, via=_VIA)
 
 
 async def take_lease(registry: Registry, seen: Lease | None, node: str) -> bool:

@@ -58,14 +58,19 @@ class DeliveryCode(StrEnum):
     """The settings let the server send nothing there."""
     GONE = "gone"
     """The sink says that it wants no more events."""
+    CONFLICT = "conflict"
+    """The far side has something else in that place."""
+    BAD_SETTINGS = "bad_settings"
+    """The far side cannot be asked as the settings say."""
 
 
 class Attempt(NamedTuple):
-    """An attempt to deliver: status of HTTP where there was one, and the seconds the sink asks to wait."""
+    """An attempt to deliver: status of HTTP where there was one, seconds the sink asks to wait, what it said."""
 
     code: DeliveryCode
     status: int = 0
     retry_after: float = 0.0
+    detail: str = ""
 
 
 class EventSink(Protocol):
