@@ -214,6 +214,7 @@ NATIVE: dict[str, Sample] = {
     "read_journal": Sample(),
     "read_texts": Sample(query="sha256={sha256}"),
     "read_events": Sample(query="limit=1000"),
+    "read_audit": _REGISTRY,
     "show_policy": Sample(bare=REGISTRY_RESOURCE),
     "set_policy": Sample(body={"policy": {"name": "FULL"}}, bare=REGISTRY_RESOURCE),
     "clear_policy": Sample(bare=REGISTRY_RESOURCE),
