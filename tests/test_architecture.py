@@ -111,6 +111,7 @@ DIALECT_SHAPE = frozenset(
 
 DIALECT_EXTRAS = {
     "confluent": {
+        "exporting": "runs exporters: how versions get into another registry that speaks this dialect",
         "guid": "names of schemas that depend on their content alone",
         "lists": "what the lists of this API hold, in their order",
         "name_lists": "lists of names as they were made last",

@@ -344,7 +344,10 @@ class ImportedDek(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ImportedExporter(msgspec.Struct, frozen=True, rename="camel"):
-    """A definition of an exporter, and how far it is; hidden credentials leave those that are there."""
+    """A definition of an exporter; hidden credentials leave those that are there.
+
+    state and offset belong to the log it comes from: it comes paused, and begins anew.
+    """
 
     name: str
     context_type: str = "AUTO"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -24,11 +22,11 @@ from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.cors import CrossOriginApp
 from stele.server.dialects import build_dispatcher, parse_ports
 from stele.server.dispatch import NO_SNIFFING
+from stele.server.event_delivery import deliver_changes
 from stele.server.index_page import choose_index_type, count_contents, render_index
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings, make_secrets
 from stele.server.site_guard import SiteGuard
-from stele.service.delivery.overview import COLLECTION as SUBSCRIPTIONS
 from stele.service.log_sealing import prepare_keys, seal_plain_log
 from stele.service.registry import Registry, current_millis
 from stele.service.threads import WorkThreads
@@ -46,8 +44,6 @@ _START_GRACE_SECONDS = 1.0
 _MAX_AGE_SECONDS = 15.0
 """A node that has not read the log to its end for longer takes no requests; it looks every second."""
 _RETRY_SECONDS = 1
-_LOOK_SECONDS = 60.0
-"""How often a server without subscriptions looks for one, besides after each record of the log."""
 
 
 class Server:
@@ -159,26 +155,12 @@ class Server:
         if self._cache is not None and self.settings.log_level != "debug":  # which logs reads
             self._connections.find_answer = front.find_answer_at_once
         if self.settings.event_delivery and not self.settings.as_of:
-            self._delivery = asyncio.create_task(self._deliver_events(registry))
+            self._delivery = asyncio.create_task(deliver_changes(registry, self.settings))
         if self.settings.testing:
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGUSR1, lambda: _keep_reference(loop.create_task(self._reset_store())))
         self._ready = True
         return registry
-
-    async def _deliver_events(self, registry: Registry) -> None:
-        """Send events to subscribers, once there are some: what that needs is loaded then."""
-        while SUBSCRIPTIONS not in registry.state.collections:
-            await registry.wait_for_record(registry.state.seq + 1, _LOOK_SECONDS)
-        from stele.service.delivery.deliverer import Deliverer
-        from stele.service.delivery.targets import SinkFactory
-        from stele.service.outgoing import AddressRules, OutgoingClient
-
-        settings = self.settings
-        origin = (urlsplit(settings.public_url).hostname or socket.gethostname()) if settings.webhook_consent else ""
-        client = OutgoingClient(AddressRules(settings.outgoing_networks))
-        sinks = SinkFactory(client, origin, settings.event_brokers)
-        await Deliverer(registry, sinks, settings.public_url.rstrip("/")).run()
 
     async def _prepare_secrets(self, registry: Registry) -> None:
         """Have the keys ready that seal secrets; seal what was written without one. Raises `KmsError`."""

@@ -262,7 +262,7 @@ async def _import_exporters(operations: Operations, rows: Sequence[api.ImportedE
 def _import_exporter(
     operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedExporter
 ) -> None:
-    """Put one exporter among the documents. Raises what `exporters.create_exporter` raises."""
+    """Put one exporter among the documents, paused: where it comes from it may still run. Raises what `exporters.create_exporter` raises."""
     operations.registry.access.require(Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE)
     _require_import_mode(state, SettingsLevel(""))
     key = (row.name,)
@@ -272,5 +272,4 @@ def _import_exporter(
     asked["config"] = restore_hidden(row.config, before.config)
     at = (before.ts or current_millis()) if row.ts is None else row.ts
     _, made = exporters.create_exporter(others, ExporterRequest(**asked), at)
-    state_word = exporters.PAUSED if row.state == exporters.PAUSED else exporters.STARTING
-    items[key] = msgspec.json.encode(replace(made, state=state_word, offset=row.offset))
+    items[key] = msgspec.json.encode(replace(made, state=exporters.PAUSED))

@@ -1,7 +1,6 @@
 """Definitions of exporters: how they are stored, checked and changed. Pure, on the documents of one collection.
 
-Nothing runs exporters yet. So each is shown as PAUSED and can be changed and reset; the state that is stored says
-whether it is to run once something does.
+`apis.confluent.exporting` runs them. How far one is stands in a collection of its own.
 """
 
 from __future__ import annotations
@@ -23,14 +22,21 @@ from stele.apis.confluent.errors import (
 )
 from stele.apis.confluent.names import parse_context
 from stele.apis.confluent.translate import restore_hidden
+from stele.core.state import State
 from stele.errors import InvalidRequest
+from stele.service import collections
+from stele.service.change_events import parse_position
 from stele.service.collections import Changes, Items
+from stele.service.delivery.status import EXPORTERS, DeliveryState, find_status, set_state
 from stele.service.disclosure import hide_settings
+from stele.service.registry import Registry
 
 COLLECTION: Final = "confluent.exporters"
+STATUS_COLLECTION: Final = EXPORTERS
 STARTING: Final = "STARTING"
 PAUSED: Final = "PAUSED"
-NOT_ACTIVE: Final = "exporters are stored, and nothing runs them yet"
+_RUNNING: Final = "RUNNING"
+_ERROR: Final = "ERROR"
 
 _CONTEXT_TYPES = ("AUTO", "CUSTOM", "NONE", "DEFAULT")
 _LONGEST_NAME = 256
@@ -60,7 +66,7 @@ _HARMLESS = frozenset(
 
 
 class StoredExporter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored exporter; offset is the position in the log it has copied up to.
+    """A stored exporter; run is when it was created or last set back to the beginning.
 
     config holds credentials, too: no answer shows them, and the log has them sealed (`service/secrets.py`).
     """
@@ -73,8 +79,13 @@ class StoredExporter(msgspec.Struct, frozen=True, omit_defaults=True):
     kek_rename_format: str = ""
     config: dict[str, str] = {}
     state: str = STARTING
-    offset: int = 0
     ts: int = 0
+    run: int = 0
+
+    @property
+    def status_name(self) -> str:
+        """Key of how far it is: another one after each reset."""
+        return f"{self.name}/{self.run}"
 
 
 def read_exporter(items: Items, name: str) -> StoredExporter:
@@ -90,7 +101,7 @@ def create_exporter(items: Items, request: api.ExporterRequest, now: int) -> tup
     name = request.name or ""
     if not name or len(name) > _LONGEST_NAME or not all(char.isalnum() or char in "._-" for char in name):
         raise InvalidExporterName
-    exporter = _validate(_apply_request(StoredExporter(name, ts=now), request))
+    exporter = _validate(_apply_request(StoredExporter(name, ts=now, run=now), request))
     if (name,) in items:
         raise ExporterExists(name)
     if len(items) >= _MOST:
@@ -119,7 +130,8 @@ def change_state(items: Items, name: str, state: str, now: int) -> tuple[Changes
 
 def reset_offset(items: Items, name: str, now: int) -> tuple[Changes, StoredExporter]:
     """An exporter set back to the beginning. Raises `ExporterNotFound`."""
-    return _store(replace(read_exporter(items, name), offset=0, ts=now))
+    before = read_exporter(items, name)
+    return _store(replace(before, run=max(now, before.run + 1), ts=now))
 
 
 def delete_exporter(items: Items, name: str) -> tuple[Changes, StoredExporter]:
@@ -163,6 +175,14 @@ def _validate(exporter: StoredExporter) -> StoredExporter:
     return exporter
 
 
+async def clear_failure(registry: Registry, name: str) -> None:
+    """Let an exporter that an error stopped try again."""
+    exporter = read_exporter(await collections.read_collection(registry, COLLECTION), name)
+    status = find_status(registry.state, EXPORTERS, exporter.status_name)
+    if status is not None and status.state is DeliveryState.PAUSED:
+        await set_state(registry, EXPORTERS, exporter.status_name, status, DeliveryState.ACTIVE)
+
+
 # --- answers --------------------------------------------------------------------------------------------------------
 
 
@@ -184,6 +204,21 @@ def config_out(exporter: StoredExporter) -> dict[str, str]:
     return hide_settings(exporter.config, _HARMLESS)
 
 
-def status_out(exporter: StoredExporter) -> api.ExporterStatus:
-    """How far an exporter is; `trace` says why it does not run."""
-    return api.ExporterStatus(exporter.name, PAUSED, exporter.offset, exporter.ts, NOT_ACTIVE)
+def status_out(state: State, exporter: StoredExporter) -> api.ExporterStatus:
+    """How far an exporter is: `offset` is a record of the log; `trace` says what stopped it, or was left out."""
+    status = find_status(state, EXPORTERS, exporter.status_name)
+    name = exporter.name
+    if status is None:
+        return api.ExporterStatus(name, PAUSED if exporter.state == PAUSED else STARTING, 0, exporter.ts, "")
+    offset = parse_position(status.position)
+    seq = offset.seq if offset.part >= 0 else offset.seq - 1
+    shown, trace = _RUNNING, ""
+    if exporter.state == PAUSED:
+        shown = PAUSED
+    elif status.state is DeliveryState.PAUSED:
+        shown, trace = _ERROR, f"{status.last_code} {status.last_status or ''} {status.last_detail}".strip()
+    elif status.failures:
+        trace = f"{status.failures} attempts failed: {status.last_code} {status.last_detail}"
+    elif status.dead:
+        trace = f"{status.dead} versions were left out, the last one {status.dead_events[-1].subject}"
+    return api.ExporterStatus(name, shown, seq, max(status.last_delivery_at, exporter.ts), trace)

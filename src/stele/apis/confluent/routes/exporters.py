@@ -1,4 +1,4 @@
-"""Exporters (`/exporters`): definitions and positions. Nothing runs them yet, so all are PAUSED, and answers say so."""
+"""Exporters (`/exporters`): definitions, states and positions; `apis.confluent.exporting` runs them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,14 @@ from stele.apis.confluent.operations import exporters
 from stele.apis.confluent.operations.exporters import COLLECTION, PAUSED, STARTING, StoredExporter
 from stele.apis.confluent.operations.keys import current_millis
 from stele.apis.confluent.operations.schemas import Operations, read_stored_body
-from stele.apis.confluent.params import NOT_EMPTY, InjectedOperations, Limit, Offset, Options
-from stele.apis.confluent.params import READ as _READ
-from stele.apis.confluent.params import WRITE as _WRITE
+from stele.apis.confluent.params import NOT_EMPTY, READ, WRITE, InjectedOperations, Limit, Offset
 from stele.apis.http.access import Place, access
-from stele.apis.http.application import not_active, openapi_body
+from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment
 from stele.core.access import Operation
 from stele.service.collections import Changes, Items
 
 _EXPORTER = "/exporters/{name:str}"
-_NOT_ACTIVE: Options = {"response_headers": not_active(exporters.NOT_ACTIVE)}
-READ: Options = {**_READ, **_NOT_ACTIVE}
-WRITE: Options = {**_WRITE, **_NOT_ACTIVE}
 _BODY = openapi_body(api.ExporterRequest)
 _CONFIG = dict[str, str | dict[str, str]]
 _Name = Annotated[str, PathParameter(schema_extra=NOT_EMPTY, description="name of an exporter")]
@@ -80,7 +75,8 @@ async def delete_exporter(operations: InjectedOperations, name: _Name) -> api.Ex
 async def get_status(operations: InjectedOperations, name: _Name) -> api.ExporterStatus:
     # GET /exporters/{name}/status
     """The state of an exporter, and how far it is."""
-    return exporters.status_out(exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
+    exporter = exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name))
+    return exporters.status_out(operations.registry.state, exporter)
 
 
 @get(f"{_EXPORTER}/config", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
@@ -112,7 +108,7 @@ async def update_exporter_config(
 @put(f"{_EXPORTER}/pause", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/pause
-    """Let an exporter rest once something runs it."""
+    """Let an exporter rest; it goes on from there when it is resumed."""
     return await _change_exporter(
         operations, lambda items: exporters.change_state(items, decode_segment(name), PAUSED, current_millis())
     )
@@ -121,10 +117,12 @@ async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.Exp
 @put(f"{_EXPORTER}/resume", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/resume
-    """Let an exporter run once something does; until then it stays PAUSED."""
-    return await _change_exporter(
+    """Let an exporter run on, also one that an error stopped."""
+    made = await _change_exporter(
         operations, lambda items: exporters.change_state(items, decode_segment(name), STARTING, current_millis())
     )
+    await exporters.clear_failure(operations.registry, decode_segment(name))
+    return made
 
 
 @put(f"{_EXPORTER}/reset", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))

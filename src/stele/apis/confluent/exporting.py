@@ -1,0 +1,314 @@
+"""Runs exporters: copies versions, with their ids and numbers, into another registry that speaks this API.
+
+A subject of the far side is put into IMPORT mode, in which ids are given and nobody else writes. Then each change of
+the log is carried over in order. What is there already in the same form is left as it is. Something else in the same
+place is a conflict: the exporter stops with ERROR, and nothing is overwritten.
+
+Source: docs/protocols/confluent.md#exporters
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from stele.apis.confluent import translate
+from stele.apis.confluent.models import ErrorMessage, RegisterSchemaRequest, SchemaReference
+from stele.apis.confluent.names import parse_context, qualify_subject
+from stele.apis.confluent.operations.exporters import COLLECTION, PAUSED, STATUS_COLLECTION, StoredExporter
+from stele.core import queries
+from stele.core.model import SubjectKey, Version, VersionState
+from stele.errors import ForbiddenAddress, NotFound, SteleError, Unavailable
+from stele.service.change_events import ChangeEvent
+from stele.service.delivery.targets import Attempt, DeliveryCode
+from stele.service.outgoing import OutgoingAnswer, OutgoingClient
+from stele.service.registry import Registry
+
+_DELIVERED: Final = Attempt(DeliveryCode.DELIVERED)
+_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_MODE_FORBIDS: Final = 42205
+_ALL_CONTEXTS: Final = ":*:"
+_TOKEN_LEEWAY_SECONDS: Final = 30.0
+_MOST_DEPTH: Final = 200
+"""References within references that are carried over with a version."""
+
+
+class ExporterSource:
+    """Makes followers of exporters.
+
+    Args:
+        registry: What is exported.
+        client: Sends requests to other registries.
+    """
+
+    collection = COLLECTION
+    status_collection = STATUS_COLLECTION
+
+    def __init__(self, registry: Registry, client: OutgoingClient) -> None:
+        self._registry = registry
+        self._client = client
+
+    def make_follower(self, text: bytes) -> ExporterFollower | None:
+        """Return the follower of a stored exporter; None for one that is paused."""
+        exporter = msgspec.json.decode(text, type=StoredExporter)
+        return None if exporter.state == PAUSED else ExporterFollower(self._registry, self._client, exporter)
+
+
+class ExporterFollower:
+    """Carries the changes that one exporter is about into the other registry."""
+
+    begin = "0"
+
+    def __init__(self, registry: Registry, client: OutgoingClient, exporter: StoredExporter) -> None:
+        self.name = exporter.status_name
+        self._registry = registry
+        self._exporter = exporter
+        self._matches = [_make_match(pattern) for pattern in exporter.subjects]
+        self._far = FarRegistry(client, exporter.config)
+        self._imported: set[str] = set()
+
+    def is_wanted(self, event: ChangeEvent) -> bool:
+        """Return whether an event is about a subject of the exporter."""
+        change = event.change
+        if change.namespace is None or change.subject is None:
+            return False
+        if change.version_number is None and not change.is_deleted:
+            return False  # settings and descriptions stay here
+        key = SubjectKey(change.namespace, change.subject)
+        return any(match(key) for match in self._matches)
+
+    async def attempt(self, event: ChangeEvent) -> Attempt:
+        """Carry one change over."""
+        change = event.change
+        key = SubjectKey(change.namespace or "", change.subject or "")
+        try:
+            if change.is_deleted:
+                return await self._delete(key, change.version_number)
+            version = self._find_version(key, change.version_number)
+            return _DELIVERED if version is None else await self._register(version, 0)
+        except ForbiddenAddress as error:
+            return Attempt(DeliveryCode.FORBIDDEN_ADDRESS, detail=str(error))
+        except Unavailable as error:
+            return Attempt(DeliveryCode.NO_ANSWER, detail=str(error))
+        except BadExporterConfig as error:
+            return Attempt(DeliveryCode.BAD_SETTINGS, detail=str(error))
+
+    async def close(self) -> None:
+        """Nothing is held: the client is shared."""
+
+    def _find_version(self, key: SubjectKey, number: int | None) -> Version | None:
+        """Return a version as it is now; None for one that is gone: the log says that later."""
+        try:
+            return queries.get_version(self._registry.state, key, number, queries.ACTIVE_OR_SOFT_DELETED)
+        except NotFound:
+            return None
+
+    async def _register(self, version: Version, depth: int) -> Attempt:
+        """Register a version over there, those it refers to first."""
+        state = self._registry.state
+        for reference in version.schema.attachments.references:
+            referred = self._find_version(reference.key, reference.version_number)
+            if referred is not None and depth < _MOST_DEPTH:
+                attempt = await self._register(referred, depth + 1)
+                if attempt.code is not DeliveryCode.DELIVERED:
+                    return attempt
+        schema_type = version.kind.format.upper()
+        if schema_type not in translate.SCHEMA_TYPES:
+            return Attempt(DeliveryCode.REFUSED, detail=f"the API has no schema type {schema_type}")
+        attachments = version.schema.attachments
+        body = RegisterSchemaRequest(
+            schema=translate.text_out(state, version.schema),
+            schema_type=schema_type,
+            references=[
+                SchemaReference(each.name, self.rename_subject(each.key), each.version_number)
+                for each in attachments.references
+            ],
+            metadata=attachments.metadata,
+            rule_set=translate.rule_set_out(attachments.rule_set),
+            version=version.version_number,
+            id=version.schema.schema_id,
+        )
+        subject = self.rename_subject(version.subject.key)
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        there = await self._far.ask("GET", f"{path}/{version.version_number}")
+        if there.status == 200:
+            return _compare(there, body)
+        attempt = await self._import_into(subject)
+        if attempt.code is DeliveryCode.DELIVERED:
+            attempt = _judge(await self._far.ask("POST", path, body))
+        if attempt.code is not DeliveryCode.DELIVERED:
+            self._imported.discard(subject)
+        return attempt
+
+    async def _import_into(self, subject: str) -> Attempt:
+        """Put a subject over there into the mode in which ids are given."""
+        if subject in self._imported:
+            return _DELIVERED
+        path = f"/mode/{quote(subject, safe='')}?force=true"
+        attempt = _judge(await self._far.ask("PUT", path, {"mode": "IMPORT"}))
+        if attempt.code is DeliveryCode.DELIVERED:
+            self._imported.add(subject)
+        return attempt
+
+    async def _delete(self, key: SubjectKey, number: int | None) -> Attempt:
+        """Delete what was deleted here: softly where it can still be read here, else for good."""
+        version = None if number is None else self._find_version(key, number)
+        if version is not None and version.state is VersionState.ACTIVE:
+            return _DELIVERED  # It was registered again since; the log says that later.
+        path = f"/subjects/{quote(self.rename_subject(key), safe='')}"
+        if number is not None:
+            path += f"/versions/{number}"
+        attempt = _judge(await self._far.ask("DELETE", path), is_missing_fine=True)
+        if attempt.code is DeliveryCode.DELIVERED and version is None:
+            attempt = _judge(await self._far.ask("DELETE", f"{path}?permanent=true"), is_missing_fine=True)
+        return attempt
+
+    def rename_subject(self, key: SubjectKey) -> str:
+        """Return the name that a subject of this registry has over there."""
+        exporter = self._exporter
+        pattern = exporter.subject_rename_format or "${subject}"
+        name = pattern.replace("${subject}", key.name)
+        namespace = key.namespace
+        match exporter.context_type:
+            case "DEFAULT":
+                namespace = ""
+            case "AUTO":
+                namespace = _join_contexts(exporter.name, namespace)
+            case "CUSTOM":
+                namespace = _join_contexts(parse_context(exporter.context), namespace)
+        return qualify_subject(SubjectKey(namespace, name))
+
+
+def _join_contexts(outer: str, inner: str) -> str:
+    return f"{outer}.{inner}" if inner else outer
+
+
+def _make_match(pattern: str) -> Callable[[SubjectKey], bool]:
+    """Return a test for subjects: `orders-*` in the default context, `:.ctx:name`, `:*:name` in every context."""
+    if pattern.startswith(_ALL_CONTEXTS):
+        name = pattern.removeprefix(_ALL_CONTEXTS) or "*"
+        return lambda key: fnmatchcase(key.name, _only_stars(name))
+    if pattern.startswith(":."):
+        context, _, name = pattern[2:].partition(":")
+        return lambda key: key.namespace == context and fnmatchcase(key.name, _only_stars(name or "*"))
+    return lambda key: not key.namespace and fnmatchcase(key.name, _only_stars(pattern))
+
+
+def _only_stars(pattern: str) -> str:
+    return pattern.replace("[", "[[]").replace("?", "[?]")
+
+
+def _compare(answer: OutgoingAnswer, body: RegisterSchemaRequest) -> Attempt:
+    """Tell whether the version that is there already is the one to be carried over: id and text are the same."""
+    there = msgspec.json.decode(answer.body, type=RegisterSchemaRequest)
+    if there.id == body.id and _reduce_text(there.schema or "") == _reduce_text(body.schema or ""):
+        return _DELIVERED
+    return Attempt(DeliveryCode.CONFLICT, 200, detail=f"version {body.version} there is another schema, id {there.id}")
+
+
+def _reduce_text(text: str) -> Any:
+    """Return what stays of a text whatever a registry does to its layout."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        return "".join(text.split())
+
+
+def _judge(answer: OutgoingAnswer, *, is_missing_fine: bool = False) -> Attempt:
+    status = answer.status
+    if status < 300:
+        return _DELIVERED
+    try:
+        error = msgspec.json.decode(answer.body, type=ErrorMessage)
+    except msgspec.MsgspecError:
+        error = ErrorMessage(status, "")
+    if is_missing_fine and (status == 404 or error.error_code // 100 == 404):
+        return _DELIVERED
+    detail = f"{error.error_code}: {error.message[:200]}"
+    if status in {401, 403}:
+        return Attempt(DeliveryCode.BAD_SETTINGS, status, detail=detail)
+    if status in {409, 422} and error.error_code != _MODE_FORBIDS:
+        return Attempt(DeliveryCode.CONFLICT, status, detail=detail)
+    return Attempt(DeliveryCode.NOT_TAKEN, status, detail=detail)
+
+
+# --- the other registry -----------------------------------------------------------------------------------------------
+
+
+class BadExporterConfig(SteleError):
+    """The configuration of an exporter names no registry, or a way to log in that is not known here."""
+
+
+class FarRegistry:
+    """Asks another registry, with the settings of an exporter: addresses in turn, and credentials."""
+
+    def __init__(self, client: OutgoingClient, config: dict[str, str]) -> None:
+        self._client = client
+        self._config = config
+        urls = (url.strip().rstrip("/") for url in config.get("schema.registry.url", "").split(","))
+        self._urls = [url for url in urls if url]
+        self._token = ""
+        self._token_until = 0.0
+
+    async def ask(self, method: str, path: str, body: Any = None) -> OutgoingAnswer:
+        """Return the answer to a request. Raises `BadExporterConfig`, `ForbiddenAddress`, `Unavailable`."""
+        if not self._urls:
+            raise BadExporterConfig("the configuration has no schema.registry.url")
+        headers = {"content-type": _MEDIA_TYPE, "accept": _MEDIA_TYPE, **await self._authorize()}
+        text = b"" if body is None else msgspec.json.encode(body)
+        for _ in range(len(self._urls) - 1):
+            try:
+                return await self._client.send_request(method, self._urls[0] + path, headers=headers, body=text)
+            except Unavailable:
+                self._urls.append(self._urls.pop(0))
+        return await self._client.send_request(method, self._urls[0] + path, headers=headers, body=text)
+
+    async def _authorize(self) -> dict[str, str]:
+        config = self._config
+        bearer = config.get("bearer.auth.credentials.source", "")
+        match bearer:
+            case "STATIC_TOKEN":
+                return {"authorization": f"Bearer {config.get('bearer.auth.token', '')}"}
+            case "OAUTHBEARER":
+                return {"authorization": f"Bearer {await self._fetch_token()}"}
+            case "":
+                pass
+            case _:
+                raise BadExporterConfig(f"bearer.auth.credentials.source {bearer!r} is not known here")
+        info = config.get("basic.auth.user.info", "")
+        return {"authorization": f"Basic {base64.b64encode(info.encode()).decode()}"} if info else {}
+
+    async def _fetch_token(self) -> str:
+        """Log in with client credentials (RFC 6749, 4.4)."""
+        if time.monotonic() < self._token_until:
+            return self._token
+        config = self._config
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": config.get("bearer.auth.client.id", ""),
+            "client_secret": config.get("bearer.auth.client.secret", ""),
+            "scope": config.get("bearer.auth.scope", ""),
+        }
+        answer = await self._client.send_request(
+            "POST",
+            config.get("bearer.auth.issuer.endpoint.url", ""),
+            headers={"content-type": "application/x-www-form-urlencoded", "accept": "application/json"},
+            body=urlencode({name: value for name, value in form.items() if value}).encode("ascii"),
+        )
+        try:
+            token = msgspec.json.decode(answer.body, type=_AccessToken)
+        except msgspec.MsgspecError:
+            raise BadExporterConfig(f"the issuer of tokens answered {answer.status} and no token") from None
+        self._token, self._token_until = token.access_token, time.monotonic() + token.expires_in - _TOKEN_LEEWAY_SECONDS
+        return self._token
+
+
+class _AccessToken(msgspec.Struct, frozen=True):
+    access_token: str
+    expires_in: float = 300.0

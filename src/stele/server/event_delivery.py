@@ -1,0 +1,36 @@
+"""Delivery of changes by one node: loaded and started when somebody follows the registry."""
+
+from __future__ import annotations
+
+import socket
+from typing import Final
+from urllib.parse import urlsplit
+
+from stele.apis.confluent.operations.exporters import COLLECTION as EXPORTERS
+from stele.server.settings import ServerSettings
+from stele.service.delivery.overview import COLLECTION as SUBSCRIPTIONS
+from stele.service.registry import Registry
+
+_LOOK_SECONDS: Final = 60.0
+"""How often a server whom nobody follows looks for followers, besides after each record of the log."""
+
+
+async def deliver_changes(registry: Registry, settings: ServerSettings) -> None:
+    """Send changes to subscribers and exporters until cancelled."""
+    while registry.state.collections.keys().isdisjoint({EXPORTERS, SUBSCRIPTIONS}):
+        await registry.wait_for_record(registry.state.seq + 1, _LOOK_SECONDS)
+    from stele.apis.confluent.exporting import ExporterSource
+    from stele.service.delivery.deliverer import Deliverer, FollowerSource
+    from stele.service.delivery.subscriptions import SubscriptionSource
+    from stele.service.delivery.targets import SinkFactory
+    from stele.service.outgoing import AddressRules, OutgoingClient
+
+    origin = (urlsplit(settings.public_url).hostname or socket.gethostname()) if settings.webhook_consent else ""
+    client = OutgoingClient(AddressRules(settings.outgoing_networks))
+    sinks = SinkFactory(client, origin, settings.event_brokers)
+    subscriptions = SubscriptionSource(sinks, settings.public_url.rstrip("/"))
+    sources: list[FollowerSource] = [subscriptions, ExporterSource(registry, client)]
+    try:
+        await Deliverer(registry, sources).run()
+    finally:
+        await client.close()

@@ -1,0 +1,63 @@
+"""Subscriptions as followers of the log: which events one wants, and its sink."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from stele.errors import ForbiddenAddress
+from stele.service.change_events import ChangeEvent, choose_events
+from stele.service.delivery.overview import COLLECTION
+from stele.service.delivery.status import SUBSCRIPTIONS
+from stele.service.delivery.targets import Attempt, DeliveryCode, DeliveryTarget, EventSink, SinkFactory
+
+_decoder: Final = msgspec.json.Decoder(DeliveryTarget)
+
+
+class SubscriptionSource:
+    """Makes followers of subscriptions.
+
+    Args:
+        sinks: Makes what their events go to.
+        source: Base URI of the registry, for subscriptions that name none.
+    """
+
+    collection = COLLECTION
+    status_collection = SUBSCRIPTIONS
+
+    def __init__(self, sinks: SinkFactory, source: str) -> None:
+        self._sinks = sinks
+        self._source = source or "/"
+
+    def make_follower(self, text: bytes) -> SubscriptionFollower:
+        """Return the follower of a stored subscription."""
+        target = _decoder.decode(text)
+        return SubscriptionFollower(target, self._sinks, target.source or self._source)
+
+
+class SubscriptionFollower:
+    """Sends the events that one subscription wants."""
+
+    def __init__(self, target: DeliveryTarget, sinks: SinkFactory, source: str) -> None:
+        self.name = target.id
+        self.begin = target.begin
+        self.is_wanted = choose_events(source, target.types or (), target.filters or ())
+        self._target = target
+        self._sinks = sinks
+        self._source = source
+        self._sink: EventSink | None = None
+
+    async def attempt(self, event: ChangeEvent) -> Attempt:
+        """Try to deliver an event once. Raises `NotInstalled`."""
+        if self._sink is None:
+            try:
+                self._sink = self._sinks.make_sink(self._target)
+            except ForbiddenAddress:
+                return Attempt(DeliveryCode.FORBIDDEN_ADDRESS)
+        return await self._sink.send(event.to_cloud_event(self._source))
+
+    async def close(self) -> None:
+        """Release connections."""
+        if self._sink is not None:
+            await self._sink.close()

@@ -1,0 +1,133 @@
+"""Exporters between two real servers, through an unmodified API: what changes here appears there, ids and all."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from tests.support.server_process import serving
+
+ORDER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]})
+PAID = json.dumps({"type": "record", "name": "Paid", "fields": [{"name": "order", "type": "Order"}]})
+NUMBER = '{"type": "int"}'
+
+
+class Pair(NamedTuple):
+    """Two registries."""
+
+    here: httpx.Client
+    there: httpx.Client
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """A registry that may send to this machine, and one that is sent to."""
+    folder = tmp_path_factory.mktemp("exporters")
+    environ = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
+    with (
+        serving("--store", "memory:", folder=folder, environ=environ) as here,
+        serving("--store", "memory:", folder=folder) as there,
+        httpx.Client(base_url=here.url) as first,
+        httpx.Client(base_url=there.url) as second,
+    ):
+        yield Pair(first, second)
+
+
+def register(client: httpx.Client, subject: str, schema: str, **members: Any) -> int:
+    """Register a schema; its id."""
+    answer = client.post(f"/subjects/{subject}/versions", json={"schema": schema, **members})
+    assert answer.is_success, answer.text
+    return int(answer.json()["id"])
+
+
+def start_exporter(pair: Pair, name: str, **members: Any) -> None:
+    """Define an exporter to the other registry."""
+    config = {"schema.registry.url": str(pair.there.base_url)}
+    body = {"name": name, "contextType": "NONE", "config": config, **members}
+    assert pair.here.post("/exporters", json=body).status_code == 200
+
+
+def wait_for(find: Callable[[], Any], wanted: Any) -> None:
+    """Return once something is so."""
+    until = time.monotonic() + 30
+    while (found := find()) != wanted:
+        assert time.monotonic() < until, found
+        time.sleep(0.1)
+
+
+def status(pair: Pair, name: str) -> dict[str, Any]:
+    """Status of an exporter."""
+    return dict(pair.here.get(f"/exporters/{name}/status").json())
+
+
+def test_versions_are_carried_over(pair: Pair) -> None:
+    """Versions from before and after, those they refer to, and deletions appear there with ids and numbers."""
+    register(pair.there, "taken", NUMBER)
+    register(pair.here, "left-out", '"string"')
+    order = register(pair.here, "base-order", ORDER)
+    paid = register(pair.here, "x-paid", PAID, references=[{"name": "Order", "subject": "base-order", "version": 1}])
+    start_exporter(pair, "all-x", subjects=["x-*"])
+    wait_for(lambda: pair.there.get("/subjects/x-paid/versions/1").json().get("id"), paid)
+    assert (
+        pair.there.get(f"/schemas/ids/{order}").json()["schema"]
+        == pair.here.get(f"/schemas/ids/{order}").json()["schema"]
+    )
+    register(pair.here, "x-new", '"long"')
+    wait_for(lambda: "x-new" in pair.there.get("/subjects").json(), True)
+    wait_for(lambda: status(pair, "all-x")["state"], "RUNNING")
+    assert sorted(pair.there.get("/subjects").json()) == ["base-order", "taken", "x-new", "x-paid"]
+    pair.here.delete("/subjects/x-new")
+    wait_for(lambda: "x-new" in pair.there.get("/subjects").json(), False)
+    assert "x-new" in pair.there.get("/subjects?deleted=true").json()
+    pair.here.delete("/subjects/x-new?permanent=true")
+    wait_for(lambda: "x-new" in pair.there.get("/subjects?deleted=true").json(), False)
+    register(pair.here, "x-new", '"double"')
+    wait_for(lambda: pair.there.get("/subjects/x-new/versions/latest").json().get("schema"), '"double"')
+
+
+def test_names_and_contexts(pair: Pair) -> None:
+    """A subject gets the name and the context that the exporter says."""
+    register(pair.here, "named-a", '"bytes"')
+    start_exporter(
+        pair, "named", contextType="CUSTOM", context="west", subjects=["named-*"], subjectRenameFormat="dc_${subject}"
+    )
+    wait_for(lambda: pair.there.get("/subjects?subjectPrefix=:.west:").json(), [":.west:dc_named-a"])
+    start_exporter(pair, "own", contextType="AUTO", subjects=["named-*"])
+    wait_for(lambda: pair.there.get("/subjects?subjectPrefix=:.own:").json(), [":.own:named-a"])
+
+
+def test_a_conflict_stops_the_exporter(pair: Pair) -> None:
+    """Something else in the same place is an error that names it; after it is gone, the exporter goes on."""
+    taken = register(pair.there, "clash", '{"type": "enum", "name": "E", "symbols": ["A"]}')
+    register(pair.here, "clash", '"float"')
+    start_exporter(pair, "clashing", subjects=["clash"])
+    wait_for(lambda: status(pair, "clashing")["state"], "ERROR")
+    assert "conflict" in status(pair, "clashing")["trace"]
+    assert pair.there.get(f"/schemas/ids/{taken}").json()["schema"].count("enum") == 1
+    pair.there.delete("/subjects/clash")
+    pair.there.delete("/subjects/clash?permanent=true")
+    assert pair.here.put("/exporters/clashing/resume").status_code == 200
+    wait_for(lambda: pair.there.get("/subjects/clash/versions/latest").json().get("schema"), '"float"')
+
+
+def test_pause_reset_and_bad_settings(pair: Pair) -> None:
+    """A paused exporter rests; a reset one begins again; one without an address says what is missing."""
+    start_exporter(pair, "resting", subjects=["rest-*"])
+    assert pair.here.put("/exporters/resting/pause").status_code == 200
+    assert status(pair, "resting")["state"] == "PAUSED"
+    register(pair.here, "rest-a", '"boolean"')
+    time.sleep(0.5)
+    assert "rest-a" not in pair.there.get("/subjects").json()
+    pair.here.put("/exporters/resting/resume")
+    wait_for(lambda: "rest-a" in pair.there.get("/subjects").json(), True)
+    for query in ("", "?permanent=true"):
+        pair.there.delete(f"/subjects/rest-a{query}")
+    pair.here.put("/exporters/resting/reset")
+    wait_for(lambda: "rest-a" in pair.there.get("/subjects").json(), True)
+    start_exporter(pair, "nowhere", subjects=["rest-*"], config={})
+    wait_for(lambda: status(pair, "nowhere")["state"], "ERROR")
+    assert "schema.registry.url" in status(pair, "nowhere")["trace"]
