@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,22 @@ def serve(
     port: Annotated[int | None, typer.Option(help="TCP port; 8081 unless set elsewhere.")] = None,
     listen: Annotated[
         list[str] | None, typer.Option(help="dialect=port: one more port, for that dialect alone; repeatable.")
+    ] = None,
+    authentication: Annotated[
+        list[str] | None,
+        typer.Option(help="How callers prove who they are: basic, keys, oidc, mtls or dialect:method; repeatable."),
+    ] = None,
+    password_file: Annotated[str | None, typer.Option(help="Users for basic, written by htpasswd -B.")] = None,
+    tls_certificate: Annotated[
+        str | None, typer.Option(help="PEM file of the server's certificate: speak TLS.")
+    ] = None,
+    tls_key: Annotated[str | None, typer.Option(help="PEM file of its key, if in another file.")] = None,
+    tls_client_ca: Annotated[
+        str | None, typer.Option(help="PEM file of the authorities of client certificates.")
+    ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option("--insecure", help="Let everybody in who reaches the address, from other machines, too."),
     ] = None,
     store: Annotated[str | None, typer.Option(help="URL; sqlite:///.stele/stele.db unless set elsewhere.")] = None,
     state_dir: Annotated[
@@ -44,6 +59,7 @@ def serve(
 
     Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
     """
+    from stele.server.addresses import is_loopback
     from stele.server.run import run_server
     from stele.server.settings import load_settings
 
@@ -51,6 +67,12 @@ def serve(
         "host": host,
         "port": port,
         "listen": listen or None,
+        "authentication": authentication or None,
+        "password_file": password_file,
+        "tls_certificate": tls_certificate,
+        "tls_key": tls_key,
+        "tls_client_ca": tls_client_ca,
+        "insecure": insecure,
         "store": store,
         "state_dir": state_dir,
         "as_of": as_of,
@@ -63,17 +85,6 @@ def serve(
     }
     with exit_on_error():
         settings = load_settings(flags, config=config)
-        if not is_loopback(settings.host):
-            print_warning(
-                f"{settings.host} can be reached from other machines, and everybody may write: put a proxy with access"
-                " control in front"
-            )
+        if settings.insecure and not is_loopback(settings.host):
+            print_warning(f"{settings.host} can be reached from other machines, and everybody may do everything")
         run_server(settings, lambda line: errors.print(line, highlight=False, markup=False, soft_wrap=True))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address; names other than localhost may mean anything."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -9,10 +9,10 @@ from litestar import Litestar
 from stele import __version__
 from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.native.errors import handle_error
-from stele.apis.native.routes import journal, policies, schema_texts, usage
+from stele.apis.native.routes import api_keys, journal, policies, schema_texts, usage
 from stele.service.registry import Registry
 
-_MODULES = (schema_texts, policies, journal, usage)
+_MODULES = (schema_texts, policies, journal, usage, api_keys)
 
 
 def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024, **litestar_options: Any) -> Litestar:
