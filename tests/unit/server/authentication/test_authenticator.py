@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from base64 import b64encode
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,6 @@ from stele.server.authentication import (
     AuthenticationMethods,
     Method,
     RequestAuthenticator,
-    authenticator,
     password_file,
 )
 from stele.server.authentication.certificate_rules import CertificateRules
@@ -27,7 +28,7 @@ from stele.server.authentication.key_set import KeySet
 from stele.server.authentication.password_file import PasswordFile
 from stele.server.authentication.tokens import TokenRules, TokenVerifier
 from stele.service import api_keys
-from stele.service.access import ANONYMOUS, PeerCertificate, PresentedCredentials
+from stele.service.access import ANONYMOUS, PeerCertificate, PresentedCredentials, Principal
 from stele.service.registry import Registry
 from stele.storage.memory import MemoryLog
 
@@ -49,11 +50,14 @@ def present(*headers: tuple[bytes, bytes], **more: Any) -> PresentedCredentials:
     return PresentedCredentials(headers, **more)
 
 
+async def identify(asked: RequestAuthenticator, presented: PresentedCredentials) -> Principal:
+    """Who sends a request, as the server finds out."""
+    return asked.find_principal(presented) or await asked.authenticate(presented)
+
+
 @pytest.fixture
 def issuer(tmp_path: Path) -> TokenIssuer:
     """An issuer whose keys are in a file."""
-    import json
-
     issuer = TokenIssuer()
     (tmp_path / "keys.json").write_text(json.dumps(issuer.key_set))
     return issuer
@@ -71,9 +75,11 @@ def methods(tmp_path: Path, issuer: TokenIssuer) -> AuthenticationMethods:
 
 
 @pytest.fixture
-def registry() -> Registry:
+async def registry() -> AsyncIterator[Registry]:
     """An empty registry."""
-    return Registry(MemoryLog())
+    opened = await Registry.open(MemoryLog())
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture
@@ -99,9 +105,8 @@ async def test_wrong_credentials_are_not_remembered(asked: RequestAuthenticator)
     said = set()
     for header in (basic("ann", "two"), basic("eve", "one"), basic("", "one"), basic("ann", "x" * 2000)):
         for _ in range(2):
-            assert asked.find_principal(present(header)) is None
             with pytest.raises(Unauthenticated) as refused:
-                await asked.authenticate(present(header))
+                await identify(asked, present(header))
             said.add(str(refused.value))
     assert len(said) == 1
 
@@ -132,8 +137,7 @@ async def test_headers_that_prove_nothing(headers: list[tuple[bytes, bytes]], as
     """Malformed, huge, doubled or of an unknown scheme: each is a 401, also where nobody in particular may ask."""
     asked._is_anonymous_allowed = True
     with pytest.raises(Unauthenticated):
-        if asked.find_principal(present(*headers)) is None:
-            await asked.authenticate(present(*headers))
+        await identify(asked, present(*headers))
 
 
 async def test_api_keys(asked: RequestAuthenticator, registry: Registry) -> None:
@@ -143,20 +147,19 @@ async def test_api_keys(asked: RequestAuthenticator, registry: Registry) -> None
     assert key not in str(stored)
     shapes = [bearer(key), (b"x-api-key", key.encode()), basic(key_id, key)]
     for header in shapes:
-        principal = asked.find_principal(present(header))
-        assert principal is not None
+        principal = await identify(asked, present(header))
+        assert asked.find_principal(present(header)) is principal, "known without waiting"
         assert (principal.name, principal.groups, principal.method) == ("service", {"dev"}, "key")
     wrong = other.rpartition("_")[2]
     for header in (bearer(f"stele_{key_id}_{wrong}"), bearer(key[:-1]), bearer(key + "x")):
         with pytest.raises(Unauthenticated):
-            asked.find_principal(present(header))
+            await identify(asked, present(header))
     with pytest.raises(Unauthenticated):
         await asked.authenticate(present(basic("ann", key)))
     assert (await api_keys.revoke_api_key(registry, key_id)).name == "service"
     for header in shapes:
-        assert asked.find_principal(present(header)) is None
         with pytest.raises(Unauthenticated):
-            await asked.authenticate(present(header))
+            await identify(asked, present(header))
     with pytest.raises(api_keys.ApiKeyNotFound):
         await api_keys.revoke_api_key(registry, key_id)
     assert [each.name for each in (await api_keys.list_api_keys(registry)).values()] == ["other"]
@@ -165,17 +168,17 @@ async def test_api_keys(asked: RequestAuthenticator, registry: Registry) -> None
 async def test_keys_end(asked: RequestAuthenticator, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that has expired is refused from that moment on, without anybody's doing."""
     _, _, key = await api_keys.create_api_key(registry, "s", expires=datetime.now(UTC) + timedelta(minutes=1))
-    assert asked.find_principal(present(bearer(key)))
+    assert await identify(asked, present(bearer(key)))
     now = time.time() + 61
-    monkeypatch.setattr(authenticator.time, "time", lambda: now)
+    monkeypatch.setattr("time.time", lambda: now)
     with pytest.raises(Unauthenticated, match="expired"):
-        asked.find_principal(present(bearer(key)))
+        await identify(asked, present(bearer(key)))
 
 
 async def test_a_key_of_another_node(methods: AuthenticationMethods) -> None:
     """A key that another node has just made counts here, and one that it revoked no longer does."""
     log = MemoryLog()
-    here, there = Registry(log), Registry(log)
+    here, there = await Registry.open(log), await Registry.open(log)
     asked = RequestAuthenticator(here, methods)
     key_id, _, key = await api_keys.create_api_key(there, "service")
     assert asked.find_principal(present(bearer(key))) is None
