@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "expressions": {"errors", "worker_process"},
     "protocol": _DATA,
     "storage": _DATA,
-    "service": _DATA | {"formats", "wire", "storage"},
+    "service": _DATA | {"formats", "wire", "storage", "protocol"},
     "apis": _DATA | {"service", "protocol", "templates"},
     "ui": _DATA | {"service"},
     "server": _DATA | {"storage", "service", "apis", "ui", "templates"},

@@ -22,7 +22,9 @@ tree, so a new error gets the answer of its nearest ancestor until it has one of
     ├── Refused
     │   ├── ReadOnly                      the mode in force forbids the write
     │   ├── ModeChangeRefused
-    │   └── Unauthenticated · Forbidden
+    │   ├── Unauthenticated · Forbidden
+    │   ├── ForbiddenAddress              the server would have to ask its own network
+    │   └── TooManyRequests               the caller asks more often than he may
     ├── Unavailable
     │   ├── StoreError · StoreTimeout
     │   │   └── DamagedLog · StoreReplaced   what is stored is not what was stored
@@ -330,6 +332,22 @@ class Forbidden(Refused):
 
 class ForeignSite(Forbidden):
     """A page of another site made a browser send the request, as far as its headers say."""
+
+
+class ForbiddenAddress(Refused):
+    """The server sends no requests to that address."""
+
+
+class TooManyRequests(Refused):
+    """The caller sends more requests than the settings allow.
+
+    `seconds` are those until he may send one again; `rate` is the name of the rate he would pass.
+    """
+
+    def __init__(self, message: str, *, seconds: int, rate: str) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        self.rate = rate
 
 
 # --- something below does not answer --------------------------------------------------------------------------------

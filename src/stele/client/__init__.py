@@ -12,7 +12,7 @@ from stele.client.aio import AsyncSchemaRegistryClient
 from stele.client.connection import Bearer
 from stele.client.errors import RequestFailure, ResponseError
 from stele.client.exchange import Retry
-from stele.client.journal import JournalEntry, JournalPage
+from stele.client.journal import EventPage, JournalEntry, JournalPage
 from stele.client.names import (
     AssociatedName,
     QualifiedName,
@@ -23,6 +23,7 @@ from stele.client.names import (
     topic_name,
     topic_record_name,
 )
+from stele.client.oauth import OAuthClientCredentials
 from stele.client.request import CachePolicy, Effect, Request, Workflow
 from stele.client.snapshot import ResolvedSchema, SchemaResolver, SchemaSnapshot
 from stele.client.sync import SchemaRegistryClient
@@ -64,11 +65,13 @@ __all__ = [
     "DeletionPreview",
     "DeletionWarning",
     "Effect",
+    "EventPage",
     "JournalEntry",
     "JournalPage",
     "Kek",
     "LocationUsage",
     "Metadata",
+    "OAuthClientCredentials",
     "PolicyJson",
     "QualifiedName",
     "ReferenceText",

@@ -109,6 +109,7 @@ class Api:
 
     journal = Endpoint(journal_endpoints.journal)
     schema_texts = Endpoint(journal_endpoints.schema_texts)
+    events = Endpoint(journal_endpoints.events)
 
     usage = Endpoint(usage_endpoints.usage)
     record_usage = Endpoint(usage_endpoints.record_usage)

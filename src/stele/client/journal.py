@@ -1,4 +1,4 @@
-"""Calls about the journal of a Stele registry: what changed, and the texts it names.
+"""Calls about the journal of a Stele registry: what changed, the texts it names, and changes as events.
 
 See `endpoints` for how they are written. Other registries have no journal: they answer "not found".
 """
@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from stele.client.request import CachePolicy, Request, Workflow, build_query, json_decoder
+from stele.protocol.cncf import CloudEvent
 
 MOST_TEXTS = 100
 """Texts one request may ask for."""
@@ -49,6 +50,13 @@ class JournalPage(msgspec.Struct, frozen=True):
     end: int
 
 
+class EventPage(msgspec.Struct, frozen=True):
+    """Events in order; next is the position to ask for next."""
+
+    events: tuple[CloudEvent, ...]
+    next: str
+
+
 class _Text(msgspec.Struct, frozen=True):
     sha256: str
     text: str | None = None
@@ -62,6 +70,7 @@ class _Texts(msgspec.Struct, frozen=True):
 
 _page = json_decoder(JournalPage)
 _texts = json_decoder(_Texts)
+_events = json_decoder(EventPage)
 
 
 def journal(
@@ -74,6 +83,24 @@ def journal(
     """
     parameters = build_query({"after": after, "limit": limit, "namespace": namespace, "subject": subject})
     return Request("GET", "/api/journal", _page, parameters, subject=subject or "")
+
+
+def events(
+    after: str = "0", *, wait: int = 0, limit: int = 100, types: Sequence[str] = (), subject: str = ""
+) -> Request[EventPage]:
+    # GET /api/events?after&wait&limit&type&subject
+    """What was created, changed or deleted behind a position, as CloudEvents without data.
+
+    Args:
+        after: Position: `next` of the page before, the id of an event, or the number of a record; `0` is the start.
+        wait: Seconds to wait for an event where there is none yet; the client's timeout must be longer.
+        limit: Records of the log that are looked through, at most.
+        types: Types of events to choose; empty: all.
+        subject: How the path of what was changed begins: `/schemagroups/default/schemas/orders`.
+    """
+    query = build_query({"after": after, "wait": wait, "limit": limit, "subject": subject or None})
+    parameters = "&".join([query, *(build_query({"type": name}) for name in types)])
+    return Request("GET", "/api/events", _events, parameters, cache_policy=CachePolicy.NEVER)
 
 
 def schema_texts(digests: Iterable[str]) -> Workflow[dict[str, bytes]]:

@@ -45,8 +45,8 @@ class Field(msgspec.Struct, frozen=True):
 class Parsed(Protocol):
     """A schema after parsing: opaque to everyone but its own format, immutable, safe to share between threads.
 
-    One that takes much more memory than its text lets expect says how many bytes in an attribute `memory_size`, so that
-    caches can count it.
+    One that takes more or less memory than its text lets expect says how many bytes in an attribute `memory_size`, so
+    that caches can count it.
     """
 
     @property
@@ -108,7 +108,8 @@ class Format(Protocol[P]):
 
         references maps reference names (Avro full name, import path, `$ref` target) to document texts, dependencies
         before dependants, the transitive closure flattened. name is the document's own file name, for imports.
-        strict=False accepts what an older registry stored (bad names, bad defaults) as long as it has a meaning.
+        strict=False accepts what an older registry stored (bad names, bad defaults) as long as it has a meaning; what
+        strict=True accepts has the same parsed form either way.
         Raises `MalformedSchema` with the place, `UnresolvedReference`; never anything else, in bounded time.
         """
         ...

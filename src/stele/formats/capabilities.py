@@ -1,13 +1,14 @@
 """What a format may be able to do beyond the port every format satisfies.
 
-A format that has the methods of one of these protocols has the ability; callers ask with `isinstance`. Keeping them out
+A format that has the methods of one of these protocols has the ability; callers ask with `isinstance`, or with
+`supports` where that would take longer than the work itself. Keeping them out
 of `stele.core.ports.Format` lets a plug-in begin with parsing and verdicts alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeGuard, TypeVar, cast, runtime_checkable
 
 import msgspec
 
@@ -16,6 +17,18 @@ from stele.core.ports import Parsed
 from stele.formats.conversion.model import Loss, Model
 
 P_contra = TypeVar("P_contra", contravariant=True)
+C = TypeVar("C")
+
+_supported: dict[tuple[type, object], bool] = {}
+
+
+def supports(fmt: object, capability: Callable[..., C]) -> TypeGuard[C]:
+    """Whether a format has an ability: as `isinstance`, which looks for every method anew, but once per class."""
+    key = (type(fmt), capability)
+    known = _supported.get(key)
+    if known is None:
+        known = _supported[key] = isinstance(fmt, cast("type", capability))
+    return known
 
 
 @runtime_checkable
@@ -53,7 +66,7 @@ class ParsesQuickly(Protocol):
     """A format whose short texts are not worth a thread."""
 
     quick_bytes: int
-    """Up to this length, a text without references is parsed, printed and digested within a few milliseconds."""
+    """Up to this length, a text without references is parsed, printed, digested or compared in a few milliseconds."""
 
 
 @runtime_checkable

@@ -45,8 +45,8 @@ class _ExtrasReader:
         deks = tuple(row for row in keys if isinstance(row, MigratedDek))
         associations = self._read_if_served("associations", _ASSOCIATIONS, self._read_associations)
         exporters = self._read_if_served("exporters", "/exporters", self._read_exporters)
-        if any(kek.shared for kek in keks):
-            self.notes.append("secrets in the kmsProps of shared KEKs are not shown: set them at the target")
+        if keks:
+            self.notes.append("kmsProps of KEKs that may be secret are not shown: set them at the target")
         for row in exporters:
             if hidden := sorted(name for name, value in row.config.items() if value == HIDDEN):
                 self.notes.append(f"exporter {row.name}: {', '.join(hidden)} is not shown: set it at the target")

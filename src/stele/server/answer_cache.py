@@ -27,7 +27,9 @@ from stele.service.registry import Registry
 
 AnswerKey = tuple[Any, ...]
 
-KEY_HEADERS: Final = frozenset({b"accept", b"accept-encoding", b"content-type", b"host", b"if-match", b"if-none-match"})
+KEY_HEADERS: Final = frozenset(
+    {b"accept", b"accept-encoding", b"content-type", b"host", b"if-match", b"if-none-match", b"last-event-id"}
+)
 """Headers that answers depend on."""
 _FIRST_HEADER: Final = 5
 """Where in a key the headers begin."""

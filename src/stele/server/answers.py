@@ -19,8 +19,10 @@ from typing import Final
 import msgspec
 
 from stele.apis.http.dependencies import depend_on_nothing
+from stele.apis.http.requests import PRINCIPAL
 from stele.core import zstd
 from stele.server.asgi import App, AsgiScope, HeaderPairs, Message, Receive, Send
+from stele.service.access import ANONYMOUS
 
 _VARY: Final = (b"vary", b"accept, accept-encoding")
 _ENCODINGS: Final = ("zstd", "gzip")
@@ -40,10 +42,11 @@ class AnswerOptions(msgspec.Struct, frozen=True):
     cache_seconds: int = 86_400
     compression_bytes: int = 1024
 
-    def caching_headers(self, body: bytes, *, immutable: bool) -> list[tuple[bytes, bytes]]:
-        """The headers about caches of an answer with this body."""
+    def caching_headers(self, body: bytes, *, immutable: bool, private: bool = False) -> list[tuple[bytes, bytes]]:
+        """The headers about caches of an answer with this body; a private one is for the caches of its caller only."""
         lasting = immutable and self.cache_seconds > 0
         control = b"max-age=%d, immutable" % self.cache_seconds if lasting else b"no-cache"
+        control = b"private, " + control if private else control
         # Weak, since a compressed body has the tag of the plain one.
         tag = b'W/"%s"' % blake2b(body, digest_size=16).hexdigest().encode("ascii")
         return [(b"etag", tag), (b"cache-control", control), _VARY]
@@ -114,7 +117,8 @@ class AnswerFinisher:
         immutable = not scope["query_string"] and scope.get("path_template") in self._immutable
         if immutable:
             depend_on_nothing(scope)
-        own = self._options.caching_headers(content, immutable=immutable)
+        is_private = bool(scope.get(PRINCIPAL, ANONYMOUS).name)
+        own = self._options.caching_headers(content, immutable=immutable, private=is_private)
         return [*headers, *(pair for pair in own if pair[0] not in names)]
 
 

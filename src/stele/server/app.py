@@ -21,7 +21,7 @@ from stele.server.authentication import RequestAuthenticator, open_methods
 from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.cors import CrossOriginApp
 from stele.server.dialects import build_dispatcher, parse_ports
-from stele.server.dispatch import Dispatcher
+from stele.server.dispatch import NO_SNIFFING, Dispatcher
 from stele.server.index_page import choose_index_type, count_contents, render_index
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings, make_secrets
@@ -31,6 +31,7 @@ from stele.service.registry import Registry, current_millis
 from stele.service.threads import WorkThreads
 from stele.storage import open_log
 from stele.storage.past_log import open_past
+from stele.templates import PAGE_HEADERS
 
 if TYPE_CHECKING:
     from stele.server.telemetry import Telemetry
@@ -113,7 +114,8 @@ class Server:
         content_type = (
             f"{media_type}; charset=utf-8".encode() if media_type != "application/json" else b"application/json"
         )
-        await _send_response(send, 200, body, content_type, (b"vary", b"accept"))
+        page_headers = [(name.encode(), value.encode()) for name, value in PAGE_HEADERS.items()]
+        await _send_response(send, 200, body, content_type, (b"vary", b"accept"), *page_headers)
         return True
 
     def _find_status(self) -> tuple[str, str]:
@@ -290,7 +292,7 @@ async def _send_text(send: Send, status: int, body: dict[str, str]) -> None:
 
 
 async def _send_response(send: Send, status: int, body: bytes, content_type: bytes, *more: tuple[bytes, bytes]) -> None:
-    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body)), *more]
+    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body)), NO_SNIFFING, *more]
     if status == 503:
         headers.append((b"retry-after", b"%d" % _RETRY_SECONDS))
     start: Message = {"type": "http.response.start", "status": status, "headers": headers}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from typing import Any, NamedTuple
+
+from stele.service.access import PeerCertificate
 
 AsgiScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -11,3 +13,26 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 HeaderPairs = Iterable[tuple[bytes, bytes]]
+
+
+class ReceivedRequest(NamedTuple):
+    """A request as a connection received it: all that an answer which was given before depends on.
+
+    method      GET, or POST
+    target      path and query, as they were sent
+    headers     all of them, their names in lower case
+    body        b'' for GET
+    place       scheme and port it came to
+    address     of this server, to which the connection goes
+    client      address that the connection comes from
+    certificate of the client; None: it showed none
+    """
+
+    method: str
+    target: bytes
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes
+    place: tuple[str, int]
+    address: str
+    client: str
+    certificate: PeerCertificate | None = None

@@ -12,17 +12,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final
 
-from stele.server.asgi import AsgiScope, Receive, Send
+from stele.apis.http.requests import WAITING
+from stele.server.asgi import AsgiScope, Receive, ReceivedRequest, Send
 from stele.server.connection_limits import ConnectionLimits
 from stele.server.dispatch import PEER_CERTIFICATE
 from stele.server.http2_upgrade import Http1Protocol
 from stele.server.peer_certificates import read_peer_certificate
+from stele.server.request_bodies import is_short_body
 from stele.service.access import PeerCertificate
 
 CONNECTIONS: Final = "stele.connections"
@@ -31,6 +33,8 @@ CONNECTIONS: Final = "stele.connections"
 _SWEEP_SECONDS: Final = 0.5
 _FLUSH_SECONDS: Final = 5.0
 """How much longer than an idle connection one may stay whose client does not read the end of its answer."""
+_MOST_PIPELINED: Final = 100
+"""Requests of one connection that may wait for the answer to an earlier one."""
 _KEPT_FILES: Final = 64
 """File descriptors that connections leave to everything else."""
 
@@ -44,13 +48,11 @@ class CloseReason(StrEnum):
     HEADER_SIZE = "header_size"
     MADE_ROOM = "made_room"
     NO_ROOM = "no_room"
+    PIPELINED = "pipelined"
 
 
-FindAnswer = Callable[
-    [bytes, Sequence[tuple[bytes, bytes]], tuple[str, int], str, PeerCertificate | None],
-    tuple[bytes, bytes, bytes] | None,
-]
-"""Finds the answer to a GET that is ready, as HTTP/1.1 writes it; see `Dispatcher.find_answer_at_once`."""
+FindAnswer = Callable[[ReceivedRequest], tuple[bytes, bytes, bytes] | None]
+"""Finds the answer to a request that is ready, as HTTP/1.1 writes it; see `Dispatcher.find_answer_at_once`."""
 
 
 class ConnectionTable:
@@ -123,6 +125,7 @@ class BoundedProtocol(Http1Protocol):
         self._unparsed = 0
         self._is_closed = False
         self._is_answered = False
+        self._held_body: bytearray | None = None
         self._default_headers: tuple[object, bytes] = (None, b"")
         self._task: asyncio.Task[Any] | None = None
         self._app = self.app
@@ -153,6 +156,10 @@ class BoundedProtocol(Http1Protocol):
         except asyncio.CancelledError:
             if not self._is_closed:
                 raise
+            # The server beneath knows that of the newest request of a connection only, and there may be more of them.
+            cycle: Any = getattr(send, "__self__", None)
+            if cycle is not None:
+                cycle.disconnected = True
         finally:
             self._task = None
 
@@ -174,33 +181,62 @@ class BoundedProtocol(Http1Protocol):
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
 
     def on_headers_complete(self) -> None:
-        """The head of a request is there. Raises ValueError, which ends the parsing, when it is too long."""
+        """The head of a request is there.
+
+        Raises ValueError, which ends the parsing, when it is too long, or when too many requests wait.
+        """
         self._unparsed = 0
         length = len(self.url) + sum(map(len, chain.from_iterable(self.headers))) + 4 * len(self.headers)
         if length > self._limits.header_bytes or len(self.headers) > self._limits.headers:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, CloseReason.HEADER_SIZE)
             raise ValueError("the head of the request is too long")
+        if len(self.pipeline) >= _MOST_PIPELINED:
+            if not self._is_closed:
+                self.abort(CloseReason.PIPELINED)
+            raise ValueError("too many requests wait on this connection")
         if self._is_between_requests():
-            if self._answer_at_once():
+            if self._answer_at_once("GET"):
+                self._is_answered = True
                 return
             self._wait(CloseReason.BODY_TIME, self._limits.body_seconds)
+            if self._expects_short_body():
+                self._held_body = bytearray()
+                return
         super().on_headers_complete()
 
-    def _answer_at_once(self) -> bool:
-        """Write the answer to a GET, if it is ready and nothing is left to be sent before it."""
+    def _expects_short_body(self) -> bool:
+        """Whether this is a POST with a body so short that it is read before anybody is asked for an answer."""
+        if self._table.find_answer is None or self.parser.get_method() != b"POST":
+            return False
+        return not (self.expect_100_continue or self.parser.should_upgrade()) and is_short_body(self.headers)
+
+    def _is_reading_body(self) -> bool:
+        return self._held_body is not None or super()._is_reading_body()
+
+    def _begin_held_request(self) -> None:
+        """Have the application answer a request whose body was waited for."""
+        body, self._held_body = self._held_body, None
+        if body is not None:
+            super().on_headers_complete()
+            if body:
+                super().on_body(bytes(body))
+
+    def _answer_at_once(self, method: str, body: bytes = b"") -> bool:
+        """Write the answer to a request, if it is ready and nothing is left to be sent before it."""
         parser, transport = self.parser, self.transport
         find_answer = self._table.find_answer
-        if find_answer is None or parser.get_method() != b"GET" or parser.get_http_version() != "1.1":
+        if find_answer is None or parser.get_method() != method.encode() or parser.get_http_version() != "1.1":
             return False
         if self._is_closed or not parser.should_keep_alive() or transport.get_write_buffer_size():
             return False
         address, port = self.server or ("", None)
-        answer = find_answer(self.url, self.headers, (self.scheme or "", port or 0), address, self._certificate)
+        place = self.scheme or "", port or 0
+        request = ReceivedRequest(method, self.url, self.headers, body, place, address, self.address, self._certificate)
+        answer = find_answer(request)
         if answer is None:
             return False
-        line, headers, body = answer
-        transport.write(b"%b%b%b\r\n%b" % (line, self._render_default_headers(), headers, body))
-        self._is_answered = True
+        line, headers, content = answer
+        transport.write(b"%b%b%b\r\n%b" % (line, self._render_default_headers(), headers, content))
         self.server_state.total_requests += 1
         self._table.end_wait(self)
         self._wait(CloseReason.IDLE_TIME, self._limits.idle_seconds)
@@ -217,7 +253,10 @@ class BoundedProtocol(Http1Protocol):
     def on_body(self, body: bytes) -> None:
         """More of a body is there."""
         self._unparsed = 0
-        super().on_body(body)
+        if self._held_body is None:
+            super().on_body(body)
+        else:
+            self._held_body += body
 
     def on_message_complete(self) -> None:
         """The whole of a request is there."""
@@ -225,6 +264,11 @@ class BoundedProtocol(Http1Protocol):
         if self._is_answered:
             self._is_answered = False
             return
+        if self._held_body is not None:
+            if self._answer_at_once("POST", bytes(self._held_body)):
+                self._held_body = None
+                return
+            self._begin_held_request()
         super().on_message_complete()
         self._table.end_wait(self)
         # A long body has paused the reading, and who does not read does not see that the client leaves.
@@ -240,6 +284,13 @@ class BoundedProtocol(Http1Protocol):
         """Answer what is no request, unless it was refused for another reason already."""
         if not self._is_closed:
             super().send_400_response(msg)
+
+    def shutdown(self) -> None:
+        """Let a request that is under way end; one that only waits for something to happen ends at once."""
+        self._begin_held_request()
+        super().shutdown()
+        if not self._is_between_requests() and self.cycle.scope["state"].get(WAITING):
+            self.transport.close()
 
     def give_up(self) -> None:
         """Close a connection that has waited too long; a request that has begun gets 408."""
@@ -273,10 +324,11 @@ class BoundedProtocol(Http1Protocol):
         self._table.end_wait(self)
         self._table.count_closed(reason)
         retry = "retry-after: 1\r\n" if status is HTTPStatus.SERVICE_UNAVAILABLE else ""
-        self.transport.write(
+        head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            f"content-length: {len(status.phrase)}\r\n{retry}connection: close\r\n\r\n{status.phrase}".encode("ascii")
+            f"x-content-type-options: nosniff\r\ncontent-length: {len(status.phrase)}\r\n{retry}connection: close\r\n"
         )
+        self.transport.write(f"{head}\r\n{status.phrase}".encode("ascii"))
         self.transport.close()
 
 

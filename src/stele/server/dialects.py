@@ -19,6 +19,7 @@ from stele.server.answers import AnswerFinisher, AnswerOptions
 from stele.server.asgi import App, AsgiScope, Receive, Send
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
+from stele.server.rate_limits import Rate, RateLimiter
 from stele.server.settings import ServerSettings
 from stele.server.site_guard import SiteGuard
 from stele.service.access import Authenticator
@@ -73,6 +74,10 @@ def _schema_repo_options(settings: ServerSettings) -> schema_repo.SchemaRepoOpti
     return options
 
 
+def _native_options(settings: ServerSettings) -> native.NativeOptions:
+    return native.NativeOptions(max_request_bytes=settings.max_request_bytes, public_url=settings.public_url)
+
+
 def _cncf_options(settings: ServerSettings) -> cncf.CncfOptions:
     return cncf.CncfOptions(max_request_bytes=settings.max_request_bytes, base_url=settings.public_url)
 
@@ -80,10 +85,6 @@ def _cncf_options(settings: ServerSettings) -> cncf.CncfOptions:
 def _request_limit_only(options: Callable[..., T]) -> Callable[[ServerSettings], T]:
     """The options of a dialect that has no settings but the longest request."""
     return lambda settings: options(max_request_bytes=settings.max_request_bytes)
-
-
-def _build_native(registry: Registry, max_request_bytes: int) -> Litestar:
-    return native.application(registry, max_request_bytes=max_request_bytes)
 
 
 DIALECTS = (
@@ -96,7 +97,7 @@ DIALECTS = (
         immutable=confluent.IMMUTABLE,
         repeatable=confluent.REPEATABLE,
     ),
-    DialectEntry("native", "Stele's own", ("api",), lambda settings: settings.max_request_bytes, _build_native),
+    DialectEntry("native", "Stele's own", ("api",), _native_options, native.application),
     DialectEntry(
         "pravega",
         "Pravega",
@@ -188,6 +189,10 @@ def build_dispatcher(
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
         authenticator=authenticator,
         guard=guard,
+        rates=RateLimiter(
+            Rate(settings.requests_per_second, settings.requests_burst),
+            Rate(settings.changes_per_second, settings.changes_burst),
+        ),
         request_seconds=settings.request_seconds,
     )
 

@@ -16,6 +16,7 @@ from itertools import count
 from textwrap import shorten
 from types import MappingProxyType
 from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -24,10 +25,11 @@ from stele.apis.http.dependencies import find_dependencies, is_repeatable
 from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
-from stele.errors import Overloaded, SteleError, Unauthenticated, Unavailable
+from stele.errors import Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
 from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
-from stele.server.asgi import App, AsgiScope, Message, Receive, Send
+from stele.server.asgi import App, AsgiScope, Message, Receive, ReceivedRequest, Send
 from stele.server.metrics import UNMATCHED, Metrics
+from stele.server.rate_limits import RateLimiter
 from stele.server.request_bodies import read_short_body
 from stele.server.site_guard import SiteGuard
 from stele.service.access import (
@@ -37,7 +39,6 @@ from stele.service.access import (
     Authenticator,
     Caller,
     Headers,
-    PeerCertificate,
     PresentedCredentials,
     Principal,
 )
@@ -46,6 +47,8 @@ _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _RETRY_AFTER = (b"retry-after", b"1")
 PEER_CERTIFICATE: Final = "stele.certificate"
 """Key of the ASGI scope under which a connection leaves the certificate of its client; absent: there is none."""
+NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+"""Keeps browsers from taking an answer for a page or a script that says it is something else."""
 _KEPT_STATUS = frozenset({200, 304})
 """Status of answers that may be given again."""
 _CLIENT_LEFT = 499
@@ -101,6 +104,7 @@ class Dispatcher:
         media: Mapping[str, MountedDialect] = MappingProxyType({}),
         authenticator: Authenticator | None = None,
         guard: SiteGuard | None = None,
+        rates: RateLimiter | None = None,
         request_seconds: float | None = None,
     ) -> None:
         self.mounts = dict(mounts)
@@ -108,11 +112,16 @@ class Dispatcher:
         self._metrics = metrics
         self.cache = cache
         self._repeatable = tuple(repeatable)
+        self._repeatable_targets = tuple(path.encode("ascii") for path in repeatable)
         self._names = names
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
         self._authenticator: Authenticator = authenticator or AnyoneAuthenticator()
         self._guard = guard
+        self._rates = rates if rates is not None and rates.is_limiting else None
+        self._slow_headers = _SLOW_HEADERS if self._rates is None else _SLOW_HEADERS | {b"x-forwarded-for"}
+        # Every POST is logged with the address of its client, which a proxy says in a header.
+        self._slow_headers_of_posts = (_SLOW_HEADERS | {b"x-forwarded-for"}) - {b"content-length"}
         self._request_seconds = request_seconds
         self._logger: FilteringBoundLogger = structlog.get_logger("stele.requests").bind()
         """Bound once: that costs as much as giving a cached answer."""
@@ -150,69 +159,75 @@ class Dispatcher:
         headers = scope["headers"]
         address, port = scope.get("server") or ("", 0)
         if self._guard is not None:
-            refusal = self._guard.find_refusal(scope["method"], headers, address)
-            if refusal is not None:
-                return ANONYMOUS, refusal
-        client = scope.get("client")
-        presented = PresentedCredentials(
-            headers, port or 0, str(client[0]) if client else "", scope.get(PEER_CERTIFICATE)
-        )
+            foreign = self._guard.find_refusal(scope["method"], headers, address)
+            if foreign is not None:
+                return ANONYMOUS, foreign
+        client = _find_address(scope)
+        presented = PresentedCredentials(headers, port or 0, client, scope.get(PEER_CERTIFICATE))
+        principal: Principal | None = None
+        refusal: SteleError | None = None
         try:
             principal = self._authenticator.find_principal(presented)
             if principal is None:
                 async with asyncio.timeout(self._request_seconds):
                     principal = await self._authenticator.authenticate(presented)
         except (Unauthenticated, Unavailable) as error:
-            return ANONYMOUS, error
+            refusal = error
         except TimeoutError:
-            return ANONYMOUS, Overloaded("finding out who sends the request took too long (request_seconds)")
-        return principal, None
+            refusal = Overloaded("finding out who sends the request took too long (request_seconds)")
+        excess = self._find_excess(principal or ANONYMOUS, client, scope["method"])
+        if excess is not None:
+            self._metrics.count_limited_request(excess.rate)
+        return principal or ANONYMOUS, excess or refusal
+
+    def _find_excess(self, principal: Principal, address: str, method: str) -> TooManyRequests | None:
+        """Count a request where there are rates, and return why it is refused, if it is one too many."""
+        return self._rates.find_refusal(principal, address, method) if self._rates is not None else None
 
     def list_challenges(self, scope: AsgiScope) -> list[tuple[bytes, bytes]]:
         """Return the headers of a 401, which say how a caller may prove who he is."""
         port = (scope.get("server") or ("", 0))[1] or 0
         return [(b"www-authenticate", challenge) for challenge in self._authenticator.list_challenges(port)]
 
-    def find_answer_at_once(
-        self,
-        target: bytes,
-        headers: Sequence[tuple[bytes, bytes]],
-        place: tuple[str, int],
-        address: str,
-        certificate: PeerCertificate | None = None,
-    ) -> tuple[bytes, bytes, bytes] | None:
-        """Return a cached answer to a GET as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
-
-        Args:
-            target: Path and query, as they were sent.
-            headers: Of the request.
-            place: Scheme and port it came to.
-            address: Of this server, to which the connection goes.
-            certificate: Of the client; None: it showed none.
+    def find_answer_at_once(self, request: ReceivedRequest) -> tuple[bytes, bytes, bytes] | None:
+        """Return a cached answer as HTTP/1.1 writes it, and count it; None: the request goes its usual way.
 
         Returns:
             The status line; the headers, without an empty line at their end; the body.
         """
         started = time.perf_counter()
-        if self.cache is None or not _SLOW_HEADERS.isdisjoint([name for name, _ in headers]):
+        headers, is_read = request.headers, request.method == "GET"
+        slow = self._slow_headers if is_read else self._slow_headers_of_posts
+        if self.cache is None or not slow.isdisjoint([name for name, _ in headers]):
+            return None
+        if not is_read and not request.target.startswith(self._repeatable_targets):
             return None
         host = next((value for name, value in headers if name == b"host"), b"")
-        if self._guard is not None and not self._guard.knows_host(host, address):
+        if self._guard is not None and not self._guard.knows_host(host, request.address):
             return None
         try:
             principal = self._authenticator.find_principal(
-                PresentedCredentials(headers, place[1], certificate=certificate)
+                PresentedCredentials(headers, request.place[1], certificate=request.certificate)
             )
         except Unauthenticated:
             return None
         if principal is None:
             return None
-        answer = self.cache.find_answer(make_key("GET", target, headers, place, principal))
+        digest = b"" if is_read else sha256(request.body).digest()
+        key = make_key(request.method, request.target, headers, request.place, principal, digest)
+        answer = self.cache.find_answer(key)
         if answer is None or not answer.raw_headers:
             return None
+        if self._find_excess(principal, request.client, request.method) is not None:
+            return None
+        request_id = _make_request_id(headers)
         answer.counter.count_cached(started)
-        raw_headers = b"%bx-request-id: %b\r\n" % (answer.raw_headers, _make_request_id(headers))
-        return answer.status_line, raw_headers, answer.body["body"]
+        if not is_read:
+            path = unquote(request.target.partition(b"?")[0].decode("ascii"))
+            asked = {"method": request.method, "path": path}
+            who, status = principal.name or request.client, answer.head["status"]
+            self._log_request(asked, answer.dialect, status, started, request_id, caller=who, subject=answer.subject)
+        return answer.status_line, b"%bx-request-id: %b\r\n" % (answer.raw_headers, request_id), answer.body["body"]
 
     async def _identify_request(
         self, scope: AsgiScope, receive: Receive, principal: Principal
@@ -247,7 +262,8 @@ class Dispatcher:
         self, scope: AsgiScope, dialect: str, status: int, started: float, request_id: bytes, **said: str
     ) -> None:
         logger, is_write = self._logger, scope["method"] not in {"GET", "HEAD", "OPTIONS"}
-        log = logger.error if status >= 500 else logger.info if is_write else logger.debug
+        # Whoever sends too many requests must not fill the log: a metric counts those.
+        log = logger.error if status >= 500 else logger.info if is_write and status != 429 else logger.debug
         log(
             "request",
             dialect=dialect,
@@ -361,6 +377,7 @@ class _AnswerTracker:
             if self.status == 413:
                 await self._drain_body()
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
+            kept.append(NO_SNIFFING)
             if self.status == 503:
                 kept.append(_RETRY_AFTER)
             elif self.status == 401:
@@ -391,16 +408,21 @@ class _AnswerTracker:
 
 def _make_caller(scope: AsgiScope, dialect: str, request_id: bytes) -> Caller:
     """Return who sent a request, as far as the server knows."""
-    client = scope.get("client")
     agent = next((value for name, value in scope["headers"] if name == b"user-agent"), b"")
-    address = str(client[0]) if client else ""
-    return Caller(scope[PRINCIPAL], address, dialect, agent[:_AGENT_BYTES].decode("latin-1"), request_id.decode())
+    return Caller(
+        scope[PRINCIPAL], _find_address(scope), dialect, agent[:_AGENT_BYTES].decode("latin-1"), request_id.decode()
+    )
 
 
 def _describe_caller(principal: Principal, scope: AsgiScope) -> str:
     """Return who asked: by name, else by address."""
+    return principal.name or _find_address(scope)
+
+
+def _find_address(scope: AsgiScope) -> str:
+    """Return where a request came from, '' when that is not known."""
     client = scope.get("client")
-    return principal.name or (str(client[0]) if client else "")
+    return str(client[0]) if client else ""
 
 
 def _find_subject(scope: AsgiScope) -> str:

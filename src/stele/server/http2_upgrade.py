@@ -27,11 +27,14 @@ class Http1Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take the next bytes of a connection. A line of a head is passed on when all of it is there."""
-        if self.cycle is None or not self.cycle.more_body:
+        if not self._is_reading_body():
             data, self._line = split_whole_lines(self._line + data)
             data = remove_upgrade_offer(data)
         if data:
             super().data_received(data)
+
+    def _is_reading_body(self) -> bool:
+        return self.cycle is not None and self.cycle.more_body
 
 
 def split_whole_lines(data: bytes) -> tuple[bytes, bytes]:

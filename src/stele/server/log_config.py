@@ -34,7 +34,7 @@ def configure_logs(level: Literal["debug", "info", "warning", "error"], shape: L
         colors = sys.stderr.isatty()
         renderer = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
         structlog.configure(
-            processors=[*shared, renderer if colors else partial(_render_plain, renderer)],
+            processors=[*shared, *([_escape_controls, renderer] if colors else [partial(_render_plain, renderer)])],
             wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
             logger_factory=partial(LineLogger, sys.stderr, "\n"),
         )
@@ -62,7 +62,10 @@ class LineLogger:
     debug = info = warning = error = critical = exception = msg = write_line
 
 
-_QUOTED: Final = re.compile("[ \\t=\\r\\n\"']")
+_CONTROLS: Final = "\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069"
+"""Characters that end a line, command a terminal or turn the direction of a text, as a class of a pattern has them."""
+_HAS_CONTROLS: Final = re.compile(f"[{_CONTROLS}]")
+_QUOTED: Final = re.compile(f"[ ={_CONTROLS}\"']")
 """What a text must not have to be shown as it is."""
 _OF_ERRORS: Final = frozenset({"exc_info", "exception", "stack"})
 
@@ -72,9 +75,17 @@ def _render_plain(
 ) -> str:
     """Return what the renderer returns without colours, five times as fast: every write is logged."""
     if not _OF_ERRORS.isdisjoint(event):
-        return str(renderer(logger, name, event))
+        return str(renderer(logger, name, _escape_controls(logger, name, event)))
     head = f"{event.pop('timestamp')} [{event.pop('level'):<9}] {event.pop('event'):<30}"
     return " ".join([head, *[f"{key}={_show_value(event[key])}" for key in sorted(event)]]).rstrip(" ")
+
+
+def _escape_controls(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Processor: texts that strangers chose command no terminal."""
+    for key, value in event.items():
+        if isinstance(value, str) and key not in _OF_ERRORS and _HAS_CONTROLS.search(value):
+            event[key] = repr(value)
+    return event
 
 
 def _show_value(value: object) -> str:

@@ -64,6 +64,44 @@ class MetricDescription(NamedTuple):
     text: str
 
 
+def _make_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
+    """Return the gauges by what `Metrics` calls them."""
+    gauges = {
+        name: Gauge(f"stele_{name}", text, registry=registry, multiprocess_mode="mostrecent")
+        for name, text in (
+            ("log_seq", "Sequence number of the newest record folded."),
+            ("log_lag", "Records of other nodes that this node had not folded when it last looked."),
+            ("log_age_seconds", "Seconds since this node was last known to have every record of the log."),
+            ("schemas", "Distinct schema texts held."),
+            ("subjects", "Subjects held, those with soft-deleted versions only included."),
+            ("text_bytes", "Bytes of the schema texts held, before compression."),
+            ("packed_bytes", "Bytes the compressed schema texts take."),
+            ("records_appended", "Records this process appended."),
+            ("append_conflicts", "Appends lost to another node and decided again."),
+            ("plain_secrets", "Documents with secrets that are stored as plain text."),
+            ("locked_secrets", "Documents with secrets that are sealed with a key this server does not have."),
+        )
+    } | {
+        name: Gauge(f"stele_{name}", text, registry=registry, multiprocess_mode="livesum")
+        for name, text in (
+            ("connections", "Open connections."),
+            ("answer_cache_bytes", "Memory that cached answers take, about."),
+            ("work_running", "Threads that parse and compare schemas for the registry right now."),
+            ("work_waiting", "Calls that wait for such a thread."),
+            ("writes_waiting", "Changes that wait for the store or are being written."),
+            ("stateless_running", "Threads that work on checks, conversions and the like right now."),
+            ("stateless_waiting", "Calls that wait for a thread for checks and the like."),
+        )
+    }
+    gauges["can_write"] = Gauge(
+        "stele_can_write",
+        "1 while the log takes records, 0 while it does not; as /health/ready says.",
+        registry=registry,
+        multiprocess_mode="livemin",
+    )
+    return gauges
+
+
 class Metrics:
     """The metrics of one process; with a multiprocess directory, of all workers together."""
 
@@ -85,45 +123,19 @@ class Metrics:
             ("reason",),
             registry=self._registry,
         )
+        self._limited = Counter(
+            "stele_requests_limited",
+            "Requests refused because their caller sent too many, by the rate they would have passed.",
+            ("rate",),
+            registry=self._registry,
+        )
         self._hits = Counter("stele_answer_cache_hits", "Requests that got a cached answer.", registry=self._registry)
         self._misses = Counter(
             "stele_answer_cache_misses",
             "Requests that could have got a cached answer and got a new one.",
             registry=self._registry,
         )
-        self._gauges = {
-            name: Gauge(f"stele_{name}", text, registry=self._registry, multiprocess_mode="mostrecent")
-            for name, text in (
-                ("log_seq", "Sequence number of the newest record folded."),
-                ("log_lag", "Records of other nodes that this node had not folded when it last looked."),
-                ("log_age_seconds", "Seconds since this node was last known to have every record of the log."),
-                ("schemas", "Distinct schema texts held."),
-                ("subjects", "Subjects held, those with soft-deleted versions only included."),
-                ("text_bytes", "Bytes of the schema texts held, before compression."),
-                ("packed_bytes", "Bytes the compressed schema texts take."),
-                ("records_appended", "Records this process appended."),
-                ("append_conflicts", "Appends lost to another node and decided again."),
-                ("plain_secrets", "Documents with secrets that are stored as plain text."),
-                ("locked_secrets", "Documents with secrets that are sealed with a key this server does not have."),
-            )
-        } | {
-            name: Gauge(f"stele_{name}", text, registry=self._registry, multiprocess_mode="livesum")
-            for name, text in (
-                ("connections", "Open connections."),
-                ("answer_cache_bytes", "Memory that cached answers take, about."),
-                ("work_running", "Threads that parse and compare schemas for the registry right now."),
-                ("work_waiting", "Calls that wait for such a thread."),
-                ("writes_waiting", "Changes that wait for the store or are being written."),
-                ("stateless_running", "Threads that work on checks, conversions and the like right now."),
-                ("stateless_waiting", "Calls that wait for a thread for checks and the like."),
-            )
-        }
-        self._gauges["can_write"] = Gauge(
-            "stele_can_write",
-            "1 while the log takes records, 0 while it does not; as /health/ready says.",
-            registry=self._registry,
-            multiprocess_mode="livemin",
-        )
+        self._gauges = _make_gauges(self._registry)
         self._counters: dict[tuple[str, str, str, int], RequestCounter] = {}
 
     def count_request(self, dialect: str, route: str, method: str, status: int, seconds: float) -> None:
@@ -143,6 +155,10 @@ class Metrics:
             )
         return known
 
+    def count_limited_request(self, rate: str) -> None:
+        """Count a request that was refused because of a rate."""
+        self._limited.labels(rate).inc()
+
     def count_closed_connection(self, reason: str) -> None:
         """Count a connection that the server closed."""
         self._closed.labels(reason).inc()
@@ -157,6 +173,7 @@ class Metrics:
             (self._requests, ("dialect", "route", "method", "status")),
             (self._seconds, ("dialect", "route")),
             (self._closed, ("reason",)),
+            (self._limited, ("rate",)),
             (self._hits, ()),
             (self._misses, ()),
         ]

@@ -187,6 +187,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             " comma list; empty: none."
         ),
     ] = ()
+    outgoing_networks: Annotated[
+        tuple[str, ...],
+        _description(
+            "Networks, besides public addresses, that the server may send requests of its own to, as to webhooks:"
+            " `10.1.0.0/16`; comma list; empty: none."
+        ),
+    ] = ()
     cache_seconds: Annotated[
         int,
         _description(
@@ -221,6 +228,20 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int, _description("Longest head of a request, bytes (431).", ge=1024, le=16_777_216)
     ] = 65_536
     max_headers: Annotated[int, _description("Most header fields of a request (431).", ge=10, le=10_000)] = 100
+    requests_per_second: Annotated[
+        float,
+        _description(
+            "Requests per second and process that one caller may send on average, a principal or an anonymous address;"
+            " more are refused (429); 0: any number.",
+            ge=0,
+        ),
+    ] = 0
+    requests_burst: Annotated[int, _description("Requests that one caller may send at once.", ge=1)] = 1000
+    changes_per_second: Annotated[
+        float,
+        _description("The same for requests other than GET, HEAD and OPTIONS (429); 0: any number.", ge=0),
+    ] = 0
+    changes_burst: Annotated[int, _description("Such requests that one caller may send at once.", ge=1)] = 100
     header_seconds: Annotated[
         int, _description("How long the head of a request may take to arrive (408).", ge=1, le=86_400)
     ] = 10
@@ -339,7 +360,7 @@ def load_settings(
         if variable in environ:
             values[name] = environ[variable]
     values.update({name: value for name, value in flags.items() if value is not None})
-    for name in ("listen", "secrets_key", "cors_origins", "allowed_hosts", "trusted_proxies"):
+    for name in [field.name for field in msgspec.structs.fields(ServerSettings) if isinstance(field.default, tuple)]:
         if isinstance(values.get(name), str):
             values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
     try:
@@ -353,11 +374,12 @@ def load_settings(
     for host in settings.allowed_hosts:
         if not _HOST.fullmatch(host):
             raise InvalidRequest(f"settings: allowed_hosts: {host!r} is no name such as registry.example.org")
-    for proxy in settings.trusted_proxies:
-        try:
-            ip_network(proxy)
-        except ValueError as error:
-            raise InvalidRequest(f"settings: trusted_proxies: {error}") from None
+    for name in ("trusted_proxies", "outgoing_networks"):
+        for network in getattr(settings, name):
+            try:
+                ip_network(network)
+            except ValueError as error:
+                raise InvalidRequest(f"settings: {name}: {error}") from None
     if not settings.tls_certificate and (settings.tls_key or settings.tls_client_ca or settings.tls_client_required):
         raise InvalidRequest("settings: TLS needs tls_certificate")
     if settings.tls_client_required and not settings.tls_client_ca:

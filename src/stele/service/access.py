@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from stele.core.access import AccessRules, Operation, Resource, subject_resource
-from stele.core.model import SubjectKey
-from stele.errors import Forbidden
+from stele.core.access import AccessRules, Operation, Resource, namespace_resource, subject_resource
+from stele.core.model import Content, Namespace, Reference, SchemaEntry, SubjectKey
+from stele.core.state import State
+from stele.core.traversal import find_version, list_entries, list_formats_of_text, list_versions_of_entry
+from stele.errors import Forbidden, Unauthenticated
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -128,6 +130,13 @@ class AccessControl:
         self.rules = rules
         self.super_users = super_users
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the caller may do everything, as far as can be told without a look at the rules one by one."""
+        if (not self.rules.rules and self.rules.default_allow) or (caller := CALLER.get()).is_system:
+            return True
+        return not self.super_users.isdisjoint(caller.principal.names)
+
     def allows(self, operation: Operation, resource: Resource) -> bool:
         """Return whether the caller may do that."""
         caller = CALLER.get()
@@ -137,14 +146,72 @@ class AccessControl:
         return not names.isdisjoint(self.super_users) or self.rules.decide(names, operation, resource).allowed
 
     def require(self, operation: Operation, resource: Resource) -> None:
-        """Raise `Forbidden` unless the caller may do that."""
-        if not self.allows(operation, resource):
-            who = CALLER.get().principal.name or "an anonymous caller"
-            raise Forbidden(f"{who} has no right to {operation} here", operation=operation, resource=resource)
+        """Raise `Forbidden` unless the caller may do that; `Unauthenticated` when nobody in particular asks."""
+        if self.allows(operation, resource):
+            return
+        name = CALLER.get().principal.name
+        if not name:
+            raise Unauthenticated(f"an anonymous caller has no right to {operation} here")
+        raise Forbidden(f"{name} has no right to {operation} here", operation=operation, resource=resource)
+
+    @property
+    def view_key(self) -> Hashable:
+        """What a list made for the caller is kept under: the same for all who may see everything."""
+        return None if self.is_open else (CALLER.get().principal, self.rules.revision)
+
+    def make_filter(self, operation: Operation = Operation.LIST) -> Callable[[SubjectKey], bool]:
+        """Return what tells of each of many subjects whether the caller may do that; it costs nothing where all may."""
+        if self.is_open:
+            return _accept_all
+        return lambda key: self.allows(operation, subject_resource(key))
+
+    def can_read(self, key: SubjectKey) -> bool:
+        """Return whether the caller may read a subject."""
+        return self.is_open or self.allows(Operation.READ, subject_resource(key))
+
+    def can_list_namespace(self, namespace: Namespace) -> bool:
+        """Return whether the caller may see that a namespace is there: by its own right or by that to a subject."""
+        if self.is_open or self.allows(Operation.LIST, namespace_resource(namespace.name)):
+            return True
+        return any(map(self.make_filter(), (subject.key for subject in namespace.subjects.values())))
+
+    def select_namespaces(self, namespaces: Iterable[Namespace]) -> Iterator[str]:
+        """Yield the names of those namespaces that the caller may see in lists, in their order."""
+        return (namespace.name for namespace in namespaces if self.can_list_namespace(namespace))
+
+    def can_read_entry(self, entry: SchemaEntry) -> bool:
+        """Return whether the caller may read what is behind a schema id: one subject that has it is enough."""
+        return self.is_open or any(self.can_read(use.subject.key) for use in list_versions_of_entry(entry))
+
+    def can_read_content(self, content: Content) -> bool:
+        """Return whether the caller may read a text: one subject that has it is enough."""
+        return self.is_open or any(
+            self.can_read_entry(entry) for each in list_formats_of_text(content) for entry in list_entries(each)
+        )
+
+    def require_references(self, state: State, references: Iterable[Reference]) -> None:
+        """Raise `Forbidden` unless the caller may read all that references lead to, directly or through others."""
+        if self.is_open:
+            return
+        waiting, seen = list(references), set[Reference]()
+        while waiting:
+            reference = waiting.pop()
+            if reference in seen:
+                continue
+            seen.add(reference)
+            self.require(Operation.READ, subject_resource(reference.key))
+            subject = state.find_subject(reference.key)
+            version = None if subject is None else find_version(subject, reference.version_number)
+            if version is not None:
+                waiting.extend(version.schema.attachments.references)
 
     def select_visible(self, keys: Iterable[SubjectKey]) -> list[SubjectKey]:
         """Return those of some subjects that the caller may see in lists, in their order."""
-        return [key for key in keys if self.allows(Operation.LIST, subject_resource(key))]
+        return list(filter(self.make_filter(), keys))
+
+
+def _accept_all(key: SubjectKey) -> bool:
+    return True
 
 
 OPEN_ACCESS: Final = AccessControl(AccessRules((), default_allow=True))

@@ -18,7 +18,7 @@ import msgspec
 
 from stele.core.state import State
 from stele.errors import InvalidName, InvalidRequest, NotFound, TooLarge, Unauthenticated
-from stele.service.access import Principal
+from stele.service.access import CALLER, Principal
 from stele.service.collections import Changes, Items, edit_collection, read_collection
 from stele.service.registry import Registry
 
@@ -64,7 +64,6 @@ async def create_api_key(
     groups: Sequence[str] = (),
     expires: datetime | None = None,
     *,
-    actor: str = "",
     via: str = "",
 ) -> tuple[str, StoredApiKey, str]:
     """Make a key and return its id, what is stored of it, and the key itself, which nobody can show again.
@@ -84,14 +83,14 @@ async def create_api_key(
         raise InvalidRequest("the time at which a key expires is in the future, and has a time zone")
     key_id = secrets.token_hex(8)
     key = f"{PREFIX}{key_id}_{secrets.token_urlsafe(32)}"
-    stored = StoredApiKey(name, _digest(key), now, tuple(dict.fromkeys(groups)), expires, actor)
+    stored = StoredApiKey(name, _digest(key), now, tuple(dict.fromkeys(groups)), expires, CALLER.get().principal.name)
 
     def change(items: Items) -> tuple[Changes, None]:
         if len(items) >= _MOST:
             raise TooLarge(f"there are {_MOST} API keys, which is the limit; revoke some")
         return {(key_id,): msgspec.json.encode(stored)}, None
 
-    await edit_collection(registry, COLLECTION, change, actor=actor, via=via)
+    await edit_collection(registry, COLLECTION, change, via=via)
     return key_id, stored, key
 
 
@@ -102,7 +101,7 @@ async def list_api_keys(registry: Registry) -> dict[str, StoredApiKey]:
     return dict(sorted(keys.items(), key=lambda pair: (pair[1].created, pair[0])))
 
 
-async def revoke_api_key(registry: Registry, key_id: str, *, actor: str = "", via: str = "") -> StoredApiKey:
+async def revoke_api_key(registry: Registry, key_id: str, *, via: str = "") -> StoredApiKey:
     """Remove a key, which is worth nothing from then on; return what it was. Raises `ApiKeyNotFound`."""
 
     def change(items: Items) -> tuple[Changes, bytes]:
@@ -110,7 +109,7 @@ async def revoke_api_key(registry: Registry, key_id: str, *, actor: str = "", vi
             raise ApiKeyNotFound(f"no API key has the id {key_id!r}")
         return {(key_id,): None}, items[key_id,]
 
-    document = await edit_collection(registry, COLLECTION, change, actor=actor, via=via)
+    document = await edit_collection(registry, COLLECTION, change, via=via)
     return msgspec.json.decode(document, type=StoredApiKey)
 
 

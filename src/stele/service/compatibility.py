@@ -14,12 +14,16 @@ from stele.formats import rulesets
 from stele.formats.registry import get_format
 from stele.service import validators
 from stele.service.progress import current_progress
-from stele.service.schemas import SchemaParser, SchemaTexts, collect_texts, estimate_source_memory
+from stele.service.schemas import SchemaParser, SchemaTexts, are_quick, collect_texts, estimate_source_memory
 
 _REMEMBERED_BYTES: Final = 32 << 20
 """About how much memory verdicts may take, in bytes; beyond, the oldest ones are given up."""
 _FINDING_BYTES: Final = 300
 """What a finding costs beside its texts."""
+_QUICK_QUESTIONS: Final = 2
+"""So many comparisons of short texts are not worth a thread: both directions with one version."""
+
+_Comparison = tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]
 
 
 class CompatibilityChecker:
@@ -43,7 +47,10 @@ class CompatibilityChecker:
         work = [(q, collect_texts(state, q.reader, extra), collect_texts(state, q.writer, extra)) for q in questions]
         found: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
         try:
-            await asyncio.to_thread(self._compare_all, work, found)
+            if _are_quick(work):
+                self._compare_all(work, found)
+            else:
+                await asyncio.to_thread(self._compare_all, work, found)
         finally:
             # Who gives up in the middle and asks again goes on from there.
             self._remember(dict(found))
@@ -59,7 +66,7 @@ class CompatibilityChecker:
 
     def _compare_all(
         self,
-        work: list[tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]],
+        work: list[_Comparison],
         found: dict[CompatibilityRequest, tuple[Finding, ...]],
     ) -> None:
         """Add a verdict to `found` for each question, up to the first that refuses."""
@@ -84,6 +91,14 @@ class CompatibilityChecker:
             progress.count_comparison()
             if any(finding.breaks for finding in findings):
                 break
+
+
+def _are_quick(work: list[_Comparison]) -> bool:
+    """Whether comparisons take less time than handing them to a thread; what a validator takes nobody knows."""
+    return len(work) <= _QUICK_QUESTIONS and all(
+        not question.ruleset.startswith(VALIDATOR_PREFIX) and are_quick(get_format(question.format), reader, writer)
+        for question, reader, writer in work
+    )
 
 
 def _estimate_memory(question: CompatibilityRequest, findings: tuple[Finding, ...]) -> int:

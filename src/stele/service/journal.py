@@ -13,8 +13,10 @@ from typing import Any, Final
 import msgspec
 
 from stele.core import events as ev
+from stele.core.access import REGISTRY_RESOURCE, Operation, level_resource
 from stele.core.model import Reference, Settings, SettingsLevel
 from stele.core.policy_json import PolicyJson
+from stele.service.access import AccessControl
 from stele.service.registry import Registry
 
 MOST_RECORDS: Final = 1000
@@ -81,7 +83,7 @@ async def read_page(
     """Return the changes of at most limit records behind `after`, of a namespace or of subjects of that name only.
 
     Everything that was durable when this was called is in the journal: `end` is a barrier. A limit of 0 asks for no
-    more than that. Raises `StoreError`.
+    more than that. Who may not export everything gets the changes of what he may read. Raises `StoreError`.
     """
     end = (await registry.fresh_state()).seq
     limit = min(limit, end - after)
@@ -89,23 +91,41 @@ async def read_page(
         return JournalPage([], after, end)
     records = await registry.read_log(after, limit)
     entries = [entry for seq, record in records for entry in list_entries(seq, record)]
+    is_shown = _make_entry_filter(registry.access)
     wanted = [
         entry
         for entry in entries
-        if (namespace is None or entry.namespace == namespace) and (subject is None or entry.subject == subject)
+        if (namespace is None or entry.namespace == namespace)
+        and (subject is None or entry.subject == subject)
+        and is_shown(entry)
     ]
     return JournalPage(wanted, records[-1][0] if records else after, end)
 
 
+def _make_entry_filter(access: AccessControl) -> Callable[[JournalEntry], bool]:
+    """Return what tells whether the caller may see a change: of what he may read; of no subject, if he may export."""
+    if access.is_open or access.allows(Operation.EXPORT, REGISTRY_RESOURCE):
+        return lambda entry: True
+
+    def is_shown(entry: JournalEntry) -> bool:
+        if entry.namespace is None:
+            return False
+        level = SettingsLevel(entry.namespace, entry.subject)
+        return access.allows(Operation.READ, level_resource(level))
+
+    return is_shown
+
+
 async def read_texts(registry: Registry, shas: Iterable[bytes]) -> TextsAnswer:
-    """Registered texts by SHA-256, those that were purged left out."""
+    """Registered texts by SHA-256; those that were purged, or that the caller may not read, left out."""
     state = await registry.fresh_state()
     found: list[SchemaText] = []
     omitted: list[str] = []
     size = 0
     for sha in dict.fromkeys(shas):
         content = state.contents.get(sha)
-        text = b"" if content is None else state.get_text(content)
+        is_hidden = content is None or not registry.access.can_read_content(content)
+        text = b"" if content is None or is_hidden else state.get_text(content)
         if text and size >= _ENOUGH:
             omitted.append(sha.hex())
         elif text:

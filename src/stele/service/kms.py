@@ -9,13 +9,24 @@ from typing import Final
 from stele.wire import kms
 
 ALGORITHMS: Final = kms.ALGORITHMS
-SECRETS: Final = kms.SECRETS
+ALTERNATES: Final = kms.ALTERNATES
+HARMLESS: Final = kms.HARMLESS
 
 KmsError = kms.KmsError
 KmsDenied = kms.KmsDenied
 UnknownKms = kms.UnknownKms
 
-__all__ = ["ALGORITHMS", "SECRETS", "KmsDenied", "KmsError", "UnknownKms", "new_material", "unwrap", "wrap"]
+__all__ = [
+    "ALGORITHMS",
+    "ALTERNATES",
+    "HARMLESS",
+    "KmsDenied",
+    "KmsError",
+    "UnknownKms",
+    "new_material",
+    "unwrap",
+    "wrap",
+]
 
 new_material = kms.new_material
 

@@ -18,6 +18,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
@@ -27,6 +28,7 @@ import structlog
 
 from stele.core import commands as cmd
 from stele.core import queries
+from stele.core.access import Operation, subject_resource
 from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
@@ -57,10 +59,11 @@ from stele.errors import (
     StoreTimeout,
 )
 from stele.service import rulesets
-from stele.service.access import OPEN_ACCESS
+from stele.service.access import CALLER, OPEN_ACCESS
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
+from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
@@ -138,6 +141,8 @@ class Registry:
         """When it last was known to have every record, in `time.monotonic` seconds."""
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
+        self._growth = asyncio.Event()
+        """Set when the state next has more of the log."""
         self._behind = True
         self._catch_ups = 0
         """How many times this node began to catch up with the log; `_caught_up`: the last time that ended well."""
@@ -217,6 +222,17 @@ class Registry:
             await self._catch_up()
             return query(self.state)
 
+    async def wait_for_record(self, seq: int, seconds: float) -> None:
+        """Return once memory has a record of the log, or when so many seconds have gone."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.state.seq < seq:
+                    await self._growth.wait()
+
+    def _note_growth(self) -> None:
+        self._growth.set()
+        self._growth = asyncio.Event()
+
     async def read_log(self, after: int, limit: int) -> list[tuple[int, LogRecord]]:
         """Entries of the log after a sequence number, oldest first."""
         return [(entry.seq, decode_record(entry.record)) for entry in await self._log.tail(after, limit)]
@@ -233,9 +249,10 @@ class Registry:
     ) -> tuple[list[Finding], int | None]:
         """Why the policy in force (or the given one) would refuse a document, and which version does; ([], None): none.
 
-        version number narrows the comparison to one version; ruleset judges where the settings name none. Raises
-        `VersionNotFound`.
+        version number narrows the comparison to one version; ruleset judges where the settings name none. The caller
+        needs the right to read the subject. Raises `VersionNotFound`, `Forbidden`, `Unauthenticated`.
         """
+        self.access.require(Operation.READ, subject_resource(key))
         verdicts: dict[Any, tuple[Finding, ...]] = {}
         while True:
             state = await self.fresh_state()
@@ -265,16 +282,20 @@ class Registry:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def execute(self, command: cmd.Command, *, actor: str = "", via: str = "") -> cmd.Outcome:
-        """Carry out a command; returns when it is durable.
+    async def execute(self, command: cmd.Command, *, via: str = "") -> cmd.Outcome:
+        """Carry out a command for the caller (`service.access.CALLER`); returns when it is durable.
 
-        Raises what the decision raises, `Overloaded` where too many others wait, or `StoreError`.
+        Raises `Forbidden` and `Unauthenticated` where a right is missing that the command wants, what the decision
+        raises, `Overloaded` where too many others wait, or `StoreError`.
         """
+        if not self.access.is_open:
+            for operation, resource in required_rights(command, self.state):
+                self.access.require(operation, resource)
         if self.state.seq == 0:
             await self._bootstrap_rulesets()
         elif self._log.may_lack_records():
             await self._skip_ids()
-        return await self._execute(command, actor, via)
+        return await self._execute(command, CALLER.get().principal.name, via)
 
     async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
         stamp = EventMetadata(os.urandom(16), current_millis(), actor, via)
@@ -435,6 +456,7 @@ class Registry:
                 if seq > self.state.seq:
                     apply_record(self.state, seq, row.record)
         self.appended += seq - expected
+        self._note_growth()
         self.state.pack_texts()
         for row in batch:
             row.set_result()
@@ -493,6 +515,8 @@ class Registry:
                 entries = await self._log.tail(self.state.seq, _PAGE)
                 for entry in entries:
                     self._fold_entry(entry)
+                if entries:
+                    self._note_growth()
                 self.state.pack_texts()
                 self._behind = len(entries) == _PAGE
             self._caught_up = wanted

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 
 from stele.core import queries
+from stele.core.access import Operation
 from stele.core.compatibility_requests import SchemaSource
 from stele.core.decide.compatibility import list_candidates
 from stele.core.findings import Direction, Finding, Verdict
@@ -117,13 +118,19 @@ class _Plan(NamedTuple):
 
 
 async def make_report(registry: Registry, request: ReportRequest) -> ReportPage:
-    """Return one page. Raises `UnknownFormat`, `UnknownRuleset`, `InvalidRequest`."""
+    """Return one page about the subjects that the caller may read.
+
+    Raises `UnknownFormat`, `UnknownRuleset`, `InvalidRequest`.
+    """
     plan = await asyncio.to_thread(_make_plan, request)
     state = await registry.fresh_state()
     until = time.monotonic() + SECONDS
     rows: list[ImpactRow] = []
     compared = 0
+    can_read = registry.access.make_filter(Operation.READ)
     async for key in registry.time_slices.iterate(_list_subjects(state, request)):
+        if not can_read(key):
+            continue
         place = request.after if request.after is not None and _sort_key(request.after) == key else None
         # The state moves on while pairs are judged, so what is left of a subject is looked up afresh.
         while pairs := list(islice(_list_pairs(registry.state, plan, key, place), _BATCH)):

@@ -18,7 +18,14 @@ from stele.core.model import Reference, SchemaDocument, SubmittedText, Version
 from stele.core.ports import Format, Parsed, TextForm
 from stele.core.state import State
 from stele.errors import MalformedSchema, NotFound, UnresolvedReference
-from stele.formats.capabilities import HasDigestText, HasIdentityText, HasLaxImports, ParsesQuickly, TakesAnyDefault
+from stele.formats.capabilities import (
+    HasDigestText,
+    HasIdentityText,
+    HasLaxImports,
+    ParsesQuickly,
+    TakesAnyDefault,
+    supports,
+)
 from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
 
@@ -189,7 +196,7 @@ class SchemaParser:
         if known is not None and (not needs_digests or has_digests(known.prepared)):
             return known.prepared
         texts = SchemaTexts(text, {name: state.get_text(state.contents[sha]) for name, sha in closure})
-        if isinstance(fmt, ParsesQuickly) and len(text) <= fmt.quick_bytes and not closure:
+        if are_quick(fmt, texts):
             return self._prepare_text(fmt, key, texts, needs_digests)
         return await asyncio.to_thread(self._prepare_text, fmt, key, texts, needs_digests)
 
@@ -239,7 +246,7 @@ class SchemaParser:
 
     def _parse_text(self, fmt: Format[Any], key: _PreparationKey, texts: SchemaTexts) -> PreparedSchema:
         sent, source = SubmittedText(texts.text, key.sha), SchemaSource(key.sha, key.closure)
-        if key.strict and not key.checks_defaults and isinstance(fmt, TakesAnyDefault):
+        if key.strict and not key.checks_defaults and supports(fmt, TakesAnyDefault):
             parsed: Parsed = fmt.parse_with_any_default(texts.text, texts.references)
         elif key.lax_imports and key.strict:
             parsed = self._parse_with_lax_imports(fmt, source, texts)
@@ -256,14 +263,20 @@ class SchemaParser:
     ) -> Parsed:
         """Return the parsed form of a source, remembered; parses in the calling thread."""
         key = (fmt.name, source, strict)
-        with self._lock:
-            cached = self._parsed.get(key)
+        cached = self._find_parsed(key)
         if cached is None:
             parsed = fmt.parse(texts.text, texts.references, strict=strict)
             cached = _CachedSchema(parsed, _estimate_memory(parsed, texts))
             with self._lock, suppress(ValueError):  # larger than the cache
                 self._parsed[key] = cached
         return cached.parsed
+
+    def _find_parsed(self, key: tuple[str, SchemaSource, bool]) -> _CachedSchema | None:
+        """What was parsed before; what the rules of a format let pass is the same without them."""
+        name, source, strict = key
+        with self._lock:
+            cached = self._parsed.get(key)
+            return cached if cached is not None or strict else self._parsed.get((name, source, True))
 
     def _parse_with_lax_imports(self, fmt: Format[Any], source: SchemaSource, texts: SchemaTexts) -> Parsed:
         try:
@@ -290,11 +303,13 @@ class SchemaParser:
         """Return the parsed form of a registered text with its references."""
         fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
-        with self._lock:
-            cached = self._parsed.get((fmt.name, source, False))
+        cached = self._find_parsed((fmt.name, source, False))
         if cached is not None:
             return fmt, cached.parsed
-        return fmt, await asyncio.to_thread(self.parse_source, fmt, source, collect_texts(state, source))
+        texts = collect_texts(state, source)
+        if are_quick(fmt, texts):
+            return fmt, self.parse_source(fmt, source, texts)
+        return fmt, await asyncio.to_thread(self.parse_source, fmt, source, texts)
 
     async def digest_prepared(self, prepared: PreparedSchema, *, normalized: bool) -> bytes:
         """Return the SHA-256 of the text by which a schema that was sent is compared; see `comparison_text`."""
@@ -302,6 +317,10 @@ class SchemaParser:
         known = self._find_comparison(key)
         if known is not None:
             return known
+        document = prepared.document
+        texts = SchemaTexts(document.text, dict.fromkeys((name for name, _ in prepared.source.references), b""))
+        if are_quick(prepared.format, texts):
+            return self._digest_comparison(key, prepared.format, lambda: prepared.parsed)
         return await asyncio.to_thread(self._digest_comparison, key, prepared.format, lambda: prepared.parsed)
 
     async def digest_registered(
@@ -314,7 +333,10 @@ class SchemaParser:
         known = self._find_comparison(key)
         if known is not None:
             return known
-        parse = partial(self.parse_source, fmt, source, collect_texts(state, source))
+        texts = collect_texts(state, source)
+        parse = partial(self.parse_source, fmt, source, texts)
+        if are_quick(fmt, texts):
+            return self._digest_comparison(key, fmt, parse)
         return await asyncio.to_thread(self._digest_comparison, key, fmt, parse)
 
     def _find_comparison(self, key: tuple[str, SchemaSource, bool, bool]) -> bytes | None:
@@ -329,6 +351,13 @@ class SchemaParser:
         with self._lock:
             self._comparisons[key] = _CachedDigest(digest, estimate_source_memory(key[1]))
         return digest
+
+
+def are_quick(fmt: Format[Any], *schemas: SchemaTexts) -> bool:
+    """Whether parsing, printing and comparing schemas takes so little time that a thread is not worth it."""
+    if not supports(fmt, ParsesQuickly):
+        return False
+    return all(len(texts.text) <= fmt.quick_bytes and not texts.references for texts in schemas)
 
 
 def estimate_source_memory(source: SchemaSource) -> int:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from stele.core import queries
+from stele.core.access import REGISTRY_RESOURCE, Operation, subject_resource
 from stele.core.decide.decision import check_name
 from stele.core.model import Collection, SubjectKey, Version
 from stele.core.state import State
@@ -115,40 +116,63 @@ class Usage:
         self._places: dict[str, CensusRecord] = {}
         self._by_subject: dict[SubjectKey, list[tuple[str, VersionUsage]]] = {}
 
-    async def record_census(self, place: str, census: CensusRecord, *, actor: str = "", via: str = "") -> LocationUsage:
+    async def record_census(self, place: str, census: CensusRecord, *, via: str = "") -> LocationUsage:
         """Take note of a census, instead of the one before. Raises `InvalidName`, `TooLarge`, `ReadOnly`."""
         key = (_check_place(place),)
         for row in census.seen:
             check_name(row.namespace)
             check_name(row.subject)
+        self._require_bind(census)
         most = self._registry.limits.places
 
         def change(items: collections.Items) -> tuple[collections.Changes, None]:
+            if key in items:
+                self._require_bind(_decode_census(items[key]))
             if key not in items and len(items) >= most:
                 raise TooLarge(f"censuses of {most} places are recorded, which is the limit (max_places)")
             return {key: _encode_census(census)}, None
 
-        await collections.edit_collection(self._registry, COLLECTION, change, actor=actor, via=via)
+        await collections.edit_collection(self._registry, COLLECTION, change, via=via)
         return _location_usage(place, census)
 
-    async def forget_place(self, place: str, *, actor: str = "", via: str = "") -> LocationUsage:
+    async def forget_place(self, place: str, *, via: str = "") -> LocationUsage:
         """Remove what is recorded of a place; answers what it was. Raises `NotFound`, `ReadOnly`."""
         key = (_check_place(place),)
 
         def change(items: collections.Items) -> tuple[collections.Changes, bytes]:
             if key not in items:
                 raise _unknown_place(place)
+            self._require_bind(_decode_census(items[key]))
             return {key: None}, items[key]
 
-        gone = await collections.edit_collection(self._registry, COLLECTION, change, actor=actor, via=via)
+        gone = await collections.edit_collection(self._registry, COLLECTION, change, via=via)
         return _location_usage(place, _decode_census(gone))
 
     async def get_place(self, place: str) -> LocationUsage:
-        """Return the last census of a place. Raises `NotFound`."""
+        """Return the last census of a place, as far as the caller may read what was seen. Raises `NotFound`."""
         self._refresh_index(await self._registry.fresh_state())
-        if place not in self._places:
+        census = self._places.get(place)
+        found = None if census is None else self._select_visible(place, census)
+        if found is None:
             raise _unknown_place(place)
-        return _location_usage(place, self._places[place])
+        return found
+
+    def _select_visible(self, place: str, census: CensusRecord) -> LocationUsage | None:
+        """Return a census without the rows that the caller may not read; None where it has no others."""
+        access = self._registry.access
+        if access.is_open or access.allows(Operation.READ, REGISTRY_RESOURCE):
+            return _location_usage(place, census)
+        seen = tuple(row for row in census.seen if access.can_read(SubjectKey(row.namespace, row.subject)))
+        shown = msgspec.structs.replace(census, seen=seen, records=sum(row.records for row in seen))
+        return _location_usage(place, shown) if seen else None
+
+    def _require_bind(self, census: CensusRecord) -> None:
+        """Raise `Forbidden` unless the caller may bind all subjects of a census; the registry where it saw none."""
+        access = self._registry.access
+        for key in {SubjectKey(row.namespace, row.subject) for row in census.seen}:
+            access.require(Operation.BIND, subject_resource(key))
+        if not census.seen:
+            access.require(Operation.BIND, REGISTRY_RESOURCE)
 
     async def list_places(
         self, after: str = "", limit: int = MOST_PLACES, *, namespace: str | None = None, subject: str | None = None
@@ -163,14 +187,16 @@ class Usage:
         self._refresh_index(await self._registry.fresh_state())
         found: list[LocationUsage] = []
         for place in sorted(name for name in self._places if name > after):
-            census = self._places[place]
+            visible = self._select_visible(place, self._places[place])
+            if visible is None:
+                continue
             rows = tuple(
-                row for row in census.seen if namespace in (None, row.namespace) and subject in (None, row.subject)
+                row for row in visible.seen if namespace in (None, row.namespace) and subject in (None, row.subject)
             )
             if rows or (namespace is None and subject is None):
                 if len(found) == limit:
                     return UsagePage(tuple(found), found[-1].place)
-                found.append(msgspec.structs.replace(_location_usage(place, census), seen=rows))
+                found.append(msgspec.structs.replace(visible, seen=rows))
         return UsagePage(tuple(found))
 
     async def preview_deletion(self, key: SubjectKey, ordinal: int | None = None) -> DeletionPreview:

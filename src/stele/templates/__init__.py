@@ -10,11 +10,24 @@ from __future__ import annotations
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+_POLICY: Final = (
+    "default-src 'none'",
+    "style-src 'unsafe-inline'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+)
+PAGE_HEADERS: Final = MappingProxyType(
+    {"content-security-policy": "; ".join(_POLICY), "referrer-policy": "no-referrer"}
+)
+"""Headers of every page that the server sends: no script runs in it, it loads nothing, and no other page frames it."""
 
 
 def render_template(package: str, name: str, **values: Any) -> str:

@@ -25,18 +25,30 @@ GROUP: Final = "stele.kms"
 ALTERNATES: Final = "encrypt.alternate.kms.key.ids"
 """Property with ids of further keys, separated by commas, that are tried when the first one fails."""
 
-SECRETS: Final = frozenset(
+HARMLESS: Final = frozenset(
     {
-        "secret",
-        "token.id",
-        "approle.secret.id",
-        "ssl.keystore.password",
-        "secret.access.key",
-        "client.secret",
-        "private.key",
+        ALTERNATES,
+        "access.key.id",
+        "account.type",
+        "approle.role.id",
+        "client.email",
+        "client.id",
+        "encrypt.azure.key.version.save",
+        "endpoint",
+        "namespace",
+        "private.key.id",
+        "profile",
+        "region",
+        "role.arn",
+        "role.session.name",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.key.location",
+        "tenant.id",
+        "token.uri",
     }
 )
-"""Properties that hold credentials in the drivers Confluent's clients have: never shown again once stored."""
+"""Properties in lower case that hold no credentials: all others are never shown again once stored."""
 
 ALGORITHMS: Final = ("AES128_GCM", "AES256_GCM", "AES256_SIV")
 """What a data key may be used with."""

@@ -16,12 +16,12 @@ from tests.conformance.apis.transcripts import Rule, play, read_rules, says
 from tests.support.authentication import HeaderAuthenticator
 
 from stele.apis.cncf import CncfOptions, application
-from stele.apis.cncf.options import GroupPermission
+from stele.core.access import AccessRule, AccessRules, NamePattern, ResourceType
 from stele.errors import Unauthenticated
 from stele.server.asgi import App
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
-from stele.service.access import Authenticator, Headers, Principal
+from stele.service.access import AccessControl, Authenticator, Headers, Principal
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -219,14 +219,23 @@ def _authenticated(headers: Headers) -> Principal:
     return Principal(name)
 
 
-def _authorized(caller: str, name: str, permission: GroupPermission) -> bool:
-    return caller == "admin" or name.startswith(caller) or (permission is GroupPermission.READ and name == "shared")
+RULES_OF_20 = (
+    AccessRule("user:admin", ("admin",)),
+    AccessRule("user:ann", ("list",)),
+    AccessRule(
+        "user:ann", ("owner",), resource_type=ResourceType.NAMESPACE, namespace="ann", pattern=NamePattern.PREFIX
+    ),
+    AccessRule("user:ann", ("reader",), resource_type=ResourceType.NAMESPACE, namespace="shared"),
+)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_20_ids_of_groups_are_seen_by_all(store: str, registry: Registry) -> None:
+async def test_20_ids_of_groups_are_seen_by_all(
+    store: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """20: who may not read a group sees that its id is taken and nothing else; nobody in particular sees nothing."""
-    app = fronted(registry, HeaderAuthenticator(_authenticated), CncfOptions(authorize=_authorized))
+    monkeypatch.setattr(registry, "access", AccessControl(AccessRules(RULES_OF_20, default_allow=False)))
+    app = fronted(registry, HeaderAuthenticator(_authenticated))
     admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
     async with client_of(app) as client:
         assert (await client.get("/schemagroups")).status_code == 401

@@ -265,7 +265,8 @@ class _Plain(httpx.BaseTransport):
 
 
 KEYS = RegistryExtras(
-    (MigratedKek("k", "x", "1", kms_props={"a": "b"}, ts=5),), (MigratedDek("k", "s1", 3, "AES256_GCM", "AAAA", ts=6),)
+    (MigratedKek("k", "x", "1", kms_props={"region": "b"}, ts=5),),
+    (MigratedDek("k", "s1", 3, "AES256_GCM", "AAAA", ts=6),),
 )
 
 
@@ -303,7 +304,7 @@ def test_secrets_of_shared_keys_are_set_by_hand(there: Box) -> None:
         play(origin.http, [Step("POST", "/dek-registry/v1/keks", shared)])
         made = origin.http.post("/dek-registry/v1/keks/k/deks", json={"subject": "s"}).json()
         dump_of_it = registry_reader.read_registry(origin.client)
-    assert dump_of_it.notes == ("secrets in the kmsProps of shared KEKs are not shown: set them at the target",)
+    assert dump_of_it.notes == ("kmsProps of KEKs that may be secret are not shown: set them at the target",)
     assert registry_writer.apply_import(dump_of_it, there.client) == []
     play(there.http, [Step("PUT", "/dek-registry/v1/keks/k", {"kmsProps": {"secret": "s"}})])
     shown = there.http.get("/dek-registry/v1/keks/k/deks/s").json()

@@ -89,7 +89,7 @@ _besides = st.builds(
     RegistryExtras,
     st.just(())
     | st.just(
-        (MigratedKek("k", "aws-kms", "arn", kms_props={"a": "b"}, ts=5), MigratedKek("l", "x", "y", deleted=True))
+        (MigratedKek("k", "aws-kms", "arn", kms_props={"region": "b"}, ts=5), MigratedKek("l", "x", "y", deleted=True))
     ),
     st.lists(_deks, max_size=2, unique_by=lambda row: row.key).map(
         lambda rows: tuple(sorted(rows, key=lambda row: (row.kek_name, row.subject, row.algorithm, row.version)))

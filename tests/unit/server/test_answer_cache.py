@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator
 from http.client import HTTPResponse
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.support.server_process import call, serving
 
 import stele
 from stele.server.answer_cache import KEY_HEADERS, ResponseCache
+from stele.server.asgi import ReceivedRequest
 from stele.server.dialects import build_dispatcher
 from stele.server.dispatch import Dispatcher
 from stele.server.metrics import Metrics
@@ -66,6 +68,14 @@ class Client:
         response = await self._http.request(method, path, json=body, headers=named)
         assert re.fullmatch("[0-9a-f]{32}", response.headers.pop("x-request-id"))
         return self.count_hits() > before, response
+
+    def find_at_once(self, method: str, path: str, body: Any = None) -> tuple[bytes, bytes, bytes] | None:
+        """What the connection of a request would write of itself."""
+        request = self._http.build_request(method, path, json=body)
+        headers = [(name.lower(), value) for name, value in request.headers.raw]
+        place = ("http", None)  # what httpx says
+        found = ReceivedRequest(method, path.encode(), headers, request.content, place, "registry", "127.0.0.2")  # type: ignore[arg-type]
+        return self.front.find_answer_at_once(found)
 
     async def register(self, subject: str, doc: str = "", **more: Any) -> tuple[bool, httpx.Response]:
         """Register a version."""
@@ -209,6 +219,27 @@ async def test_a_reference_to_the_latest_version_is_followed(registry: Registry)
     assert (await client.ask("POST", "/subjects/a", body))[1].status_code == 404
 
 
+async def test_the_answer_to_a_body_is_written_at_once_until_the_subject_changes(registry: Registry) -> None:
+    """That a known text was sent again is logged, as every POST; a body of another request is another question."""
+    client = Client(registry)
+    await client.register("a b")
+    body, other = {"schema": _TEXT % ""}, {"schema": _TEXT % "another"}
+    path = "/subjects/a%20b/versions"
+    assert client.find_at_once("POST", path, body) is None
+    first = (await client.ask("POST", path, body))[1]
+    with structlog.testing.capture_logs() as lines:
+        found = client.find_at_once("POST", path, body)
+        assert found is not None
+        assert (found[0], found[2]) == (b"HTTP/1.1 200 OK\r\n", first.content)
+        assert client.find_at_once("POST", path, other) is None
+        assert client.find_at_once("POST", "/contexts", body) is None
+    expected = {"event": "request", "method": "POST", "path": "/subjects/a b/versions", "status": 200}
+    assert len(lines) == 1
+    assert lines[0].items() >= {**expected, "subject": "a b", "caller": "127.0.0.2", "dialect": "confluent"}.items()
+    await client.register("a b", "another")
+    assert client.find_at_once("POST", path, body) is None
+
+
 async def test_a_node_that_may_be_behind_catches_up_first(registry: Registry) -> None:
     """What another node has written ends an answer although nobody here knows of it yet."""
     store = MemoryStore()
@@ -219,7 +250,7 @@ async def test_a_node_that_may_be_behind_catches_up_first(registry: Registry) ->
     await client.expect("/subjects", known=False)
     await client.expect("/subjects", known=True)
     await elsewhere.register("b")
-    assert client.front.find_answer_at_once(b"/subjects", [], ("http", 80), "127.0.0.1") is None
+    assert client.find_at_once("GET", "/subjects") is None
     assert (await client.expect("/subjects", known=False)).json() == ["a", "b"]
     await elsewhere.register("b", "another")
     await client.expect("/subjects", known=True)
@@ -394,6 +425,55 @@ def test_a_connection_writes_what_the_server_would(tmp_path: Path) -> None:
         )
         assert counted is not None
         assert float(counted[1]) == 3 + 3 + 1 + 5 + 1 + 1 + 1
+
+
+def test_a_connection_answers_known_questions_with_a_body(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """However the body arrives, and whatever comes before or after it; each request is logged once."""
+    body = json.dumps({"schema": _TEXT % "x"})
+    head = ("Host: r", "Content-Type: application/json", f"Content-Length: {len(body)}")
+    asked = ("POST /subjects/a HTTP/1.1", *head)
+    with serving("--store", "memory:", "--log-level", "info", folder=tmp_path) as server:
+        assert call(f"{server.url}/subjects/a/versions", "POST", json.loads(body)).status == 200
+        connection = Connection(server.url)
+        whole = "\r\n".join((*asked, "", body)).encode()
+
+        def ask(*pieces: bytes) -> HTTPResponse:
+            for piece in pieces:
+                connection.socket.sendall(piece)
+                time.sleep(0.01)
+            return connection.receive("POST")
+
+        first = ask(whole)
+        assert json.loads(first.body)["version"] == 1  # type: ignore[attr-defined]
+        head_end = whole.index(b"{")
+        known = [
+            ask(whole),
+            ask(whole[:head_end], whole[head_end:]),
+            ask(whole[: head_end + 9], whole[head_end + 9 : -5], whole[-5:]),
+            ask(whole[:20], whole[20:]),
+        ]
+        for answer in known:
+            assert [name for name, _ in answer.getheaders()] == [name for name, _ in first.getheaders()]
+            assert (answer.status, answer.body) == (200, first.body)  # type: ignore[attr-defined]
+        assert len({answer.getheader("x-request-id") for answer in known}) == 4
+        expecting = whole.replace(b"Host: r", b"Host: r\r\nExpect: 100-continue")
+        connection.socket.sendall(expecting[: expecting.index(b"{")])
+        assert connection._file.readline() == b"HTTP/1.1 100 Continue\r\n"
+        assert connection._file.readline() == b"\r\n"
+        assert ask(expecting[expecting.index(b"{") :]).body == first.body  # type: ignore[attr-defined]
+        unknown = whole.replace(b'"x', b'"y').replace(b"x\\", b"y\\")
+        assert len(unknown) == len(whole)
+        connection.socket.sendall(whole + unknown + whole + unknown[:-1])
+        assert [connection.receive("POST").status for _ in range(3)] == [200, 404, 200]
+        assert ask(unknown[-1:]).status == 404
+        assert call(f"{server.url}/subjects/a", "DELETE").status == 200
+        assert ask(whole).status == 404
+        closing = ask(whole.replace(b"Host: r", b"Host: r\r\nConnection: close"))
+        assert (closing.status, closing.getheader("connection")) == (404, "close")
+    logged = capfd.readouterr().err.splitlines()
+    lines = [line for line in logged if "path=/subjects/a " in line and "method=POST" in line]
+    assert len(lines) == 1 + 4 + 1 + 3 + 1 + 1 + 1
+    assert all("caller=127.0.0.1" in line and "subject=a" in line for line in lines)
 
 
 def test_no_answer_is_older_than_what_was_acknowledged(tmp_path: Path) -> None:

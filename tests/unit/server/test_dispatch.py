@@ -12,6 +12,7 @@ from tests.support.authentication import HeaderAuthenticator
 from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL, REFUSAL, SLASH
 from stele.errors import Unauthenticated
 from stele.server.answer_cache import ResponseCache
+from stele.server.asgi import ReceivedRequest
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.access import Headers, Principal
@@ -115,7 +116,8 @@ async def test_every_request_passes_the_authenticator() -> None:
         for name in (b"ann", b"bob"):
             assert await client.ask("/x", headers=[(b"authorization", name)]) == 200
             assert client.messages[1]["body"] == b"/x " + name
-    assert client.app.find_answer_at_once(b"/x", [], ("http", 8081), "127.0.0.1") is None
+    request = ReceivedRequest("GET", b"/x", [], b"", ("http", 8081), "127.0.0.1", "127.0.0.1")
+    assert client.app.find_answer_at_once(request) is None
 
 
 async def test_request_ids_are_echoed_only_when_harmless() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import suppress
 
@@ -49,6 +50,26 @@ def test_a_log_that_cannot_be_written_stops_nobody(shape: str, monkeypatch: pyte
             log.error("three")
         finally:
             structlog.reset_defaults()
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+@pytest.mark.parametrize("text", ["a\r\nforged", "a\x1b[31mred", "a\x00b", "a\x85b", "a\u2028b", "a\u202eb"])
+def test_no_text_makes_a_line_or_commands_a_terminal(
+    text: str, is_terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What strangers chose is one line of printable characters, beside a traceback, too."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    configure_logs("info", "console")
+    try:
+        log = structlog.get_logger("test")
+        log.info("request", path=text)
+        line = re.sub(r"\x1b\[[0-9;]*m(?!red)", "", capsys.readouterr().err)
+        assert line.endswith("\n")
+        assert line[:-1].isprintable()
+        log.error("failed", path=text, exc_info=ValueError("why"))
+        assert text not in capsys.readouterr().err
+    finally:
+        structlog.reset_defaults()
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from typing import Any
 
 import pytest
 
-from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource
+from stele.core.compatibility_requests import VALIDATOR_PREFIX, CompatibilityRequest, SchemaSource
 from stele.core.findings import Finding
 from stele.core.ports import TextForm
 from stele.core.state import State
+from stele.errors import MalformedSchema
 from stele.formats.registry import get_format
 from stele.service import compatibility
 from stele.service.compatibility import CompatibilityChecker
-from stele.service.schemas import LazyDigests, SchemaParser, compute_digests
+from stele.service.schemas import LazyDigests, SchemaParser, SchemaTexts, compute_digests
 
 
 def _text(doc: str, length: int = 0) -> bytes:
@@ -39,8 +41,38 @@ async def test_a_known_text_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> 
     assert await parser.prepare_schema(state, "avro", long, form=TextForm.PRINTED) is first
     assert await parser.prepare_schema(state, "avro", long) is kept
     with pytest.raises(AssertionError, match="a thread"):
-        await parser.prepare_schema(state, "avro", long, strict=False)
+        await parser.prepare_schema(state, "avro", _text("y", 5000))
     await parser.prepare_schema(state, "avro", _text("short"))
+
+
+async def test_what_the_rules_let_pass_is_parsed_once() -> None:
+    """It is the same schema where the rules do not hold; what was read leniently is read anew where they do."""
+    parser, state, fmt = SchemaParser(), State(), get_format("avro")
+    strict = await parser.prepare_schema(state, "avro", _text("x"))
+    lenient = await parser.prepare_schema(state, "avro", _text("x"), strict=False)
+    assert lenient.parsed is strict.parsed
+    bad = b'{"type":"record","name":"R","fields":[{"name":"a-b","type":"int"}]}'
+    await parser.prepare_schema(state, "avro", bad, strict=False)
+    with pytest.raises(MalformedSchema):
+        parser.parse_source(fmt, SchemaSource(hashlib.sha256(bad).digest()), SchemaTexts(bad, {}), strict=True)
+
+
+async def test_short_texts_are_compared_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two comparisons of short texts are not worth one; of long ones, of many or by a validator they are."""
+    _refuse_threads(monkeypatch)
+    checker, state = CompatibilityChecker(SchemaParser()), State()
+    texts = [_text("one"), _text("two"), _text("long", 5000)]
+    one, two, long = (SchemaSource(hashlib.sha256(text).digest()) for text in texts)
+    extra = {hashlib.sha256(text).digest(): text for text in texts}
+    both = (CompatibilityRequest("avro", "avro@1", one, two), CompatibilityRequest("avro", "avro@1", two, one))
+    assert await checker.answer_requests(state, both, extra) == dict.fromkeys(both, ())
+    for questions in (
+        (CompatibilityRequest("avro", "avro@1", one, long),),
+        (*both, CompatibilityRequest("avro", "avro@1", one, one)),
+        (CompatibilityRequest("avro", f"{VALIDATOR_PREFIX}lint", one, two),),
+    ):
+        with pytest.raises(AssertionError, match="a thread"):
+            await checker.answer_requests(state, questions, extra)
 
 
 async def test_digests_are_computed_for_who_asks() -> None:

@@ -13,8 +13,12 @@ from stele.apis.cncf.operations import AppState, Operations
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.params import read_attributes
 from stele.apis.cncf.routes import ROUTES
+from stele.apis.cncf.translate import decode_id
 from stele.apis.http.application import DialectApplication, openapi_config
-from stele.apis.http.requests import EMPTY_SEGMENT, caller_name, mounted_prefix
+from stele.apis.http.requests import EMPTY_SEGMENT, find_base_uri
+from stele.core.access import Resource, namespace_resource, subject_resource
+from stele.core.model import SubjectKey
+from stele.protocol.cncf import namespace_of
 from stele.service.registry import Registry
 
 NAME = "cncf"
@@ -24,7 +28,6 @@ SEGMENTS = ("schemagroups", "schema", "subscriptions", "$schemaGroups", "$schema
 
 _RELEASE = "0.2"
 """Release of the API that the dialect follows."""
-_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]{1,300}\Z")
 _AZURE = re.compile(r"\A/\$schemagroups(?=/|\Z)(/\$schemas(?=/|\Z))?", re.IGNORECASE)
 
 
@@ -36,6 +39,17 @@ class _Application(DialectApplication):
         if scope["type"] == "http":
             scope["path"] = normalize_path(scope["path"], scope["method"])
         await super().__call__(scope, receive, send)
+
+
+def find_resource(request: Request[Any, Any, Any]) -> Resource:
+    """Return the schema or group that a path names. Raises `InvalidName`."""
+    names = request.path_params
+    namespace = namespace_of(decode_id(names["group"]))
+    return (
+        subject_resource(SubjectKey(namespace, decode_id(names["schema"])))
+        if "schema" in names
+        else namespace_resource(namespace)
+    )
 
 
 def application(registry: Registry, options: CncfOptions | None = None, **settings: Any) -> Litestar:
@@ -50,7 +64,7 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
     app_state = AppState(registry, options)
 
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, caller_name(request), _base_uri(request, options))
+        return Operations(app_state, find_base_uri(request, options.base_url))
 
     return _Application(
         route_handlers=ROUTES,
@@ -58,23 +72,14 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
             "operations": Provide(provide_operations, sync_to_thread=False),
             "attributes": Provide(read_attributes, sync_to_thread=False),
         },
+        registry=registry,
+        find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         openapi_config=openapi_config("cncf", "Stele: CNCF Schema Registry dialect, with Azure's flavour", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,
     )
-
-
-def _base_uri(request: Request[Any, Any, Any], options: CncfOptions) -> str:
-    """Return the base URI the caller knows this API by, without a slash at its end."""
-    if options.base_url:
-        return options.base_url.rstrip("/")
-    host = request.headers.get("host", "")
-    if not _HOST.match(host):
-        server = request.scope.get("server") or ("localhost", None)
-        host = f"{server[0]}:{server[1]}" if server[1] else server[0]
-    return f"{request.scope['scheme']}://{host}{mounted_prefix(request)}"
 
 
 def normalize_path(path: str, method: str) -> str:

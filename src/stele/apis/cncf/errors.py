@@ -14,8 +14,8 @@ from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
 from stele.apis.cncf import models as api
-from stele.apis.cncf.translate import group_id_of
-from stele.apis.http.errors import allow_header, find_by_class, log_failure
+from stele.apis.http.errors import error_headers, find_by_class, log_failure
+from stele.protocol.cncf import group_id_of
 
 PROBLEM = "application/problem+json"
 
@@ -30,6 +30,7 @@ STATUSES: dict[type[Exception], int] = {
     err.TooLarge: 413,
     err.Unauthenticated: 401,
     err.Refused: 403,
+    err.TooManyRequests: 429,
     err.Unavailable: 503,
     err.NotInstalled: 501,
     err.SteleError: 500,
@@ -49,6 +50,7 @@ AZURE_CODES: dict[type[Exception], tuple[int, str]] = {
     err.Invalid: (400, "BadRequest"),
     err.Unauthenticated: (401, "Unauthorized"),
     err.Refused: (403, "Forbidden"),
+    err.TooManyRequests: (429, "TooManyRequests"),
     err.Unavailable: (503, "ServerBusy"),
     err.NotInstalled: (501, "NotImplemented"),
     err.SteleError: (500, "InternalError"),
@@ -61,6 +63,7 @@ _WHY = (
     (404, "No such group, schema, version or URI"),
     (409, "Exists already, incompatible, or in use"),
     (413, "A limit is exceeded"),
+    (429, "More requests than the server takes from one caller; try again after the seconds of Retry-After"),
     (503, "The store does not answer"),
 )
 ERROR_RESPONSES = {
@@ -148,4 +151,4 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         body = _build_problem(error, status)
     if status >= 500:
         log_failure(_logger, path, error)
-    return Response(msgspec.json.encode(body), status_code=status, media_type=media_type, headers=allow_header(error))
+    return Response(msgspec.json.encode(body), status_code=status, media_type=media_type, headers=error_headers(error))

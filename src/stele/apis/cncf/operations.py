@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stele.apis.cncf import models as api
 from stele.apis.cncf import translate, uris
-from stele.apis.cncf.options import CncfOptions, GroupPermission
+from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.translate import (
     DIALECT,
     GroupUpdate,
@@ -21,13 +21,12 @@ from stele.apis.cncf.translate import (
     check_new_id,
     decode_id,
     format_of_content_type,
-    group_id_of,
-    namespace_of,
     origin_uri,
     parse_format_name,
 )
 from stele.apis.http.requests import decode_segment
 from stele.core import queries
+from stele.core.access import REGISTRY_RESOURCE, Operation, namespace_resource, subject_resource
 from stele.core.commands import (
     ChangeSettings,
     Command,
@@ -62,18 +61,24 @@ from stele.errors import (
     AlreadyExists,
     Conflict,
     ContentNotFound,
-    Forbidden,
     FormatMismatch,
     InvalidRequest,
     NamespaceNotFound,
     PreconditionFailed,
     SubjectNotFound,
 )
+from stele.protocol.cncf import group_id_of, namespace_of
 from stele.service.deletion import delete_version_or_incarnation
 from stele.service.registry import Registry
 from stele.service.retry import Overtaken, retry_when_overtaken
 from stele.service.validators import require_known
 from stele.service.visibility import is_namespace_shown
+
+
+def parse_place(group: str, schema: str) -> tuple[str, str]:
+    """Return the ids of the group and the schema that two path segments name. Raises `InvalidName`."""
+    return decode_id(group), decode_id(schema)
+
 
 _UID = re.compile(r"[0-9a-fA-F]{32}\Z")
 
@@ -116,52 +121,30 @@ class PostedDocument(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request of one caller."""
 
-    def __init__(self, app_state: AppState, caller: str, base: str) -> None:
+    def __init__(self, app_state: AppState, base: str) -> None:
         """Serve a caller.
 
         Args:
             app_state: What all requests share.
-            caller: Name of the caller; '' is nobody in particular.
             base: Base URI of the API as the caller wrote it, without a slash at its end.
         """
         self.registry = app_state.registry
         self.base = base
-        self._authorize = app_state.options.authorize
-        self._caller = caller
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
-
-    def has_permission(self, group: str, permission: GroupPermission = GroupPermission.READ) -> bool:
-        """Return whether the caller has a permission on a group."""
-        return self._authorize(self._caller, group, permission)
-
-    def authorize_group(self, segment: str, permission: GroupPermission = GroupPermission.READ) -> str:
-        """Return the id of the group a path segment names.
-
-        Raises:
-            Forbidden: The caller lacks the permission.
-            InvalidName: The segment is no id.
-        """
-        group = decode_id(segment)
-        if not self.has_permission(group, permission):
-            raise Forbidden(f"{self._caller or 'anonymous'} may not {permission.value} the group '{group}'")
-        return group
-
-    def authorize_schema(
-        self, group: str, schema: str, permission: GroupPermission = GroupPermission.READ
-    ) -> tuple[str, str]:
-        """Return the ids of the group and the schema that two path segments name. Raises as `authorize_group`."""
-        return self.authorize_group(group, permission), decode_id(schema)
+        return await self.registry.execute(command, via=DIALECT)
 
     # --- groups -----------------------------------------------------------------------------------------------------
 
     async def list_group_ids(self) -> list[str]:
-        """Return the sorted ids of all groups, also of those the caller may not read."""
+        """Return the sorted ids of the groups: of all to who may list them, also of those he may not read."""
         state = await self.registry.fresh_state()
-        namespaces = queries.visible_namespaces(state)
-        return sorted(group_id_of(namespace.name) for namespace in namespaces if is_namespace_shown(namespace))
+        namespaces = [row for row in queries.visible_namespaces(state) if is_namespace_shown(row)]
+        access = self.registry.access
+        sees_all = access.allows(Operation.LIST, REGISTRY_RESOURCE)
+        names = [row.name for row in namespaces] if sees_all else access.select_namespaces(namespaces)
+        return sorted(map(group_id_of, names))
 
     async def get_group(self, group: str) -> tuple[State, Namespace]:
         """Return the present state and a group in it. Raises `NamespaceNotFound`."""
@@ -171,14 +154,23 @@ class Operations:
             raise NamespaceNotFound(f"The group '{group}' does not exist.")
         return state, namespace
 
+    async def get_listed_group(self, group: str) -> tuple[State, Namespace]:
+        """As `get_group`, of a group whose id the caller may see. Raises `NamespaceNotFound`, `Forbidden`."""
+        access = self.registry.access
+        if not access.allows(Operation.LIST, REGISTRY_RESOURCE):
+            namespace = (await self.registry.fresh_state()).find_namespace(namespace_of(group))
+            if namespace is None or not access.can_list_namespace(namespace):
+                access.require(Operation.LIST, namespace_resource(namespace_of(group)))
+        return await self.get_group(group)
+
     async def describe_group(self, segment: str) -> api.SchemaGroup:
         """Return the body of a group; only its id to a caller who may not read it.
 
-        Raises `NamespaceNotFound`, `InvalidName`.
+        Raises `NamespaceNotFound`, `Forbidden`, `InvalidName`.
         """
         group = decode_id(segment)
-        state, namespace = await self.get_group(group)
-        if not self.has_permission(group):
+        state, namespace = await self.get_listed_group(group)
+        if not self.registry.access.allows(Operation.READ, namespace_resource(namespace.name)):
             return api.SchemaGroup(group)
         return translate.group_body(state, namespace, self.registry.parser.list_format_names())
 
@@ -266,15 +258,22 @@ class Operations:
     # --- schemas and versions ---------------------------------------------------------------------------------------
 
     async def list_schema_ids(self, group: str) -> list[str]:
-        """Return the sorted ids of the schemas of a group. Raises `NamespaceNotFound`."""
-        _, namespace = await self.get_group(group)
-        return sorted(
+        """Return the sorted ids of the schemas of a group that the caller may read.
+
+        Raises `NamespaceNotFound`, `Forbidden`.
+        """
+        _, namespace = await self.get_listed_group(group)
+        can_read = self.registry.access.make_filter(Operation.READ)
+        names = sorted(
             [
                 subject.key.name
                 async for subject in self.registry.time_slices.iterate(namespace.subjects.values())
-                if queries.latest_version(subject) is not None
+                if queries.latest_version(subject) is not None and can_read(subject.key)
             ]
         )
+        if not names:
+            self.registry.access.require(Operation.READ, namespace_resource(namespace.name))
+        return names
 
     async def list_version_numbers(self, group: str, schema: str) -> list[int]:
         """Return the version numbers of a schema, ascending. Raises `NamespaceNotFound`, `SubjectNotFound`."""
@@ -303,7 +302,7 @@ class Operations:
 
         Raises:
             ContentNotFound: No version has the id.
-            Forbidden: The caller may not read its group.
+            Forbidden: The caller may not read the schema.
         """
         if not _UID.match(text):
             raise ContentNotFound(text)
@@ -324,8 +323,7 @@ class Operations:
 
     async def _read_version(self, query: Callable[[State], Version]) -> tuple[State, Version]:
         version = await self.registry.read_or_catch_up(query)
-        if not self.has_permission(group_id_of(version.subject.key.namespace)):
-            raise Forbidden("the group this version is in may not be read")
+        self.registry.access.require(Operation.READ, subject_resource(version.subject.key))
         return self.registry.state, version
 
     def _find_by_uri(self, state: State, uri: str) -> Version:
@@ -336,6 +334,7 @@ class Operations:
         path = uris.parse_version_path(uri)
         if path is not None:
             key = SubjectKey(namespace_of(path.group), path.schema)
+            self.registry.access.require(Operation.READ, subject_resource(key))  # Whether it is there or not.
             rows = queries.list_versions(state.find_subject(key))
             row = next((row for row in rows if row.version_number == path.version_number), None)
             if row is not None and self._is_home(row, path.base):

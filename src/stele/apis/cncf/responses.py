@@ -8,19 +8,12 @@ from litestar import Response
 
 from stele.apis.cncf import translate
 from stele.apis.cncf.operations import Operations
-from stele.apis.cncf.translate import (
-    azure_content_type,
-    default_content_type,
-    encode_header,
-    format_name,
-    format_time,
-    group_id_of,
-    origin_uri,
-)
+from stele.apis.cncf.translate import azure_content_type, default_content_type, encode_header, format_name, origin_uri
 from stele.core.model import Version
 from stele.core.state import State
+from stele.protocol.cncf import format_time, group_id_of
 
-_INERT = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox; default-src 'none'"}
+_INERT = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 """Keeps browsers from running a document that says it is a page."""
 
 

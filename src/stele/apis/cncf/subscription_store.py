@@ -1,7 +1,7 @@
 """Subscriptions to events of the registry: validation and storage.
 
-They are documents of a collection beside the schemas, with the credentials for their sinks. Responses leave the
-secrets out. A subscription that is replaced without secrets keeps those it had.
+They are documents of a collection beside the schemas, with the credentials for their sinks. Responses hide what may be
+secret. A subscription that is replaced by what a response showed keeps the secrets it had.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from stele.apis.cncf.translate import DIALECT
 from stele.errors import InvalidRequest, NotFound, TooLarge
 from stele.service import collections, filters
 from stele.service.collections import Changes, Items
+from stele.service.disclosure import hide_settings, hide_url, is_harmless, restore_settings, restore_url
 from stele.service.registry import Registry
 
 COLLECTION = "subscriptions"
@@ -35,7 +36,27 @@ _CREDENTIALS = {
     "REFRESHTOKEN": ("refreshToken", "refreshTokenEndpoint"),
 }
 """Members that a credential must have, by type."""
-_SECRETS = {"secret", "accessToken", "refreshToken"}
+_PUBLIC_CREDENTIAL = frozenset(
+    {"accesstokenexpiresutc", "accesstokentype", "credentialtype", "identifier", "refreshtokenendpoint"}
+)
+"""Members of a credential that responses show, in lower case."""
+_HARMLESS = frozenset(
+    {
+        "accept",
+        "acks",
+        "address",
+        "clientid",
+        "content-type",
+        "linkname",
+        "method",
+        "partitionkeyextractor",
+        "sendersettlementmode",
+        "subject",
+        "topic",
+        "topicname",
+    }
+)
+"""Settings, and headers among them, whose values responses show, in lower case."""
 
 _decoder = msgspec.json.Decoder(api.Subscription)
 
@@ -76,13 +97,13 @@ def build_subscription(
         raise InvalidRequest("a type of events is not empty")
     subscription = api.Subscription(
         name,
-        body.sink,
+        restore_url(body.sink, before.sink) if before is not None else body.sink,
         protocol,
         body.source,
         body.types,
         _check_filters(body),
-        body.config,
-        _check_settings(protocol, body),
+        _restore(body.config, before.config if before is not None else None),
+        _restore(_check_settings(protocol, body), before.settings if before is not None else None),
         _complete_credential(body.credential, before.credential if before is not None else None),
     )
     if len(msgspec.json.encode(subscription)) > _MAX_BYTES:
@@ -97,6 +118,10 @@ def _check_filters(body: api.SubscriptionRequest) -> list[dict[str, Any]] | None
     if wanted is not None:
         filters.check_filters(wanted)
     return wanted
+
+
+def _restore(sent: dict[str, Any] | None, stored: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if sent is None else restore_settings(sent, stored)
 
 
 def _check_settings(protocol: str, body: api.SubscriptionRequest) -> dict[str, Any] | None:
@@ -120,7 +145,8 @@ def _complete_credential(given: dict[str, Any] | None, before: dict[str, Any] | 
     if not all(isinstance(value, str) for value in given.values()):
         raise InvalidRequest("what a sinkCredential has are texts")
     if before is not None and before.get("credentialType") == kind:
-        given = {**{name: text for name, text in before.items() if name in _SECRETS}, **given}
+        hidden = {name: text for name, text in before.items() if not is_harmless(name, text, _PUBLIC_CREDENTIAL)}
+        given = {**hidden, **restore_settings(given, before)}
     missing = [name for name in _CREDENTIALS[kind] if not given.get(name)]
     if missing:
         raise InvalidRequest(f"a sinkCredential of type {kind} has {' and '.join(missing)}, too")
@@ -128,11 +154,21 @@ def _complete_credential(given: dict[str, Any] | None, before: dict[str, Any] | 
 
 
 def without_secrets(subscription: api.Subscription) -> api.Subscription:
-    """Return a subscription without the secrets of its credential."""
-    if subscription.credential is None:
-        return subscription
-    public = {name: text for name, text in subscription.credential.items() if name not in _SECRETS}
-    return replace(subscription, credential=public)
+    """Return a subscription as responses show it: what may be secret is hidden, or left out of its credential."""
+    credential = subscription.credential
+    return replace(
+        subscription,
+        sink=hide_url(subscription.sink),
+        config=_hide(subscription.config),
+        settings=_hide(subscription.settings),
+        credential=None
+        if credential is None
+        else {name: text for name, text in credential.items() if is_harmless(name, text, _PUBLIC_CREDENTIAL)},
+    )
+
+
+def _hide(settings: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if settings is None else hide_settings(settings, _HARMLESS)
 
 
 # --- where they are kept --------------------------------------------------------------------------------------------
@@ -149,9 +185,7 @@ async def get_subscription(registry: Registry, name: str) -> api.Subscription:
     return _decode_item(await collections.read_collection(registry, COLLECTION), name)
 
 
-async def create_subscription(
-    registry: Registry, name: str, body: api.SubscriptionRequest, actor: str
-) -> api.Subscription:
+async def create_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> api.Subscription:
     """Store a new subscription. Raises `InvalidRequest`, `TooLarge`."""
     subscription = build_subscription(name, body)
 
@@ -160,28 +194,26 @@ async def create_subscription(
             raise TooLarge(f"there are {_MAX_SUBSCRIPTIONS} subscriptions already")
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
-    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
-async def update_subscription(
-    registry: Registry, name: str, body: api.SubscriptionRequest, actor: str
-) -> api.Subscription:
+async def update_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> api.Subscription:
     """Replace a subscription. Raises `SubscriptionNotFound`, `InvalidRequest`, `TooLarge`."""
 
     def change_items(items: Items) -> tuple[Changes, api.Subscription]:
         subscription = build_subscription(name, body, _decode_item(items, name))
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
-    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
-async def delete_subscription(registry: Registry, name: str, actor: str) -> api.Subscription:
+async def delete_subscription(registry: Registry, name: str) -> api.Subscription:
     """Delete a subscription and return it. Raises `SubscriptionNotFound`."""
 
     def change_items(items: Items) -> tuple[Changes, api.Subscription]:
         return {(name,): None}, _decode_item(items, name)
 
-    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
 def _decode_item(items: Items, name: str) -> api.Subscription:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
@@ -26,7 +25,6 @@ from stele.apis.http.requests import EMPTY_SEGMENT, decode_segment
 from stele.core import queries
 from stele.core.decide.decision import check_name
 from stele.core.model import (
-    DEFAULT_NAMESPACE,
     MAX_INT32,
     OPAQUE_FORMAT,
     Namespace,
@@ -40,6 +38,7 @@ from stele.core.policy import ALLOW_ANY, Policy, find_policy
 from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import InvalidName, InvalidRequest, UnknownPolicy, VersionNotFound
+from stele.protocol.cncf import format_time, group_id_of
 
 DIALECT = "cncf"
 """Name of the dialect in the journal, and key of the data it keeps beside the core's."""
@@ -49,28 +48,10 @@ MAX_DESCRIPTION_LENGTH = 2000
 
 # --- ids --------------------------------------------------------------------------------------------------------------
 
-DEFAULT_GROUP = "default"
-"""Id of the group every registry has: the default namespace."""
-
-_LIKE_DEFAULT = re.compile(rf"{DEFAULT_GROUP}~*\Z")
 _NUMBER = re.compile(r"[0-9]{1,10}\Z")
 _UNREADABLE = "\ufffd"
 _MAX_ID_LENGTH = 512
 """In characters."""
-
-
-def namespace_of(group: str) -> str:
-    """Return the namespace of a group. The group `default~` is the namespace called `default`, and so on."""
-    if group == DEFAULT_GROUP:
-        return DEFAULT_NAMESPACE
-    return group[:-1] if _LIKE_DEFAULT.match(group) else group
-
-
-def group_id_of(namespace: str) -> str:
-    """Return the id of the group of a namespace: the inverse of `namespace_of`."""
-    if namespace == DEFAULT_NAMESPACE:
-        return DEFAULT_GROUP
-    return f"{namespace}~" if _LIKE_DEFAULT.match(namespace) else namespace
 
 
 def decode_id(segment: str) -> str:
@@ -129,11 +110,6 @@ def check_description(text: str) -> str:
     if any(ord(char) < 0x20 and char not in "\t\r\n" for char in text) or "\ufffd" in text:
         raise InvalidRequest("a description is text, without control characters")
     return text
-
-
-def format_time(milliseconds: int) -> str:
-    """Return a time (milliseconds since 1970) in RFC 3339, UTC, with milliseconds."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # --- what is kept beside --------------------------------------------------------------------------------------------

@@ -13,12 +13,14 @@ from litestar.di import Provide
 from stele.apis.confluent.errors import MEDIA_TYPE, create_error_handler
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.name_lists import NameLists
+from stele.apis.confluent.names import parse_level
 from stele.apis.confluent.operations.schemas import AppState, Operations
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.routes import associations, exporters, keys, schemas, server, settings, subjects
 from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
-from stele.apis.http.requests import caller_name, refuse_empty_segments
+from stele.apis.http.requests import decode_segment, refuse_empty_segments
+from stele.core.access import Resource, key_resource, level_resource
 from stele.service.registry import Registry
 from stele.service.usage import Usage
 
@@ -66,19 +68,29 @@ CONTENT_TYPE = MEDIA_TYPE.encode()
 _MODULES = (server, schemas, subjects, settings, associations, keys, exporters)
 
 
+def find_resource(request: Request[Any, Any, Any]) -> Resource:
+    """What a path names: a KEK, else a subject, a context or the registry. Raises `InvalidContext`."""
+    names = request.path_params
+    if "name" in names:
+        return key_resource(decode_segment(names["name"]))
+    return level_resource(parse_level(names.get("subject", ""), names.get("context", "")))
+
+
 def application(registry: Registry, options: ConfluentOptions | None = None, **litestar_options: Any) -> Litestar:
     """The dialect as an application of its own. Keyword arguments go to Litestar as they are."""
     options = options or ConfluentOptions()
     office = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
 
     def operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(office, caller_name(request), request.scope)
+        return Operations(office, request.scope)
 
     unknown = set() if options.differences.has_guids else {id(handler) for handler in _SINCE_8}
     return DialectApplication(
         route_handlers=[handler for module in _MODULES for handler in module.ROUTES if id(handler) not in unknown],
         dependencies={"operations": Provide(operations, sync_to_thread=False)},
         exception_handlers={Exception: create_error_handler(options)},
+        registry=registry,
+        find_resource=find_resource,
         middleware=[refuse_empty_segments, negotiate_media_types(_OFFERED)],
         openapi_config=openapi_config("confluent", "Stele: Confluent dialect", options.release),
         request_max_body_size=options.max_request_bytes,

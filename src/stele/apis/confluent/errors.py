@@ -27,7 +27,7 @@ from stele.apis.confluent.names import (
 )
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.profiles import PROFILES, ProfileName
-from stele.apis.http.errors import allow_header, find_by_class, log_failure
+from stele.apis.http.errors import error_headers, find_by_class, log_failure
 from stele.apis.http.requests import NotJson, WrongShape, decode_segment
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
@@ -388,6 +388,7 @@ ERROR_TABLE: ErrorTable = {
     RegistryFull: (422, 42209, lambda e, a: f"Register operation failed because a limit is reached: {e}"),
     err.InvalidRuleSet: (422, 42210, _plain_message),
     err.Refused: (403, 403, _plain_message),
+    err.TooManyRequests: (429, 429, _plain_message),
     err.Unauthenticated: (401, 401, _plain_message),
     err.Unavailable: (500, 50001, _plain_message),
     err.StoreTimeout: (500, 50002, _plain_message),
@@ -495,7 +496,7 @@ def create_error_handler(
             RefusedBodyMessage(fault.code, error.findings) if isinstance(error, karapace.RefusedBody) else body,
             status_code=fault.status,
             media_type=MEDIA_TYPE,
-            headers=allow_header(error),
+            headers=error_headers(error),
         )
 
     return handle

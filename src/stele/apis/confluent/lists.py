@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from stele.core.model import Binding, Namespace, SchemaEntry, Subject, SubjectKe
 from stele.core.state import OWN, State
 from stele.core.traversal import list_versions_of_entry
 from stele.errors import ContentNotFound
+from stele.service.access import AccessControl
 from stele.service.time_slices import TimeSlices
 
 
@@ -78,13 +79,14 @@ def list_versions_of_schema(schema: SchemaEntry, *, deleted: bool) -> list[Versi
     return sorted(found, key=lambda row: (qualify_subject(row.subject.key), row.version_number))
 
 
-def list_users_of_schema(state: State, schema: SchemaEntry) -> list[str]:
+def list_users_of_schema(state: State, schema: SchemaEntry, access: AccessControl) -> list[str]:
     """Names of the subjects with an active version that has the schema, in the order they were made in."""
+    is_shown = access.make_filter()
     users = {row.subject.key for row in list_versions_of_entry(schema) if row.state is VersionState.ACTIVE}
     return [
         qualify_subject(key)
         for key in (SubjectKey(schema.namespace, name) for name in state.namespaces[schema.namespace].subjects)
-        if key in users
+        if key in users and is_shown(key)
     ]
 
 
@@ -98,14 +100,14 @@ def find_version_with_properties(rows: list[Version], wanted: list[tuple[str, st
     raise ContentNotFound
 
 
-def list_aliases(state: State) -> Mapping[SubjectKey, list[str]]:
+def list_aliases(state: State, is_shown: Callable[[SubjectKey], bool]) -> Mapping[SubjectKey, list[str]]:
     """The names that stand for each subject, sorted."""
     found: dict[SubjectKey, list[str]] = {}
     for space in state.namespaces.values():
         for name, settings in space.settings.items():
-            if settings.alias and name != OWN:
-                target = parse_subject_key(settings.alias, space.name)
-                found.setdefault(target, []).append(qualify_subject(SubjectKey(space.name, name)))
+            key = SubjectKey(space.name, name)
+            if settings.alias and name != OWN and is_shown(key):
+                found.setdefault(parse_subject_key(settings.alias, space.name), []).append(qualify_subject(key))
     return {key: sorted(names) for key, names in found.items()}
 
 
@@ -149,7 +151,7 @@ def extend_schema(schema: SubjectVersionBody, aliases: list[str], bindings: list
     return ExtendedSchema(**{**members, "aliases": aliases, "associations": shown})
 
 
-def list_contexts(state: State, prefix: str) -> Iterator[str]:
-    """Names of contexts that start so, the default one first."""
-    names = [context_name(space.name) for space in queries.visible_namespaces(state)]
+def list_contexts(state: State, prefix: str, access: AccessControl) -> Iterator[str]:
+    """Names of contexts that start so, the default one first; those without a right to anything in them left out."""
+    names = map(context_name, access.select_namespaces(queries.visible_namespaces(state)))
     return (name for name in names if name.startswith(prefix))

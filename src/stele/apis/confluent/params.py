@@ -16,7 +16,6 @@ from litestar.params import PathParameter, QueryParameter
 from stele.apis.confluent.errors import MEDIA_TYPE
 from stele.apis.confluent.models import ErrorMessage
 from stele.apis.confluent.operations.schemas import Operations
-from stele.apis.http.dependencies import REPEATABLE
 
 _FLAG = {"type": "boolean"}
 _INTEGER = {"type": "integer"}
@@ -96,5 +95,3 @@ READ: Options = {"responses": ERRORS, "media_type": MEDIA_TYPE}
 """What endpoints that read have in common."""
 WRITE: Options = {**READ, "status_code": 200}
 """What endpoints that write have in common."""
-ASK: Options = {**WRITE, "opt": {REPEATABLE: True}}
-"""As `WRITE`, of those that may answer the same again: who asks about, or registers, what is there."""

@@ -24,6 +24,7 @@ from stele.core.rulesets import split_ruleset
 from stele.core.state import State
 from stele.core.traversal import find_version
 from stele.errors import UnknownFormat, UnknownMode
+from stele.service.disclosure import HIDDEN
 
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
@@ -457,20 +458,17 @@ def _additional_info(finding: Finding) -> str:
 
 # --- hidden values ----------------------------------------------------------------------------------------------------
 
-HIDDEN: Final = "[hidden]"
-"""Stands in answers in the place of a secret: sent back, it means the secret that is there."""
-
 
 def restore_hidden(
-    sent: Mapping[str, str] | None, before: Mapping[str, str], secrets: Container[str] = ()
+    sent: Mapping[str, str] | None, before: Mapping[str, str], left_out: Container[str] = ()
 ) -> dict[str, str]:
     """Return properties as sent, with the values there were in the place of hidden ones; None clears all.
 
-    Properties named in secrets keep their values when they are left out, too: answers do not show them.
+    Properties named in left_out keep their values when they are left out, too: answers do not show them.
     """
     if sent is None:
         return {}
     kept = {
-        name: value for name, value in before.items() if sent.get(name, HIDDEN if name in secrets else "") == HIDDEN
+        name: value for name, value in before.items() if sent.get(name, HIDDEN if name in left_out else "") == HIDDEN
     }
     return dict(sorted({**sent, **kept}.items()))

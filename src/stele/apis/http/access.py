@@ -1,19 +1,22 @@
 """Access: what right each endpoint wants, and the check before it runs.
 
-Every endpoint says what it does with what (`access`); a test walks the routes of all dialects and fails for one that
-does not. What a path does not tell, because it stands in a body or is many things at once, the endpoint or the service
-beneath checks itself, and the endpoint says so (`CHECKED_INSIDE`).
+Every endpoint says what it does and where the resource is named (`access`); a test walks the routes of all dialects and
+fails for one that does not. What a path does not tell, because it stands in a body or is many things at once, the
+endpoint or the service beneath checks itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from litestar import Request
+from litestar.handlers import BaseRouteHandler
 from litestar.types import ASGIApp, Middleware, Receive, Scope, Send
 
 from stele.core.access import REGISTRY_RESOURCE, Operation, Resource
+from stele.errors import InvalidRequest
 from stele.service.registry import Registry
 
 ACCESS: Final = "stele_access"
@@ -27,8 +30,10 @@ class Place(StrEnum):
     """In the parameters of the path: the dialect turns them into a resource."""
     REGISTRY = "registry"
     """It is the registry as a whole."""
+    LIST = "list"
+    """It is many things: the answer leaves out those that the caller has no right to."""
     INSIDE = "inside"
-    """In the body, behind an id, or in many subjects: the endpoint checks or filters by itself."""
+    """In the body or behind an id: the endpoint or the service beneath checks it."""
     NOWHERE = "nowhere"
     """It tells nothing that needs a right: versions of the API, lists of formats."""
 
@@ -45,22 +50,42 @@ def access(operation: Operation, place: Place = Place.PATH) -> dict[str, Any]:
     return {ACCESS: EndpointAccess(operation, place)}
 
 
-def check_access(registry: Registry, find_resource: Callable[[Mapping[str, Any]], Resource]) -> Middleware:
-    """Middleware: raises `Forbidden` before an endpoint that the caller has no right to.
+NO_RIGHT_NEEDED: Final = access(Operation.LIST, Place.NOWHERE)
+"""Option of an endpoint that everybody may ask."""
 
-    Args:
-        registry: Whose rules count.
-        find_resource: Turns the parameters of a path into what they name.
-    """
+FindResource = Callable[[Request[Any, Any, Any]], Resource]
+"""Turns the path of a request, and what belongs to it in the query, into what they name; raises for bad names."""
+
+
+def check_access(registry: Registry, find_resource: FindResource) -> Middleware:
+    """Middleware: raises `Forbidden` or `Unauthenticated` before an endpoint that the caller has no right to."""
 
     def middleware(app: ASGIApp) -> ASGIApp:
         async def handle(scope: Scope, receive: Receive, send: Send) -> None:
-            wanted: EndpointAccess | None = scope["route_handler"].opt.get(ACCESS) if "route_handler" in scope else None
-            if wanted is not None and wanted.place in {Place.PATH, Place.REGISTRY}:
-                resource = REGISTRY_RESOURCE if wanted.place is Place.REGISTRY else find_resource(scope["path_params"])
+            wanted = find_access(scope["route_handler"]) if "route_handler" in scope else None
+            if wanted is not None and wanted.place in _CHECKED_HERE and not registry.access.is_open:
+                is_registry = wanted.place is Place.REGISTRY
+                resource = REGISTRY_RESOURCE if is_registry else find_resource(Request(scope))
                 registry.access.require(wanted.operation, resource)
             await app(scope, receive, send)
 
         return handle
 
     return middleware
+
+
+_CHECKED_HERE: Final = frozenset({Place.PATH, Place.REGISTRY})
+
+
+def find_access(handler: BaseRouteHandler) -> EndpointAccess | None:
+    """Return the right an endpoint says it wants, None where it says nothing."""
+    wanted: EndpointAccess | None = handler.opt.get(ACCESS)
+    return wanted
+
+
+def parse_single(request: Request[Any, Any, Any], name: str) -> str:
+    """Return a parameter of the query, '' where it is not there. Raises `InvalidRequest` for more than one."""
+    values = request.query_params.getall(name, [])
+    if len(values) > 1:
+        raise InvalidRequest(f"{name} is given {len(values)} times")
+    return values[0] if values else ""

@@ -19,18 +19,23 @@ from litestar.plugins.core import MsgspecDIPlugin
 from litestar.types import Middleware
 from litestar.types.internal_types import PathParameterDefinition
 
+from stele.apis.http.access import FindResource, check_access
 from stele.apis.http.requests import ERROR, limit_time, raise_refusal
+from stele.service.registry import Registry
 
 
 class DialectApplication(Litestar):
-    """A dialect's application, which refuses what the server says and ends every request in time.
+    """A dialect's application, which refuses what the server says or the rules forbid and ends every request in time.
 
-    It leaves out Litestar's plug-ins for Pydantic and attrs, which take long to load.
+    find_resource tells what a path names. Litestar's plug-ins for Pydantic and attrs, which take long to load, are left
+    out.
     """
 
     def __init__(
         self,
         *handlers: Any,
+        registry: Registry,
+        find_resource: FindResource,
         middleware: Sequence[Middleware] = (),
         exception_handlers: Mapping[type[Exception], Callable[[Any, Any], Response[Any]]],
         **options: Any,
@@ -39,7 +44,10 @@ class DialectApplication(Litestar):
             kind: _note_error(handle) for kind, handle in exception_handlers.items()
         }
         super().__init__(
-            *handlers, middleware=[raise_refusal, limit_time, *middleware], exception_handlers=noting, **options
+            *handlers,
+            middleware=[raise_refusal, limit_time, check_access(registry, find_resource), *middleware],
+            exception_handlers=noting,
+            **options,
         )
 
     @staticmethod

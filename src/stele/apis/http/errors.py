@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from litestar.exceptions import HTTPException
 
-from stele.errors import Incompatible, NotInstalled, SteleError, TimeLimitReached, Unavailable
+from stele.errors import Incompatible, NotInstalled, SteleError, TimeLimitReached, TooManyRequests, Unavailable
 
 T = TypeVar("T")
 
@@ -47,10 +47,12 @@ def log_failure(logger: Any, path: str, error: Exception) -> None:
         logger.error("failed", path=path, exc_info=error)
 
 
-def allow_header(error: Exception) -> dict[str, str]:
-    """Return the Allow header an answer to an error must have.
+def error_headers(error: Exception) -> dict[str, str]:
+    """Return the headers an answer to an error must have.
 
-    For a 405 these are the methods that the path takes (RFC 9110, 15.5.6).
+    For a 405 these are the methods that the path takes (RFC 9110, 15.5.6), for a 429 the seconds to wait.
     """
+    if isinstance(error, TooManyRequests):
+        return {"Retry-After": str(error.seconds)}
     headers = dict(getattr(error, "headers", None) or {})
     return {name: ", ".join(sorted(value.split(", "))) for name, value in headers.items() if name.lower() == "allow"}

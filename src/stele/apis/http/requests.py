@@ -22,7 +22,6 @@ from litestar.exceptions import InternalServerException, NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from stele.errors import InvalidRequest, SteleError, TimeLimitReached, TooLarge
-from stele.service.access import ANONYMOUS, Principal
 from stele.service.progress import track_progress
 
 ERROR = "stele.error"
@@ -40,16 +39,35 @@ REQUEST_SECONDS = "stele.request_seconds"
 """Key of the ASGI scope under which the server leaves how long a request may take; absent: as long as it likes."""
 
 
-def caller_name(request: Request[Any, Any, Any]) -> str:
-    """Return the name of the caller, '' for nobody in particular."""
-    principal = cast("Mapping[str, Any]", request.scope).get(PRINCIPAL, ANONYMOUS)
-    assert isinstance(principal, Principal)
-    return principal.name
-
-
 def mounted_prefix(request: Request[Any, Any, Any]) -> str:
     """Return what goes before the paths of links in an answer: '' or the prefix this dialect was asked below."""
     return str(cast("Mapping[str, Any]", request.scope).get(MOUNTED_PREFIX, ""))
+
+
+_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]{1,300}\Z")
+WAITING = "stele.waiting"
+"""Key of the connection's state under which stands that a request only waits for something to happen."""
+
+
+def find_base_uri(request: Request[Any, Any, Any], public_url: str = "") -> str:
+    """Return the base URI the caller knows this API by, without a slash at its end; public_url where it is set."""
+    if public_url:
+        return public_url.rstrip("/")
+    host = request.headers.get("host", "")
+    if not _HOST.match(host):
+        server = request.scope.get("server") or ("localhost", None)
+        host = f"{server[0]}:{server[1]}" if server[1] else server[0]
+    return f"{request.scope['scheme']}://{host}{mounted_prefix(request)}"
+
+
+def time_limit(request: Request[Any, Any, Any]) -> float:
+    """Return how many seconds the request may take; a minute where nothing says so."""
+    return float(cast("Mapping[str, Any]", request.scope).get(REQUEST_SECONDS) or 60)
+
+
+def mark_waiting(request: Request[Any, Any, Any]) -> None:
+    """Note that the request waits for something to happen: a server that stops need not wait for its answer."""
+    cast("dict[str, Any]", request.scope).setdefault("state", {})[WAITING] = True
 
 
 def refuse_empty_segments(app: ASGIApp) -> ASGIApp:

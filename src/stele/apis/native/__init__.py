@@ -1,5 +1,6 @@
 """Stele's own API, below `/api`."""
 
 from stele.apis.native.app import application
+from stele.apis.native.options import NativeOptions
 
-__all__ = ["application"]
+__all__ = ["NativeOptions", "application"]

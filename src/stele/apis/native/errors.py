@@ -18,7 +18,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, find_by_class, log_failure
+from stele.apis.http.errors import error_headers, find_by_class, log_failure
 from stele.apis.http.requests import NotJson
 from stele.core.findings import Finding
 
@@ -32,6 +32,7 @@ ERROR_TABLE: dict[type[Exception], int] = {
     NotJson: 400,
     err.TooLarge: 413,
     err.Refused: 403,
+    err.TooManyRequests: 429,
     err.Unauthenticated: 401,
     err.Unavailable: 503,
     err.DataError: 422,
@@ -107,5 +108,5 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         NativeError(describe_error(error)),
         status_code=status,
         media_type="application/json",
-        headers=allow_header(error),
+        headers=error_headers(error),
     )

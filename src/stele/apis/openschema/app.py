@@ -8,15 +8,18 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
+from stele.apis.http.access import parse_single
 from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
-from stele.apis.http.requests import caller_name, refuse_empty_segments
+from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.apis.openschema.errors import handle_error
 from stele.apis.openschema.models import MEDIA_TYPE
 from stele.apis.openschema.operations import AppState, Operations
 from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.routes import ROUTES
 from stele.apis.openschema.translate import requested_namespace
+from stele.core.access import Resource, subject_resource
+from stele.core.model import DEFAULT_NAMESPACE, SubjectKey
 from stele.service.registry import Registry
 
 NAME = "openschema"
@@ -29,6 +32,13 @@ _RELEASE = "1"
 
 Tenant = Annotated[str, QueryParameter(description="tenant; without tenant and namespace, wherever the name is found")]
 Namespace = Annotated[str, QueryParameter(description="namespace of the tenant")]
+
+
+def find_resource(request: Request[Any, Any, Any]) -> Resource:
+    """Return the subject that a path and the parameters `tenant` and `namespace` name. Raises `InvalidName`."""
+    namespace = requested_namespace(parse_single(request, "tenant"), parse_single(request, "namespace"))
+    name = decode_segment(request.path_params["subject"])
+    return subject_resource(SubjectKey(DEFAULT_NAMESPACE if namespace is None else namespace, name))
 
 
 def application(registry: Registry, options: OpenSchemaOptions | None = None, **settings: Any) -> Litestar:
@@ -45,11 +55,13 @@ def application(registry: Registry, options: OpenSchemaOptions | None = None, **
     def provide_operations(
         request: Request[Any, Any, Any], tenant: Tenant = "", namespace: Namespace = ""
     ) -> Operations:
-        return Operations(app_state, caller_name(request), requested_namespace(tenant, namespace))
+        return Operations(app_state, requested_namespace(tenant, namespace))
 
     return DialectApplication(
         route_handlers=ROUTES,
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
+        registry=registry,
+        find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         middleware=[refuse_empty_segments, negotiate_media_types({MEDIA_TYPE: 1.0, "application/json": 0.5})],
         openapi_config=openapi_config("openschema", "Stele: OpenSchema dialect", _RELEASE),

@@ -14,7 +14,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, error_message, find_by_class, log_failure
+from stele.apis.http.errors import error_headers, error_message, find_by_class, log_failure
 from stele.apis.openschema.models import MEDIA_TYPE
 
 _logger = structlog.get_logger("stele.openschema")
@@ -35,6 +35,7 @@ CODES: dict[type[Exception], int] = {
     err.Conflict: 40901,
     err.UnknownRuleset: 40901,  # nobody can compare schemas of that kind
     err.Invalid: 42201,
+    err.TooManyRequests: 42901,
     err.InvalidVersion: 42202,
     err.SteleError: 50001,
     err.StoreTimeout: 50002,
@@ -53,6 +54,7 @@ ERROR_RESPONSES = {
         (406, "40600: the client takes no media type there is"),
         (409, "40901: incompatible, or others refer to it"),
         (422, "42201: the request or the schema is malformed; 42202: the version is"),
+        (429, "42901: more requests than the server takes from one caller; try again after the seconds of Retry-After"),
         (500, "50001: the store failed; 50002: it did not answer in time"),
         (503, "50301: the server has too much to do; try again after the seconds of Retry-After"),
     )
@@ -73,4 +75,4 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     if code >= 50000:
         log_failure(_logger, request.scope["path"], error)
     body = OpenSchemaErrorBody(code, error_message(error))
-    return Response(body, status_code=code // 100, media_type=MEDIA_TYPE, headers=allow_header(error))
+    return Response(body, status_code=code // 100, media_type=MEDIA_TYPE, headers=error_headers(error))

@@ -13,6 +13,7 @@ from stele.apis.openschema import translate
 from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.translate import DIALECT, SubmittedSchema, parse_schema_id
 from stele.core import queries
+from stele.core.access import Operation
 from stele.core.commands import Command, Outcome
 from stele.core.decide.decision import check_name
 from stele.core.model import (
@@ -56,15 +57,14 @@ class Operations:
     `namespace` is None if the request names no tenant and no namespace.
     """
 
-    def __init__(self, app_state: AppState, actor: str, namespace: str | None) -> None:
+    def __init__(self, app_state: AppState, namespace: str | None) -> None:
         self.registry = app_state.registry
         self.options = app_state.options
-        self._caller = actor
         self.namespace = namespace
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+        return await self.registry.execute(command, via=DIALECT)
 
     # --- finding ----------------------------------------------------------------------------------------------------
 
@@ -83,6 +83,7 @@ class Operations:
             place.name
             for place in self.list_namespaces(state)
             if self._find_visible(state, SubjectKey(place.name, name))
+            and self.registry.access.can_read(SubjectKey(place.name, name))
         ]
         if len(found) > 1:
             raise InvalidRequest(f"there are {len(found)} subjects '{name}': say of which tenant and namespace")
@@ -123,16 +124,17 @@ class Operations:
         return await self.registry.read_or_catch_up(find_version)
 
     async def get_version_by_id(self, text: str) -> tuple[State, Version]:
-        """Return the version with a schema id: the first active one, else the first one.
+        """Return the version with a schema id that the caller may read: the first active one, else the first one.
 
         Raises `ContentNotFound`.
         """
         namespace, schema_id = parse_schema_id(text, self.namespace)
 
         def find_version(state: State) -> tuple[State, Version]:
-            rows = sorted(
-                list_versions_of_entry(queries.get_schema_entry(state, namespace, schema_id)), key=lambda row: row.seq
-            )
+            entry = queries.get_schema_entry(state, namespace, schema_id)
+            can_read = self.registry.access.make_filter(Operation.READ)
+            found = (row for row in list_versions_of_entry(entry) if can_read(row.subject.key))
+            rows = sorted(found, key=lambda row: row.seq)
             live = [row for row in rows if row.state is VersionState.ACTIVE]
             if not rows:
                 raise ContentNotFound(text)

@@ -6,6 +6,7 @@ from typing import Any
 
 from litestar import Request, delete, get, post, put
 
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import WrongShape, decode_segment, read_body
 from stele.apis.openschema import models as api
@@ -21,6 +22,7 @@ from stele.apis.openschema.operations import (
 from stele.apis.openschema.params import READ, InjectedOperations, SchemaId, SubjectName, VersionName
 from stele.apis.openschema.translate import DIALECT, format_schema_id, namespace_of
 from stele.core import queries
+from stele.core.access import Operation, subject_resource
 from stele.core.commands import (
     ChangeSettings,
     ChangeSubject,
@@ -42,28 +44,34 @@ from stele.service.retry import Overtaken, retry_when_overtaken
 _SUBJECT = "/subjects/{subject:str}"
 
 
-@get("/subjects", **READ)
+@get("/subjects", **READ, opt=access(Operation.LIST, Place.LIST))
 async def list_subjects(operations: InjectedOperations) -> api.SubjectNames:
     # GET /subjects
     """Return the names of all subjects, or of those of a tenant's namespace."""
     state = await operations.registry.fresh_state()
     subjects = (row for namespace in operations.list_namespaces(state) for row in namespace.subjects.values())
+    is_listed = operations.registry.access.make_filter()
     names = {
         subject.key.name
         async for subject in operations.registry.time_slices.iterate(subjects)
-        if translate.is_visible(subject)
+        if translate.is_visible(subject) and is_listed(subject.key)
     }
     return api.SubjectNames(sorted(names))
 
 
-@get(_SUBJECT, **READ)
+@get(_SUBJECT, **READ, opt=access(Operation.READ))
 async def get_subject(operations: InjectedOperations, subject: SubjectName) -> api.SubjectBody:
     # GET /subjects/{subject}
     """Return a subject."""
     return translate.subject_body(*await operations.get_subject(decode_segment(subject)))
 
 
-@post(_SUBJECT, operation_class=openapi_body(api.SubjectInput, MEDIA_TYPE), **READ)
+@post(
+    _SUBJECT,
+    operation_class=openapi_body(api.SubjectInput, MEDIA_TYPE),
+    **READ,
+    opt=access(Operation.REGISTER, Place.INSIDE),
+)
 async def put_subject(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SubjectBody:
@@ -79,6 +87,7 @@ async def put_subject(
         raise InvalidName(body.subject, "is no name")
     operations.check_sizes(body.app, body.description, body.coordinate, body.status)
     key = SubjectKey(namespace, body.subject)
+    operations.registry.access.require(Operation.REGISTER, subject_resource(key))
 
     async def put(state: State) -> api.SubjectBody:
         subject = state.find_subject(key)
@@ -119,7 +128,7 @@ async def _change_subject(operations: Operations, state: State, subject: Subject
     )
 
 
-@delete(_SUBJECT, **READ)
+@delete(_SUBJECT, **READ, opt=access(Operation.DELETE))
 async def delete_subject(operations: InjectedOperations, subject: SubjectName) -> api.VersionNumbers:
     # DELETE /subjects/{subject}
     """Delete a subject with its compatibility and all versions, and return their numbers."""
@@ -135,14 +144,14 @@ _EQUALITY_DIGEST = "normalized"
 """Kind of the digest that makes two definitions equal."""
 
 
-@get("/schemas/{schema_id:str}", **READ)
+@get("/schemas/{schema_id:str}", **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaBody:
     # GET /schemas/{id}
     """Return the schema with an id, also of deleted versions: data may have been written with it."""
     return translate.schema_body(*await operations.get_version_by_id(decode_segment(schema_id)))
 
 
-@get("/schemas/{schema_id:str}/subject", **READ)
+@get("/schemas/{schema_id:str}/subject", **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_subject_of_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaLocation:
     # GET /schemas/{id}/subject
     """Return subject and version of a schema id, the first ones if there are several."""
@@ -150,7 +159,7 @@ async def get_subject_of_schema(operations: InjectedOperations, schema_id: Schem
     return api.SchemaLocation(version.subject.key.name, version.version_number)
 
 
-@get(_VERSIONS, **READ)
+@get(_VERSIONS, **READ, opt=access(Operation.READ))
 async def list_versions(operations: InjectedOperations, subject: SubjectName) -> api.VersionNumbers:
     # GET /subjects/{subject}/versions
     """Return the version numbers of a subject."""
@@ -158,7 +167,7 @@ async def list_versions(operations: InjectedOperations, subject: SubjectName) ->
     return api.VersionNumbers([row.version_number for row in queries.list_versions(found)])
 
 
-@get(f"{_VERSION}/schema", **READ)
+@get(f"{_VERSION}/schema", **READ, opt=access(Operation.READ))
 async def get_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionName
 ) -> api.SubjectWithSchema:
@@ -171,7 +180,7 @@ async def get_version(
     return translate.with_schema(subject_body, found, translate.schema_body(state, found))
 
 
-@post(_VERSIONS, operation_class=openapi_body(api.SchemaInputDoc, MEDIA_TYPE), **READ)
+@post(_VERSIONS, operation_class=openapi_body(api.SchemaInputDoc, MEDIA_TYPE), **READ, opt=access(Operation.REGISTER))
 async def register_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SchemaIdBody:
@@ -199,7 +208,7 @@ async def register_schema(
     return api.SchemaIdBody(format_schema_id(key.namespace, outcome.schema_id))
 
 
-@delete(_VERSION, **READ)
+@delete(_VERSION, **READ, opt=access(Operation.DELETE))
 async def delete_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionName
 ) -> api.SingleVersion:
@@ -220,6 +229,7 @@ _CONFIG = "/config/{subject:str}"
     "/compatibility/subjects/{subject:str}/versions/{version:str}",
     operation_class=openapi_body(api.CheckInputDoc, MEDIA_TYPE),
     **READ,
+    opt=access(Operation.READ),
 )
 async def check_compatibility(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, version: VersionName
@@ -239,7 +249,7 @@ async def check_compatibility(
     return api.CompatibilityAnswer(not findings)
 
 
-@get(_CONFIG, **READ)
+@get(_CONFIG, **READ, opt=access(Operation.READ))
 async def get_config(operations: InjectedOperations, subject: SubjectName) -> api.ConfigBody:
     # GET /config/{subject}
     """Return the compatibility of a subject."""
@@ -247,7 +257,7 @@ async def get_config(operations: InjectedOperations, subject: SubjectName) -> ap
     return translate.config_body(queries.policy_for(state, found.key))
 
 
-@put(_CONFIG, operation_class=openapi_body(api.ConfigInput, MEDIA_TYPE), **READ)
+@put(_CONFIG, operation_class=openapi_body(api.ConfigInput, MEDIA_TYPE), **READ, opt=access(Operation.CHANGE_POLICY))
 async def put_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.ConfigBody:

@@ -12,7 +12,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, find_by_class, log_failure
+from stele.apis.http.errors import error_headers, find_by_class, log_failure
 
 _logger = structlog.get_logger("stele.pravega")
 
@@ -40,6 +40,7 @@ REPLIES: dict[type[Exception], tuple[int, Wording]] = {
     err.Invalid: (400, str),
     err.FormatMismatch: (417, str),
     err.Refused: (403, str),
+    err.TooManyRequests: (429, str),
     err.Unauthenticated: (401, str),
     err.Unavailable: (500, str),
     err.Overloaded: (503, str),
@@ -57,6 +58,7 @@ ERROR_RESPONSES = {
         (409, "Exists already, incompatible, or another policy in force than expected"),
         (412, "The codec is not registered with the group"),
         (417, "The group takes another serialization format, which the body names"),
+        (429, "More requests than the server takes from one caller; try again after the seconds of Retry-After"),
     )
 }
 
@@ -80,4 +82,4 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     reply = describe_error(error)
     if reply.status >= 500:
         log_failure(_logger, request.scope["path"], error)
-    return Response(reply.text, status_code=reply.status, media_type="text/plain", headers=allow_header(error))
+    return Response(reply.text, status_code=reply.status, media_type="text/plain", headers=error_headers(error))

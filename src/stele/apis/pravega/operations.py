@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stele.apis.http.requests import decode_segment
 from stele.apis.pravega import models as api
 from stele.apis.pravega import translate
-from stele.apis.pravega.options import PravegaOptions, Resource, ResourcePermission, group_resource
+from stele.apis.pravega.options import PravegaOptions
 from stele.core import queries
 from stele.core.commands import Command, Equality, Outcome
 from stele.core.decide.compatibility import list_candidates
@@ -24,7 +24,6 @@ from stele.core.policy import BACKWARD, NO_VERSIONS, Policy, PolicyKind
 from stele.core.ports import TextForm
 from stele.core.state import State
 from stele.errors import (
-    Forbidden,
     FormatMismatch,
     InvalidRequest,
     SubjectNotFound,
@@ -57,38 +56,19 @@ class AppState(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request of one caller in one namespace."""
 
-    def __init__(self, app_state: AppState, actor: str, namespace: str) -> None:
+    def __init__(self, app_state: AppState, namespace: str) -> None:
         self.registry = app_state.registry
-        self._authorize = app_state.options.authorize
-        self._caller = actor
         self.namespace = namespace
 
-    # --- who may ----------------------------------------------------------------------------------------------------
-
-    def has_permission(self, resource: str, permission: ResourcePermission = ResourcePermission.READ) -> bool:
-        """Return whether the caller has a permission on a resource."""
-        return self._authorize(self._caller, resource, permission)
-
-    def require_permission(self, resource: str, permission: ResourcePermission = ResourcePermission.READ) -> None:
-        """Raise `Forbidden` unless the caller has a permission on a resource."""
-        if not self.has_permission(resource, permission):
-            raise Forbidden(f"{self._caller or 'anonymous'} has no {permission.name} permission on {resource}")
-
-    def authorize_read(self, segment: str) -> SubjectKey:
-        """Return the subject of a group that the caller may read. Raises `Forbidden`."""
-        return self.authorize_group(segment, group_resource, ResourcePermission.READ)
-
-    def authorize_group(self, segment: str, resource: Resource, permission: ResourcePermission) -> SubjectKey:
-        """Return the subject of a group. Raises `Forbidden` if the caller lacks the permission on it."""
-        key = SubjectKey(self.namespace, decode_segment(segment))
-        self.require_permission(resource(*key), permission)
-        return key
+    def parse_group(self, segment: str) -> SubjectKey:
+        """Return the subject of a group."""
+        return SubjectKey(self.namespace, decode_segment(segment))
 
     # --- finding ----------------------------------------------------------------------------------------------------
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=translate.DIALECT)
+        return await self.registry.execute(command, via=translate.DIALECT)
 
     async def get_group(self, key: SubjectKey) -> tuple[State, Subject]:
         """Return the present state and a group in it. Raises `SubjectNotFound`."""
@@ -241,8 +221,10 @@ class Operations:
     async def _schema_data(self, state: State, version: Version) -> bytes:
         text = state.get_text(version.content)
         protobuf = version.kind.format == "protobuf"
-        if _BINARY.search(text) if protobuf else not version.schema.attachments.references:
+        references = version.schema.attachments.references
+        if _BINARY.search(text) if protobuf else not references:
             return text
+        self.registry.access.require_references(state, references)
         rendered = await self._render_version(state, version, "descriptor_set" if protobuf else "resolved")
         if rendered is None:
             return text

@@ -10,18 +10,12 @@ from typing import Any
 
 from litestar import Request, Response, delete, get, post, put
 
+from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment, read_body
 from stele.apis.pravega import models as api
 from stele.apis.pravega import translate
 from stele.apis.pravega.operations import EQUALITY_DIGEST, Operations, check_properties
-from stele.apis.pravega.options import (
-    ResourcePermission,
-    codecs_resource,
-    group_resource,
-    namespace_resource,
-    schemas_resource,
-)
 from stele.apis.pravega.params import (
     DELETE,
     READ,
@@ -45,6 +39,7 @@ from stele.apis.pravega.params import (
     parse_number,
 )
 from stele.core import queries
+from stele.core.access import Operation, subject_resource
 from stele.core.commands import (
     AddCodec,
     AssignEncoding,
@@ -75,24 +70,25 @@ from stele.errors import (
 _GROUP = "/groups/{group:str}"
 
 
-@get("/ping", status_code=200, media_type="text/plain")
+@get("/ping", status_code=200, media_type="text/plain", opt=NO_RIGHT_NEEDED)
 async def ping() -> Response[bytes]:
     # GET /ping
     """Answer that the server is there."""
     return Response(b"", status_code=200, media_type="text/plain")
 
 
-@get(namespaced_paths("/groups"), **READ)
+@get(namespaced_paths("/groups"), **READ, opt=access(Operation.LIST, Place.LIST))
 async def list_groups(
     operations: InjectedOperations, token: Token = "", limit: Limit = "100"
 ) -> api.ListGroupsResponse:
     # GET /v1/groups
-    """Return a page of the groups the caller may read; the last page is empty."""
+    """Return a page of the groups the caller may see; the last page is empty."""
     size = parse_limit(limit)
     state = await operations.registry.fresh_state()
     namespace = state.find_namespace(operations.namespace)
     after = decode_token(token) if token else None
     slices = operations.registry.time_slices
+    is_shown = operations.registry.access.make_filter()
     there = namespace.subjects if namespace else {}
     names = sorted([name async for name in slices.iterate(there) if after is None or name > after])
     groups: dict[str, api.GroupProperties] = {}
@@ -100,19 +96,25 @@ async def list_groups(
         if len(groups) == size:
             break
         subject = state.find_subject(SubjectKey(operations.namespace, name))
-        if subject is not None and operations.has_permission(group_resource(operations.namespace, name)):
+        if subject is not None and is_shown(subject.key):
             groups[name] = operations.build_group_properties(state, subject)
     return api.ListGroupsResponse(groups, encode_token(next(reversed(groups))) if groups else token)
 
 
-@post(namespaced_paths("/groups"), operation_class=openapi_body(api.CreateGroupRequest), **STATUS_201)
+@post(
+    namespaced_paths("/groups"),
+    operation_class=openapi_body(api.CreateGroupRequest),
+    **STATUS_201,
+    opt=access(Operation.REGISTER, Place.INSIDE),
+)
 async def create_group(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /v1/groups
     """Create a group."""
     body = await read_body(request, api.CreateGroupRequest)
-    operations.require_permission(namespace_resource(operations.namespace), ResourcePermission.READ_UPDATE)
     if not body.group_name:
         raise InvalidName(body.group_name)
+    key = SubjectKey(operations.namespace, body.group_name)
+    operations.registry.access.require(Operation.REGISTER, subject_resource(key))
     given = body.group_properties
     check_properties(given.properties)
     schema_format = operations.read_format(given.serialization_format)
@@ -128,7 +130,7 @@ async def create_group(operations: InjectedOperations, request: Request[Any, Any
     stored = translate.compatibility_data(given.compatibility)
     await operations.execute(
         CreateSubject(
-            SubjectKey(operations.namespace, body.group_name),
+            key,
             defaults,
             labels=given.properties or None,
             dialect_data={translate.DIALECT: {"compatibility": stored}} if stored is not None else None,
@@ -137,30 +139,30 @@ async def create_group(operations: InjectedOperations, request: Request[Any, Any
     return empty_response(201)
 
 
-@get(namespaced_paths(_GROUP), **READ)
+@get(namespaced_paths(_GROUP), **READ, opt=access(Operation.READ))
 async def get_group_properties(operations: InjectedOperations, group: Group) -> api.GroupProperties:
     # GET /v1/groups/{groupName}
     """Return the properties of a group."""
-    state, subject = await operations.get_group(operations.authorize_read(group))
+    state, subject = await operations.get_group(operations.parse_group(group))
     return operations.build_group_properties(state, subject)
 
 
-@delete(namespaced_paths(_GROUP), **DELETE)
+@delete(namespaced_paths(_GROUP), **DELETE, opt=access(Operation.DELETE))
 async def delete_group(operations: InjectedOperations, group: Group) -> None:
     # DELETE /v1/groups/{groupName}
     """Delete a group with all its schemas; a later group of the same name starts anew."""
-    key = operations.authorize_group(group, group_resource, ResourcePermission.READ_UPDATE)
+    key = operations.parse_group(group)
     try:
         await operations.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
     except SubjectNotFound:
         return
 
 
-@get(namespaced_paths(f"{_GROUP}/history"), **READ)
+@get(namespaced_paths(f"{_GROUP}/history"), **READ, opt=access(Operation.READ))
 async def get_group_history(operations: InjectedOperations, group: Group) -> api.GroupHistory:
     # GET /v1/groups/{groupName}/history
     """Return all schemas of a group that are not deleted, with the policies they were added under."""
-    state, subject = await operations.get_group(operations.authorize_read(group))
+    state, subject = await operations.get_group(operations.parse_group(group))
     return api.GroupHistory(
         [
             await operations.build_history_record(state, row)
@@ -173,6 +175,7 @@ async def get_group_history(operations: InjectedOperations, group: Group) -> api
     namespaced_paths(f"{_GROUP}/compatibility"),
     operation_class=openapi_body(api.UpdateCompatibilityRequest),
     **STATUS_200,
+    opt=access(Operation.CHANGE_POLICY),
 )
 async def update_compatibility(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
@@ -180,7 +183,7 @@ async def update_compatibility(
     # PUT /v1/groups/{groupName}/compatibility
     """Set the policy of a group, if its policy is the expected one."""
     body = await read_body(request, api.UpdateCompatibilityRequest)
-    key = operations.authorize_group(group, group_resource, ResourcePermission.READ_UPDATE)
+    key = operations.parse_group(group)
     state, subject = await operations.get_group(key)
     policy = translate.parse_compatibility(body.compatibility)
     await operations.require_comparable(SchemaFormat(subject.format), policy)
@@ -203,22 +206,22 @@ _SCHEMA_BODY = openapi_body(api.SchemaInfo)
 _EXISTING = SubjectDefaults(create=False)
 
 
-@get(namespaced_paths(_SCHEMAS), **READ)
+@get(namespaced_paths(_SCHEMAS), **READ, opt=access(Operation.READ))
 async def get_schemas(operations: InjectedOperations, group: Group, of_type: OfType = None) -> api.SchemaVersionsList:
     # GET /v1/groups/{groupName}/schemas
     """Return the latest schema of every type."""
-    state, subject = await operations.get_group(operations.authorize_read(group))
+    state, subject = await operations.get_group(operations.parse_group(group))
     latest = {translate.type_name_of(row): row for row in queries.list_versions(subject)}
     rows = [row for name, row in latest.items() if of_type in (None, name)]
     return await operations.build_versions_list(state, sorted(rows, key=lambda row: row.version_number))
 
 
-@post(namespaced_paths(_SCHEMAS), operation_class=_SCHEMA_BODY, **STATUS_201)
+@post(namespaced_paths(_SCHEMAS), operation_class=_SCHEMA_BODY, **STATUS_201, opt=access(Operation.REGISTER))
 async def add_schema(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.VersionInfo:
     # POST /v1/groups/{groupName}/schemas
     """Add a schema, or find it if the group has it."""
     body = await read_body(request, api.SchemaInfo)
-    key = operations.authorize_group(group, schemas_resource, ResourcePermission.READ_UPDATE)
+    key = operations.parse_group(group)
     state, subject = await operations.get_group(key)
     document = await operations.parse_document(state, body, subject)
     if operations.find_same_schema(state, key, document) is None:
@@ -240,25 +243,30 @@ async def add_schema(operations: InjectedOperations, request: Request[Any, Any, 
     )
 
 
-@get(namespaced_paths(f"{_SCHEMAS}/versions"), **READ)
+@get(namespaced_paths(f"{_SCHEMAS}/versions"), **READ, opt=access(Operation.READ))
 async def get_schema_versions(
     operations: InjectedOperations, group: Group, of_type: OfType = None
 ) -> api.SchemaVersionsList:
     # GET /v1/groups/{groupName}/schemas/versions
     """Return all schemas that are not deleted."""
-    state, subject = await operations.get_group(operations.authorize_read(group))
+    state, subject = await operations.get_group(operations.parse_group(group))
     rows = [row for row in queries.list_versions(subject) if of_type in (None, translate.type_name_of(row))]
     return await operations.build_versions_list(state, rows)
 
 
-@post(namespaced_paths(f"{_SCHEMAS}/versions/find"), operation_class=_SCHEMA_BODY, **STATUS_200)
+@post(
+    namespaced_paths(f"{_SCHEMAS}/versions/find"),
+    operation_class=_SCHEMA_BODY,
+    **STATUS_200,
+    opt=access(Operation.READ),
+)
 async def get_schema_version(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> api.VersionInfo:
     # POST /v1/groups/{groupName}/schemas/versions/find
     """Return the version that a schema is in a group."""
     body = await read_body(request, api.SchemaInfo)
-    key = operations.authorize_read(group)
+    key = operations.parse_group(group)
     state, _ = await operations.get_group(key)
     found = operations.find_same_schema(state, key, await operations.parse_document(state, body, name=key.name))
     if found is None:
@@ -267,13 +275,16 @@ async def get_schema_version(
 
 
 @post(
-    namespaced_paths(f"{_SCHEMAS}/versions/validate"), operation_class=openapi_body(api.ValidateRequest), **STATUS_200
+    namespaced_paths(f"{_SCHEMAS}/versions/validate"),
+    operation_class=openapi_body(api.ValidateRequest),
+    **STATUS_200,
+    opt=access(Operation.READ),
 )
 async def validate_schema(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.Valid:
     # POST /v1/groups/{groupName}/schemas/versions/validate
     """Return whether a schema could be added under the policy of the group or another one."""
     body = await read_body(request, api.ValidateRequest)
-    key = operations.authorize_read(group)
+    key = operations.parse_group(group)
     state, subject = await operations.get_group(key)
     document = await operations.parse_document(state, body.schema_info, subject)
     if body.compatibility is None:
@@ -287,35 +298,40 @@ async def validate_schema(operations: InjectedOperations, request: Request[Any, 
     return api.Valid(not findings)
 
 
-@post(namespaced_paths(f"{_SCHEMAS}/versions/canRead"), operation_class=_SCHEMA_BODY, **STATUS_200)
+@post(
+    namespaced_paths(f"{_SCHEMAS}/versions/canRead"),
+    operation_class=_SCHEMA_BODY,
+    **STATUS_200,
+    opt=access(Operation.READ),
+)
 async def can_read_using(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.CanRead:
     # POST /v1/groups/{groupName}/schemas/versions/canRead
     """Return whether a schema can read the data of a group, as far as its policy requires."""
     body = await read_body(request, api.SchemaInfo)
-    key = operations.authorize_read(group)
+    key = operations.parse_group(group)
     state, subject = await operations.get_group(key)
     document = await operations.parse_document(state, body, subject)
     return api.CanRead(await operations.can_read(subject, document, queries.policy_for(state, key)))
 
 
-@get(namespaced_paths(_BY_ID), **READ)
+@get(namespaced_paths(_BY_ID), **READ, opt=access(Operation.READ))
 async def get_schema_for_id(operations: InjectedOperations, group: Group, schema_id: SchemaId) -> api.SchemaInfo:
     # GET /v1/groups/{groupName}/schemas/schema/{schemaId}
     """Return the schema with an id, also a deleted one."""
     return await operations.build_schema_info(
-        *await operations.get_version_by_id(operations.authorize_read(group), parse_number(schema_id))
+        *await operations.get_version_by_id(operations.parse_group(group), parse_number(schema_id))
     )
 
 
-@delete(namespaced_paths(_BY_ID), **DELETE)
+@delete(namespaced_paths(_BY_ID), **DELETE, opt=access(Operation.DELETE))
 async def delete_schema_for_id(operations: InjectedOperations, group: Group, schema_id: SchemaId) -> None:
     # DELETE /v1/groups/{groupName}/schemas/schema/{schemaId}
     """Delete a schema; it stays readable for data that have its id, and counts for nothing else."""
-    key = operations.authorize_group(group, group_resource, ResourcePermission.READ_UPDATE)
+    key = operations.parse_group(group)
     await _delete_version(operations, key, (await operations.get_version_by_id(key, parse_number(schema_id)))[1])
 
 
-@get(namespaced_paths(_BY_VERSION), **READ)
+@get(namespaced_paths(_BY_VERSION), **READ, opt=access(Operation.READ))
 async def get_schema_from_version(
     operations: InjectedOperations, group: Group, format_name: FormatName, type_name: TypeName, version: VersionNumber
 ) -> api.SchemaInfo:
@@ -323,17 +339,17 @@ async def get_schema_from_version(
     """Return the schema with a version, also a deleted one."""
     place = decode_segment(format_name), decode_segment(type_name), parse_number(version)
     return await operations.build_schema_info(
-        *await operations.get_version_by_number(operations.authorize_read(group), *place)
+        *await operations.get_version_by_number(operations.parse_group(group), *place)
     )
 
 
-@delete(namespaced_paths(_BY_VERSION), **DELETE)
+@delete(namespaced_paths(_BY_VERSION), **DELETE, opt=access(Operation.DELETE))
 async def delete_schema_version(
     operations: InjectedOperations, group: Group, format_name: FormatName, type_name: TypeName, version: VersionNumber
 ) -> None:
     # DELETE /v1/groups/{groupName}/schemas/format/{serializationFormat}/type/{type}/versions/{version}
     """Delete a schema by its version, like `delete_schema_for_id`."""
-    key = operations.authorize_group(group, schemas_resource, ResourcePermission.READ_UPDATE)
+    key = operations.parse_group(group)
     place = decode_segment(format_name), decode_segment(type_name), parse_number(version)
     await _delete_version(operations, key, (await operations.get_version_by_number(key, *place))[1])
 
@@ -345,18 +361,24 @@ async def _delete_version(operations: Operations, key: SubjectKey, version: Vers
         return
 
 
-@post(namespaced_paths("/schemas/addedTo"), operation_class=_SCHEMA_BODY, **STATUS_200)
+@post(
+    namespaced_paths("/schemas/addedTo"),
+    operation_class=_SCHEMA_BODY,
+    **STATUS_200,
+    opt=access(Operation.READ, Place.LIST),
+)
 async def get_schema_references(operations: InjectedOperations, request: Request[Any, Any, Any]) -> api.AddedTo:
     # POST /v1/schemas/addedTo
     """Return every group of the namespace that has a schema."""
     body = await read_body(request, api.SchemaInfo)
-    operations.require_permission(namespace_resource(operations.namespace))
     state = await operations.registry.fresh_state()
     document = await operations.parse_document(state, body)
+    can_read = operations.registry.access.make_filter(Operation.READ)
     return api.AddedTo(
         {
             row.subject.key.name: translate.build_version_info(row)
             for row in operations.find_same_in_groups(state, document)
+            if can_read(row.subject.key)
         }
     )
 
@@ -364,22 +386,27 @@ async def get_schema_references(operations: InjectedOperations, request: Request
 _MAX_CODEC_BYTES = 900 * 1024
 
 
-@get(namespaced_paths(f"{_GROUP}/codecTypes"), **READ)
+@get(namespaced_paths(f"{_GROUP}/codecTypes"), **READ, opt=access(Operation.READ))
 async def get_codec_types(operations: InjectedOperations, group: Group) -> api.CodecTypes:
     # GET /v1/groups/{groupName}/codecTypes
     """Return the codecs of a group."""
-    _, subject = await operations.get_group(operations.authorize_read(group))
+    _, subject = await operations.get_group(operations.parse_group(group))
     return api.CodecTypes([api.CodecType(name, dict(found)) for name, found in (subject.codecs or {}).items()])
 
 
-@post(namespaced_paths(f"{_GROUP}/codecTypes"), operation_class=openapi_body(api.CodecType), **STATUS_201)
+@post(
+    namespaced_paths(f"{_GROUP}/codecTypes"),
+    operation_class=openapi_body(api.CodecType),
+    **STATUS_201,
+    opt=access(Operation.REGISTER),
+)
 async def add_codec_type(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> Response[bytes]:
     # POST /v1/groups/{groupName}/codecTypes
     """Add a codec; nothing changes if the group has it. The empty name is no codec and always there."""
     body = await read_body(request, api.CodecType)
-    key = operations.authorize_group(group, codecs_resource, ResourcePermission.READ_UPDATE)
+    key = operations.parse_group(group)
     if sum(len(text.encode()) for pair in (body.properties or {}).items() for text in pair) >= _MAX_CODEC_BYTES:
         raise TooLarge(f"the properties of a codec have less than {_MAX_CODEC_BYTES} bytes")
     await operations.get_group(key)
@@ -391,14 +418,19 @@ async def add_codec_type(
     return empty_response(201)
 
 
-@put(namespaced_paths(f"{_GROUP}/encodings"), operation_class=openapi_body(api.GetEncodingIdRequest), **STATUS_200)
+@put(
+    namespaced_paths(f"{_GROUP}/encodings"),
+    operation_class=openapi_body(api.GetEncodingIdRequest),
+    **STATUS_200,
+    opt=access(Operation.REGISTER),
+)
 async def get_encoding_id(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> api.EncodingId:
     # PUT /v1/groups/{groupName}/encodings
     """Return the id of a version with a codec; it never changes."""
     body = await read_body(request, api.GetEncodingIdRequest)
-    key = operations.authorize_read(group)
+    key = operations.parse_group(group)
     _, subject = await operations.get_group(key)
     if body.codec_type and body.codec_type not in (subject.codecs or {}):
         raise CodecNotFound(f"the codec '{body.codec_type}' is not registered with the group '{key.name}'")
@@ -410,11 +442,11 @@ async def get_encoding_id(
     return api.EncodingId(outcome.encoding - 1)
 
 
-@get(namespaced_paths(f"{_GROUP}/encodings/{{encoding_id:str}}"), **READ)
+@get(namespaced_paths(f"{_GROUP}/encodings/{{encoding_id:str}}"), **READ, opt=access(Operation.READ))
 async def get_encoding_info(operations: InjectedOperations, group: Group, encoding_id: EncodingId) -> api.EncodingInfo:
     # GET /v1/groups/{groupName}/encodings/{encodingId}
     """Return version and codec of an encoding id. The ids of a deleted group are gone with it."""
-    key, number = operations.authorize_read(group), parse_number(encoding_id)
+    key, number = operations.parse_group(group), parse_number(encoding_id)
     state, subject = await operations.get_group(key)
     if number >= len(subject.encodings or ()):
         raise EncodingNotFound(f"encoding {number} was never given by '{key.name}'")

@@ -9,12 +9,14 @@ from litestar.di import Provide
 from litestar.params import PathParameter
 
 from stele.apis.http.application import DialectApplication, openapi_config
-from stele.apis.http.requests import caller_name, refuse_empty_segments
+from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.apis.rocketmq.errors import handle_error
 from stele.apis.rocketmq.operations import AppState, Operations
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.routes import ROUTES
-from stele.apis.rocketmq.translate import DEFAULT, parse_address
+from stele.apis.rocketmq.translate import DEFAULT, namespace_of, parse_address
+from stele.core.access import Resource, subject_resource
+from stele.core.model import SubjectKey
 from stele.service.registry import Registry
 
 NAME = "rocketmq"
@@ -31,6 +33,13 @@ Cluster = Annotated[str, PathParameter(description="name of a cluster; `default`
 Tenant = Annotated[str, PathParameter(description="name of a tenant; `default` where the path names none")]
 
 
+def find_resource(request: Request[Any, Any, Any]) -> Resource:
+    """Return the schema of a tenant that a path names."""
+    names = request.path_params
+    namespace = namespace_of(decode_segment(names["tenant"]))
+    return subject_resource(SubjectKey(namespace, decode_segment(names["schema_name"])))
+
+
 def application(registry: Registry, options: RocketmqOptions | None = None, **settings: Any) -> Litestar:
     """Return the dialect as an application of its own.
 
@@ -45,11 +54,13 @@ def application(registry: Registry, options: RocketmqOptions | None = None, **se
     def provide_operations(
         request: Request[Any, Any, Any], cluster: Cluster = DEFAULT, tenant: Tenant = DEFAULT
     ) -> Operations:
-        return Operations(app_state, caller_name(request), parse_address(cluster, tenant))
+        return Operations(app_state, parse_address(cluster, tenant))
 
     return DialectApplication(
         route_handlers=[Router(ROOT, route_handlers=ROUTES)],
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
+        registry=registry,
+        find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         middleware=[refuse_empty_segments],
         openapi_config=openapi_config("rocketmq", "Stele: RocketMQ dialect", _RELEASE),

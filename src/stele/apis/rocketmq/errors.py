@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, error_message, find_by_class, log_failure
+from stele.apis.http.errors import error_headers, error_message, find_by_class, log_failure
 
 _logger = structlog.get_logger("stele.rocketmq")
 
@@ -42,6 +42,7 @@ class ErrorNumbers(NamedTuple):
 NUMBERS: dict[type[Exception], ErrorNumbers] = {
     err.Unauthenticated: ErrorNumbers(401, 40101),
     err.Refused: ErrorNumbers(403, 40301),
+    err.TooManyRequests: ErrorNumbers(429, 42901),
     err.AlreadyExists: ErrorNumbers(409, 40401),  # that is its number, and what 40402 means is the opposite
     err.NotFound: ErrorNumbers(404, 40402),
     err.Conflict: ErrorNumbers(409, 40901),
@@ -64,9 +65,9 @@ ERROR_RESPONSES = {
         (403, "40301: the caller or the mode in force may not do this"),
         (404, "40402: no such subject, schema, version or record"),
         (405, "40500: nothing is done to that path with this method"),
-        (405, "40500: nothing is done to that path with this method"),
         (409, "40401: the schema exists; 40901: incompatible, or equal to a version there is"),
         (422, "42201: the text is no schema of its type"),
+        (429, "42901: more requests than the server takes from one caller; try again after the seconds of Retry-After"),
         (500, "50001: the store failed"),
     )
 }
@@ -88,4 +89,4 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     if numbers.http_status >= 500:
         log_failure(_logger, request.scope["path"], error)
     body = RocketmqErrorBody(numbers.status, error_message(error))
-    return Response(body, status_code=numbers.http_status, media_type="application/json", headers=allow_header(error))
+    return Response(body, status_code=numbers.http_status, media_type="application/json", headers=error_headers(error))

@@ -11,6 +11,7 @@ from stele.apis.rocketmq.errors import SameSchema
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.translate import DIALECT, MAX_VERSION_NUMBER, TenantAddress
 from stele.core import queries
+from stele.core.access import Operation, subject_resource
 from stele.core.commands import (
     ChangeBindings,
     Command,
@@ -66,14 +67,13 @@ class AppState(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request of one caller."""
 
-    def __init__(self, app_state: AppState, actor: str, address: TenantAddress) -> None:
+    def __init__(self, app_state: AppState, address: TenantAddress) -> None:
         self.registry = app_state.registry
-        self._caller = actor
         self.address = address
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+        return await self.registry.execute(command, via=DIALECT)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -83,8 +83,10 @@ class Operations:
         return state, self.bound_record_in(state, subject)
 
     def bound_record_in(self, state: State, subject: str) -> Version:
-        """Return the record a subject is bound to in a state. Raises `SubjectNotFound`."""
+        """Return the record a subject is bound to in a state. Raises `SubjectNotFound`, `Forbidden`."""
         binding = state.bindings.get(translate.binding_key(self.address, subject))
+        key = SubjectKey(self.address.namespace, subject) if binding is None else binding.subject
+        self.registry.access.require(Operation.READ, subject_resource(key))
         if binding is not None:
             found = translate.find_record(state, binding)
         else:
@@ -140,9 +142,13 @@ class Operations:
         return await self.registry.read_or_catch_up(read_version)
 
     def record_in(self, state: State, number: int) -> Version:
-        """Return a record of this tenant in a state by its id, also a deleted one. Raises `ContentNotFound`."""
+        """Return a record of this tenant in a state by its id, also a deleted one.
+
+        Raises `ContentNotFound`, also for one that the caller may not read.
+        """
         found = queries.get_version_by_record_id(state, number)
-        if found.subject.key.namespace != self.address.namespace:
+        key = found.subject.key
+        if key.namespace != self.address.namespace or not self.registry.access.can_read(key):
             raise ContentNotFound(number)
         return found
 
@@ -194,9 +200,11 @@ class Operations:
         return found
 
     def list_bindings(self, state: State) -> Iterator[Binding]:
-        """Yield the subjects of this cluster, of any tenant, that are bound to an existing record."""
+        """Yield the visible subjects of this cluster, of any tenant, that are bound to an existing record."""
+        is_listed = self.registry.access.make_filter()
         for (cluster, kind, _, _), binding in state.bindings.items():
-            if (cluster, kind) == (self.address.cluster, DIALECT) and translate.find_record(state, binding) is not None:
+            is_here = (cluster, kind) == (self.address.cluster, DIALECT)
+            if is_here and is_listed(binding.subject) and translate.find_record(state, binding) is not None:
                 yield binding
 
     # --- writing ----------------------------------------------------------------------------------------------------
@@ -216,6 +224,7 @@ class Operations:
         Raises `AlreadyExists`, and what parsing and the decision raise.
         """
         key = SubjectKey(self.address.namespace, _require_name(name))
+        self.registry.access.require(Operation.REGISTER, subject_resource(key))
         self.registry.limits.check_text((desc + owner).encode())
         state = await self.registry.fresh_state()
         if queries.latest_version(state.find_subject(key)) is not None:
@@ -245,6 +254,7 @@ class Operations:
         Raises `SubjectNotFound`, `SameSchema`, and what parsing and the decision raise.
         """
         key = SubjectKey(self.address.namespace, name)
+        self.registry.access.require(Operation.REGISTER, subject_resource(key))
         self.registry.limits.check_text((desc + owner).encode())
         state, rows = await self.list_live_versions(name)
         newest = rows[-1]
@@ -291,6 +301,7 @@ class Operations:
         Raises `SubjectNotFound`.
         """
         _, newest = await self.get_bound_record(subject)
+        self.registry.access.require(Operation.DELETE, subject_resource(newest.subject.key))
         newest = queries.latest_version(newest.subject) or newest
         await self.delete_schema_by_key(newest.subject.key)
         return newest
@@ -308,7 +319,9 @@ class Operations:
         """
 
         def read_version(state: State) -> Version:
-            return queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
+            key = self.bound_record_in(state, subject).subject.key
+            self.registry.access.require(Operation.DELETE, subject_resource(key))
+            return queries.get_version(state, key, number)
 
         version = await delete_version_or_incarnation(self.registry, self.execute, read_version)
         await self._move_bindings(version.subject.key, number)
@@ -332,8 +345,10 @@ class Operations:
 
         async def unbind(state: State) -> None:
             binding = state.bindings.get(translate.binding_key(self.address, subject))
-            if binding is None or not _leads_to(state, binding, number):
+            is_known = binding is not None and self.registry.access.can_read(binding.subject)
+            if binding is None or not is_known or not _leads_to(state, binding, number):
                 raise BindingNotFound(f"'{subject}' is not bound to record {number}")
+            self.registry.access.require(Operation.BIND, subject_resource(binding.subject))
             await self.execute(ChangeBindings((), (binding.key,), queries.bindings_around(state, [binding])))
 
         await retry_when_overtaken(self.registry, unbind)
@@ -348,6 +363,9 @@ class Operations:
         version_number = number & MAX_VERSION_NUMBER or None
         if schema is None or schema.key.namespace != self.address.namespace or schema.closed:
             raise ContentNotFound(number)
+        if not self.registry.access.can_read(schema.key):
+            raise ContentNotFound(number)
+        self.registry.access.require(Operation.BIND, subject_resource(schema.key))
         found = find_version(schema, version_number) if version_number else queries.latest_version(schema)
         if found is None or found.state is not VersionState.ACTIVE:
             raise ContentNotFound(number)

@@ -10,6 +10,7 @@ from typing import Any
 
 from litestar import Request, delete, get, post, put
 
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment, read_body, read_bytes
 from stele.apis.rocketmq import translate
@@ -26,25 +27,28 @@ from stele.apis.rocketmq.params import (
 )
 from stele.apis.rocketmq.translate import parse_type, parse_version, record_id
 from stele.core import queries
+from stele.core.access import Operation
 from stele.core.model import Version
 from stele.core.policy import find_policy
 from stele.core.state import State
 from stele.protocol import rocketmq as api
 
 
-@get("/cluster/{cluster:str}/tenants", **READ)
+@get("/cluster/{cluster:str}/tenants", **READ, opt=access(Operation.LIST, Place.LIST))
 async def list_tenants(operations: InjectedOperations) -> list[str]:
     # GET /schema-registry/v1/cluster/{cluster}/tenants
     """Return the sorted tenants with subjects in a cluster; schemas of other dialects are in every cluster."""
     state = await operations.registry.fresh_state()
     namespaces = {row.role for row in operations.list_bindings(state)}
+    is_listed = operations.registry.access.make_filter()
     async for namespace in operations.registry.time_slices.iterate(queries.visible_namespaces(state)):
-        if any(map(translate.is_foreign, namespace.subjects.values())):
+        subjects = namespace.subjects.values()
+        if any(translate.is_foreign(subject) and is_listed(subject.key) for subject in subjects):
             namespaces.add(namespace.name)
     return sorted(translate.tenant_of(namespace) for namespace in namespaces)
 
 
-@get("/cluster/{cluster:str}/tenant/{tenant:str}/subjects", **READ)
+@get("/cluster/{cluster:str}/tenant/{tenant:str}/subjects", **READ, opt=access(Operation.LIST, Place.LIST))
 async def list_subjects(operations: InjectedOperations) -> list[str]:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subjects
     """Return the sorted subjects of a tenant in a cluster; schemas of other dialects are in every cluster."""
@@ -52,29 +56,31 @@ async def list_subjects(operations: InjectedOperations) -> list[str]:
     names = {row.resource for row in operations.list_bindings(state) if row.role == operations.address.namespace}
     namespace = state.find_namespace(operations.address.namespace)
     subjects = namespace.subjects.values() if namespace is not None else ()
+    is_listed = operations.registry.access.make_filter()
     async for subject in operations.registry.time_slices.iterate(subjects):
-        if translate.is_foreign(subject):
+        if translate.is_foreign(subject) and is_listed(subject.key):
             names.add(subject.key.name)
     return sorted(names)
 
 
-@get(tenant_paths("/schemas"), **READ)
+@get(tenant_paths("/schemas"), **READ, opt=access(Operation.LIST, Place.LIST))
 async def list_schemas(operations: InjectedOperations) -> list[str]:
     # GET /schema-registry/v1/tenant/{tenant}/schemas
     """Return the sorted schemas of a tenant: an extension, the store's `list` of RIP-42."""
     state = await operations.registry.fresh_state()
     namespace = state.find_namespace(operations.address.namespace)
     subjects = namespace.subjects.values() if namespace is not None else ()
+    is_listed = operations.registry.access.make_filter()
     return sorted(
         [
             subject.key.name
             async for subject in operations.registry.time_slices.iterate(subjects)
-            if queries.latest_version(subject) is not None
+            if queries.latest_version(subject) is not None and is_listed(subject.key)
         ]
     )
 
 
-@get(tenant_paths("/schema/{schema_name:str}"), **READ)
+@get(tenant_paths("/schema/{schema_name:str}"), **READ, opt=access(Operation.READ))
 async def describe_schema(operations: InjectedOperations, schema_name: SchemaName) -> api.SchemaDescription:
     # GET /schema-registry/v1/tenant/{tenant}/schema/{schema}
     """Return a schema with its policy, records and their subjects: an extension, the store's `get` of RIP-42."""
@@ -87,7 +93,7 @@ async def describe_schema(operations: InjectedOperations, schema_name: SchemaNam
     return translate.schema_body(state, rows, records)
 
 
-@delete(tenant_paths("/schema/{schema_name:str}"), **READ)
+@delete(tenant_paths("/schema/{schema_name:str}"), **READ, opt=access(Operation.DELETE))
 async def delete_schema_by_name(operations: InjectedOperations, schema_name: SchemaName) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/tenant/{tenant}/schema/{schema}
     """Delete a schema by its name, with its versions and bindings: an extension, the store's `delete` of RIP-42."""
@@ -96,7 +102,7 @@ async def delete_schema_by_name(operations: InjectedOperations, schema_name: Sch
     return api.DeletedRecord(translate.record_id(rows[-1]))
 
 
-@get(tenant_paths("/record/{record_id:str}"), **READ)
+@get(tenant_paths("/record/{record_id:str}"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_record(operations: InjectedOperations, record_id: RecordId) -> api.RecordWithSubjects:
     # GET /schema-registry/v1/tenant/{tenant}/record/{record}
     """Return a record by its id, also a deleted one, or the newest of a schema's id: the store's `get` of RIP-42."""
@@ -115,7 +121,12 @@ _BINDING = cluster_paths(f"{_SUBJECT}/binding/{{record_id:str}}")
 # --- registering and deleting schemas ---------------------------------------------------------------------------------
 
 
-@post([*_NAMED, *_VERSIONS], operation_class=openapi_body(api.NewSchema), **READ)
+@post(
+    [*_NAMED, *_VERSIONS],
+    operation_class=openapi_body(api.NewSchema),
+    **READ,
+    opt=access(Operation.REGISTER, Place.INSIDE),
+)
 async def register_schema(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -141,6 +152,7 @@ async def register_schema(
     [*_NAMED, *_VERSIONS, *cluster_paths(f"{_SCHEMA}/schema")],
     operation_class=openapi_body(api.SchemaUpdate),
     **READ,
+    opt=access(Operation.REGISTER, Place.INSIDE),
 )
 async def update_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, schema_name: SchemaName = ""
@@ -155,14 +167,14 @@ async def update_schema(
     return _record_version(version)
 
 
-@delete(cluster_paths(_SCHEMA), **READ)
+@delete(cluster_paths(_SCHEMA), **READ, opt=access(Operation.DELETE, Place.INSIDE))
 async def delete_schema(operations: InjectedOperations, subject: SubjectName) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema
     """Delete the schema a subject is bound to, with all its versions and bindings."""
     return api.DeletedRecord(record_id(await operations.delete_schema(decode_segment(subject))))
 
 
-@delete(cluster_paths(f"{_SCHEMA}/versions/{{version:str}}"), **READ)
+@delete(cluster_paths(f"{_SCHEMA}/versions/{{version:str}}"), **READ, opt=access(Operation.DELETE, Place.INSIDE))
 async def delete_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionNumber
 ) -> api.DeletedRecord:
@@ -180,14 +192,14 @@ def _record_version(version: Version) -> api.RecordVersion:
 # --- looking up records -----------------------------------------------------------------------------------------------
 
 
-@get(cluster_paths(f"{_SUBJECT}/schema"), **READ)
+@get(cluster_paths(f"{_SUBJECT}/schema"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_schema(operations: InjectedOperations, subject: SubjectName) -> api.SubjectRecord:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema
     """Return the record a subject is bound to."""
     return _respond(operations, subject, await operations.get_bound_record(decode_segment(subject)))
 
 
-@get(cluster_paths(f"{_SUBJECT}/schema/versions/{{version:str}}"), **READ)
+@get(cluster_paths(f"{_SUBJECT}/schema/versions/{{version:str}}"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionNumber
 ) -> api.SubjectRecord:
@@ -197,7 +209,7 @@ async def get_version(
     return _respond(operations, subject, await operations.get_version(decode_segment(subject), number))
 
 
-@get(cluster_paths(f"{_SUBJECT}/recordId/{{record_id:str}}/schema"), **READ)
+@get(cluster_paths(f"{_SUBJECT}/recordId/{{record_id:str}}/schema"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_record_of_subject(
     operations: InjectedOperations, subject: SubjectName, record_id: RecordId
 ) -> api.SubjectRecord:
@@ -207,7 +219,7 @@ async def get_record_of_subject(
     return _respond(operations, subject, await operations.get_record_of_subject(decode_segment(subject), number))
 
 
-@get(cluster_paths(f"{_SUBJECT}/schema/versions"), **READ)
+@get(cluster_paths(f"{_SUBJECT}/schema/versions"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def list_records(operations: InjectedOperations, subject: SubjectName) -> list[api.RecordWithSubjects]:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions
     """Return all records of the schema a subject is bound to, oldest first, each with its subjects."""
@@ -220,7 +232,12 @@ async def list_records(operations: InjectedOperations, subject: SubjectName) -> 
     ]
 
 
-@post(cluster_paths(f"{_SUBJECT}/schema/schema"), operation_class=openapi_body(str), **READ)
+@post(
+    cluster_paths(f"{_SUBJECT}/schema/schema"),
+    operation_class=openapi_body(str),
+    **READ,
+    opt=access(Operation.READ, Place.INSIDE),
+)
 async def find_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SubjectRecord:
@@ -239,7 +256,7 @@ def _respond(operations: Operations, subject: str, found: tuple[State, Version])
 # --- bindings ---------------------------------------------------------------------------------------------------------
 
 
-@put(_BINDING, **READ)
+@put(_BINDING, **READ, opt=access(Operation.BIND, Place.INSIDE))
 async def bind_subject(operations: InjectedOperations, subject: SubjectName, record_id: RecordId) -> api.SubjectRecord:
     # PUT /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/binding/{record}
     """Bind a subject to a record, or by a schema's id to its newest record at any time. Repeating it is harmless."""
@@ -247,7 +264,7 @@ async def bind_subject(operations: InjectedOperations, subject: SubjectName, rec
     return translate.build_subject_record(state, operations.address, decode_segment(subject), version)
 
 
-@delete(_BINDING, **READ)
+@delete(_BINDING, **READ, opt=access(Operation.BIND, Place.INSIDE))
 async def unbind_subject(
     operations: InjectedOperations, subject: SubjectName, record_id: RecordId
 ) -> api.DeletedRecord:

@@ -9,17 +9,26 @@ from litestar.di import Provide
 
 from stele import __version__
 from stele.apis.http.application import DialectApplication, openapi_config
-from stele.apis.http.requests import caller_name, refuse_empty_segments
+from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.apis.schema_repo.errors import handle_error
 from stele.apis.schema_repo.ids import IdIndex, get_strategy
 from stele.apis.schema_repo.operations import AVRO1124, SCHEMA_REPO, AppState, DialectTraits, Operations
 from stele.apis.schema_repo.options import SchemaRepoOptions
 from stele.apis.schema_repo.routes import avro1124, browser, subjects
 from stele.apis.schema_repo.translate import parse_policy
+from stele.core.access import Resource, subject_resource
+from stele.core.model import DEFAULT_NAMESPACE, SubjectKey
 from stele.service.registry import Registry
 
 SEGMENTS = ("avro1124", "schema-repo", "schema-repo-browser", "schema-repo-admin", "status")
 """First segments of the paths that the dialects answer."""
+
+
+def find_resource(request: Request[Any, Any, Any]) -> Resource:
+    """Return the subject that a path names, or its group, which is called `groups` where the path says no more."""
+    names = request.path_params
+    name = names.get("subject") or names.get("group") or "groups"
+    return subject_resource(SubjectKey(DEFAULT_NAMESPACE, decode_segment(name)))
 
 
 def application(registry: Registry, options: SchemaRepoOptions | None = None, **settings: Any) -> Litestar:
@@ -46,6 +55,8 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
                 dependencies=_dependencies(app_state, SCHEMA_REPO),
             ),
         ],
+        registry=registry,
+        find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         middleware=[refuse_empty_segments],
         openapi_config=openapi_config("schema-repo", "Stele: AVRO-1124 and schema-repo dialects", __version__),
@@ -64,6 +75,6 @@ def check_options(options: SchemaRepoOptions) -> None:
 
 def _dependencies(app_state: AppState, traits: DialectTraits) -> dict[str, Provide]:
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, traits, caller_name(request))
+        return Operations(app_state, traits)
 
     return {"operations": Provide(provide_operations, sync_to_thread=False)}

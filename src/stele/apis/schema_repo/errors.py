@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, log_failure
+from stele.apis.http.errors import error_headers, log_failure
 from stele.core.findings import Finding
 
 NO_SUBJECT = "ERROR: This subject does not exist.\n"
@@ -50,6 +50,7 @@ REPLIES: dict[type[Exception], tuple[int, Wording]] = {
     err.Invalid: (400, _plain_text),
     err.Unauthenticated: (401, _plain_text),
     err.Refused: (403, _plain_text),
+    err.TooManyRequests: (429, _plain_text),
     err.Unavailable: (503, _plain_text),
     err.NotInstalled: (501, _plain_text),
     err.SteleError: (500, _plain_text),
@@ -64,6 +65,7 @@ ERROR_RESPONSES = {
         (404, "No such subject, or no such schema in it"),
         (409, "Not the latest schema"),
         (413, "A limit is exceeded"),
+        (429, "More requests than the server takes from one caller; try again after the seconds of Retry-After"),
         (503, "The store does not answer"),
     )
 }
@@ -87,4 +89,4 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     get_status, text = describe_error(error)
     if get_status >= 500:
         log_failure(_logger, request.scope["path"], error)
-    return Response(text, status_code=get_status, media_type="text/plain", headers=allow_header(error))
+    return Response(text, status_code=get_status, media_type="text/plain", headers=error_headers(error))

@@ -223,8 +223,6 @@ def _escape_character(found: re.Match[str]) -> str:
 
 # --- pages -----------------------------------------------------------------------------------------------------------
 
-PAGE_HEADERS = {"content-security-policy": "default-src 'none'", "x-content-type-options": "nosniff"}
-"""Headers of every page: a text that ever got out of its element could not run."""
 _PACKAGE = "stele.apis.schema_repo"
 
 

@@ -144,10 +144,11 @@ TYPE_WORDS: Final = frozenset({*PRIMITIVES, "record", "enum", "array", "map", "u
 
 
 class AvroSchema(msgspec.Struct, frozen=True, eq=False):
-    """What `AVRO.parse` returns: the top type, and the named types that came with its references."""
+    """What `AVRO.parse` returns: the top type, the named types that came with its references, and its bytes at most."""
 
     root: AvroType
     referenced: Mapping[str, AvroNamedType] = {}
+    memory_size: int | None = None
 
     def __repr__(self) -> str:
         return f"AvroSchema({describe_type(self.root)})"

@@ -51,6 +51,9 @@ _TYPE_KEYS: Final = frozenset(
 )
 _ENUM_KEYS: Final = _TYPE_KEYS | {"default"}
 _FIELD_KEYS: Final = frozenset({"name", "type", "doc", "default", "order", "aliases"})
+_SCHEMA_BYTES: Final = 1024
+_BYTES_PER_BYTE: Final = 32
+"""Measured: so much memory takes a parsed schema at most, and each byte of its texts: those of empty objects most."""
 _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
 
 
@@ -72,7 +75,8 @@ def parse(text: bytes, references: Mapping[str, bytes], *, strict: bool, checks_
         origins.update(dict.fromkeys(islice(names, len(origins), None), name))
     referenced = dict(names)
     parsed = _parse_document(text, names, origins, strict=strict, checks_defaults=checks_defaults)
-    return AvroSchema(parsed, referenced)
+    length = len(text) + sum(map(len, references.values()))
+    return AvroSchema(parsed, referenced, _SCHEMA_BYTES + _BYTES_PER_BYTE * length)
 
 
 def _parse_document(

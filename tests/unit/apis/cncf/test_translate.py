@@ -12,6 +12,7 @@ from stele.core.model import SchemaFormat, SchemaKind
 from stele.core.policy import ALLOW_ANY, POLICIES
 from stele.core.policy_json import PolicyJson
 from stele.errors import InvalidName, InvalidRequest, UnknownPolicy, VersionNotFound
+from stele.protocol.cncf import format_time, group_id_of, namespace_of
 
 INSTALLED = ("avro", "json", "opaque", "protobuf", "thrift", "xsd")
 
@@ -19,9 +20,9 @@ INSTALLED = ("avro", "json", "opaque", "protobuf", "thrift", "xsd")
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])) | st.from_regex(r"default~{0,3}", fullmatch=True))
 def test_every_space_has_a_group_of_its_own(namespace: str) -> None:
     """Groups and namespaces are one to one; the default space is the group `default`."""
-    assert translate.namespace_of(translate.group_id_of(namespace)) == namespace
-    assert translate.group_id_of("") == "default"
-    assert translate.group_id_of("default") == "default~"
+    assert namespace_of(group_id_of(namespace)) == namespace
+    assert group_id_of("") == "default"
+    assert group_id_of("default") == "default~"
 
 
 @pytest.mark.parametrize("wrong", ["", ".", "..", "a/b", "a:b", "x" * 513])
@@ -169,8 +170,8 @@ def test_what_is_no_description(wrong: str) -> None:
 
 def test_times() -> None:
     """Times are RFC 3339 in UTC, to the millisecond."""
-    assert translate.format_time(0) == "1970-01-01T00:00:00.000Z"
-    assert translate.format_time(1_604_079_060_120) == "2020-10-30T17:31:00.120Z"
+    assert format_time(0) == "1970-01-01T00:00:00.000Z"
+    assert format_time(1_604_079_060_120) == "2020-10-30T17:31:00.120Z"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from litestar.exceptions import NotFoundException
 from msgspec.structs import replace
 
 from stele import errors as err
-from stele.apis.pravega import errors, options, translate
+from stele.apis.pravega import errors, translate
 from stele.apis.pravega import models as api
 from stele.apis.pravega.params import decode_token, encode_token, parse_limit, parse_number
 from stele.core.findings import Finding
@@ -154,13 +154,6 @@ def test_any_text_is_a_token_a_number_or_an_error_of_ours(text: str) -> None:
             read(text)
         except (err.InvalidRequest, err.NotFound):
             continue
-
-
-def test_resources_are_encoded() -> None:
-    """A name cannot pretend to be another resource."""
-    assert options.group_resource("", "g") == "prn::/namespace:/group:g"
-    assert options.schemas_resource("n/s", "g/schemas:*") == "prn::/namespace:n%2Fs/group:g%2Fschemas%3A%2A/schemas:*"
-    assert options.codecs_resource("n", "g").startswith(options.group_resource("n", "g") + "/")
 
 
 def test_every_error_has_an_answer() -> None:

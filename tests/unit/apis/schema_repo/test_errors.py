@@ -47,4 +47,4 @@ def test_no_error_of_the_tree_is_a_defect() -> None:
         if issubclass(cls, errors.SteleError) and cls is not errors.SteleError and cls is not errors.DataError:
             error = cls.__new__(cls)
             if not issubclass(cls, errors.Incompatible | errors.DataError):
-                assert describe_error(error)[0] in {400, 401, 403, 404, 409, 413, 501, 503}, cls
+                assert describe_error(error)[0] in {400, 401, 403, 404, 409, 413, 429, 501, 503}, cls

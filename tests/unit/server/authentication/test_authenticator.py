@@ -142,7 +142,7 @@ async def test_headers_that_prove_nothing(headers: list[tuple[bytes, bytes]], as
 
 async def test_api_keys(asked: RequestAuthenticator, registry: Registry) -> None:
     """A key counts as token, in its own header and as a password of its id, until it is revoked or has expired."""
-    key_id, stored, key = await api_keys.create_api_key(registry, "service", ["dev"], actor="ann")
+    key_id, stored, key = await api_keys.create_api_key(registry, "service", ["dev"])
     _, _, other = await api_keys.create_api_key(registry, "other")
     assert key not in str(stored)
     shapes = [bearer(key), (b"x-api-key", key.encode()), basic(key_id, key)]

@@ -10,8 +10,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from stele.apis.cncf import models as api
 from stele.apis.cncf import responses, translate
 from stele.apis.cncf.errors import ERROR_RESPONSES
-from stele.apis.cncf.operations import InjectedOperations
-from stele.apis.cncf.options import GroupPermission
+from stele.apis.cncf.operations import InjectedOperations, parse_place
 from stele.apis.cncf.params import (
     DELETE,
     DOCUMENT,
@@ -28,22 +27,24 @@ from stele.apis.cncf.params import (
     build_page,
     read_document,
 )
-from stele.apis.cncf.translate import format_uid, parse_version_number
+from stele.apis.cncf.translate import decode_id, format_uid, parse_version_number
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import read_body
+from stele.core.access import Operation
 from stele.errors import InvalidRequest
 
 _GROUP = "/schemagroups/{group:str}"
 
 
-@get("/schemagroups", **READ)
+@get("/schemagroups", **READ, opt=access(Operation.LIST, Place.LIST))
 async def get_groups(operations: InjectedOperations, limit: Limit = None, after: After = "") -> Response[list[str]]:
     # GET /schemagroups
     """Return the ids of all groups, also of those the caller may not read: they are taken."""
     return build_page(await operations.list_group_ids(), limit, after, f"{operations.base}/schemagroups")
 
 
-@get(_GROUP, **READ)
+@get(_GROUP, **READ, opt=access(Operation.LIST, Place.INSIDE))
 async def get_group(operations: InjectedOperations, group: Group) -> api.SchemaGroup:
     # GET /schemagroups/{group-id}
     """Return the attributes of a group; only its id to callers who may not read it."""
@@ -58,13 +59,14 @@ _CREATED = ResponseSpec(api.SchemaGroup, description="The group is new", generat
     operation_class=openapi_body(api.GroupAttributes),
     responses={**ERROR_RESPONSES, 201: _CREATED},
     status_code=200,
+    opt=access(Operation.REGISTER),
 )
 async def create_group(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> Response[api.SchemaGroup]:
     # PUT /schemagroups/{group-id}
     """Create a group (201) or replace its attributes (200). `If-None-Match: *` only creates."""
-    name = operations.authorize_group(group, GroupPermission.WRITE)
+    name = decode_id(group)
     attributes = await read_body(request, api.GroupAttributes) if await request.body() else api.GroupAttributes()
     if attributes.id not in ("", name):
         raise InvalidRequest(f"the path says the group is '{name}', the body '{attributes.id[:200]}'")
@@ -80,11 +82,11 @@ async def create_group(
     )
 
 
-@delete(_GROUP, **DELETE)
+@delete(_GROUP, **DELETE, opt=access(Operation.DELETE))
 async def delete_group(operations: InjectedOperations, group: Group) -> None:
     # DELETE /schemagroups/{group-id}
     """Delete a group with its schemas."""
-    await operations.delete_group(operations.authorize_group(group, GroupPermission.WRITE))
+    await operations.delete_group(decode_id(group))
 
 
 _SCHEMAS = "/schemagroups/{group:str}/schemas"
@@ -93,24 +95,24 @@ _VERSIONS = f"{_SCHEMA}/versions"
 _VERSION = f"{_VERSIONS}/{{version:str}}"
 
 
-@get(_SCHEMAS, **READ)
+@get(_SCHEMAS, **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_schemas_by_group(
     operations: InjectedOperations, group: Group, limit: Limit = None, after: After = ""
 ) -> Response[list[str]]:
     # GET /schemagroups/{group-id}/schemas
     """Return the ids of the schemas of a group."""
-    names = await operations.list_schema_ids(operations.authorize_group(group))
+    names = await operations.list_schema_ids(decode_id(group))
     return build_page(names, limit, after, operations.build_link("schemagroups", group, "schemas"))
 
 
-@delete(_SCHEMAS, **DELETE)
+@delete(_SCHEMAS, **DELETE, opt=access(Operation.DELETE))
 async def delete_schemas_by_group(operations: InjectedOperations, group: Group) -> None:
     # DELETE /schemagroups/{group-id}/schemas
     """Delete all schemas of a group, or none if one is in use; the group stays."""
-    await operations.delete_schemas(operations.authorize_group(group, GroupPermission.WRITE))
+    await operations.delete_schemas(decode_id(group))
 
 
-@post(_SCHEMA, operation_class=AnyDocument, **STATUS_200)
+@post(_SCHEMA, operation_class=AnyDocument, **STATUS_200, opt=access(Operation.REGISTER))
 async def create_schema(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -120,30 +122,28 @@ async def create_schema(
 ) -> Response[api.SchemaIdentifier]:
     # POST /schemagroups/{group-id}/schemas/{schema-id}
     """Register a document as the next version of a schema, or find the version that it is."""
-    place = operations.authorize_schema(group, schema, GroupPermission.WRITE)
+    place = parse_place(group, schema)
     state, version = await operations.register_document(*place, await read_document(request), attributes)
     return Response(
         api.SchemaIdentifier(format_uid(version)), headers=responses.version_headers(operations, state, version)
     )
 
 
-@get(_SCHEMA, **DOCUMENT)
+@get(_SCHEMA, **DOCUMENT, opt=access(Operation.READ))
 async def get_latest_schema(operations: InjectedOperations, group: Group, schema: SchemaName) -> Response[bytes]:
     # GET /schemagroups/{group-id}/schemas/{schema-id}
     """Return the document of the latest version as it was posted, with its attributes in headers."""
-    return responses.document_response(
-        operations, *await operations.get_version(*operations.authorize_schema(group, schema))
-    )
+    return responses.document_response(operations, *await operations.get_version(*parse_place(group, schema)))
 
 
-@delete(_SCHEMA, **DELETE)
+@delete(_SCHEMA, **DELETE, opt=access(Operation.DELETE))
 async def delete_schema(operations: InjectedOperations, group: Group, schema: SchemaName) -> None:
     # DELETE /schemagroups/{group-id}/schemas/{schema-id}
     """Delete a schema with all its versions."""
-    await operations.delete_schema(*operations.authorize_schema(group, schema, GroupPermission.WRITE))
+    await operations.delete_schema(*parse_place(group, schema))
 
 
-@get(_VERSIONS, **READ)
+@get(_VERSIONS, **READ, opt=access(Operation.READ))
 async def get_schema_versions(
     operations: InjectedOperations,
     group: Group,
@@ -153,13 +153,13 @@ async def get_schema_versions(
 ) -> Response[list[int]]:
     # GET /schemagroups/{group-id}/schemas/{schema-id}/versions
     """Return the version numbers of a schema, ascending."""
-    numbers = await operations.list_version_numbers(*operations.authorize_schema(group, schema))
+    numbers = await operations.list_version_numbers(*parse_place(group, schema))
     return build_page(
         numbers, limit, after, operations.build_link("schemagroups", group, "schemas", schema, "versions")
     )
 
 
-@get(_VERSION, **DOCUMENT)
+@get(_VERSION, **DOCUMENT, opt=access(Operation.READ))
 async def get_schema_version(
     operations: InjectedOperations, group: Group, schema: SchemaName, version: VersionNumber
 ) -> Response[bytes]:
@@ -167,22 +167,20 @@ async def get_schema_version(
     """Return the document of a version as it was posted, with its attributes in headers."""
     return responses.document_response(
         operations,
-        *await operations.get_version(*operations.authorize_schema(group, schema), parse_version_number(version)),
+        *await operations.get_version(*parse_place(group, schema), parse_version_number(version)),
     )
 
 
-@delete(_VERSION, **DELETE)
+@delete(_VERSION, **DELETE, opt=access(Operation.DELETE))
 async def delete_schema_version(
     operations: InjectedOperations, group: Group, schema: SchemaName, version: VersionNumber
 ) -> None:
     # DELETE /schemagroups/{group-id}/schemas/{schema-id}/versions/{version-number}
     """Delete a version, and its schema when it is the last one."""
-    await operations.delete_version(
-        *operations.authorize_schema(group, schema, GroupPermission.WRITE), parse_version_number(version)
-    )
+    await operations.delete_version(*parse_place(group, schema), parse_version_number(version))
 
 
-@get("/schema", **DOCUMENT)
+@get("/schema", **DOCUMENT, opt=access(Operation.READ, Place.INSIDE))
 async def get_schema_version_by_uri(operations: InjectedOperations, uri: Uri = None) -> Response[bytes]:
     # GET /schema?uri={uri}
     """Return the document of the version with a URI, whichever registry it comes from."""

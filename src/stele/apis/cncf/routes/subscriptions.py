@@ -13,8 +13,10 @@ from stele.apis.cncf import subscription_store
 from stele.apis.cncf.operations import InjectedOperations
 from stele.apis.cncf.params import READ, STATUS_200, After, Limit, Options, build_page
 from stele.apis.cncf.translate import decode_id
+from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import not_active, openapi_body
-from stele.apis.http.requests import caller_name, read_body
+from stele.apis.http.requests import read_body
+from stele.core.access import Operation
 
 _ALL = "/subscriptions"
 _ONE = f"{_ALL}/{{subscription:str}}"
@@ -26,7 +28,7 @@ _NOT_ACTIVE: Options = {
 SubscriptionId = Annotated[str, PathParameter(description="id of a subscription")]
 
 
-@get(_ALL, **READ, **_NOT_ACTIVE)
+@get(_ALL, **READ, **_NOT_ACTIVE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def query_subscriptions(
     operations: InjectedOperations, limit: Limit = None, after: After = ""
 ) -> Response[list[api.Subscription]]:
@@ -39,22 +41,27 @@ async def query_subscriptions(
     )
 
 
-@post(_ALL, operation_class=_BODY, status_code=201, **READ, **_NOT_ACTIVE)
+@post(
+    _ALL,
+    operation_class=_BODY,
+    status_code=201,
+    **READ,
+    **_NOT_ACTIVE,
+    opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY),
+)
 async def create_subscription(
     operations: InjectedOperations, request: Request[Any, Any, Any]
 ) -> Response[api.Subscription]:
     # POST /subscriptions
     """Create a subscription; the server assigns the id."""
     body = await read_body(request, api.SubscriptionRequest)
-    created = await subscription_store.create_subscription(
-        operations.registry, uuid.uuid4().hex, body, caller_name(request)
-    )
+    created = await subscription_store.create_subscription(operations.registry, uuid.uuid4().hex, body)
     return Response(
         subscription_store.without_secrets(created), headers={"Location": f"{operations.base}{_ALL}/{created.id}"}
     )
 
 
-@get(_ONE, **READ, **_NOT_ACTIVE)
+@get(_ONE, **READ, **_NOT_ACTIVE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def retrieve_subscription(operations: InjectedOperations, subscription: SubscriptionId) -> api.Subscription:
     # GET /subscriptions/{id}
     """Return a subscription without its secrets."""
@@ -63,39 +70,35 @@ async def retrieve_subscription(operations: InjectedOperations, subscription: Su
     )
 
 
-@put(_ONE, operation_class=_BODY, **STATUS_200, **_NOT_ACTIVE)
+@put(_ONE, operation_class=_BODY, **STATUS_200, **_NOT_ACTIVE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def update_subscription(
     operations: InjectedOperations, request: Request[Any, Any, Any], subscription: SubscriptionId
 ) -> api.Subscription:
     # PUT /subscriptions/{id}
     """Replace a subscription; without secrets for its sink it keeps those it has."""
     body = await read_body(request, api.SubscriptionRequest)
-    replaced = await subscription_store.update_subscription(
-        operations.registry, decode_id(subscription), body, caller_name(request)
-    )
+    replaced = await subscription_store.update_subscription(operations.registry, decode_id(subscription), body)
     return subscription_store.without_secrets(replaced)
 
 
-@delete(_ONE, **STATUS_200, **_NOT_ACTIVE)
+@delete(_ONE, **STATUS_200, **_NOT_ACTIVE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def delete_subscription(
     operations: InjectedOperations, request: Request[Any, Any, Any], subscription: SubscriptionId
 ) -> api.Subscription:
     # DELETE /subscriptions/{id}
     """Delete a subscription and return it."""
-    ended = await subscription_store.delete_subscription(
-        operations.registry, decode_id(subscription), caller_name(request)
-    )
+    ended = await subscription_store.delete_subscription(operations.registry, decode_id(subscription))
     return subscription_store.without_secrets(ended)
 
 
-@route(_ALL, http_method="OPTIONS", status_code=200, include_in_schema=False)
+@route(_ALL, http_method="OPTIONS", status_code=200, include_in_schema=False, opt=NO_RIGHT_NEEDED)
 async def options_of_all() -> Response[bytes]:
     # OPTIONS /subscriptions
     """Return the methods for all subscriptions."""
     return Response(b"", headers={"Allow": "GET, HEAD, OPTIONS, POST"})
 
 
-@route(_ONE, http_method="OPTIONS", status_code=200, include_in_schema=False)
+@route(_ONE, http_method="OPTIONS", status_code=200, include_in_schema=False, opt=NO_RIGHT_NEEDED)
 async def options_of_one(subscription: SubscriptionId) -> Response[bytes]:
     # OPTIONS /subscriptions/{id}
     """Return the methods for one subscription."""

@@ -30,6 +30,7 @@ from stele.apis.confluent.operations.schemas import Operations
 from stele.apis.confluent.operations.versions import register_schema
 from stele.apis.confluent.translate import version_out
 from stele.core import queries
+from stele.core.access import Operation, subject_resource
 from stele.core.commands import ChangeBindings, DeleteMode, DeleteSubject
 from stele.core.decide.decision import require_writable
 from stele.core.model import Binding, SettingsLevel, SubjectKey, VersionState
@@ -272,6 +273,11 @@ async def make_associations(
     Raises what `associations.decide_bindings` and `register_schema` raise, and `TooManyAssociations`.
     """
     versions: dict[str, api.SubjectVersionBody] = {}
+    for wish in wishes.rows:
+        resource = subject_resource(wish.subject)
+        operations.registry.access.require(Operation.BIND, resource)
+        if wish.schema is not None:
+            operations.registry.access.require(Operation.REGISTER, resource)
 
     async def attempt(state: State) -> api.AssociationResponse:
         coming = [wish.subject for wish in wishes.rows if wish.schema is not None]
@@ -347,13 +353,15 @@ async def end_associations(
 
     Raises `AssociationNotFound`, `AssociationFrozen`, `InUse`, and what the deletion raises.
     """
+    access = operations.registry.access
 
     async def attempt(state: State) -> None:
-        rows = [
-            row for row in find_by_resource_id(state, resource_id, wanted.resource_type) if wanted.matches_binding(row)
-        ]
+        found = find_by_resource_id(state, resource_id, wanted.resource_type)
+        rows = [row for row in found if wanted.matches_binding(row) and access.can_read(row.subject)]
         if not rows:
             raise AssociationNotFound(resource_id)
+        for row in rows:
+            access.require(Operation.BIND, subject_resource(row.subject))
         for row in rows:
             if row.frozen and not cascade:
                 raise AssociationFrozen(row.role, qualify_subject(row.subject))

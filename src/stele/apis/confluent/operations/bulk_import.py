@@ -30,6 +30,7 @@ from stele.apis.confluent.operations.schemas import Operations
 from stele.apis.confluent.operations.versions import register_with_retry
 from stele.apis.confluent.translate import references_in, restore_hidden
 from stele.core import queries
+from stele.core.access import REGISTRY_RESOURCE, Operation, key_resource, subject_resource
 from stele.core.commands import ChangeBindings, DeleteMode, DeleteVersion, RegisterSchema
 from stele.core.decide.decision import read_only_error
 from stele.core.model import Binding, Mode, SettingsLevel, SubjectKey
@@ -38,7 +39,7 @@ from stele.errors import SteleError
 from stele.protocol import confluent as api
 from stele.protocol.confluent import Association
 from stele.service.collections import Changes, Items
-from stele.service.kms import ALGORITHMS, SECRETS
+from stele.service.kms import ALGORITHMS
 
 _AT_ONCE = 256
 """Versions under way at a time: what the log takes as one batch."""
@@ -102,6 +103,7 @@ async def _import_version(operations: Operations, row: api.ImportedVersion) -> N
     """Register one version under its number and id, and delete it if it is to be."""
     key = parse_subject_key(row.subject)
     require_valid_key(key)
+    operations.registry.access.require(Operation.IMPORT, subject_resource(key))
     state = await operations.registry.fresh_state()
     _require_import_mode(state, SettingsLevel(*key))
     sent = api.RegisterSchemaRequest(row.schema, row.schema_type, row.references, row.metadata, row.rule_set)
@@ -142,7 +144,7 @@ async def _import_keys(operations: Operations, request: api.ImportRequest) -> li
             )
         return {key: data for key, data in after.items() if items.get(key) != data}, found
 
-    return await operations.edit_items(keys.COLLECTION, change)
+    return await keys.edit_keys(operations, change)
 
 
 def _collect_refusal(
@@ -159,6 +161,7 @@ def _import_kek(
     operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedKek
 ) -> None:
     """Put one KEK among the documents. Raises `InvalidKey`, `KeyExists` for another key of that name, `TooManyKeys`."""
+    operations.registry.access.require(Operation.MANAGE_KEYS, key_resource(row.name))
     space = parse_context(row.context)
     _require_import_mode(state, SettingsLevel(space))
     key = keys.make_kek_key(space, row.name)
@@ -168,7 +171,7 @@ def _import_kek(
         known = keys.read_kek(items, key, deleted=True)
         if (known.kms_type, known.key_id) != (kek.kms_type, kek.key_id):
             raise KeyExists(row.name)
-        kept = restore_hidden(kek.properties, known.properties, SECRETS)
+        kept = restore_hidden(kek.properties, known.properties, keys.hidden_properties(known))
         kek = replace(kek, properties=kept, ts=known.ts if row.ts is None else row.ts)
     else:
         keys.require_room(items, key.kind, operations.registry.limits.keys)
@@ -179,6 +182,7 @@ def _import_dek(
     operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedDek
 ) -> None:
     """As `_import_kek`, of a DEK. Raises `KeyNotFound` without its KEK."""
+    operations.registry.access.require(Operation.MANAGE_KEYS, key_resource(row.kek_name))
     owner = parse_subject_key(row.subject)
     require_valid_key(owner)
     _require_import_mode(state, SettingsLevel(*owner))
@@ -216,6 +220,7 @@ async def _import_associations(operations: Operations, rows: Sequence[Associatio
 async def _import_association(operations: Operations, row: Association) -> None:
     key = parse_subject_key(row.subject)
     require_valid_key(key)
+    operations.registry.access.require(Operation.BIND, subject_resource(key))
     state = await operations.registry.fresh_state()
     _require_import_mode(state, SettingsLevel(*key))
     binding = Binding(
@@ -246,14 +251,19 @@ async def _import_exporters(operations: Operations, rows: Sequence[api.ImportedE
         after = dict(items)
         found: list[api.ImportRefusal] = []
         for row in rows:
-            found += _collect_refusal(operations, "exporter", row.name, 0, partial(_import_exporter, state, after, row))
+            found += _collect_refusal(
+                operations, "exporter", row.name, 0, partial(_import_exporter, operations, state, after, row)
+            )
         return {key: data for key, data in after.items() if items.get(key) != data}, found
 
     return await operations.edit_items(exporters.COLLECTION, change)
 
 
-def _import_exporter(state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedExporter) -> None:
+def _import_exporter(
+    operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedExporter
+) -> None:
     """Put one exporter among the documents. Raises what `exporters.create_exporter` raises."""
+    operations.registry.access.require(Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE)
     _require_import_mode(state, SettingsLevel(""))
     key = (row.name,)
     others = {name: data for name, data in items.items() if name != key}

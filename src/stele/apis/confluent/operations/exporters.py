@@ -6,7 +6,6 @@ whether it is to run once something does.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 import msgspec
@@ -23,9 +22,10 @@ from stele.apis.confluent.errors import (
     TooManyExporters,
 )
 from stele.apis.confluent.names import parse_context
-from stele.apis.confluent.translate import HIDDEN, restore_hidden
+from stele.apis.confluent.translate import restore_hidden
 from stele.errors import InvalidRequest
 from stele.service.collections import Changes, Items
+from stele.service.disclosure import hide_settings
 
 COLLECTION: Final = "confluent.exporters"
 STARTING: Final = "STARTING"
@@ -36,14 +36,33 @@ _CONTEXT_TYPES = ("AUTO", "CUSTOM", "NONE", "DEFAULT")
 _LONGEST_NAME = 256
 _MOST = 1000
 """Exporters, at most."""
-_SECRET = re.compile(r"(user\.info|token|password|secret|private\.key|credentials)\Z", re.IGNORECASE)
-"""Ends of the names of settings whose values are credentials."""
+_HARMLESS = frozenset(
+    {
+        "basic.auth.credentials.source",
+        "bearer.auth.client.id",
+        "bearer.auth.credentials.source",
+        "bearer.auth.identity.pool.id",
+        "bearer.auth.issuer.endpoint.url",
+        "bearer.auth.logical.cluster",
+        "bearer.auth.scope",
+        "proxy.host",
+        "proxy.port",
+        "schema.registry.ssl.endpoint.identification.algorithm",
+        "schema.registry.ssl.keystore.location",
+        "schema.registry.ssl.keystore.type",
+        "schema.registry.ssl.protocol",
+        "schema.registry.ssl.truststore.location",
+        "schema.registry.ssl.truststore.type",
+        "schema.registry.url",
+    }
+)
+"""Settings that hold no credentials; the values of all others are hidden."""
 
 
 class StoredExporter(msgspec.Struct, frozen=True, omit_defaults=True):
     """A stored exporter; offset is the position in the log it has copied up to.
 
-    config holds credentials, too: no answer shows them, but the log has them as they were sent.
+    config holds credentials, too: no answer shows them, and the log has them sealed (`service/secrets.py`).
     """
 
     name: str
@@ -162,7 +181,7 @@ def exporter_out(exporter: StoredExporter) -> api.Exporter:
 
 def config_out(exporter: StoredExporter) -> dict[str, str]:
     """The configuration of an exporter; what is sent back with a hidden value keeps the one there is."""
-    return {name: HIDDEN if _SECRET.search(name) else value for name, value in exporter.config.items()}
+    return hide_settings(exporter.config, _HARMLESS)
 
 
 def status_out(exporter: StoredExporter) -> api.ExporterStatus:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -31,13 +32,18 @@ from stele.apis.confluent.names import qualify_subject
 from stele.apis.confluent.operations.schemas import Operations
 from stele.apis.confluent.translate import restore_hidden
 from stele.core import queries
+from stele.core.access import Operation, key_resource
 from stele.core.model import DEFAULT_NAMESPACE, Mode, SettingsLevel, SubjectKey
 from stele.core.state import State
 from stele.errors import NotInstalled, SteleError
 from stele.service import collections
+from stele.service.access import AccessControl
 from stele.service.collections import Changes, Items
-from stele.service.kms import SECRETS, KmsDenied, KmsError, UnknownKms, new_material, unwrap, wrap
+from stele.service.disclosure import is_harmless
+from stele.service.kms import ALTERNATES, HARMLESS, KmsDenied, KmsError, UnknownKms, new_material, unwrap, wrap
 from stele.service.retry import retry_when_overtaken
+
+T = TypeVar("T")
 
 COLLECTION: Final = "confluent.keys"
 FIRST_VERSION: Final = 1
@@ -73,7 +79,7 @@ class DekKey(NamedTuple):
 
 
 class StoredKek(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored KEK; properties hold the secrets, too: no answer shows them, but the log has them as they were sent."""
+    """A stored KEK; properties hold secrets, too: no answer shows them, and the log has them sealed."""
 
     kms_type: str
     key_id: str
@@ -215,7 +221,7 @@ def update_kek(items: Items, key: KekKey, request: api.UpdateKekRequest, now: in
     before = read_kek(items, key, deleted=False)
     kek = before
     if request.kms_props is not UNSET:
-        kek = replace(kek, properties=restore_hidden(request.kms_props, before.properties, SECRETS))
+        kek = replace(kek, properties=restore_hidden(request.kms_props, before.properties, hidden_properties(before)))
     if request.doc is not UNSET:
         kek = replace(kek, doc=request.doc)
     if request.shared is not UNSET:
@@ -268,7 +274,85 @@ def require_room(items: Items, kind: str, most: int) -> None:
         raise TooManyKeys(most)
 
 
+# --- rights ---------------------------------------------------------------------------------------------------------
+
+
+def require_key_rights(access: AccessControl, items: Items, changes: Changes) -> None:
+    """Raise `Forbidden` unless the caller may make these changes of keys, by what is in them.
+
+    A KEK wants the right to manage it. One that is shared and uses a key of a KMS that a KEK without sharing uses, too,
+    wants that right for both: the server would unwrap for the one what it does not for the other. A DEK whose material
+    stands under another KEK wants the right to unwrap that one's keys.
+    """
+    for name, data in changes.items():
+        if name[0] == "kek":
+            key = KekKey(*name)
+            access.require(Operation.MANAGE_KEYS, key_resource(key.name))
+            if data is not None:
+                _require_same_kms_key_rights(access, items, key, msgspec.json.decode(data, type=StoredKek))
+        elif data is not None and items.get(name) != data:
+            _require_same_material_rights(access, items, DekKey(*name), msgspec.json.decode(data, type=StoredDek))
+
+
+def _require_same_kms_key_rights(access: AccessControl, items: Items, key: KekKey, kek: StoredKek) -> None:
+    if not kek.shared:
+        return
+    used = _list_kms_keys(kek)
+    for other in (KekKey(*name) for name in items if name[0] == "kek" and name != key):
+        known = read_kek(items, other, deleted=True)
+        if not known.shared and not used.isdisjoint(_list_kms_keys(known)):
+            access.require(Operation.MANAGE_KEYS, key_resource(other.name))
+
+
+def _list_kms_keys(kek: StoredKek) -> set[tuple[str, str]]:
+    """The keys of a KMS that a KEK uses: type and id; of the local KMS, whose ids mean nothing, the secret."""
+    if kek.kms_type == "local-kms":
+        return {(kek.kms_type, kek.properties.get("secret", ""))}
+    others = (name.strip() for name in kek.properties.get(ALTERNATES, "").split(","))
+    return {(kek.kms_type, name) for name in (kek.key_id, *filter(None, others))}
+
+
+def _require_same_material_rights(access: AccessControl, items: Items, key: DekKey, dek: StoredDek) -> None:
+    material = _decode_material(dek)
+    for name in items:
+        if name[0] != "dek":
+            continue
+        other, known = DekKey(*name), msgspec.json.decode(items[name], type=StoredDek)
+        is_elsewhere = (other.kek, known.kek_space) != (key.kek, dek.kek_space)
+        if is_elsewhere and (known.material == dek.material or _decode_material(known) == material):
+            access.require(Operation.UNWRAP_KEYS, key_resource(other.kek))
+
+
+def _decode_material(dek: StoredDek) -> bytes:
+    """The wrapped key of a DEK, whatever way base64 is written; the text itself where it is none."""
+    try:
+        return base64.b64decode(dek.material, validate=True)
+    except (binascii.Error, ValueError):
+        return dek.material.encode()
+
+
+async def edit_keys(operations: Operations, change: Callable[[Items], tuple[Changes, T]]) -> T:
+    """Change keys in the caller's name. Raises what change raises, and `Forbidden`."""
+
+    def change_with_rights(items: Items) -> tuple[Changes, T]:
+        changes, answer = change(items)
+        require_key_rights(operations.registry.access, items, changes)
+        return changes, answer
+
+    return await operations.edit_items(COLLECTION, change_with_rights)
+
+
+def may_unwrap(operations: Operations, name: str) -> bool:
+    """Whether the caller may get the data keys of a KEK in plain text."""
+    return operations.registry.access.allows(Operation.UNWRAP_KEYS, key_resource(name))
+
+
 # --- answers --------------------------------------------------------------------------------------------------------
+
+
+def hidden_properties(kek: StoredKek) -> frozenset[str]:
+    """Names of the properties that answers leave out; a placeholder would take the place of a client's own setting."""
+    return frozenset(name for name, value in kek.properties.items() if not is_harmless(name, value, HARMLESS))
 
 
 def kek_out(name: str, kek: StoredKek) -> api.Kek:
@@ -277,7 +361,7 @@ def kek_out(name: str, kek: StoredKek) -> api.Kek:
         name=name,
         kms_type=kek.kms_type,
         kms_key_id=kek.key_id,
-        kms_props={name: value for name, value in kek.properties.items() if name not in SECRETS},
+        kms_props={name: kek.properties[name] for name in kek.properties.keys() - hidden_properties(kek)},
         doc=kek.doc,
         shared=kek.shared,
         ts=kek.ts,
@@ -336,8 +420,9 @@ async def store_dek(
                 require_room(items, key.kind, operations.registry.limits.keys)
             return {key: msgspec.json.encode(dek)}, None
 
-        await operations.edit_items(COLLECTION, change)
-        return dek_out(key, dek, None if _is_importing(operations, key) else raw)
+        await edit_keys(operations, change)
+        is_shown = may_unwrap(operations, key.kek) and not _is_importing(operations, key)
+        return dek_out(key, dek, raw if is_shown else None)
 
     return await retry_when_overtaken(operations.registry, attempt, conflicts=(_KeysChanged,))
 
@@ -375,10 +460,15 @@ async def _make_material(
     return _encode_base64(wrapped), _encode_base64(fresh)
 
 
-async def unwrap_dek(items: Items, key: DekKey, dek: StoredDek) -> api.Dek:
-    """A DEK as answers show it, unwrapped where the server may use its KEK. Raises `KeyGenerationFailed`."""
+async def unwrap_dek(operations: Operations, items: Items, key: DekKey, dek: StoredDek) -> api.Dek:
+    """A DEK as answers show it, unwrapped where the server may use its KEK, and the caller may have the plain key.
+
+    Raises `KeyGenerationFailed`.
+    """
     kek = read_kek(items, KekKey("kek", dek.kek_space, key.kek), deleted=True)
-    return dek_out(key, dek, await _unwrap_material(key, kek, dek) if kek.shared else None)
+    if not kek.shared or not may_unwrap(operations, key.kek):
+        return dek_out(key, dek)
+    return dek_out(key, dek, await _unwrap_material(key, kek, dek))
 
 
 async def _unwrap_material(key: DekKey, kek: StoredKek, dek: StoredDek) -> str:

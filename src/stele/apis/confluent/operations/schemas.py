@@ -41,6 +41,7 @@ from stele.apis.confluent.translate import (
 from stele.apis.http.dependencies import depend_on_names, depend_on_subject
 from stele.apis.http.requests import read_body, read_bytes
 from stele.core import queries
+from stele.core.access import Operation, subject_resource
 from stele.core.commands import Command, Outcome
 from stele.core.digests import KINDS, digest_key, digest_keys
 from stele.core.findings import Finding
@@ -67,6 +68,7 @@ from stele.errors import (
     VersionNotFound,
 )
 from stele.service import collections
+from stele.service.access import AccessControl
 from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
 from stele.service.schemas import PreparedSchema
@@ -102,14 +104,13 @@ class SchemaDraft(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request for one caller."""
 
-    def __init__(self, office: AppState, actor: str, scope: Scope) -> None:
+    def __init__(self, office: AppState, scope: Scope) -> None:
         self.registry = office.registry
         self.options = office.options
         self.profile = office.options.differences
         self.guids = office.guids
         self.usage = office.usage
         self.names = office.names
-        self._actor = actor
         self._scope = cast("MutableMapping[str, Any]", scope)
 
     def rendering_options(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> RenderingOptions:
@@ -118,7 +119,7 @@ class Operations:
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._actor, via="confluent")
+        return await self.registry.execute(command, via="confluent")
 
     # --- documents beside the schemas -------------------------------------------------------------------------------
 
@@ -128,14 +129,34 @@ class Operations:
 
     async def edit_items(self, collection: str, change: Callable[[Items], tuple[Changes, T]]) -> T:
         """Change documents of a collection in the caller's name; see `collections.edit`."""
-        return await collections.edit_collection(self.registry, collection, change, actor=self._actor, via="confluent")
+        return await collections.edit_collection(self.registry, collection, change, via="confluent")
 
     # --- finding ----------------------------------------------------------------------------------------------------
 
-    async def resolve_subject(self, segment: str, context: str) -> tuple[State, SubjectRef]:
-        """The present state, and the subject a path means: the target, when the one named is an alias."""
+    async def resolve_subject(
+        self, segment: str, context: str, operation: Operation = Operation.READ
+    ) -> tuple[State, SubjectRef]:
+        """The present state, and the subject a path means: the target, when the one named is an alias.
+
+        Raises `Forbidden` unless the caller may do that with it.
+        """
         state = await self.registry.fresh_state()
-        return state, _resolve_alias(state, segment, context)
+        found = _resolve_alias(state, segment, context)
+        self.registry.access.require(operation, subject_resource(found.key))
+        return state, found
+
+    def resolve_across_contexts(self, state: State, asked: SubjectRef, lives: frozenset[VersionState]) -> SubjectKey:
+        """The key asked for; for a bare name the default context does not have, the same name in another one.
+
+        Subjects that the caller may not read are passed over.
+        """
+        if asked.is_qualified or has_versions(state, asked.key, lives):
+            return asked.key
+        for space in _other_namespaces(state, asked.key.namespace):
+            key = SubjectKey(space, asked.key.name)
+            if has_versions(state, key, lives) and self.registry.access.can_read(key):
+                return key
+        return asked.key
 
     async def find_version(self, segment: str, number: str, context: str, *, deleted: bool) -> tuple[State, Version]:
         """The version a path means. Raises `SubjectNotFound`, `VersionNotFound`, `InvalidVersion`."""
@@ -143,7 +164,9 @@ class Operations:
 
         def look(state: State) -> tuple[State, Version]:
             lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
-            key = resolve_across_contexts(state, _resolve_alias(state, segment, context), lives)
+            asked = _resolve_alias(state, segment, context)
+            self.registry.access.require(Operation.READ, subject_resource(asked.key))
+            key = self.resolve_across_contexts(state, asked, lives)
             if not has_versions(state, key, lives):
                 raise SubjectNotFound(qualify_subject(key))
             return state, queries.get_version(state, key, ordinal, queries.ACTIVE_ONLY if ordinal is None else lives)
@@ -161,6 +184,8 @@ class Operations:
         default = style in {"", "default"}
         if default and not is_compiled(state, schema):
             return None
+        if not default:
+            self.registry.access.require_references(state, schema.attachments.references)
         content = schema.content
         fmt, parsed = await self.registry.parser.parse_registered(
             state, content.format, content.sha, schema.attachments.references
@@ -203,6 +228,7 @@ class Operations:
         normalize = normalize or (bool(settings.normalize) and not importing)
         lenient = settings.validate_new_schemas is False or importing
         references = references_in(request.references, key.namespace)
+        self.registry.access.require_references(state, references)
         if normalize:
             references = _normalize_references(references)
         if not (request.schema or "").strip():
@@ -425,17 +451,6 @@ def _text_form(request: api.RegisterSchemaRequest, *, normalize: bool, importing
     return None if importing and not is_descriptor(request) else TextForm.PRINTED
 
 
-def resolve_across_contexts(state: State, asked: SubjectRef, lives: frozenset[VersionState]) -> SubjectKey:
-    """The key asked for; for a bare name the default context does not have, the same name in another one."""
-    if asked.is_qualified or has_versions(state, asked.key, lives):
-        return asked.key
-    for space in _other_namespaces(state, asked.key.namespace):
-        key = SubjectKey(space, asked.key.name)
-        if has_versions(state, key, lives):
-            return key
-    return asked.key
-
-
 def has_versions(state: State, key: SubjectKey, lives: frozenset[VersionState]) -> bool:
     """Whether a subject has a version of those lives; the newest ones tell soonest."""
     subject = state.find_subject(key)
@@ -450,24 +465,26 @@ def require_visible(state: State, key: SubjectKey, lives: frozenset[VersionState
     return rows
 
 
-def find_schema_by_id(state: State, gid: int, asked: SubjectRef | None) -> tuple[SchemaEntry, Version | None]:
+def find_schema_by_id(
+    state: State, gid: int, asked: SubjectRef | None, access: AccessControl
+) -> tuple[SchemaEntry, Version | None]:
     """The schema an id means, and the version of the subject named that has it. Raises `ContentNotFound`.
 
     An id belongs to a context: that of the subject, else the default one. Where that does not know the id, a bare
-    subject finds it in another context that has the subject.
+    subject finds it in another context that has the subject. What the caller may not read is not there.
     """
     key = asked.key if asked is not None else SubjectKey("", "")
     space = state.find_namespace(key.namespace)
     found = None if space is None else space.schema_entries.get(gid)
-    if found is not None:
-        return found, _newest_version_with(state, found, key)
+    if found is not None and access.can_read_entry(found):
+        return found, _newest_version_with(state, found, key) if access.can_read(key) else None
     if asked is not None and key.name and not asked.is_qualified:
         for other in _other_namespaces(state, key.namespace):
             elsewhere = state.namespaces[other].schema_entries.get(gid)
             version = (
                 _newest_version_with(state, elsewhere, SubjectKey(other, key.name)) if elsewhere is not None else None
             )
-            if elsewhere is not None and version is not None:
+            if elsewhere is not None and version is not None and access.can_read(version.subject.key):
                 return elsewhere, version
     raise ContentNotFound(gid)
 

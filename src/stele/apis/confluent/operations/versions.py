@@ -74,6 +74,7 @@ async def _register_or_find(
     """As `register_schema`. Raises `PreconditionFailed` when the same schema was registered meanwhile."""
     seen = state.seq
     retagged = apply_tag_changes(request, queries.latest_version(state.find_subject(key)))
+    operations.registry.access.require_references(state, references_in(retagged.references, key.namespace))
     _require_shareable_references(state, key, retagged)
     draft = None
     if (retagged.schema or "").strip():

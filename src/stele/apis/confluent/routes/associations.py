@@ -41,9 +41,11 @@ from stele.apis.confluent.params import (
     Subject,
     with_context_prefix,
 )
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment, read_body
 from stele.core import queries
+from stele.core.access import Operation
 from stele.core.model import Binding
 from stele.errors import SteleError
 
@@ -76,7 +78,7 @@ _Cascade = Annotated[
 _Lifecycle = Annotated[str, QueryParameter(schema_extra={"enum": [STRONG, WEAK]})]
 
 
-@get(with_context_prefix("/associations/subjects/{subject:str}"), **READ)
+@get(with_context_prefix("/associations/subjects/{subject:str}"), **READ, opt=access(Operation.READ))
 async def list_associations_of_subject(
     operations: InjectedOperations,
     subject: Subject,
@@ -96,7 +98,7 @@ async def list_associations_of_subject(
     )
 
 
-@get(with_context_prefix("/associations/resources/{resourceId:str}"), **READ)
+@get(with_context_prefix("/associations/resources/{resourceId:str}"), **READ, opt=access(Operation.READ, Place.LIST))
 async def list_associations_of_resource(
     operations: InjectedOperations,
     resource_id: _Id,
@@ -116,7 +118,11 @@ async def list_associations_of_resource(
     return _slice_associations(operations, found, wanted, offset, limit)
 
 
-@get(with_context_prefix("/associations/resources/{resourceNamespace:str}/{resourceName:str}"), **READ)
+@get(
+    with_context_prefix("/associations/resources/{resourceNamespace:str}/{resourceName:str}"),
+    **READ,
+    opt=access(Operation.READ, Place.LIST),
+)
 async def list_associations_of_name(
     operations: InjectedOperations,
     resource_namespace: _Namespace,
@@ -138,7 +144,7 @@ async def list_associations_of_name(
     )
 
 
-@post(with_context_prefix("/associations"), operation_class=_BODY, **WRITE)
+@post(with_context_prefix("/associations"), operation_class=_BODY, **WRITE, opt=access(Operation.BIND, Place.INSIDE))
 async def create_associations(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -157,7 +163,12 @@ async def create_associations(
     return await make_associations(operations, wishes, create=True, dry_run=dry)
 
 
-@put(with_context_prefix("/associations/resources/{resourceId:str}"), operation_class=_BODY, **WRITE)
+@put(
+    with_context_prefix("/associations/resources/{resourceId:str}"),
+    operation_class=_BODY,
+    **WRITE,
+    opt=access(Operation.BIND, Place.INSIDE),
+)
 async def create_or_update(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -177,7 +188,12 @@ async def create_or_update(
     return await make_associations(operations, wishes, create=False, dry_run=dry)
 
 
-@delete(with_context_prefix("/associations/resources/{resourceId:str}"), status_code=204, responses=READ["responses"])
+@delete(
+    with_context_prefix("/associations/resources/{resourceId:str}"),
+    status_code=204,
+    responses=READ["responses"],
+    opt=access(Operation.BIND, Place.INSIDE),
+)
 async def delete_associations(
     operations: InjectedOperations,
     resource_id: _Id,
@@ -199,6 +215,7 @@ async def delete_associations(
     [*with_context_prefix("/associations:batch"), *with_context_prefix("/associations:batchMutate")],
     operation_class=openapi_body(api.AssociationBatchRequest),
     **_MULTI_STATUS,
+    opt=access(Operation.BIND, Place.INSIDE),
 )
 async def mutate_batch(
     operations: InjectedOperations,
@@ -228,6 +245,7 @@ async def mutate_batch(
     with_context_prefix("/associations:batchGet"),
     operation_class=openapi_body(api.AssociationBatchGetRequest),
     **_MULTI_STATUS,
+    opt=access(Operation.READ, Place.LIST),
 )
 async def get_batch(
     operations: InjectedOperations, request: Request[Any, Any, Any], context: Context = ""
@@ -240,6 +258,7 @@ async def get_batch(
     if len(body.requests) > _MOST_REQUESTS:
         raise BatchTooLarge
     state = await operations.registry.fresh_state()
+    is_shown = operations.registry.access.make_filter(Operation.READ)
     results = []
     for row in body.requests:
         try:
@@ -250,7 +269,8 @@ async def get_batch(
                 found = words.find_by_name(state, row.resource_namespace, row.resource_name)
             else:
                 raise InvalidAssociation("resourceId", "cannot be null or empty")
-            results.append(api.AssociationResult(result=_resource_out(found, wanted)))
+            shown = [binding for binding in found if is_shown(binding.subject)]
+            results.append(api.AssociationResult(result=_resource_out(shown, wanted)))
         except SteleError as error:
             results.append(api.AssociationResult(error=_error_out(operations, error, "")))
     return api.AssociationBatchResponse(results)
@@ -274,7 +294,9 @@ def _parse_filter(resource_type: str, roles: list[str] | None, lifecycle: str) -
 def _slice_associations(
     operations: Operations, found: list[Binding], wanted: AssociationFilter, offset: str, limit: str
 ) -> list[api.Association]:
-    return slice_page(list_out(found, wanted), offset, limit, operations.options.max_schemas)
+    is_shown = operations.registry.access.make_filter(Operation.READ)
+    shown = [row for row in found if is_shown(row.subject)]
+    return slice_page(list_out(shown, wanted), offset, limit, operations.options.max_schemas)
 
 
 async def _apply_steps(

@@ -17,8 +17,10 @@ from stele.apis.confluent.operations.schemas import Operations, read_stored_body
 from stele.apis.confluent.params import NOT_EMPTY, InjectedOperations, Limit, Offset, Options
 from stele.apis.confluent.params import READ as _READ
 from stele.apis.confluent.params import WRITE as _WRITE
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import not_active, openapi_body
 from stele.apis.http.requests import decode_segment
+from stele.core.access import Operation
 from stele.service.collections import Changes, Items
 
 _EXPORTER = "/exporters/{name:str}"
@@ -30,7 +32,7 @@ _CONFIG = dict[str, str | dict[str, str]]
 _Name = Annotated[str, PathParameter(schema_extra=NOT_EMPTY, description="name of an exporter")]
 
 
-@get("/exporters", **READ)
+@get("/exporters", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def list_exporters(operations: InjectedOperations, offset: Offset = "", limit: Limit = "") -> list[str]:
     # GET /exporters
     """Names of the exporters."""
@@ -38,7 +40,7 @@ async def list_exporters(operations: InjectedOperations, offset: Offset = "", li
     return slice_page(names, offset, limit, operations.options.max_items)
 
 
-@post("/exporters", operation_class=_BODY, **WRITE)
+@post("/exporters", operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def create_exporter(operations: InjectedOperations, request: Request[Any, Any, Any]) -> api.ExporterName:
     # POST /exporters
     """Define an exporter."""
@@ -46,7 +48,7 @@ async def create_exporter(operations: InjectedOperations, request: Request[Any, 
     return await _change_exporter(operations, lambda items: exporters.create_exporter(items, body, current_millis()))
 
 
-@get(_EXPORTER, **READ)
+@get(_EXPORTER, **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def get_exporter(operations: InjectedOperations, name: _Name) -> api.Exporter:
     # GET /exporters/{name}
     """An exporter, its credentials hidden."""
@@ -55,7 +57,7 @@ async def get_exporter(operations: InjectedOperations, name: _Name) -> api.Expor
     )
 
 
-@put(_EXPORTER, operation_class=_BODY, **WRITE)
+@put(_EXPORTER, operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def update_exporter(
     operations: InjectedOperations, request: Request[Any, Any, Any], name: _Name
 ) -> api.ExporterName:
@@ -67,28 +69,33 @@ async def update_exporter(
     )
 
 
-@delete(_EXPORTER, **WRITE)
+@delete(_EXPORTER, **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def delete_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # DELETE /exporters/{name}
     """Remove an exporter; what it copied stays where it is."""
     return await _change_exporter(operations, lambda items: exporters.delete_exporter(items, decode_segment(name)))
 
 
-@get(f"{_EXPORTER}/status", **READ)
+@get(f"{_EXPORTER}/status", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def get_status(operations: InjectedOperations, name: _Name) -> api.ExporterStatus:
     # GET /exporters/{name}/status
     """The state of an exporter, and how far it is."""
     return exporters.status_out(exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
-@get(f"{_EXPORTER}/config", **READ)
+@get(f"{_EXPORTER}/config", **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def get_exporter_config(operations: InjectedOperations, name: _Name) -> dict[str, str]:
     # GET /exporters/{name}/config
     """The configuration of an exporter, its credentials hidden."""
     return exporters.config_out(exporters.read_exporter(await operations.read_items(COLLECTION), decode_segment(name)))
 
 
-@put(f"{_EXPORTER}/config", operation_class=openapi_body(dict[str, str]), **WRITE)
+@put(
+    f"{_EXPORTER}/config",
+    operation_class=openapi_body(dict[str, str]),
+    **WRITE,
+    opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY),
+)
 async def update_exporter_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], name: _Name
 ) -> api.ExporterName:
@@ -102,7 +109,7 @@ async def update_exporter_config(
     )
 
 
-@put(f"{_EXPORTER}/pause", **WRITE)
+@put(f"{_EXPORTER}/pause", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/pause
     """Let an exporter rest once something runs it."""
@@ -111,7 +118,7 @@ async def pause_exporter(operations: InjectedOperations, name: _Name) -> api.Exp
     )
 
 
-@put(f"{_EXPORTER}/resume", **WRITE)
+@put(f"{_EXPORTER}/resume", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/resume
     """Let an exporter run once something does; until then it stays PAUSED."""
@@ -120,7 +127,7 @@ async def resume_exporter(operations: InjectedOperations, name: _Name) -> api.Ex
     )
 
 
-@put(f"{_EXPORTER}/reset", **WRITE)
+@put(f"{_EXPORTER}/reset", **WRITE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def reset_exporter(operations: InjectedOperations, name: _Name) -> api.ExporterName:
     # PUT /exporters/{name}/reset
     """Set an exporter back to the beginning."""

@@ -27,6 +27,7 @@ from stele.apis.confluent.operations.keys import (
     KekKey,
     StoredDek,
     current_millis,
+    edit_keys,
     require_usable_kek,
     store_dek,
     unwrap_dek,
@@ -46,8 +47,10 @@ from stele.apis.confluent.params import (
     with_context_prefix,
 )
 from stele.apis.confluent.translate import find_alias_for_deks
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment
+from stele.core.access import Operation, key_resource
 from stele.core.model import SubjectKey
 from stele.errors import InvalidName
 from stele.service.collections import Changes, Items
@@ -80,7 +83,7 @@ def parse_kek_key(name: str, context: str, in_context: str) -> KekKey:
     return keys.make_kek_key(space, decode_segment(name))
 
 
-@get(with_context_prefix(KEKS), **READ)
+@get(with_context_prefix(KEKS), **READ, opt=access(Operation.READ_KEYS, Place.LIST))
 async def list_keks(
     operations: InjectedOperations,
     context: Context = "",
@@ -95,10 +98,17 @@ async def list_keks(
     items = await operations.read_items(keys.COLLECTION)
     space = parse_context(context or in_context)
     names = keys.list_kek_names(items, space, subject_prefix or [], deleted=is_true(deleted))
-    return slice_page(names, offset, limit, operations.options.max_items)
+    access = operations.registry.access
+    shown = [name for name in names if access.allows(Operation.READ_KEYS, key_resource(name))]
+    return slice_page(shown, offset, limit, operations.options.max_items)
 
 
-@post(with_context_prefix(KEKS), operation_class=openapi_body(api.CreateKekRequest), **WRITE)
+@post(
+    with_context_prefix(KEKS),
+    operation_class=openapi_body(api.CreateKekRequest),
+    **WRITE,
+    opt=access(Operation.MANAGE_KEYS, Place.INSIDE),
+)
 async def create_kek(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -110,16 +120,17 @@ async def create_kek(
     """Make a KEK of a key of a KMS, or bring back a deleted one."""
     body = await read_stored_body(operations, request, api.CreateKekRequest)
     key = parse_kek_key(body.name or "", context, in_context)
+    operations.registry.access.require(Operation.MANAGE_KEYS, key_resource(key.name))
     if is_true(test_sharing) and body.shared:
         await require_usable_kek(keys.kek_in(body, current_millis()))
-    kek = await operations.edit_items(
-        keys.COLLECTION,
+    kek = await edit_keys(
+        operations,
         lambda items: keys.create_kek(items, key, body, operations.registry.limits.keys, current_millis()),
     )
     return keys.kek_out(key.name, kek)
 
 
-@get(with_context_prefix(KEK), **READ)
+@get(with_context_prefix(KEK), **READ, opt=access(Operation.READ_KEYS))
 async def get_kek(
     operations: InjectedOperations, name: Name, context: Context = "", in_context: InContext = "", deleted: Flag = ""
 ) -> api.Kek:
@@ -130,7 +141,12 @@ async def get_kek(
     return keys.kek_out(key.name, kek)
 
 
-@put(with_context_prefix(KEK), operation_class=openapi_body(api.UpdateKekRequest), **WRITE)
+@put(
+    with_context_prefix(KEK),
+    operation_class=openapi_body(api.UpdateKekRequest),
+    **WRITE,
+    opt=access(Operation.MANAGE_KEYS),
+)
 async def update_kek(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -147,13 +163,11 @@ async def update_kek(
         _, changed = keys.update_kek(await operations.read_items(keys.COLLECTION), key, body, current_millis())
         if changed.shared:
             await require_usable_kek(changed)
-    kek = await operations.edit_items(
-        keys.COLLECTION, lambda items: keys.update_kek(items, key, body, current_millis())
-    )
+    kek = await edit_keys(operations, lambda items: keys.update_kek(items, key, body, current_millis()))
     return keys.kek_out(key.name, kek)
 
 
-@delete(with_context_prefix(KEK), **NO_CONTENT)
+@delete(with_context_prefix(KEK), **NO_CONTENT, opt=access(Operation.MANAGE_KEYS))
 async def delete_kek(
     operations: InjectedOperations,
     name: Name,
@@ -168,20 +182,20 @@ async def delete_kek(
     def change(items: Items) -> tuple[Changes, None]:
         return keys.delete_kek(items, key, permanent=is_true(permanent), now=current_millis()), None
 
-    await operations.edit_items(keys.COLLECTION, change)
+    await edit_keys(operations, change)
 
 
-@post(with_context_prefix(f"{KEK}/undelete"), **NO_CONTENT)
+@post(with_context_prefix(f"{KEK}/undelete"), **NO_CONTENT, opt=access(Operation.MANAGE_KEYS))
 async def undelete_kek(
     operations: InjectedOperations, name: Name, context: Context = "", in_context: InContext = ""
 ) -> None:
     # POST /dek-registry/v1/keks/{name}/undelete
     """Bring back a soft-deleted KEK."""
     key = parse_kek_key(name, context, in_context)
-    await operations.edit_items(keys.COLLECTION, lambda items: (keys.undelete_kek(items, key, current_millis()), None))
+    await edit_keys(operations, lambda items: (keys.undelete_kek(items, key, current_millis()), None))
 
 
-@post(with_context_prefix(f"{KEK}/test"), **WRITE)
+@post(with_context_prefix(f"{KEK}/test"), **WRITE, opt=access(Operation.MANAGE_KEYS))
 async def check_kek(
     operations: InjectedOperations, name: Name, context: Context = "", in_context: InContext = ""
 ) -> api.Kek:
@@ -207,7 +221,7 @@ _Rewrap = Annotated[
 ]
 
 
-@get(with_context_prefix(_DEKS), **READ)
+@get(with_context_prefix(_DEKS), **READ, opt=access(Operation.READ_KEYS))
 async def list_dek_subjects(
     operations: InjectedOperations,
     name: Name,
@@ -221,11 +235,12 @@ async def list_dek_subjects(
     """Subjects with a DEK under a KEK."""
     items = await operations.read_items(keys.COLLECTION)
     key, _ = keys.find_kek(items, parse_kek_key(name, context, in_context), deleted=is_true(deleted))
-    names = {qualify_subject(dek.owner) for dek in keys.list_wrapped_deks(items, key, deleted=is_true(deleted))}
+    owners = {dek.owner for dek in keys.list_wrapped_deks(items, key, deleted=is_true(deleted))}
+    names = map(qualify_subject, filter(operations.registry.access.make_filter(), owners))
     return slice_page(sorted(names), offset, limit, operations.options.max_items)
 
 
-@post(with_context_prefix(_DEKS), operation_class=_BODY, **WRITE)
+@post(with_context_prefix(_DEKS), operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_KEYS))
 async def create_dek(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -239,7 +254,7 @@ async def create_dek(
     return await _create_dek(operations, name, body.subject or "", context, body, rewrap)
 
 
-@post(with_context_prefix(_DEK), operation_class=_BODY, **WRITE)
+@post(with_context_prefix(_DEK), operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_KEYS))
 async def create_dek_of_subject(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -256,7 +271,7 @@ async def create_dek_of_subject(
     return await _create_dek(operations, name, subject, context, body, rewrap)
 
 
-@get(with_context_prefix(_DEK), **READ)
+@get(with_context_prefix(_DEK), **READ, opt=access(Operation.READ_KEYS))
 async def get_dek(
     operations: InjectedOperations,
     name: Name,
@@ -270,7 +285,7 @@ async def get_dek(
     return await _dek_out(operations, name, subject, context, algorithm, deleted, keys.FIRST_VERSION)
 
 
-@get(with_context_prefix(_VERSIONS), **READ)
+@get(with_context_prefix(_VERSIONS), **READ, opt=access(Operation.READ_KEYS))
 async def list_dek_versions(
     operations: InjectedOperations,
     name: Name,
@@ -288,7 +303,7 @@ async def list_dek_versions(
     return slice_page((int(key.version) for key, _ in rows), offset, limit, operations.options.max_items)
 
 
-@get(with_context_prefix(_VERSION), **READ)
+@get(with_context_prefix(_VERSION), **READ, opt=access(Operation.READ_KEYS))
 async def get_dek_version(
     operations: InjectedOperations,
     name: Name,
@@ -303,7 +318,7 @@ async def get_dek_version(
     return await _dek_out(operations, name, subject, context, algorithm, deleted, parse_version(version))
 
 
-@delete(with_context_prefix(_DEK), **NO_CONTENT)
+@delete(with_context_prefix(_DEK), **NO_CONTENT, opt=access(Operation.MANAGE_KEYS))
 async def delete_dek(
     operations: InjectedOperations,
     name: Name,
@@ -321,7 +336,7 @@ async def delete_dek(
     )
 
 
-@delete(with_context_prefix(_VERSION), **NO_CONTENT)
+@delete(with_context_prefix(_VERSION), **NO_CONTENT, opt=access(Operation.MANAGE_KEYS))
 async def delete_dek_version(
     operations: InjectedOperations,
     name: Name,
@@ -341,7 +356,7 @@ async def delete_dek_version(
     )
 
 
-@post(with_context_prefix(f"{_DEK}/undelete"), **NO_CONTENT)
+@post(with_context_prefix(f"{_DEK}/undelete"), **NO_CONTENT, opt=access(Operation.MANAGE_KEYS))
 async def undelete_dek(
     operations: InjectedOperations, name: Name, subject: Subject, context: Context = "", algorithm: _Algorithm = ""
 ) -> None:
@@ -353,7 +368,7 @@ async def undelete_dek(
     )
 
 
-@post(with_context_prefix(f"{_VERSION}/undelete"), **NO_CONTENT)
+@post(with_context_prefix(f"{_VERSION}/undelete"), **NO_CONTENT, opt=access(Operation.MANAGE_KEYS))
 async def undelete_dek_version(
     operations: InjectedOperations,
     name: Name,
@@ -404,7 +419,7 @@ async def _dek_out(
     operations: Operations, name: str, subject: str, context: str, algorithm: str, deleted: str, version: int | None
 ) -> api.Dek:
     items, like = await _locate_dek(operations, name, subject, context, algorithm, deleted=is_true(deleted))
-    return await unwrap_dek(items, *keys.find_dek(items, like, version, deleted=is_true(deleted)))
+    return await unwrap_dek(operations, items, *keys.find_dek(items, like, version, deleted=is_true(deleted)))
 
 
 async def _create_dek(
@@ -423,7 +438,7 @@ async def _create_dek(
 
 
 async def _change_keys(operations: Operations, change: Callable[[Items], Changes]) -> None:
-    await operations.edit_items(keys.COLLECTION, lambda items: (change(items), None))
+    await edit_keys(operations, lambda items: (change(items), None))
 
 
 def _all_versions(items: Items, like: DekKey) -> list[tuple[DekKey, StoredDek]]:

@@ -49,12 +49,14 @@ from stele.apis.confluent.params import (
     with_context_prefix,
 )
 from stele.apis.confluent.translate import SCHEMA_TYPES, schema_out, text_out, version_out
+from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
+from stele.core.access import Operation
 from stele.core.model import Binding, SchemaEntry, Version
 from stele.core.state import State
 from stele.errors import ContentNotFound
 
 
-@get(with_context_prefix("/schemas"), **READ)
+@get(with_context_prefix("/schemas"), **READ, opt=access(Operation.READ, Place.LIST))
 async def list_schemas(
     operations: InjectedOperations,
     context: Context = "",
@@ -73,15 +75,17 @@ async def list_schemas(
     """Versions with their schemas, by subject and number; with associations when they are asked about."""
     state = await operations.registry.fresh_state()
     slices = operations.registry.time_slices
+    access = operations.registry.access
+    can_read = access.make_filter(Operation.READ)
     subjects = await lists.list_subjects(slices, state, parse_prefix(subject_prefix, context))
     wanted = lists.parse_association_filter(resource_type, association_types, lifecycles)
-    known = lists.list_aliases(state) if is_true(aliases) else {}
+    known = lists.list_aliases(state, access.make_filter()) if is_true(aliases) else {}
     bindings = lists.list_bindings_by_subject(state) if wanted is not None else {}
     page = parse_page(offset, limit, operations.options.max_schemas)
     rows: list[tuple[Version, list[Binding]]] = []
     async for one in slices.iterate(subjects):
         bound = [] if wanted is None else wanted.select_bindings(bindings.get(one.key, []))
-        if bound is not None:
+        if bound is not None and can_read(one.key):
             found = lists.list_versions_of_subject(
                 one, deleted=is_true(deleted), latest_only=is_true(latest_only), rule_type=rule_type
             )
@@ -99,14 +103,14 @@ async def list_schemas(
     ]
 
 
-@get(with_context_prefix("/schemas/types"), **READ)
+@get(with_context_prefix("/schemas/types"), **READ, opt=NO_RIGHT_NEEDED)
 async def list_types() -> list[str]:
     # GET /schemas/types
     """The schema types that can be registered."""
     return list(SCHEMA_TYPES)
 
 
-@get(with_context_prefix("/schemas/ids/{id:str}"), **READ)
+@get(with_context_prefix("/schemas/ids/{id:str}"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_schema(
     operations: InjectedOperations,
     gid: SchemaId,
@@ -127,11 +131,11 @@ async def get_schema(
     if is_true(fetch_max_id):
         shown = replace(shown, max_id=state.namespaces[schema.namespace].highest_schema_id)
     if is_true(include_subjects) and operations.profile.lists_subjects_of_id:
-        shown = replace(shown, subjects=lists.list_users_of_schema(state, schema))
+        shown = replace(shown, subjects=lists.list_users_of_schema(state, schema, operations.registry.access))
     return shown
 
 
-@get(with_context_prefix("/schemas/ids/{id:str}/schema"), **READ)
+@get(with_context_prefix("/schemas/ids/{id:str}/schema"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_schema_text(
     operations: InjectedOperations,
     gid: SchemaId,
@@ -145,7 +149,7 @@ async def get_schema_text(
     return text_response(await operations.render_schema(state, schema, format) or text_out(state, schema))
 
 
-@get(with_context_prefix("/schemas/ids/{id:str}/subjects"), **READ)
+@get(with_context_prefix("/schemas/ids/{id:str}/subjects"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def list_subjects_of_id(
     operations: InjectedOperations,
     gid: SchemaId,
@@ -162,7 +166,7 @@ async def list_subjects_of_id(
     return slice_page(names, offset, limit, operations.options.max_items)
 
 
-@get(with_context_prefix("/schemas/ids/{id:str}/versions"), **READ)
+@get(with_context_prefix("/schemas/ids/{id:str}/versions"), **READ, opt=access(Operation.READ, Place.INSIDE))
 async def list_versions_of_id(
     operations: InjectedOperations,
     gid: SchemaId,
@@ -179,7 +183,7 @@ async def list_versions_of_id(
     return [api.SubjectVersion(qualify_subject(row.subject.key), row.version_number) for row in shown]
 
 
-@get("/schemas/guids/{guid:str}", **READ)
+@get("/schemas/guids/{guid:str}", **READ, opt=access(Operation.READ, Place.INSIDE))
 async def get_schema_by_guid(
     operations: InjectedOperations,
     guid: Guid,
@@ -191,10 +195,11 @@ async def get_schema_by_guid(
     await operations.guids.hash_new_entries(await registry.fresh_state(), registry.time_slices)
 
     def look(state: State) -> tuple[State, SchemaEntry]:
-        found = operations.guids.find_schemas(state, _parse_guid(guid))
-        if not found:
+        rows = operations.guids.find_schemas(state, _parse_guid(guid))
+        found = next(filter(registry.access.can_read_entry, rows), None)
+        if found is None:
             raise ContentNotFound(guid)
-        return state, found[0]
+        return state, found
 
     state, schema = await registry.read_or_catch_up(look)
     return schema_out(
@@ -202,14 +207,18 @@ async def get_schema_by_guid(
     )
 
 
-@get("/schemas/guids/{guid:str}/ids", **READ)
+@get("/schemas/guids/{guid:str}/ids", **READ, opt=access(Operation.READ, Place.LIST))
 async def list_ids_of_guid(operations: InjectedOperations, guid: Guid) -> list[api.ContextId]:
     # GET /schemas/guids/{guid}/ids
     """The ids of a schema in every context that has it."""
     registry = operations.registry
     await operations.guids.hash_new_entries(await registry.fresh_state(), registry.time_slices)
     found = operations.guids.find_schemas(await registry.fresh_state(), _parse_guid(guid))
-    return [api.ContextId(context_name(schema.namespace), schema.schema_id) for schema in found]
+    return [
+        api.ContextId(context_name(schema.namespace), schema.schema_id)
+        for schema in found
+        if registry.access.can_read_entry(schema)
+    ]
 
 
 def _parse_schema_id(text: str) -> int:
@@ -235,7 +244,9 @@ async def _find_schema(
     operations: Operations, gid: str, subject: str, context: str
 ) -> tuple[State, SchemaEntry, Version | None]:
     number, asked = _parse_schema_id(gid), _parse_scope(subject, context)
-    return await operations.registry.read_or_catch_up(lambda state: (state, *find_schema_by_id(state, number, asked)))
+    return await operations.registry.read_or_catch_up(
+        lambda state: (state, *find_schema_by_id(state, number, asked, operations.registry.access))
+    )
 
 
 async def _list_versions_of_schema(
@@ -243,9 +254,12 @@ async def _list_versions_of_schema(
 ) -> list[Version]:
     state = await operations.registry.fresh_state()
     number = _parse_schema_id(gid)
+    access = operations.registry.access
     try:
-        schema, _ = find_schema_by_id(state, number, _parse_scope(subject, context))
-        return lists.list_versions_of_schema(schema, deleted=is_true(deleted))
+        schema, _ = find_schema_by_id(state, number, _parse_scope(subject, context), access)
+        is_shown = access.make_filter()
+        rows = lists.list_versions_of_schema(schema, deleted=is_true(deleted))
+        return [row for row in rows if is_shown(row.subject.key)]
     except ContentNotFound:
         raise (ContentNotFound(number) if operations.profile.names_missing_id else ContentNotFound) from None
 

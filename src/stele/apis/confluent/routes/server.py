@@ -25,20 +25,28 @@ from stele.apis.confluent.params import (
     Offset,
     Options,
 )
+from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import not_active, openapi_body
+from stele.core.access import Operation
 from stele.core.commands import DeleteNamespace
 from stele.errors import TooLarge
 from stele.service.collections import Changes, Items, Key
 
 
-@route("/", http_method=["GET", "POST"], status_code=200, **{k: v for k, v in READ.items() if k != "responses"})
+@route(
+    "/",
+    http_method=["GET", "POST"],
+    status_code=200,
+    **{k: v for k, v in READ.items() if k != "responses"},
+    opt=NO_RIGHT_NEEDED,
+)
 async def get_root() -> dict[str, str]:
     # GET|POST /
     """Whether anybody is there."""
     return {}
 
 
-@get("/status/ready", **READ)
+@get("/status/ready", **READ, opt=NO_RIGHT_NEEDED)
 async def get_readiness(operations: InjectedOperations) -> dict[str, str]:
     # GET /status/ready
     """Whether the log can be read (Redpanda)."""
@@ -46,7 +54,7 @@ async def get_readiness(operations: InjectedOperations) -> dict[str, str]:
     return {}
 
 
-@get("/v1/metadata/id", **READ)
+@get("/v1/metadata/id", **READ, opt=NO_RIGHT_NEEDED)
 async def get_cluster_id(operations: InjectedOperations) -> api.ServerClusterId:
     # GET /v1/metadata/id
     """Names of the clusters."""
@@ -54,31 +62,36 @@ async def get_cluster_id(operations: InjectedOperations) -> api.ServerClusterId:
     return api.ServerClusterId("", api.ServerScope([], api.Clusters(options.kafka, options.cluster)))
 
 
-@get("/v1/metadata/version", **READ)
+@get("/v1/metadata/version", **READ, opt=NO_RIGHT_NEEDED)
 async def get_server_version(operations: InjectedOperations) -> api.ServerVersion:
     # GET /v1/metadata/version
     """The release this API behaves like."""
     return api.ServerVersion(operations.options.release, operations.options.commit)
 
 
-@get("/v1/metadata/deployment", **READ)
+@get("/v1/metadata/deployment", **READ, opt=NO_RIGHT_NEEDED)
 async def get_deployment(operations: InjectedOperations) -> api.Deployment:
     # GET /v1/metadata/deployment
     """Attributes of the deployment."""
     return api.Deployment(list(operations.options.deployment))
 
 
-@get("/contexts", **READ)
+@get("/contexts", **READ, opt=access(Operation.LIST, Place.LIST))
 async def list_contexts(
     operations: InjectedOperations, context_prefix: ContextPrefix = "", offset: Offset = "", limit: Limit = ""
 ) -> list[str]:
     # GET /contexts
     """All contexts."""
     state = await operations.registry.fresh_state()
-    return slice_page(lists.list_contexts(state, context_prefix), offset, limit, operations.options.max_items)
+    return slice_page(
+        lists.list_contexts(state, context_prefix, operations.registry.access),
+        offset,
+        limit,
+        operations.options.max_items,
+    )
 
 
-@delete("/contexts/{context:str}", status_code=204, responses=READ["responses"])
+@delete("/contexts/{context:str}", status_code=204, responses=READ["responses"], opt=access(Operation.DELETE))
 async def delete_context(operations: InjectedOperations, context: Context) -> None:
     # DELETE /contexts/{context}
     """Remove an empty context."""
@@ -117,7 +130,7 @@ _Word = Annotated[str, QueryParameter(description="only entries with that value"
 _BODY = openapi_body(list[Acl])
 
 
-@get("/security/acls", **READ, **_NOT_ACTIVE)
+@get("/security/acls", **READ, **_NOT_ACTIVE, opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY))
 async def list_acls(
     operations: InjectedOperations,
     principal: _Word = "",
@@ -153,6 +166,7 @@ _ADDED = ResponseSpec(None, description="Added; the answer is empty", generate_e
     "/security/acls",
     operation_class=_BODY,
     **{**WRITE, **_NOT_ACTIVE, "status_code": 201, "responses": {**ERRORS, 201: _ADDED}},
+    opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY),
 )
 async def create_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /security/acls
@@ -169,7 +183,9 @@ async def create_acls(operations: InjectedOperations, request: Request[Any, Any,
     return Response(b"", status_code=201)
 
 
-@delete("/security/acls", operation_class=_BODY, **WRITE, **_NOT_ACTIVE)
+@delete(
+    "/security/acls", operation_class=_BODY, **WRITE, **_NOT_ACTIVE, opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY)
+)
 async def delete_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[Acl]:
     # DELETE /security/acls
     """Remove access control entries; answers those that were there."""

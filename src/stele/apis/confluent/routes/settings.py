@@ -22,9 +22,11 @@ from stele.apis.confluent.params import (
     Subject,
     with_context_prefix,
 )
+from stele.apis.http.access import access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import read_body, read_bytes
 from stele.core import queries
+from stele.core.access import Operation
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
 from stele.core.decide.decision import require_writable
 from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel, SubjectKey
@@ -38,7 +40,7 @@ _TOP = SettingsLevel(DEFAULT_NAMESPACE)
 """What a path without subject and context means: it always has a value, the server's default if none is set."""
 
 
-@get(_CONFIG, **READ)
+@get(_CONFIG, **READ, opt=access(Operation.READ))
 async def get_config(
     operations: InjectedOperations,
     subject: Subject = "",
@@ -60,7 +62,7 @@ async def get_config(
     return words.config_out(own or Settings(), words.find_effective_policy(state, level))
 
 
-@put(_CONFIG, operation_class=openapi_body(api.ConfigUpdateRequest), **WRITE)
+@put(_CONFIG, operation_class=openapi_body(api.ConfigUpdateRequest), **WRITE, opt=access(Operation.CHANGE_POLICY))
 async def change_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: Subject = "", context: Context = ""
 ) -> api.ConfigUpdateRequest:
@@ -83,7 +85,7 @@ async def change_config(
     return words.update_out(outcome.settings or Settings())
 
 
-@delete(_CONFIG, **WRITE)
+@delete(_CONFIG, **WRITE, opt=access(Operation.CHANGE_POLICY))
 async def delete_config(
     operations: InjectedOperations, subject: Subject = "", context: Context = ""
 ) -> api.Config | api.LevelInForce:
@@ -106,7 +108,7 @@ async def delete_config(
     return words.config_out(outcome.settings or Settings(), policy)
 
 
-@get(_MODE, **READ)
+@get(_MODE, **READ, opt=access(Operation.READ))
 async def get_mode(
     operations: InjectedOperations,
     subject: Subject = "",
@@ -131,7 +133,7 @@ async def get_mode(
     return api.ModeBody((own or Mode.READWRITE).value)
 
 
-@put(_MODE, operation_class=openapi_body(api.ModeUpdateRequest), **WRITE)
+@put(_MODE, operation_class=openapi_body(api.ModeUpdateRequest), **WRITE, opt=access(Operation.CHANGE_POLICY))
 async def change_mode(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -151,7 +153,7 @@ async def change_mode(
     return api.ModeBody(mode.value if mode is not None else None)
 
 
-@delete(_MODE, **WRITE)
+@delete(_MODE, **WRITE, opt=access(Operation.CHANGE_POLICY))
 async def delete_mode(
     operations: InjectedOperations, subject: Subject = "", context: Context = "", recursive: Flag = ""
 ) -> api.ModeBody:

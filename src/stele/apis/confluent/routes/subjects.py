@@ -26,10 +26,8 @@ from stele.apis.confluent.operations.schemas import (
     Operations,
     read_schema_body,
     require_visible,
-    resolve_across_contexts,
 )
 from stele.apis.confluent.params import (
-    ASK,
     READ,
     WRITE,
     AsNegative,
@@ -57,9 +55,12 @@ from stele.apis.confluent.translate import (
     text_out,
     version_out,
 )
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
+from stele.apis.http.dependencies import REPEATABLE
 from stele.apis.http.requests import read_body
 from stele.core import queries
+from stele.core.access import Operation
 from stele.core.commands import DeleteMode, RegisterSchema
 from stele.core.decide.register import make_document
 from stele.core.model import SubjectKey
@@ -70,7 +71,7 @@ from stele.protocol.confluent import ImportRequest, ImportResponse
 _SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
 
 
-@get(with_context_prefix("/subjects"), **READ)
+@get(with_context_prefix("/subjects"), **READ, opt=access(Operation.LIST, Place.LIST))
 async def list_subjects(
     operations: InjectedOperations,
     context: Context = "",
@@ -86,6 +87,8 @@ async def list_subjects(
     operations.note_names()
     prefix = parse_prefix(subject_prefix, context)
     with_deleted, only = is_true(deleted), is_true(deleted_only)
+    access = operations.registry.access
+    is_shown = access.make_filter()
 
     async def make_list() -> list[str]:
         slices = operations.registry.time_slices
@@ -93,14 +96,19 @@ async def list_subjects(
         return [
             qualify_subject(subject.key)
             async for subject in slices.iterate(subjects)
-            if lists.has_versions(subject, deleted=with_deleted, deleted_only=only)
+            if lists.has_versions(subject, deleted=with_deleted, deleted_only=only) and is_shown(subject.key)
         ]
 
-    names = await operations.names.find_names(state, (prefix, with_deleted, only), make_list)
+    names = await operations.names.find_names(state, (prefix, with_deleted, only, access.view_key), make_list)
     return slice_page(names, offset, limit, operations.options.max_items)
 
 
-@post(with_context_prefix("/subjects/{subject:str}"), operation_class=_SCHEMA_BODY, **ASK)
+@post(
+    with_context_prefix("/subjects/{subject:str}"),
+    operation_class=_SCHEMA_BODY,
+    **WRITE,
+    opt=access(Operation.READ) | {REPEATABLE: True},
+)
 async def look_up_schema(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -115,7 +123,7 @@ async def look_up_schema(
     body = await read_schema_body(operations, request)
     state, asked = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
-    key = resolve_across_contexts(state, asked, lives)
+    key = operations.resolve_across_contexts(state, asked, lives)
     operations.note_dependency(asked, key, body)
     found = await operations.look_up(state, key, body, normalize=is_true(normalize), deleted=is_true(deleted))
     return version_out(
@@ -123,19 +131,19 @@ async def look_up_schema(
     )
 
 
-@delete(with_context_prefix("/subjects/{subject:str}"), **WRITE)
+@delete(with_context_prefix("/subjects/{subject:str}"), **WRITE, opt=access(Operation.DELETE))
 async def delete_subject(
     operations: InjectedOperations, subject: Subject, context: Context = "", permanent: Flag = ""
 ) -> Response[list[int]]:
     # DELETE /subjects/{subject}
     """Delete all versions: first softly, then for good. The header Stele-Warning says where their records were seen."""
-    _, asked = await operations.resolve_subject(subject, context)
+    _, asked = await operations.resolve_subject(subject, context, Operation.DELETE)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
     numbers, headers = await versions.delete_subject(operations, asked.key, mode)
     return Response(list(numbers), headers=headers)
 
 
-@get(with_context_prefix("/subjects/{subject:str}/versions"), **READ)
+@get(with_context_prefix("/subjects/{subject:str}/versions"), **READ, opt=access(Operation.READ))
 async def list_versions(
     operations: InjectedOperations,
     subject: Subject,
@@ -156,7 +164,12 @@ async def list_versions(
     return slice_page(numbers, offset, limit, operations.options.max_items)
 
 
-@post(with_context_prefix("/subjects/{subject:str}/versions"), operation_class=_SCHEMA_BODY, **ASK)
+@post(
+    with_context_prefix("/subjects/{subject:str}/versions"),
+    operation_class=_SCHEMA_BODY,
+    **WRITE,
+    opt=access(Operation.REGISTER) | {REPEATABLE: True},
+)
 async def register_schema(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -169,7 +182,7 @@ async def register_schema(
     # POST /subjects/{subject}/versions
     """Register the schema in the body; the same schema again answers what is there."""
     body = await read_schema_body(operations, request)
-    _, asked = await operations.resolve_subject(subject, context)
+    _, asked = await operations.resolve_subject(subject, context, Operation.REGISTER)
     operations.note_dependency(asked, asked.key, body)
     state, version = await versions.register_schema(
         operations, asked.key, body, normalize=is_true(normalize), force=is_true(force)
@@ -183,7 +196,7 @@ async def register_schema(
     return shown if text is None else replace(shown, schema=text)
 
 
-@get(with_context_prefix("/subjects/{subject:str}/metadata"), **READ)
+@get(with_context_prefix("/subjects/{subject:str}/metadata"), **READ, opt=access(Operation.READ))
 async def find_by_metadata(
     operations: InjectedOperations,
     subject: Subject,
@@ -197,7 +210,7 @@ async def find_by_metadata(
     """The newest version with all those metadata properties."""
     state, asked = await operations.resolve_subject(subject, context)
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
-    rows = require_visible(state, resolve_across_contexts(state, asked, lives), lives)
+    rows = require_visible(state, operations.resolve_across_contexts(state, asked, lives), lives)
     found = lists.find_version_with_properties(rows, list(zip(keys or (), values or (), strict=False)))
     return version_out(
         state, found, operations.rendering_options(), await operations.render_version(state, found, format)
@@ -209,7 +222,7 @@ _TAGS_BODY = openapi_body(api.TagSchemaRequest)
 _VERSION = "/subjects/{subject:str}/versions/{version:str}"
 
 
-@get(with_context_prefix(_VERSION), **READ)
+@get(with_context_prefix(_VERSION), **READ, opt=access(Operation.READ))
 async def get_version(
     operations: InjectedOperations,
     subject: Subject,
@@ -228,7 +241,7 @@ async def get_version(
     return version_out(state, found, style, await operations.render_version(state, found, format))
 
 
-@get(with_context_prefix(f"{_VERSION}/schema"), **READ)
+@get(with_context_prefix(f"{_VERSION}/schema"), **READ, opt=access(Operation.READ))
 async def get_version_text(
     operations: InjectedOperations,
     subject: Subject,
@@ -244,7 +257,11 @@ async def get_version_text(
     return text_response(await operations.render_version(state, found, format) or text_out(state, found.schema))
 
 
-@get([*with_context_prefix(f"{_VERSION}/referencedby"), *with_context_prefix(f"{_VERSION}/referencedBy")], **READ)
+@get(
+    [*with_context_prefix(f"{_VERSION}/referencedby"), *with_context_prefix(f"{_VERSION}/referencedBy")],
+    **READ,
+    opt=access(Operation.READ),
+)
 async def list_referrers(
     operations: InjectedOperations,
     subject: Subject,
@@ -260,23 +277,25 @@ async def list_referrers(
     lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     state, found = await operations.find_version(subject, version, context, deleted=is_true(deleted))
     rows = queries.list_referrers(state, found.subject.key, found.version_number, lives)
-    return slice_page(sorted({row.schema.schema_id for row in rows}), offset, limit, operations.options.max_items)
+    is_shown = operations.registry.access.make_filter()
+    ids = {row.schema.schema_id for row in rows if is_shown(row.subject.key)}
+    return slice_page(sorted(ids), offset, limit, operations.options.max_items)
 
 
-@delete(with_context_prefix(_VERSION), **WRITE)
+@delete(with_context_prefix(_VERSION), **WRITE, opt=access(Operation.DELETE))
 async def delete_version(
     operations: InjectedOperations, subject: Subject, version: Version, context: Context = "", permanent: Flag = ""
 ) -> Response[int]:
     # DELETE /subjects/{subject}/versions/{version}
     """Delete one version: first softly, then for good. The header Stele-Warning says where its records were seen."""
     ordinal = parse_version(version)
-    _, asked = await operations.resolve_subject(subject, context)
+    _, asked = await operations.resolve_subject(subject, context, Operation.DELETE)
     mode = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
     numbers, headers = await versions.delete_version(operations, asked.key, ordinal, mode)
     return Response(numbers[0], headers=headers)
 
 
-@post(with_context_prefix(f"{_VERSION}/tags"), operation_class=_TAGS_BODY, **WRITE)
+@post(with_context_prefix(f"{_VERSION}/tags"), operation_class=_TAGS_BODY, **WRITE, opt=access(Operation.REGISTER))
 async def tag_version(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -308,7 +327,9 @@ async def tag_version(
 _CHECKS = "/compatibility/subjects/{subject:str}/versions"
 
 
-@post(with_context_prefix(_CHECKS), operation_class=_SCHEMA_BODY, **ASK)
+@post(
+    with_context_prefix(_CHECKS), operation_class=_SCHEMA_BODY, **WRITE, opt=access(Operation.READ) | {REPEATABLE: True}
+)
 async def check_against_all(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -325,7 +346,12 @@ async def check_against_all(
     return await _check_schema(operations, asked.key, body, None, normalize, verbose)
 
 
-@post(with_context_prefix(f"{_CHECKS}/{{version:str}}"), operation_class=_SCHEMA_BODY, **ASK)
+@post(
+    with_context_prefix(f"{_CHECKS}/{{version:str}}"),
+    operation_class=_SCHEMA_BODY,
+    **WRITE,
+    opt=access(Operation.READ) | {REPEATABLE: True},
+)
 async def check_against_version(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -381,7 +407,9 @@ async def _check_schema(
     return api.CompatibilityCheckResponse(not found, found if shown else None)
 
 
-@post("/subjects:import", operation_class=openapi_body(ImportRequest), **WRITE)
+@post(
+    "/subjects:import", operation_class=openapi_body(ImportRequest), **WRITE, opt=access(Operation.IMPORT, Place.INSIDE)
+)
 async def import_all(operations: InjectedOperations, request: Request[Any, Any, Any]) -> ImportResponse:
     # POST /subjects:import
     """Import versions, keys, associations and exporters as another registry shows them, with ids and times kept."""

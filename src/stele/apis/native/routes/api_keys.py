@@ -14,10 +14,11 @@ from litestar.params import PathParameter
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import caller_name, decode_segment, read_body
+from stele.apis.http.requests import decode_segment, read_body
 from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.access import REGISTRY_RESOURCE, Operation
 from stele.service import api_keys as service
+from stele.service.access import CALLER
 from stele.service.registry import Registry
 
 KeyId = Annotated[str, PathParameter(name="id", description="id of a key, which stands in it after `stele_`")]
@@ -62,12 +63,12 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints about API keys of one registry."""
 
     @get("/api/access/keys", opt=access(Operation.MANAGE_ACCESS, Place.INSIDE))
-    async def list_keys(request: Request[Any, Any, Any]) -> ApiKeysOut:
+    async def list_keys() -> ApiKeysOut:
         # GET /api/access/keys
         """List all keys, or those of the caller, if he has no right to the others."""
         keys = await service.list_api_keys(registry)
         is_manager = registry.access.allows(Operation.MANAGE_ACCESS, REGISTRY_RESOURCE)
-        caller = caller_name(request)
+        caller = CALLER.get().principal.name
         visible = {
             key_id: stored
             for key_id, stored in keys.items()
@@ -87,16 +88,16 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         """Make a key. Its answer is the only one that shows it."""
         wanted = await read_body(request, ApiKeyRequest)
         key_id, stored, key = await service.create_api_key(
-            registry, wanted.name, wanted.groups, wanted.expires, actor=caller_name(request), via="native"
+            registry, wanted.name, wanted.groups, wanted.expires, via="native"
         )
         return CreatedApiKey(key_id, **_describe(stored), key=key)
 
     @delete("/api/access/keys/{id:str}", status_code=200, opt=_MANAGE, responses=_NO_KEY)
-    async def revoke_key(request: Request[Any, Any, Any], key_id: KeyId) -> ApiKeyOut:
+    async def revoke_key(key_id: KeyId) -> ApiKeyOut:
         # DELETE /api/access/keys/{id}
         """Revoke a key: it is worth nothing from now on. Answers what it was."""
         key_id = decode_segment(key_id)
-        stored = await service.revoke_api_key(registry, key_id, actor=caller_name(request), via="native")
+        stored = await service.revoke_api_key(registry, key_id, via="native")
         return ApiKeyOut(key_id, **_describe(stored))
 
     return [list_keys, create_key, revoke_key]

@@ -8,8 +8,10 @@ from litestar import get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import QueryParameter
 
+from stele.apis.http.access import Place, access
 from stele.apis.http.requests import parse_whole_number
 from stele.apis.native.errors import ERRORS
+from stele.core.access import Operation
 from stele.errors import InvalidRequest
 from stele.service import journal as service
 from stele.service.journal import MOST_RECORDS, MOST_TEXTS, JournalPage, TextsAnswer
@@ -47,7 +49,7 @@ Digests = Annotated[
 def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints about the journal of one registry."""
 
-    @get("/api/journal", responses=_REFUSED)
+    @get("/api/journal", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
     async def read_journal(
         after: After = "0", limit: Limit = _USUAL, namespace: InNamespace = None, subject: OfSubject = None
     ) -> JournalPage:
@@ -58,7 +60,7 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
             registry, parse_whole_number("after", after, 0, _LAST), records, namespace, subject
         )
 
-    @get("/api/texts", responses=_REFUSED)
+    @get("/api/texts", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
     async def read_texts(digests: Digests = None) -> TextsAnswer:
         # GET /api/texts?sha256
         """Show registered texts by their SHA-256, as the journal names them; what was purged is left out."""

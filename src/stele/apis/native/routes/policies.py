@@ -11,9 +11,11 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter
 
+from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import caller_name, decode_segment, read_body
+from stele.apis.http.requests import decode_segment, read_body
 from stele.apis.native.errors import ERRORS, NativeError
+from stele.core.access import Operation
 from stele.core.rulesets import join_ruleset
 from stele.service import ruleset_adoption
 from stele.service import rulesets as service
@@ -40,28 +42,24 @@ _WRITING = ERRORS | {
 def _create_policy_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints about policies of one registry."""
 
-    @get(_PATHS, responses=_READING)
+    @get(_PATHS, responses=_READING, opt=access(Operation.READ))
     async def show_policy(name: Name = "") -> PolicyAnswer:
         # GET /api/policies/{name}
         """Show the policy in force at a level, where it comes from, and what the level has of its own."""
         return await get_policy(registry, parse_level_name(decode_segment(name)))
 
-    @put(_PATHS, operation_class=openapi_body(PolicyChange), responses=_WRITING)
+    @put(_PATHS, operation_class=openapi_body(PolicyChange), responses=_WRITING, opt=access(Operation.CHANGE_POLICY))
     async def set_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
         # PUT /api/policies/{name}
         """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
         wanted = await read_body(request, PolicyChange)
-        return await change_policy(
-            registry, parse_level_name(decode_segment(name)), wanted, actor=caller_name(request), via="native"
-        )
+        return await change_policy(registry, parse_level_name(decode_segment(name)), wanted, via="native")
 
-    @delete(_PATHS, status_code=200, responses=_WRITING)
+    @delete(_PATHS, status_code=200, responses=_WRITING, opt=access(Operation.CHANGE_POLICY))
     async def clear_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
         # DELETE /api/policies/{name}
         """Leave policy and ruleset of a level to the level above; answers what is in force then."""
-        return await change_policy(
-            registry, parse_level_name(decode_segment(name)), PolicyChange(), actor=caller_name(request), via="native"
-        )
+        return await change_policy(registry, parse_level_name(decode_segment(name)), PolicyChange(), via="native")
 
     return [show_policy, set_policy, clear_policy]
 
@@ -87,7 +85,7 @@ class Adoption(msgspec.Struct, frozen=True):
 def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints about rulesets of one registry."""
 
-    @get("/api/rulesets")
+    @get("/api/rulesets", opt=NO_RIGHT_NEEDED)
     async def list_rulesets() -> RulesetsOut:
         # GET /api/rulesets
         """List the rulesets of every format with their versions, and which version is in force."""
@@ -95,19 +93,30 @@ def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
             await asyncio.to_thread(service.list_rulesets, await ruleset_adoption.adopted_versions(registry))
         )
 
-    @post("/api/rulesets/report", status_code=200, operation_class=openapi_body(ReportRequest), responses=ERRORS)
+    @post(
+        "/api/rulesets/report",
+        status_code=200,
+        operation_class=openapi_body(ReportRequest),
+        responses=ERRORS,
+        opt=access(Operation.READ, Place.LIST),
+    )
     async def report_differences(request: Request[Any, Any, Any]) -> ReportPage:
         # POST /api/rulesets/report
         """Report which registered versions another ruleset or version would judge differently, page by page."""
         return await make_report(registry, await read_body(request, ReportRequest))
 
-    @put("/api/rulesets/{format:str}/{ruleset:str}", operation_class=openapi_body(Adoption), responses=_REFUSED)
+    @put(
+        "/api/rulesets/{format:str}/{ruleset:str}",
+        operation_class=openapi_body(Adoption),
+        responses=_REFUSED,
+        opt=access(Operation.CHANGE_POLICY, Place.REGISTRY),
+    )
     async def adopt_ruleset(request: Request[Any, Any, Any], format_name: FormatName, name: RulesetName) -> RulesetInfo:
         # PUT /api/rulesets/{format}/{ruleset}
         """Judge schemas of a format by a version of a ruleset from now on."""
         version = (await read_body(request, Adoption)).version
         wanted = name if version is None else join_ruleset(name, version)
-        await ruleset_adoption.adopt_ruleset(registry, format_name, wanted, actor=caller_name(request), via="native")
+        await ruleset_adoption.adopt_ruleset(registry, format_name, wanted, via="native")
         return service.get_ruleset(format_name, name, await ruleset_adoption.adopted_versions(registry))
 
     return [list_rulesets, report_differences, adopt_ruleset]

@@ -8,6 +8,7 @@ from typing import Any
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
+from stele.apis.http.access import NO_RIGHT_NEEDED
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import read_body
 from stele.apis.native.errors import ERRORS
@@ -41,7 +42,9 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
 def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints that say what is wrong with a schema, or what it changes."""
 
-    @post("/api/check", status_code=200, operation_class=openapi_body(CheckRequest), responses=ERRORS)
+    @post(
+        "/api/check", status_code=200, operation_class=openapi_body(CheckRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
+    )
     async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckAnswer]:
         # POST /api/check
         """Check a schema against others under a policy, without registering anything."""
@@ -58,7 +61,9 @@ def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
         headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
         return Response(answer, headers=headers)
 
-    @post("/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS)
+    @post(
+        "/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
+    )
     async def diff_schemas(request: Request[Any, Any, Any]) -> DiffAnswer:
         # POST /api/diff
         """List what changed between two schemas, each change with its verdict both ways, without registering any."""
@@ -69,7 +74,9 @@ def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
         )
         return await registry.run_stateless(compare)
 
-    @post("/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS)
+    @post(
+        "/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
+    )
     async def lint_schema(request: Request[Any, Any, Any]) -> LintAnswer:
         # POST /api/lint
         """Advice on a schema that is valid, without registering anything."""
@@ -82,28 +89,48 @@ def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
 def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints that make something else of a schema."""
 
-    @post("/api/convert", status_code=200, operation_class=openapi_body(ConvertRequest), responses=ERRORS)
+    @post(
+        "/api/convert",
+        status_code=200,
+        operation_class=openapi_body(ConvertRequest),
+        responses=ERRORS,
+        opt=NO_RIGHT_NEEDED,
+    )
     async def convert_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
         # POST /api/convert
         """Return a schema in another language, and what it does not say there."""
         asked = await read_body(request, ConvertRequest)
         return await registry.run_stateless(conversions.convert_schema, asked, registry.limits)
 
-    @post("/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS)
+    @post(
+        "/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
+    )
     async def infer_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
         # POST /api/infer
         """Return a schema made from samples of its data."""
         asked = await read_body(request, InferRequest)
         return await registry.run_stateless(conversions.infer_schema, asked)
 
-    @post("/api/example", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
+    @post(
+        "/api/example",
+        status_code=200,
+        operation_class=openapi_body(SchemaRequest),
+        responses=ERRORS,
+        opt=NO_RIGHT_NEEDED,
+    )
     async def show_example(request: Request[Any, Any, Any]) -> ExampleAnswer:
         # POST /api/example
         """Return a small datum that fits a schema."""
         asked = await read_body(request, SchemaRequest)
         return await registry.run_stateless(conversions.make_example, asked, registry.limits)
 
-    @post("/api/fields", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
+    @post(
+        "/api/fields",
+        status_code=200,
+        operation_class=openapi_body(SchemaRequest),
+        responses=ERRORS,
+        opt=NO_RIGHT_NEEDED,
+    )
     async def list_fields(request: Request[Any, Any, Any]) -> FieldsAnswer:
         # POST /api/fields
         """Return all fields of a schema, at any depth."""

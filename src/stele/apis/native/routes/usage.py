@@ -9,16 +9,18 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter, QueryParameter
 
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import caller_name, decode_segment, parse_whole_number, read_body
+from stele.apis.http.requests import decode_segment, parse_whole_number, read_body
 from stele.apis.native.errors import ERRORS, NativeError
+from stele.core.access import Operation
 from stele.core.model import MAX_INT32, SubjectKey
 from stele.errors import InvalidName
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 from stele.service.usage import MOST_PLACES, CensusRecord, DeletionPreview, LocationUsage, Usage, UsagePage
 
-Place = Annotated[
+PlaceName = Annotated[
     str, PathParameter(schema_extra={"minLength": 1}, description="`topic orders`, `table shop.orders`, a path …")
 ]
 SubjectName = Annotated[
@@ -54,7 +56,7 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints about usage of one registry."""
     usage = Usage(registry)
 
-    @get("/api/usage", responses=_REFUSED)
+    @get("/api/usage", responses=_REFUSED, opt=access(Operation.READ, Place.LIST))
     async def list_usage(
         after: After = "", limit: Limit = str(MOST_PLACES), namespace: InNamespace = None, subject: OfSubject = None
     ) -> UsagePage:
@@ -64,26 +66,36 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
             after, parse_whole_number("limit", limit, 1, MOST_PLACES), namespace=namespace, subject=subject
         )
 
-    @get("/api/usage/{place:str}", responses=_MISSING)
-    async def show_usage(place: Place) -> LocationUsage:
+    @get("/api/usage/{place:str}", responses=_MISSING, opt=access(Operation.READ, Place.INSIDE))
+    async def show_usage(place: PlaceName) -> LocationUsage:
         # GET /api/usage/{place}
         """Show the last census of a place."""
         return await usage.get_place(decode_segment(place))
 
-    @put("/api/usage/{place:str}", operation_class=openapi_body(CensusRecord), responses=ERRORS | _READ_ONLY)
-    async def record_usage(request: Request[Any, Any, Any], place: Place) -> LocationUsage:
+    @put(
+        "/api/usage/{place:str}",
+        operation_class=openapi_body(CensusRecord),
+        responses=ERRORS | _READ_ONLY,
+        opt=access(Operation.BIND, Place.INSIDE),
+    )
+    async def record_usage(request: Request[Any, Any, Any], place: PlaceName) -> LocationUsage:
         # PUT /api/usage/{place}
         """Record a census of a place, instead of the one before."""
         census = await read_body(request, CensusRecord)
-        return await usage.record_census(decode_segment(place), census, actor=caller_name(request), via="native")
+        return await usage.record_census(decode_segment(place), census, via="native")
 
-    @delete("/api/usage/{place:str}", status_code=200, responses=_MISSING | _READ_ONLY | _REFUSED)
-    async def forget_usage(request: Request[Any, Any, Any], place: Place) -> LocationUsage:
+    @delete(
+        "/api/usage/{place:str}",
+        status_code=200,
+        responses=_MISSING | _READ_ONLY | _REFUSED,
+        opt=access(Operation.BIND, Place.INSIDE),
+    )
+    async def forget_usage(request: Request[Any, Any, Any], place: PlaceName) -> LocationUsage:
         # DELETE /api/usage/{place}
         """Forget a place; answers what was recorded of it."""
-        return await usage.forget_place(decode_segment(place), actor=caller_name(request), via="native")
+        return await usage.forget_place(decode_segment(place), via="native")
 
-    @get("/api/deletions/{subject:str}", responses=_UNKNOWN | _REFUSED)
+    @get("/api/deletions/{subject:str}", responses=_UNKNOWN | _REFUSED, opt=access(Operation.READ))
     async def foresee_deletion(subject_name: SubjectName, version: Number = None) -> DeletionPreview:
         # GET /api/deletions/{subject}?version
         """Show which versions deleting a subject, or one version, would take, and where their records were seen."""

@@ -11,6 +11,7 @@ import msgspec
 from litestar import MediaType, Request, Response, get, post
 from litestar.params import PathParameter
 
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
@@ -19,6 +20,7 @@ from stele.apis.schema_repo.options import split_words
 from stele.apis.schema_repo.params import FORM, read_form
 from stele.apis.schema_repo.translate import exact_words, format_lines, policy_words
 from stele.core import queries
+from stele.core.access import Operation
 from stele.errors import InvalidRequest
 
 Group = Annotated[str, PathParameter(description="name of a group")]
@@ -39,14 +41,14 @@ class RegistrationForm(msgspec.Struct):
     force_override: bool = False
 
 
-@get(_ROOT, **_READ)
+@get(_ROOT, **_READ, opt=access(Operation.LIST, Place.LIST))
 async def list_groups(operations: InjectedOperations) -> str:
     # GET /avro1124/schemas
     """Return all groups, one per line."""
     return format_lines(await operations.list_subjects())
 
 
-@get([f"{_ROOT}/{{group:str}}", f"{_ROOT}/groups"], **_READ)
+@get([f"{_ROOT}/{{group:str}}", f"{_ROOT}/groups"], **_READ, opt=access(Operation.READ))
 async def list_ids(operations: InjectedOperations, group: Group = "groups") -> Response[str]:
     # GET /avro1124/schemas/{group}
     """Return the ids of a group in order of registration, one per line; headers show its compatibility model."""
@@ -61,7 +63,7 @@ async def list_ids(operations: InjectedOperations, group: Group = "groups") -> R
     return Response(format_lines(ids), headers=headers, media_type=MediaType.TEXT)
 
 
-@get([f"{_ROOT}/{{group:str}}/{{id:str}}", f"{_ROOT}/groups/{{id:str}}"], **_READ)
+@get([f"{_ROOT}/{{group:str}}/{{id:str}}", f"{_ROOT}/groups/{{id:str}}"], **_READ, opt=access(Operation.READ))
 async def get_schema(operations: InjectedOperations, schema_id: Id, group: Group = "groups") -> Response[bytes]:
     # GET /avro1124/schemas/{group}/{id}
     """Return the text of a schema; `latest` is the one registered last."""
@@ -78,6 +80,7 @@ async def get_schema(operations: InjectedOperations, schema_id: Id, group: Group
     [f"{_ROOT}/groups/{{group:str}}", f"{_ROOT}/{{group:str}}", f"{_ROOT}/groups"],
     operation_class=openapi_body(RegistrationForm, FORM),
     **_WRITE,
+    opt=access(Operation.REGISTER),
 )
 async def register_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group = "groups"

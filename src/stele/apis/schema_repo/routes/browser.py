@@ -9,6 +9,7 @@ from litestar import MediaType, Request, Response, get
 from litestar.params import QueryParameter
 
 from stele import __version__
+from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.requests import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
@@ -17,13 +18,14 @@ from stele.apis.schema_repo.options import SchemaRepoOptions
 from stele.apis.schema_repo.params import HTML, TEXT, choose_media_type
 from stele.apis.schema_repo.routes.subjects import CONFIG_TITLE, SchemaId, SubjectName
 from stele.apis.schema_repo.translate import (
-    PAGE_HEADERS,
     format_properties,
     render_schemas,
     render_subjects,
     render_text,
 )
+from stele.core.access import Operation
 from stele.errors import ContentNotFound, StoreError
+from stele.templates import PAGE_HEADERS
 
 _READ: dict[str, Any] = {"media_type": MediaType.HTML, "responses": ERROR_RESPONSES}
 _TEXT: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERROR_RESPONSES}
@@ -38,7 +40,7 @@ def _below_mounts(path: str) -> list[str]:
     return [f"/avro1124/schema-repo-browser{path}", f"/schema-repo-browser{path}"]
 
 
-@get(_below_mounts(""), **_READ)
+@get(_below_mounts(""), **_READ, opt=access(Operation.LIST, Place.LIST))
 async def browse_subjects(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[str]:
     # GET /schema-repo-browser
     """Show all subjects."""
@@ -46,7 +48,7 @@ async def browse_subjects(operations: InjectedOperations, request: Request[Any, 
     return _html_response(await operations.registry.run_stateless(render_subjects, _browser_root(request), names))
 
 
-@get(_below_mounts("/{subject:str}/all"), **_READ)
+@get(_below_mounts("/{subject:str}/all"), **_READ, opt=access(Operation.READ))
 async def browse_schemas(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[str]:
@@ -57,7 +59,7 @@ async def browse_schemas(
     return _html_response(await operations.registry.run_stateless(render_schemas, _browser_root(request), name, rows))
 
 
-@get(_below_mounts("/{subject:str}/latest"), **_READ)
+@get(_below_mounts("/{subject:str}/latest"), **_READ, opt=access(Operation.READ))
 async def browse_latest(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[str]:
@@ -72,7 +74,7 @@ async def browse_latest(
     return _html_response(render_schemas(_browser_root(request), name, rows))
 
 
-@get(_below_mounts("/{subject:str}/config"), **_READ, opt={VOLATILE: True})
+@get(_below_mounts("/{subject:str}/config"), **_READ, opt=access(Operation.READ) | {VOLATILE: True})
 async def browse_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[str]:
@@ -82,7 +84,7 @@ async def browse_config(
     return _html_response(render_text(_browser_root(request), decode_segment(subject), text))
 
 
-@get(_below_mounts("/{subject:str}/id/{id:str}"), **_READ)
+@get(_below_mounts("/{subject:str}/id/{id:str}"), **_READ, opt=access(Operation.READ))
 async def browse_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, schema_id: SchemaId
 ) -> Response[str]:
@@ -93,7 +95,7 @@ async def browse_schema(
     return _html_response(render_text(_browser_root(request), f"{name} {asked}", text))
 
 
-@get(["/avro1124/status", "/schema-repo-admin/status", "/status"], **_TEXT, opt={VOLATILE: True})
+@get(["/avro1124/status", "/schema-repo-admin/status", "/status"], **_TEXT, opt=NO_RIGHT_NEEDED | {VOLATILE: True})
 async def get_status(operations: InjectedOperations) -> Response[str]:
     # GET /schema-repo-admin/status
     """Return whether the store answers."""
@@ -104,7 +106,11 @@ async def get_status(operations: InjectedOperations) -> Response[str]:
     return Response(f"OK : Stele {__version__}", media_type=MediaType.TEXT)
 
 
-@get(["/avro1124/config", "/schema-repo-admin/config"], **_TEXT, opt={VOLATILE: True})
+@get(
+    ["/avro1124/config", "/schema-repo-admin/config"],
+    **_TEXT,
+    opt=access(Operation.READ, Place.REGISTRY) | {VOLATILE: True},
+)
 async def get_server_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], include_defaults: IncludeDefaults = ""
 ) -> Response[str]:
@@ -138,7 +144,7 @@ def _browser_root(request: Request[Any, Any, Any]) -> str:
 
 
 def _html_response(html: str) -> Response[str]:
-    return Response(html, media_type=MediaType.HTML, headers=PAGE_HEADERS)
+    return Response(html, media_type=MediaType.HTML, headers=dict(PAGE_HEADERS))
 
 
 ROUTES = [

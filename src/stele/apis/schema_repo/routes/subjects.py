@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from litestar import MediaType, Request, Response, get, post, put
 from litestar.params import PathParameter
 
+from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.requests import decode_segment
@@ -23,6 +24,7 @@ from stele.apis.schema_repo.translate import (
     format_lines,
     format_properties,
 )
+from stele.core.access import Operation
 
 SubjectName = Annotated[str, PathParameter(description="name of a subject")]
 SchemaId = Annotated[str, PathParameter(name="id", description="an id of the subject")]
@@ -40,7 +42,7 @@ def _below_mounts(path: str) -> list[str]:
     return [f"/avro1124/schema-repo{path}", f"/schema-repo{path}"]
 
 
-@get(_below_mounts(""), **_READ)
+@get(_below_mounts(""), **_READ, opt=access(Operation.LIST, Place.LIST))
 async def list_subjects(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[Any]:
     # GET /schema-repo
     """Return all subjects, as lines or JSON."""
@@ -49,7 +51,7 @@ async def list_subjects(operations: InjectedOperations, request: Request[Any, An
     return _text_response(encode_names(names) if shape == JSON else format_lines(names), shape)
 
 
-@get(_below_mounts("/{subject:str}"), **_READ)
+@get(_below_mounts("/{subject:str}"), **_READ, opt=access(Operation.LIST))
 async def has_subject(operations: InjectedOperations, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}
     """Answer with nothing if the subject exists."""
@@ -57,7 +59,12 @@ async def has_subject(operations: InjectedOperations, subject: SubjectName) -> s
     return ""
 
 
-@put(_below_mounts("/{subject:str}"), operation_class=openapi_body(dict[str, str], FORM), **_WRITE)
+@put(
+    _below_mounts("/{subject:str}"),
+    operation_class=openapi_body(dict[str, str], FORM),
+    **_WRITE,
+    opt=access(Operation.REGISTER),
+)
 async def create_subject(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}
     """Create a subject with this config and answer its name; an existing one keeps its config."""
@@ -65,7 +72,7 @@ async def create_subject(operations: InjectedOperations, request: Request[Any, A
     return decode_segment(subject)
 
 
-@get(_below_mounts("/{subject:str}/all"), **_READ)
+@get(_below_mounts("/{subject:str}/all"), **_READ, opt=access(Operation.READ))
 async def list_schemas(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[Any]:
@@ -76,7 +83,7 @@ async def list_schemas(
     return _text_response(encode_entries(rows) if shape == JSON else format_entries(rows), shape)
 
 
-@get(_below_mounts("/{subject:str}/config"), **_READ, opt={VOLATILE: True})
+@get(_below_mounts("/{subject:str}/config"), **_READ, opt=access(Operation.READ) | {VOLATILE: True})
 async def get_config(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/config
     """Return the config of a subject as Java properties."""
@@ -84,7 +91,7 @@ async def get_config(operations: InjectedOperations, request: Request[Any, Any, 
     return format_properties(CONFIG_TITLE, await operations.get_config(decode_segment(subject)), time.time())
 
 
-@get(_below_mounts("/{subject:str}/latest"), **_READ)
+@get(_below_mounts("/{subject:str}/latest"), **_READ, opt=access(Operation.READ))
 async def get_latest(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[Any]:
@@ -95,7 +102,7 @@ async def get_latest(
     return _text_response(format_entry(schema_id, "").encode() + text, TEXT)
 
 
-@get(_below_mounts("/{subject:str}/id/{id:str}"), **_READ)
+@get(_below_mounts("/{subject:str}/id/{id:str}"), **_READ, opt=access(Operation.READ))
 async def get_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, schema_id: SchemaId
 ) -> Response[Any]:
@@ -105,7 +112,7 @@ async def get_schema(
     return _text_response(await operations.get_schema(decode_segment(subject), decode_segment(schema_id)), TEXT)
 
 
-@get(_below_mounts("/{subject:str}/integral"), **_READ)
+@get(_below_mounts("/{subject:str}/integral"), **_READ, opt=access(Operation.LIST))
 async def is_integral(operations: InjectedOperations, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/integral
     """Return whether ids are numbers."""
@@ -113,14 +120,14 @@ async def is_integral(operations: InjectedOperations, subject: SubjectName) -> s
     return "true" if operations.options.ids == SEQUENTIAL else "false"
 
 
-@post(_below_mounts("/{subject:str}/schema"), **_WITH_SCHEMA)
+@post(_below_mounts("/{subject:str}/schema"), **_WITH_SCHEMA, opt=access(Operation.READ))
 async def find_id(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # POST /schema-repo/{subject}/schema
     """Return the id of a schema."""
     return await operations.find_id(decode_segment(subject), await read_text(request))
 
 
-@put(_below_mounts("/{subject:str}/register"), **_WITH_SCHEMA)
+@put(_below_mounts("/{subject:str}/register"), **_WITH_SCHEMA, opt=access(Operation.REGISTER))
 async def register_schema(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}/register
     """Register a schema and answer its id, the old one if it is registered already."""
@@ -133,6 +140,7 @@ async def register_schema(operations: InjectedOperations, request: Request[Any, 
         *_below_mounts("/{subject:str}/register_if_latest"),
     ],
     **_WITH_SCHEMA,
+    opt=access(Operation.REGISTER),
 )
 async def register_if_latest(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, latest: LatestId = ""

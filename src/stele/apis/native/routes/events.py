@@ -1,0 +1,130 @@
+"""Changes of the registry as CloudEvents: page by page, by waiting for the next ones, or as a stream to a browser."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import QueryParameter
+from litestar.response import ServerSentEvent, ServerSentEventMessage
+
+from stele.apis.http.access import Place, access
+from stele.apis.http.dependencies import VOLATILE
+from stele.apis.http.media_types import is_preferred
+from stele.apis.http.requests import find_base_uri, mark_waiting, parse_whole_number, time_limit
+from stele.apis.native.errors import ERRORS
+from stele.core.access import Operation
+from stele.errors import InvalidRequest
+from stele.protocol.cncf import CloudEvent
+from stele.service import change_events as service
+from stele.service.change_events import MOST_RECORDS, ChangeEvent, EventPosition, parse_position
+from stele.service.registry import Registry
+
+_MOST_SECONDS: Final = 300
+_BREATH_SECONDS: Final = 15.0
+"""How often a stream without events says that it is there."""
+_SHARE_OF_LIMIT: Final = 0.8
+"""Of the time a request may take, a stream and a wait take this share: the client asks again by itself."""
+_STREAM: Final = "text/event-stream"
+
+After = Annotated[
+    str, QueryParameter(description="position to go on from: number of a record, or id of an event; 0: from the start")
+]
+Wait = Annotated[
+    str,
+    QueryParameter(
+        schema_extra={"type": "integer", "minimum": 0, "maximum": _MOST_SECONDS},
+        description="seconds to wait for an event where there is none yet",
+    ),
+]
+Limit = Annotated[
+    str,
+    QueryParameter(
+        schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_RECORDS},
+        description="records of the log to look through",
+    ),
+]
+Types = Annotated[list[str] | None, QueryParameter(name="type", description="only events of these types")]
+OfSubject = Annotated[
+    str, QueryParameter(name="subject", description="only events whose subject begins so: `/schemagroups/default`")
+]
+
+
+class EventsAnswer(msgspec.Struct, frozen=True):
+    """Events in order; next is the position to ask for next as `after`."""
+
+    events: list[CloudEvent]
+    next: str
+
+
+def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]:
+    """Return the endpoint about events of one registry."""
+
+    @get(
+        "/api/events",
+        opt={VOLATILE: True, **access(Operation.LIST, Place.LIST)},
+        responses={422: ERRORS[422], 200: ResponseSpec(EventsAnswer, description="Events", generate_examples=False)},
+    )
+    async def read_events(
+        request: Request[Any, Any, Any],
+        after: After = "",
+        wait: Wait = "0",
+        limit: Limit = "100",
+        types: Types = None,
+        subject: OfSubject = "",
+    ) -> Response[Any]:
+        # GET /api/events?after&wait&limit&type&subject
+        """Show what was created, changed or deleted behind a position, as CloudEvents without data, oldest first.
+
+        With `Accept: text/event-stream` they come as server-sent events, from `Last-Event-ID` on, else from now on.
+        """
+        source = find_base_uri(request, public_url)
+        filters = [{"prefix": {"subject": subject}}] if subject else []
+        is_wanted = service.choose_events(source, types or (), filters)
+        seconds = min(parse_whole_number("wait", wait, 0, _MOST_SECONDS), time_limit(request) * _SHARE_OF_LIMIT)
+        records = parse_whole_number("limit", limit, 1, MOST_RECORDS)
+        if is_preferred(request.headers.get("accept", ""), _STREAM):
+            begin = await _find_start(registry, request.headers.get("last-event-id", "") or after)
+            mark_waiting(request)
+            deadline = asyncio.get_running_loop().time() + time_limit(request) * _SHARE_OF_LIMIT
+            return ServerSentEvent(_stream_events(registry, begin, is_wanted, source, deadline))
+        if seconds:
+            mark_waiting(request)
+        page = await service.wait_for_events(registry, parse_position(after or "0"), seconds, is_wanted, records)
+        return Response(EventsAnswer([event.to_cloud_event(source) for event in page.events], str(page.next)))
+
+    return [read_events]
+
+
+async def _find_start(registry: Registry, after: str) -> EventPosition:
+    """Return where a stream begins: behind the newest record, where the client does not say."""
+    if after:
+        try:
+            return parse_position(after)
+        except InvalidRequest:
+            raise InvalidRequest("Last-Event-ID is the id of an event of this registry") from None
+    return EventPosition((await registry.fresh_state()).seq + 1)
+
+
+async def _stream_events(
+    registry: Registry,
+    after: EventPosition,
+    is_wanted: Callable[[ChangeEvent], bool],
+    source: str,
+    deadline: float,
+) -> AsyncIterator[ServerSentEventMessage]:
+    clock = asyncio.get_running_loop().time
+    yield ServerSentEventMessage(None, comment="events follow", retry=1000)
+    while (left := deadline - clock()) > 0:
+        page = await service.wait_for_events(registry, after, min(left, _BREATH_SECONDS), is_wanted)
+        after = page.next
+        if not page.events:
+            yield ServerSentEventMessage(None, comment="nothing new", id=str(after))
+        for event in page.events:
+            made = event.to_cloud_event(source)
+            yield ServerSentEventMessage(data=msgspec.json.encode(made).decode(), event=made.type, id=made.id)

@@ -1,0 +1,71 @@
+"""Names of the CNCF Schema Registry API that more than one part speaks: group ids, and events about changes.
+
+Source: docs/protocols/cncf.md
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from stele.core.model import DEFAULT_NAMESPACE
+
+DEFAULT_GROUP: Final = "default"
+"""Id of the group every registry has: the default namespace."""
+
+UPDATED: Final = "io.cloudevents.schemaregistry.updated.v1"
+"""Type of events about what was created or changed."""
+DELETED: Final = "io.cloudevents.schemaregistry.deleted.v1"
+"""Type of events about what was deleted."""
+
+_LIKE_DEFAULT = re.compile(rf"{DEFAULT_GROUP}~*\Z")
+
+
+def namespace_of(group: str) -> str:
+    """Return the namespace of a group. The group `default~` is the namespace called `default`, and so on."""
+    if group == DEFAULT_GROUP:
+        return DEFAULT_NAMESPACE
+    return group[:-1] if _LIKE_DEFAULT.match(group) else group
+
+
+def group_id_of(namespace: str) -> str:
+    """Return the id of the group of a namespace: the inverse of `namespace_of`."""
+    if namespace == DEFAULT_NAMESPACE:
+        return DEFAULT_GROUP
+    return f"{namespace}~" if _LIKE_DEFAULT.match(namespace) else namespace
+
+
+def format_time(milliseconds: int) -> str:
+    """Return a time (milliseconds since 1970) in RFC 3339, UTC, with milliseconds."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def format_path(namespace: str | None, subject: str | None = None, version_number: int | None = None) -> str:
+    """Return the path of the call that reads something: a group, a schema, a version; `/` is the registry."""
+    if namespace is None:
+        return "/"
+    path = f"/schemagroups/{quote(group_id_of(namespace), safe='')}"
+    if subject is not None:
+        path += f"/schemas/{quote(subject, safe='')}"
+    return path if version_number is None else f"{path}/versions/{version_number}"
+
+
+class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event in the JSON format of CloudEvents 1.0, without data.
+
+    id       `seq-part`: number of the record in the log, and which of its changes it is
+    source   base URI of the registry
+    subject  path of what was changed or deleted
+    time     of the change, RFC 3339 in UTC
+    """
+
+    specversion: str = "1.0"
+    id: str
+    source: str
+    type: str
+    subject: str
+    time: str

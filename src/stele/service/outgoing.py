@@ -1,0 +1,206 @@
+"""Requests that the server sends by itself, such as to webhooks: bounded, and never into the network it stands in.
+
+Whoever names a URL must not reach what only the server reaches: itself, its neighbours, the metadata service of its
+cloud. A name is resolved once and judged by all its addresses, whatever spelling it had; the connection goes to an
+address that was judged, so a second answer of the name service changes nothing. Each request is judged, also one that
+follows a redirect.
+
+A store, a key server and the key set of an identity provider are named in the settings, by the server's owner. Those
+are not judged: they usually are neighbours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final, NamedTuple
+
+import httpx
+
+from stele.errors import ForbiddenAddress, Unavailable
+
+Address = IPv4Address | IPv6Address
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns the addresses of a host, for a port. Raises OSError."""
+
+_SECONDS: Final = 10.0
+_ANSWER_BYTES: Final = 1024 * 1024
+_RESOLVING_THREADS: Final = 2
+_NO_REUSE: Final = httpx.Limits(max_keepalive_connections=0)
+"""A connection belongs to one host: another host at the same address has another certificate."""
+_EMBEDDING: Final = (IPv6Network("::/96"), IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+"""Networks whose addresses end with the IPv4 address that packets are sent to."""
+_SERVICES_OF_CLOUDS: Final = (ip_network("192.0.0.0/24"), ip_network("168.63.129.16/32"))
+"""Metadata services at addresses that look like public ones: Oracle's, Azure's."""
+
+
+class OutgoingAnswer(NamedTuple):
+    """Status and body of an answer, the body as it was sent."""
+
+    status: int
+    body: bytes
+
+
+class AddressRules:
+    """Says which addresses the server may send requests to: public ones, and those of networks that are named.
+
+    Args:
+        networks: Networks such as `10.1.0.0/16` that are allowed besides public addresses.
+    """
+
+    def __init__(self, networks: Collection[str] = ()) -> None:
+        self._networks = [ip_network(network) for network in networks]
+
+    def allows(self, address: Address) -> bool:
+        """Return whether requests may go to an address."""
+        return all(
+            _is_public(target) or any(target in network for network in self._networks)
+            for target in _find_targets(address)
+        )
+
+
+def _find_targets(address: Address) -> list[Address]:
+    """Return the addresses at which packets to an address may end up: an IPv6 address may hold an IPv4 address."""
+    if isinstance(address, IPv4Address):
+        return [address]
+    if address.ipv4_mapped is not None or any(address in network for network in _EMBEDDING):
+        return [IPv4Address(int(address) & 0xFFFFFFFF)]
+    return [address, *filter(None, [address.sixtofour, *(address.teredo or ())])]
+
+
+def _is_public(address: Address) -> bool:
+    is_site_local = isinstance(address, IPv6Address) and address.is_site_local
+    if any(address in network for network in _SERVICES_OF_CLOUDS):
+        return False
+    return address.is_global and not (address.is_multicast or address.is_reserved or is_site_local)
+
+
+@cache
+def _resolving_threads() -> ThreadPoolExecutor:
+    """Threads of their own: a name service that does not answer must not take those that parse schemas."""
+    return ThreadPoolExecutor(_RESOLVING_THREADS, thread_name_prefix="stele-resolve")
+
+
+async def resolve_host(host: str, port: int) -> list[str]:
+    """Return the addresses the system knows for a host, decimal and hexadecimal spellings included. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    rows = await loop.run_in_executor(
+        _resolving_threads(), lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    )
+    return [str(row[4][0]) for row in rows]
+
+
+class GuardedTransport(httpx.AsyncBaseTransport):
+    """Sends each request to an address of its host that the rules allow; TLS still asks for the host's certificate.
+
+    Args:
+        rules: Which addresses are allowed.
+        resolver: Finds the addresses of a host.
+        inner: Sends the request whose URL has the address in the place of the name.
+    """
+
+    def __init__(
+        self, rules: AddressRules, *, resolver: Resolver = resolve_host, inner: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._rules = rules
+        self._resolver = resolver
+        self._inner = inner if inner is not None else httpx.AsyncHTTPTransport(trust_env=False, limits=_NO_REUSE)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request. Raises `ForbiddenAddress`, and `httpx.ConnectError` for a host without address."""
+        url = request.url
+        address = await self._find_address(url)
+        request.extensions = {**request.extensions, "sni_hostname": url.raw_host.decode("ascii")}
+        request.url = url.copy_with(host=address)  # the header `Host` was made before and stays
+        try:
+            return await self._inner.handle_async_request(request)
+        finally:
+            request.url = url
+
+    async def _find_address(self, url: httpx.URL) -> str:
+        host = url.host
+        if url.scheme not in {"http", "https"} or not host:
+            raise ForbiddenAddress("only http:// and https:// URLs with a host can be asked")
+        try:
+            found = await self._resolver(host, url.port or (443 if url.scheme == "https" else 80))
+        except (OSError, UnicodeError) as error:
+            raise httpx.ConnectError(f"{host} has no address: {error}") from None
+        addresses = [ip_address(text) for text in found]
+        for address in addresses:
+            if not self._rules.allows(address):
+                raise ForbiddenAddress(
+                    f"{host} is at {address}, which is no public address; outgoing_networks lists networks that may be"
+                    " asked"
+                )
+        if not addresses:
+            raise httpx.ConnectError(f"{host} has no address")
+        return str(addresses[0])
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+
+class OutgoingClient:
+    """Sends requests within bounds of time and size; follows no redirects and asks no proxy.
+
+    Args:
+        rules: Which addresses are allowed.
+        seconds: How long a request may take, all in all.
+        answer_bytes: Longest body of an answer.
+        transport: For tests; None: one that heeds the rules.
+    """
+
+    def __init__(
+        self,
+        rules: AddressRules,
+        *,
+        seconds: float = _SECONDS,
+        answer_bytes: int = _ANSWER_BYTES,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._seconds = seconds
+        self._answer_bytes = answer_bytes
+        self._client = httpx.AsyncClient(
+            transport=transport or GuardedTransport(rules),
+            timeout=seconds,
+            follow_redirects=False,
+            trust_env=False,
+            headers={"accept-encoding": "identity"},
+        )
+
+    async def send_request(
+        self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> OutgoingAnswer:
+        """Return the answer to a request.
+
+        Raises:
+            ForbiddenAddress: The host is where the rules allow no request.
+            Unavailable: It does not answer, takes too long or answers too much.
+        """
+        try:
+            async with (
+                asyncio.timeout(self._seconds),
+                self._client.stream(method, url, headers=headers, content=body) as response,
+            ):
+                parts, length = [], 0
+                async for part in response.aiter_raw():
+                    parts.append(part)
+                    length += len(part)
+                    if length > self._answer_bytes:
+                        raise Unavailable(f"the answer has more than {self._answer_bytes} bytes")
+                return OutgoingAnswer(response.status_code, b"".join(parts))
+        except TimeoutError:
+            raise Unavailable(f"no answer within {self._seconds:g} seconds") from None
+        except httpx.InvalidURL as error:
+            raise ForbiddenAddress(f"not a URL: {error}") from None
+        except httpx.HTTPError as error:
+            raise Unavailable(f"no answer: {str(error) or type(error).__name__}") from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()

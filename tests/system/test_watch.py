@@ -1,0 +1,60 @@
+"""Followers of a real server: `stele watch`, and a stop that does not wait for those who only wait."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+from tests.support.server_process import serving
+
+
+def register(url: str, subject: str) -> None:
+    """Register a schema."""
+    httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": '"string"'}).raise_for_status()
+
+
+def test_watch_prints_changes(tmp_path: Path) -> None:
+    """Lines come as changes happen, also those behind a given position; a filter leaves others out."""
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        register(server.url, "first")
+        command = [sys.executable, "-m", "stele.cli", "watch", "--registry", server.url, "-o", "json"]
+        options = ["--after", "0", "--subject", "/schemagroups/default/schemas/", "--count", "2"]
+        with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout is not None
+            first = json.loads(watching.stdout.readline())
+            register(server.url, "second")
+            second = json.loads(watching.stdout.readline())
+            assert watching.wait(30) == 0
+        assert [row["subject"].split("/")[4] for row in (first, second)] == ["first", "second"]
+        assert first["source"] == server.url
+
+
+def test_stop_does_not_wait_for_followers(tmp_path: Path) -> None:
+    """A stream and a long poll end with the server, at once, and not when their time is over."""
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        asked = [({"accept": "text/event-stream"}, "/api/events"), ({}, "/api/events?after=99&wait=40")]
+        clients = [threading.Thread(target=follow, args=(server.url + path, headers)) for headers, path in asked]
+        for client in clients:
+            client.start()
+        time.sleep(1)
+        begun = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(30)
+        assert time.monotonic() - begun < 5
+        for client in clients:
+            client.join()
+
+
+def follow(url: str, headers: dict[str, str]) -> None:
+    """Read an answer to its end, whatever that is."""
+    try:
+        with httpx.stream("GET", url, headers=headers, timeout=60) as answer:
+            answer.read()
+    except httpx.HTTPError:
+        pass

@@ -1,0 +1,150 @@
+"""Rates of one caller: what is refused, for how long, how each dialect says it, and that memory stays bounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.support.server_process import serving
+from tests.unit.server.test_site_guard import CHANGES
+
+from stele.errors import TooManyRequests
+from stele.server.dialects import DIALECTS
+from stele.server.in_process import InProcessServer, InProcessTransport
+from stele.server.rate_limits import _MOST_CALLERS, Rate, RateLimiter
+from stele.server.settings import ServerSettings
+from stele.service.access import ANONYMOUS, Principal
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+TWO_PER_SECOND = Rate(2, 3)
+NO_LIMIT = Rate(0, 1)
+
+
+def make_limiter(clock: Clock, requests: Rate = TWO_PER_SECOND, changes: Rate = NO_LIMIT) -> RateLimiter:
+    """A limiter of two requests per second, three at once."""
+    return RateLimiter(requests, changes, clock)
+
+
+def ask(limiter: RateLimiter, times: int, address: str = "192.0.2.1", name: str = "", method: str = "GET") -> int:
+    """How many of some requests are let through."""
+    principal = Principal(name) if name else ANONYMOUS
+    return sum(limiter.find_refusal(principal, address, method) is None for _ in range(times))
+
+
+def test_a_burst_and_then_the_rate() -> None:
+    """A burst is let through, then as many as the rate says; refused requests count for nothing."""
+    clock = Clock()
+    limiter = make_limiter(clock)
+    assert ask(limiter, 10) == 3
+    clock.now += 1
+    assert ask(limiter, 10) == 2
+    clock.now += 60
+    assert ask(limiter, 10) == 3
+
+
+def test_the_wait_is_long_enough_and_no_longer() -> None:
+    """Whoever waits as long as he is told is let through."""
+    clock = Clock()
+    limiter = make_limiter(clock, Rate(0.1, 1))
+    assert ask(limiter, 1) == 1
+    refusal = limiter.find_refusal(ANONYMOUS, "192.0.2.1", "GET")
+    assert isinstance(refusal, TooManyRequests)
+    assert (refusal.seconds, refusal.rate) == (10, "requests")
+    clock.now += refusal.seconds - 1
+    assert ask(limiter, 1) == 0
+    clock.now += 1
+    assert ask(limiter, 1) == 1
+
+
+def test_callers_do_not_share() -> None:
+    """Principals count wherever they are; anonymous callers count by address, IPv6 hosts by their network."""
+    limiter = make_limiter(Clock(), Rate(1, 1))
+    assert ask(limiter, 2, name="ann") == 1
+    assert ask(limiter, 1, address="192.0.2.9", name="ann") == 0
+    assert ask(limiter, 2, name="192.0.2.1") == 1
+    assert ask(limiter, 2) == 1
+    assert ask(limiter, 1, address="::ffff:192.0.2.1") == 0
+    assert ask(limiter, 2, address="2001:db8::1") == 1
+    assert ask(limiter, 1, address="2001:db8::2") == 0
+    assert ask(limiter, 1, address="2001:db8:0:1::2") == 1
+
+
+def test_changes_have_a_rate_of_their_own() -> None:
+    """A caller who has used up his changes still reads, and a refused change uses up no read."""
+    limiter = make_limiter(Clock(), Rate(1, 5), Rate(1, 2))
+    assert ask(limiter, 10, method="POST") == 2
+    assert ask(limiter, 10) == 3
+
+
+def test_very_many_callers_take_bounded_memory() -> None:
+    """A caller who has an address for every request makes the server remember no more than so many."""
+    limiter = make_limiter(Clock())
+    for number in range(_MOST_CALLERS + 1000):
+        assert limiter.find_refusal(ANONYMOUS, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", "GET") is None
+    assert limiter._requests is not None
+    assert len(limiter._requests._empty_at) == _MOST_CALLERS
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    """A client of a server that takes hardly any change."""
+    server = InProcessServer(ServerSettings(store="memory:", changes_per_second=0.001, changes_burst=1))
+    with httpx.Client(transport=InProcessTransport(server), base_url="http://127.0.0.1:8081") as client:
+        client.put("/api/policies/first", content=json.dumps({"policy": "none"}))
+        yield client
+    server.stop()
+
+
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
+def test_every_dialect_refuses_in_its_own_shape(client: httpx.Client, dialect: str) -> None:
+    """429 with the seconds to wait, in the media type of the dialect's other errors; reads are answered."""
+    change = CHANGES[dialect]
+    body = change.body if isinstance(change.body, str) else json.dumps(change.body)
+    headers = {"content-type": change.content_type}
+    answer = client.request(change.method, change.path, content=body, headers=headers)
+    assert answer.status_code == 429, answer.text
+    assert 900 <= int(answer.headers["retry-after"]) <= 1000
+    assert "changes_per_second" in answer.text
+    other = client.request(
+        change.method, change.path, content=body, headers={**headers, "origin": "https://evil.example"}
+    )
+    assert other.status_code == 403
+    assert other.headers["content-type"] == answer.headers["content-type"]
+    assert client.get(change.read).status_code == 200
+
+
+def test_refused_requests_are_counted(client: httpx.Client) -> None:
+    """The metric says which rate was passed."""
+    before = client.get("/metrics").text
+    client.put("/api/policies/s", content=json.dumps({"policy": "none"}))
+    name = 'stele_requests_limited_total{rate="changes"} '
+    counts = [float(text.partition(name)[2].partition("\n")[0]) for text in (before, client.get("/metrics").text)]
+    assert counts[1] == counts[0] + 1
+
+
+def test_answers_at_once_count_too(tmp_path: Path) -> None:
+    """Requests that a connection answers from the cache are refused like others."""
+    environ = {"STELE_REQUESTS_PER_SECOND": "0.01", "STELE_REQUESTS_BURST": "20"}
+    with (
+        serving("--store", "memory:", folder=tmp_path, environ=environ) as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
+        statuses = [client.get("/subjects").status_code for _ in range(30)]
+        assert statuses == [200] * 20 + [429] * 10
+        assert client.get("/health/ready").status_code == 200
+        metrics = client.get("/metrics").text
+    assert 'stele_requests_limited_total{rate="requests"} 10.0' in metrics
+    assert "stele_answer_cache_hits_total 19.0" in metrics
