@@ -62,7 +62,7 @@ class ApiKeysOut(msgspec.Struct, frozen=True):
 def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints about API keys of one registry."""
 
-    @get("/api/access/keys", opt=access(Operation.MANAGE_ACCESS, Place.INSIDE))
+    @get("/api/access/keys", opt=access(Operation.MANAGE_ACCESS, Place.LIST))
     async def list_keys() -> ApiKeysOut:
         # GET /api/access/keys
         """List all keys, or those of the caller, if he has no right to the others."""
