@@ -41,7 +41,7 @@ def items_in(registry: Registry, state: State, collection: str) -> Items:
 
 
 async def edit_collection(
-    registry: Registry, collection: str, change: Callable[[Items], tuple[Changes, T]], *, actor: str = "", via: str = ""
+    registry: Registry, collection: str, change: Callable[[Items], tuple[Changes, T]], *, via: str = ""
 ) -> T:
     """Change documents by what is there: change gets them all and answers what to write and what to return.
 
@@ -58,7 +58,7 @@ async def edit_collection(
             written = registry.secrets.seal_changes(collection, stored, changes)
             is_sealed = any(read_seal(document) is not None for document in written.values())
             command = ChangeItems(collection, written, revision, sealed=is_sealed)
-            await registry.execute(command, actor=actor, via=via)
+            await registry.execute(command, via=via)
         return answer
 
     return await retry_when_overtaken(registry, attempt)

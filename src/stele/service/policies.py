@@ -119,7 +119,7 @@ async def get_policy(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
 
 
 async def change_policy(
-    registry: Registry, level: SettingsLevel, wanted: PolicyChange, *, actor: str = "", via: str = ""
+    registry: Registry, level: SettingsLevel, wanted: PolicyChange, *, via: str = ""
 ) -> PolicyAnswer:
     """Replace the policy and ruleset a level has of its own; its other settings stay.
 
@@ -130,7 +130,7 @@ async def change_policy(
     expected = wanted.expected.to_policy if wanted.expected is not None else None
     await asyncio.to_thread(_require_installed, policy, wanted.ruleset)
     changes: dict[str, Any] = {"policy": policy, "ruleset": wanted.ruleset}
-    await registry.execute(ChangeSettings(level, changes, expected, prune=True), actor=actor, via=via)
+    await registry.execute(ChangeSettings(level, changes, expected, prune=True), via=via)
     return await get_policy(registry, level)
 
 

@@ -28,6 +28,7 @@ import structlog
 
 from stele.core import commands as cmd
 from stele.core import queries
+from stele.core.access import Operation, subject_resource
 from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
@@ -58,10 +59,12 @@ from stele.errors import (
     StoreTimeout,
 )
 from stele.service import rulesets
-from stele.service.access import OPEN_ACCESS
+from stele.service.access import CALLER, OPEN_ACCESS
+from stele.service.audit_notes import AuditNotes
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
+from stele.service.required_rights import required_rights
 from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
@@ -122,6 +125,8 @@ class Registry:
         self.compatibility = CompatibilityChecker(self.parser, undecided)
         self.access = OPEN_ACCESS
         """Who may do what."""
+        self.audit = AuditNotes()
+        """What the audit trail is to say beside the changes."""
         self.secrets = Secrets()
         """The keys that seal secrets in documents."""
         self.stateless_threads: Executor | None = None
@@ -247,9 +252,10 @@ class Registry:
     ) -> tuple[list[Finding], int | None]:
         """Why the policy in force (or the given one) would refuse a document, and which version does; ([], None): none.
 
-        version number narrows the comparison to one version; ruleset judges where the settings name none. Raises
-        `VersionNotFound`.
+        version number narrows the comparison to one version; ruleset judges where the settings name none. The caller
+        needs the right to read the subject. Raises `VersionNotFound`, `Forbidden`, `Unauthenticated`.
         """
+        self.access.require(Operation.READ, subject_resource(key))
         verdicts: dict[Any, tuple[Finding, ...]] = {}
         while True:
             state = await self.fresh_state()
@@ -279,26 +285,37 @@ class Registry:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def execute(
-        self, command: cmd.Command, *, actor: str = "", via: str = "", expects_change: bool = False
-    ) -> cmd.Outcome:
-        """Carry out a command; returns when it is durable.
+    async def execute(self, command: cmd.Command, *, via: str = "", expects_change: bool = False) -> cmd.Outcome:
+        """Carry out a command for the caller (`service.access.CALLER`); returns when it is durable.
 
         expects_change: it is decided once, among the others of its batch. Without, a command that changes nothing or
         is refused waits for nobody, and verdicts are found before it joins a batch.
 
-        Raises what the decision raises, `Overloaded` where too many others wait, or `StoreError`.
+        Raises `Forbidden` and `Unauthenticated` where a right is missing that the command wants, what the decision
+        raises, `Overloaded` where too many others wait, or `StoreError`.
         """
+        if not self.access.is_open:
+            for operation, resource in required_rights(command, self.state):
+                self.access.require(operation, resource)
         if self.state.seq == 0:
             await self._bootstrap_rulesets()
         elif self._log.may_lack_records():
             await self._skip_ids()
-        return await self._execute(command, actor, via, expects_change=expects_change)
+        return await self._execute(command, CALLER.get().principal.name, via, expects_change=expects_change)
 
     async def _execute(
         self, command: cmd.Command, actor: str, via: str, *, expects_change: bool = False
     ) -> cmd.Outcome:
-        stamp = EventMetadata(os.urandom(16), current_millis(), actor, via)
+        caller = CALLER.get()
+        stamp = EventMetadata(
+            os.urandom(16),
+            current_millis(),
+            actor,
+            via,
+            address=caller.address,
+            agent=caller.agent,
+            request_id=caller.request_id,
+        )
         job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
         if not expects_change:
             decision = await self._decide_job(job)

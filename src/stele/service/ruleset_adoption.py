@@ -22,7 +22,7 @@ async def adopted_versions(registry: Registry) -> dict[tuple[str, str], int]:
     return {(fmt, name): version for fmt, name, version in await asyncio.to_thread(newest_versions)}
 
 
-async def adopt_ruleset(registry: Registry, format_name: str, ruleset: str, *, actor: str = "", via: str = "") -> None:
+async def adopt_ruleset(registry: Registry, format_name: str, ruleset: str, *, via: str = "") -> None:
     """Judge by a ruleset's version from now on; a bare name means the newest one.
 
     Raises `UnknownFormat`, `UnknownRuleset` for what is not installed here, `ReadOnly`.
@@ -30,4 +30,4 @@ async def adopt_ruleset(registry: Registry, format_name: str, ruleset: str, *, a
     fmt = get_format(format_name)
     name, version = rulesets.split_ruleset(rulesets.newest_ruleset(fmt, ruleset))
     assert version is not None
-    await registry.execute(AdoptRulesets(((fmt.name, name, version),)), actor=actor, via=via)
+    await registry.execute(AdoptRulesets(((fmt.name, name, version),)), via=via)

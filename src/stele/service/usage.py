@@ -116,7 +116,7 @@ class Usage:
         self._places: dict[str, CensusRecord] = {}
         self._by_subject: dict[SubjectKey, list[tuple[str, VersionUsage]]] = {}
 
-    async def record_census(self, place: str, census: CensusRecord, *, actor: str = "", via: str = "") -> LocationUsage:
+    async def record_census(self, place: str, census: CensusRecord, *, via: str = "") -> LocationUsage:
         """Take note of a census, instead of the one before. Raises `InvalidName`, `TooLarge`, `ReadOnly`."""
         key = (_check_place(place),)
         for row in census.seen:
@@ -132,10 +132,10 @@ class Usage:
                 raise TooLarge(f"censuses of {most} places are recorded, which is the limit (max_places)")
             return {key: _encode_census(census)}, None
 
-        await collections.edit_collection(self._registry, COLLECTION, change, actor=actor, via=via)
+        await collections.edit_collection(self._registry, COLLECTION, change, via=via)
         return _location_usage(place, census)
 
-    async def forget_place(self, place: str, *, actor: str = "", via: str = "") -> LocationUsage:
+    async def forget_place(self, place: str, *, via: str = "") -> LocationUsage:
         """Remove what is recorded of a place; answers what it was. Raises `NotFound`, `ReadOnly`."""
         key = (_check_place(place),)
 
@@ -145,7 +145,7 @@ class Usage:
             self._require_bind(_decode_census(items[key]))
             return {key: None}, items[key]
 
-        gone = await collections.edit_collection(self._registry, COLLECTION, change, actor=actor, via=via)
+        gone = await collections.edit_collection(self._registry, COLLECTION, change, via=via)
         return _location_usage(place, _decode_census(gone))
 
     async def get_place(self, place: str) -> LocationUsage:

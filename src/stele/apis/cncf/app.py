@@ -15,7 +15,7 @@ from stele.apis.cncf.params import read_attributes
 from stele.apis.cncf.routes import ROUTES
 from stele.apis.cncf.translate import decode_id
 from stele.apis.http.application import DialectApplication, openapi_config
-from stele.apis.http.requests import EMPTY_SEGMENT, caller_name, find_base_uri
+from stele.apis.http.requests import EMPTY_SEGMENT, find_base_uri
 from stele.core.access import Resource, namespace_resource, subject_resource
 from stele.core.model import SubjectKey
 from stele.protocol.cncf import namespace_of
@@ -64,7 +64,7 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
     app_state = AppState(registry, options)
 
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, caller_name(request), find_base_uri(request, options.base_url))
+        return Operations(app_state, find_base_uri(request, options.base_url))
 
     return _Application(
         route_handlers=ROUTES,

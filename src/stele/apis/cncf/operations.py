@@ -121,21 +121,19 @@ class PostedDocument(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request of one caller."""
 
-    def __init__(self, app_state: AppState, caller: str, base: str) -> None:
+    def __init__(self, app_state: AppState, base: str) -> None:
         """Serve a caller.
 
         Args:
             app_state: What all requests share.
-            caller: Name of the caller; '' is nobody in particular.
             base: Base URI of the API as the caller wrote it, without a slash at its end.
         """
         self.registry = app_state.registry
         self.base = base
-        self._caller = caller
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+        return await self.registry.execute(command, via=DIALECT)
 
     # --- groups -----------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.routes import associations, exporters, keys, schemas, server, settings, subjects
 from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
-from stele.apis.http.requests import caller_name, decode_segment, refuse_empty_segments
+from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.core.access import Resource, key_resource, level_resource
 from stele.service.registry import Registry
 from stele.service.usage import Usage
@@ -82,7 +82,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **l
     office = AppState(registry, options, GuidIndex(), Usage(registry), NameLists())
 
     def operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(office, caller_name(request), request.scope)
+        return Operations(office, request.scope)
 
     unknown = set() if options.differences.has_guids else {id(handler) for handler in _SINCE_8}
     return DialectApplication(

@@ -22,7 +22,6 @@ from litestar.exceptions import InternalServerException, NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from stele.errors import InvalidRequest, SteleError, TimeLimitReached, TooLarge
-from stele.service.access import ANONYMOUS, Principal
 from stele.service.progress import track_progress
 
 ERROR = "stele.error"
@@ -38,13 +37,6 @@ REFUSAL = "stele.refusal"
 
 REQUEST_SECONDS = "stele.request_seconds"
 """Key of the ASGI scope under which the server leaves how long a request may take; absent: as long as it likes."""
-
-
-def caller_name(request: Request[Any, Any, Any]) -> str:
-    """Return the name of the caller, '' for nobody in particular."""
-    principal = cast("Mapping[str, Any]", request.scope).get(PRINCIPAL, ANONYMOUS)
-    assert isinstance(principal, Principal)
-    return principal.name
 
 
 def mounted_prefix(request: Request[Any, Any, Any]) -> str:

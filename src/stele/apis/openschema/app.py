@@ -11,7 +11,7 @@ from litestar.params import QueryParameter
 from stele.apis.http.access import parse_single
 from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.media_types import negotiate_media_types
-from stele.apis.http.requests import caller_name, decode_segment, refuse_empty_segments
+from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.apis.openschema.errors import handle_error
 from stele.apis.openschema.models import MEDIA_TYPE
 from stele.apis.openschema.operations import AppState, Operations
@@ -55,7 +55,7 @@ def application(registry: Registry, options: OpenSchemaOptions | None = None, **
     def provide_operations(
         request: Request[Any, Any, Any], tenant: Tenant = "", namespace: Namespace = ""
     ) -> Operations:
-        return Operations(app_state, caller_name(request), requested_namespace(tenant, namespace))
+        return Operations(app_state, requested_namespace(tenant, namespace))
 
     return DialectApplication(
         route_handlers=ROUTES,

@@ -57,15 +57,14 @@ class Operations:
     `namespace` is None if the request names no tenant and no namespace.
     """
 
-    def __init__(self, app_state: AppState, actor: str, namespace: str | None) -> None:
+    def __init__(self, app_state: AppState, namespace: str | None) -> None:
         self.registry = app_state.registry
         self.options = app_state.options
-        self._caller = actor
         self.namespace = namespace
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+        return await self.registry.execute(command, via=DIALECT)
 
     # --- finding ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from litestar.params import QueryParameter
 
 from stele.apis.http.access import parse_single
 from stele.apis.http.application import DialectApplication, openapi_config
-from stele.apis.http.requests import caller_name, decode_segment
+from stele.apis.http.requests import decode_segment
 from stele.apis.pravega.errors import handle_error
 from stele.apis.pravega.operations import AppState, Operations
 from stele.apis.pravega.options import PravegaOptions
@@ -52,9 +52,7 @@ def application(registry: Registry, options: PravegaOptions | None = None, **set
     app_state = AppState(registry, options)
 
     def provide_operations(request: Request[Any, Any, Any], namespace: Namespace = "") -> Operations:
-        return Operations(
-            app_state, caller_name(request), decode_segment(str(request.path_params.get("ns", namespace)))
-        )
+        return Operations(app_state, decode_segment(str(request.path_params.get("ns", namespace))))
 
     return DialectApplication(
         route_handlers=ROUTES,

@@ -56,9 +56,8 @@ class AppState(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request of one caller in one namespace."""
 
-    def __init__(self, app_state: AppState, actor: str, namespace: str) -> None:
+    def __init__(self, app_state: AppState, namespace: str) -> None:
         self.registry = app_state.registry
-        self._caller = actor
         self.namespace = namespace
 
     def parse_group(self, segment: str) -> SubjectKey:
@@ -69,7 +68,7 @@ class Operations:
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=translate.DIALECT)
+        return await self.registry.execute(command, via=translate.DIALECT)
 
     async def get_group(self, key: SubjectKey) -> tuple[State, Subject]:
         """Return the present state and a group in it. Raises `SubjectNotFound`."""

@@ -9,7 +9,7 @@ from litestar.di import Provide
 from litestar.params import PathParameter
 
 from stele.apis.http.application import DialectApplication, openapi_config
-from stele.apis.http.requests import caller_name, decode_segment, refuse_empty_segments
+from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.apis.rocketmq.errors import handle_error
 from stele.apis.rocketmq.operations import AppState, Operations
 from stele.apis.rocketmq.options import RocketmqOptions
@@ -54,7 +54,7 @@ def application(registry: Registry, options: RocketmqOptions | None = None, **se
     def provide_operations(
         request: Request[Any, Any, Any], cluster: Cluster = DEFAULT, tenant: Tenant = DEFAULT
     ) -> Operations:
-        return Operations(app_state, caller_name(request), parse_address(cluster, tenant))
+        return Operations(app_state, parse_address(cluster, tenant))
 
     return DialectApplication(
         route_handlers=[Router(ROOT, route_handlers=ROUTES)],

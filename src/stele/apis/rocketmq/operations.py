@@ -67,14 +67,13 @@ class AppState(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request of one caller."""
 
-    def __init__(self, app_state: AppState, actor: str, address: TenantAddress) -> None:
+    def __init__(self, app_state: AppState, address: TenantAddress) -> None:
         self.registry = app_state.registry
-        self._caller = actor
         self.address = address
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
+        return await self.registry.execute(command, via=DIALECT)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -302,6 +301,7 @@ class Operations:
         Raises `SubjectNotFound`.
         """
         _, newest = await self.get_bound_record(subject)
+        self.registry.access.require(Operation.DELETE, subject_resource(newest.subject.key))
         newest = queries.latest_version(newest.subject) or newest
         await self.delete_schema_by_key(newest.subject.key)
         return newest
@@ -319,7 +319,9 @@ class Operations:
         """
 
         def read_version(state: State) -> Version:
-            return queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
+            key = self.bound_record_in(state, subject).subject.key
+            self.registry.access.require(Operation.DELETE, subject_resource(key))
+            return queries.get_version(state, key, number)
 
         version = await delete_version_or_incarnation(self.registry, self.execute, read_version)
         await self._move_bindings(version.subject.key, number)
@@ -346,6 +348,7 @@ class Operations:
             is_known = binding is not None and self.registry.access.can_read(binding.subject)
             if binding is None or not is_known or not _leads_to(state, binding, number):
                 raise BindingNotFound(f"'{subject}' is not bound to record {number}")
+            self.registry.access.require(Operation.BIND, subject_resource(binding.subject))
             await self.execute(ChangeBindings((), (binding.key,), queries.bindings_around(state, [binding])))
 
         await retry_when_overtaken(self.registry, unbind)
@@ -362,6 +365,7 @@ class Operations:
             raise ContentNotFound(number)
         if not self.registry.access.can_read(schema.key):
             raise ContentNotFound(number)
+        self.registry.access.require(Operation.BIND, subject_resource(schema.key))
         found = find_version(schema, version_number) if version_number else queries.latest_version(schema)
         if found is None or found.state is not VersionState.ACTIVE:
             raise ContentNotFound(number)

@@ -9,7 +9,7 @@ from litestar.di import Provide
 
 from stele import __version__
 from stele.apis.http.application import DialectApplication, openapi_config
-from stele.apis.http.requests import caller_name, decode_segment, refuse_empty_segments
+from stele.apis.http.requests import decode_segment, refuse_empty_segments
 from stele.apis.schema_repo.errors import handle_error
 from stele.apis.schema_repo.ids import IdIndex, get_strategy
 from stele.apis.schema_repo.operations import AVRO1124, SCHEMA_REPO, AppState, DialectTraits, Operations
@@ -75,6 +75,6 @@ def check_options(options: SchemaRepoOptions) -> None:
 
 def _dependencies(app_state: AppState, traits: DialectTraits) -> dict[str, Provide]:
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, traits, caller_name(request))
+        return Operations(app_state, traits)
 
     return {"operations": Provide(provide_operations, sync_to_thread=False)}

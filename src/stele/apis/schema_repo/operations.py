@@ -86,12 +86,11 @@ class AppState(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request of one caller."""
 
-    def __init__(self, app_state: AppState, traits: DialectTraits, actor: str) -> None:
+    def __init__(self, app_state: AppState, traits: DialectTraits) -> None:
         self.registry = app_state.registry
         self.options = app_state.options
         self._ids = app_state.ids
         self._traits = traits
-        self._caller = actor
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -187,7 +186,7 @@ class Operations:
         """Carry out a command in the caller's name. Raises `ReadOnly` if the dialect takes no writes."""
         if self.options.read_only:
             raise ReadOnly("this repository is read-only", how="read-only")
-        return await self.registry.execute(command, actor=self._caller, via=self._traits.via)
+        return await self.registry.execute(command, via=self._traits.via)
 
     async def create_subject(self, name: str, config: dict[str, str]) -> None:
         """Create a subject with a config; an existing one keeps its config.

@@ -104,14 +104,13 @@ class SchemaDraft(msgspec.Struct, frozen=True):
 class Operations:
     """Serves one request for one caller."""
 
-    def __init__(self, office: AppState, actor: str, scope: Scope) -> None:
+    def __init__(self, office: AppState, scope: Scope) -> None:
         self.registry = office.registry
         self.options = office.options
         self.profile = office.options.differences
         self.guids = office.guids
         self.usage = office.usage
         self.names = office.names
-        self._actor = actor
         self._scope = cast("MutableMapping[str, Any]", scope)
 
     def rendering_options(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> RenderingOptions:
@@ -120,7 +119,7 @@ class Operations:
 
     async def execute(self, command: Command, *, expects_change: bool = False) -> Outcome:
         """Carry out a command in the caller's name; see `Registry.execute`."""
-        return await self.registry.execute(command, actor=self._actor, via="confluent", expects_change=expects_change)
+        return await self.registry.execute(command, via="confluent", expects_change=expects_change)
 
     # --- documents beside the schemas -------------------------------------------------------------------------------
 
@@ -130,7 +129,7 @@ class Operations:
 
     async def edit_items(self, collection: str, change: Callable[[Items], tuple[Changes, T]]) -> T:
         """Change documents of a collection in the caller's name; see `collections.edit`."""
-        return await collections.edit_collection(self.registry, collection, change, actor=self._actor, via="confluent")
+        return await collections.edit_collection(self.registry, collection, change, via="confluent")
 
     # --- finding ----------------------------------------------------------------------------------------------------
 

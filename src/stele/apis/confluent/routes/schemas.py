@@ -207,7 +207,7 @@ async def get_schema_by_guid(
     )
 
 
-@get("/schemas/guids/{guid:str}/ids", **READ, opt=access(Operation.READ, Place.INSIDE))
+@get("/schemas/guids/{guid:str}/ids", **READ, opt=access(Operation.READ, Place.LIST))
 async def list_ids_of_guid(operations: InjectedOperations, guid: Guid) -> list[api.ContextId]:
     # GET /schemas/guids/{guid}/ids
     """The ids of a schema in every context that has it."""

@@ -13,7 +13,7 @@ from litestar.params import PathParameter
 
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import caller_name, decode_segment, read_body
+from stele.apis.http.requests import decode_segment, read_body
 from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.access import Operation
 from stele.core.rulesets import join_ruleset
@@ -53,17 +53,13 @@ def _create_policy_routes(registry: Registry) -> list[HTTPRouteHandler]:
         # PUT /api/policies/{name}
         """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
         wanted = await read_body(request, PolicyChange)
-        return await change_policy(
-            registry, parse_level_name(decode_segment(name)), wanted, actor=caller_name(request), via="native"
-        )
+        return await change_policy(registry, parse_level_name(decode_segment(name)), wanted, via="native")
 
     @delete(_PATHS, status_code=200, responses=_WRITING, opt=access(Operation.CHANGE_POLICY))
     async def clear_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
         # DELETE /api/policies/{name}
         """Leave policy and ruleset of a level to the level above; answers what is in force then."""
-        return await change_policy(
-            registry, parse_level_name(decode_segment(name)), PolicyChange(), actor=caller_name(request), via="native"
-        )
+        return await change_policy(registry, parse_level_name(decode_segment(name)), PolicyChange(), via="native")
 
     return [show_policy, set_policy, clear_policy]
 
@@ -120,7 +116,7 @@ def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
         """Judge schemas of a format by a version of a ruleset from now on."""
         version = (await read_body(request, Adoption)).version
         wanted = name if version is None else join_ruleset(name, version)
-        await ruleset_adoption.adopt_ruleset(registry, format_name, wanted, actor=caller_name(request), via="native")
+        await ruleset_adoption.adopt_ruleset(registry, format_name, wanted, via="native")
         return service.get_ruleset(format_name, name, await ruleset_adoption.adopted_versions(registry))
 
     return [list_rulesets, report_differences, adopt_ruleset]

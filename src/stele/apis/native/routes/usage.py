@@ -11,7 +11,7 @@ from litestar.params import PathParameter, QueryParameter
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import caller_name, decode_segment, parse_whole_number, read_body
+from stele.apis.http.requests import decode_segment, parse_whole_number, read_body
 from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.access import Operation
 from stele.core.model import MAX_INT32, SubjectKey
@@ -82,7 +82,7 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         # PUT /api/usage/{place}
         """Record a census of a place, instead of the one before."""
         census = await read_body(request, CensusRecord)
-        return await usage.record_census(decode_segment(place), census, actor=caller_name(request), via="native")
+        return await usage.record_census(decode_segment(place), census, via="native")
 
     @delete(
         "/api/usage/{place:str}",
@@ -93,7 +93,7 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def forget_usage(request: Request[Any, Any, Any], place: PlaceName) -> LocationUsage:
         # DELETE /api/usage/{place}
         """Forget a place; answers what was recorded of it."""
-        return await usage.forget_place(decode_segment(place), actor=caller_name(request), via="native")
+        return await usage.forget_place(decode_segment(place), via="native")
 
     @get("/api/deletions/{subject:str}", responses=_UNKNOWN | _REFUSED, opt=access(Operation.READ))
     async def foresee_deletion(subject_name: SubjectName, version: Number = None) -> DeletionPreview:

@@ -1,0 +1,144 @@
+"""Every endpoint of every dialect, asked by everybody: who has the right gets an answer, nobody else learns or changes.
+
+The rows come from the routes of the dialects themselves. An endpoint that does not say which right it wants, or for
+which `tests.support.access_samples` has no request, fails. What is expected follows from the right that it says it
+wants and from the rules; what is observed are answers through the whole server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import pytest_asyncio
+from tests.support.access_samples import CALLERS, KEK, MARKER, PLACE, RULES, SAMPLES, SUBJECT, Sample
+from tests.support.access_world import Endpoint, World, list_endpoints
+
+from stele.apis.http.access import EndpointAccess, Place
+from stele.core.access import REGISTRY_RESOURCE, Operation
+from stele.server.dialects import DIALECTS, DialectEntry
+from stele.service.access import AccessControl
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+_WORDS = (SUBJECT, MARKER, KEK, PLACE)
+"""What nobody may see who has no right to it."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world() -> AsyncIterator[World]:
+    """The world, open to all as long as it is made."""
+    registry = await Registry.open(await open_log("memory:"))
+    made = World(registry)
+    await made.create()
+    registry.access = AccessControl(RULES)
+    yield made
+    await registry.close()
+
+
+def _may(caller: str, wanted: EndpointAccess, sample: Sample) -> bool:
+    """Whether the rules let a caller do what an endpoint says it does."""
+    if wanted.place is Place.NOWHERE:
+        return True
+    resource = REGISTRY_RESOURCE if wanted.place is Place.REGISTRY else sample.resource
+    names = frozenset({f"user:{caller}"} if caller else ())
+    return RULES.decide(names, wanted.operation, resource).allowed
+
+
+def _shows(answer: httpx.Response) -> bool:
+    text = answer.text + str(answer.headers)
+    return any(word in text for word in _WORDS)
+
+
+def _has_error_shape(endpoint: Endpoint, answer: httpx.Response) -> bool:
+    """Whether a refusal is one of the dialect's own."""
+    if endpoint.dialect in {"pravega", "schema-repo"}:
+        return answer.headers["content-type"].startswith("text/plain") and bool(answer.text)
+    body = json.loads(answer.text)
+    status = answer.status_code
+    match endpoint.dialect:
+        case "confluent":
+            return sorted(body) == ["error_code", "message"] and str(body["error_code"]).startswith(str(status))
+        case "native":
+            return list(body) == ["error"]
+        case "cncf" if endpoint.template.startswith("/$"):
+            return list(body) == ["error"] and body["error"]["code"] in {"Unauthorized", "Forbidden"}
+        case "cncf":
+            return bool(body["status"] == status and answer.headers["content-type"] == "application/problem+json")
+        case "rocketmq":
+            return bool(body["status"] == status * 100 + 1)
+        case _:
+            return bool(body["errorCode"] == status * 100 + 1)
+
+
+async def _check_allowed(world: World, endpoint: Endpoint, sample: Sample, caller: str) -> None:
+    await world.restore()
+    answer = await world.send(endpoint, sample, caller)
+    assert answer.status_code not in {401, 403}, f"{endpoint}: {caller} is refused: {answer.text}"
+    assert answer.status_code < 500, f"{endpoint}: {answer.text}"
+    if caller == "admin":
+        done = answer.is_success or answer.status_code in sample.statuses
+        assert done, f"{endpoint}: {answer.status_code} {answer.text}"
+    place = endpoint.wanted.place if endpoint.wanted is not None else None
+    if place is Place.LIST and sample.shows and caller == "admin":
+        assert _shows(answer), f"{endpoint}: the list does not show what is there: {answer.text}"
+
+
+async def _check_refused(world: World, endpoint: Endpoint, sample: Sample, caller: str) -> None:
+    await world.restore()
+    seq = world.registry.state.seq
+    answer = await world.send(endpoint, sample, caller)
+    assert (await world.registry.fresh_state()).seq == seq, f"{endpoint}: {caller} changed something"
+    assert endpoint.wanted is not None
+    status = answer.status_code
+    if endpoint.wanted.place is Place.LIST:
+        assert status in {200, 207}, f"{endpoint}: {caller} got {status} {answer.text}"
+        assert not _shows(answer), f"{endpoint}: {caller} sees {answer.text}"
+    elif sample.each:
+        refused = 401 if not caller else 403
+        assert str(refused) in answer.text, f"{endpoint}: {caller} is not refused: {answer.text}"
+    elif endpoint.wanted.place is Place.INSIDE and status == 404:
+        assert MARKER not in answer.text, f"{endpoint}: {caller} sees {answer.text}"
+    else:
+        assert status == (403 if caller else 401), f"{endpoint}: {caller} got {status} {answer.text}"
+        assert _has_error_shape(endpoint, answer), f"{endpoint}: {answer.text}"
+        assert not _shows(answer), f"{endpoint}: {caller} sees {answer.text}"
+        assert bool(answer.headers.get("www-authenticate")) == (status == 401)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+async def test_who_may_do_what(world: World, dialect: DialectEntry) -> None:
+    """Each endpoint answers those who have the right it wants, and refuses all others without a change."""
+    wrong: list[str] = []
+    handlers = set()
+    for endpoint in list_endpoints(world.registry, dialect):
+        handlers.add(endpoint.handler)
+        sample = SAMPLES[dialect.name].get(endpoint.handler)
+        if sample is None or endpoint.wanted is None:
+            wrong.append(f"{endpoint}: {'it says no right' if sample else f'no request for {endpoint.handler}'}")
+            continue
+        if sample.bare is not None and "{" not in endpoint.template:
+            sample = sample._replace(resource=sample.bare)
+        for caller in CALLERS:
+            check = _check_allowed if _may(caller, endpoint.wanted, sample) else _check_refused
+            try:
+                await check(world, endpoint, sample, caller)
+            except AssertionError as error:
+                wrong.append(str(error))
+    assert not wrong, "\n".join(wrong)
+    assert handlers == set(SAMPLES[dialect.name]), "requests for endpoints that are gone"
+
+
+async def test_operations_that_no_endpoint_wants() -> None:
+    """Rights that only commands want, by what a request says, are known by name."""
+    registry = await Registry.open(await open_log("memory:"))
+    wanted = {
+        each.wanted.operation for dialect in DIALECTS for each in list_endpoints(registry, dialect) if each.wanted
+    }
+    await registry.close()
+    in_commands = {Operation.FORCE, Operation.PURGE, Operation.EXPORT, Operation.UNWRAP_KEYS, Operation.READ_AUDIT}
+    assert set(Operation) - wanted <= in_commands
