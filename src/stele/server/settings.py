@@ -133,6 +133,17 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             " `10.1.0.0/16`; comma list; empty: none."
         ),
     ] = ()
+    event_brokers: Annotated[
+        tuple[str, ...],
+        _description("Kafka brokers that subscriptions may send events to: `broker:9092`; comma list; empty: none."),
+    ] = ()
+    event_delivery: Annotated[
+        bool, _description("Send events to subscribers from this node, when no other node does.")
+    ] = True
+    webhook_consent: Annotated[
+        bool,
+        _description("Ask a webhook whether it takes events (OPTIONS, `WebHook-Request-Origin`) before the first one."),
+    ] = True
     cache_seconds: Annotated[
         int,
         _description(
