@@ -2,8 +2,8 @@
 
 One server, one process. A good client asks for schemas by id over four connections that are kept. In turns it is alone
 and in company: 500 connections that send nothing or a byte of a request now and then, and a client that sends schemas
-that are dear to parse, compare and refuse, one after the other on four connections. Nobody says who he is. The figure is
-the ratio of the two 99th percentiles of one run, so the machine's own speed and load cancel out.
+that are dear to parse, compare and refuse, one after the other on four connections. Nobody says who he is. The figure
+is the ratio of the two 99th percentiles of one run, so the machine's own speed and load cancel out.
 
     python -m bench.hostile_load [--seconds 10] [--rounds 3]
 """
@@ -127,7 +127,7 @@ async def hostile_company(port: int, sent: list[int]) -> AsyncIterator[None]:
     )
     await asyncio.sleep(3.0)
     yield
-    said, _ = await company.communicate()
+    said, _ = await company.communicate(b"")  # which closes its input
     sent.append(int(said))
 
 
