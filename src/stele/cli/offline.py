@@ -14,7 +14,7 @@ class StoreTransport(InProcessTransport):
     """Answers requests of a blocking client from a store. Raises what `Server.start` raises."""
 
     def __init__(self, store: str) -> None:
-        super().__init__(InProcessServer(load_settings({"store": store})))
+        super().__init__(InProcessServer(load_settings({"store": store, "event_delivery": False})))
 
     def close(self) -> None:
         """Finish writes and close the store."""
