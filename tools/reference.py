@@ -7,11 +7,13 @@ the commands are written, too.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -23,6 +25,7 @@ from tools.man_pages import build_man_pages
 from stele.apis.cncf.errors import AZURE_CODES
 from stele.apis.cncf.errors import STATUSES as CNCF_STATUSES
 from stele.apis.confluent.errors import ERROR_TABLE as CONFLUENT_FAULTS
+from stele.apis.http.access import EndpointAccess, Place, find_access
 from stele.apis.native.errors import ERROR_TABLE as NATIVE_STATUSES
 from stele.apis.openschema.errors import CODES as OPENSCHEMA_CODES
 from stele.apis.pravega.errors import REPLIES as PRAVEGA_REPLIES
@@ -30,6 +33,7 @@ from stele.apis.rocketmq.errors import NUMBERS as ROCKETMQ_NUMBERS
 from stele.apis.schema_repo.errors import REPLIES as REPO_REPLIES
 from stele.cli.app import app as command_line
 from stele.cli.connect import REGISTRY_PANEL
+from stele.core.access import ROLES, Operation
 from stele.formats import lint, rulesets
 from stele.formats.registry import get_format
 from stele.server.dialects import DIALECTS, DialectEntry
@@ -88,7 +92,7 @@ def _describe_setting_values(name: str, hint: Any, meta: msgspec.Meta) -> str:
         return " or ".join(_describe_setting_values(name, each, meta) for each in kinds)
     if get_origin(hint) is Literal:
         return f"one of {_describe_values(hint)}" if len(kinds) > 2 else " or ".join(f"`{kind}`" for kind in kinds)
-    if hint is not int:
+    if hint not in (int, float):
         return {str: "text", bool: "`true` or `false`"}[hint]
     unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "number")
     if meta.ge is None:
@@ -272,19 +276,19 @@ def _describe_default(field: msgspec.structs.FieldInfo) -> str:
 def build_routes_page() -> str:
     """Every route of every dialect."""
     registry = Registry(MemoryLog())
-    parts = ["# Routes\n"]
+    parts = ["# Routes\n\nThe column *right* names the [right](rights.md) that the caller needs.\n"]
     for dialect in DIALECTS:
         app = dialect.build(registry, dialect.options(ServerSettings()))
         # A handler of several methods keeps them in a set, whose order changes from run to run.
         rows = sorted(
-            (route.path_format, method, _get_first_paragraph(handler.fn.__doc__))
+            (route.path_format, method, _describe_right(find_access(handler)), _get_first_paragraph(handler.fn.__doc__))
             for route in app.routes
             if isinstance(route, HTTPRoute) and not route.path_format.startswith(("/_docs", _SCOPED))
             for handler in route.route_handlers
             for method in handler.http_methods - {"OPTIONS"}
         )
-        shown = [(method, f"`{path}`", what) for path, method, what in rows]
-        routes = format_table(("method", "path", "what it does"), *shown)
+        shown = [(method, f"`{path}`", right, what) for path, method, right, what in rows]
+        routes = format_table(("method", "path", "right", "what it does"), *shown)
         parts.append(f"\n## {dialect.title}\n\n{_describe_mount(dialect)}\n\n{routes}")
     parts.append(
         "\nEvery Confluent path also exists below `/contexts/{context}`. `GET /health/live`, `/health/ready` and "
@@ -292,6 +296,57 @@ def build_routes_page() -> str:
         "`/_docs/<name>/openapi.json`, with the names `stele serve --listen` takes.\n"
     )
     return "".join(parts)
+
+
+_PLACES: Mapping[Place, tuple[str, str]] = {
+    Place.PATH: ("`{}`", "on what the path names: a subject, a namespace (context, group, tenant) or a KEK"),
+    Place.REGISTRY: ("`{}` (registry)", "on the registry as a whole"),
+    Place.LIST: ("`{}` (filtered)", "the answer leaves out everything on which the caller does not have the right"),
+    Place.INSIDE: ("`{}` (inside)", "on what the body names, or what stands behind an id"),
+    Place.NOWHERE: ("none", "everybody may ask"),
+}
+"""How the right of an endpoint is written, and what that means."""
+
+
+def _describe_right(wanted: EndpointAccess | None) -> str:
+    assert wanted is not None, "every endpoint says which right it wants"
+    return _PLACES[wanted.place][0].format(wanted.operation)
+
+
+def build_rights_page() -> str:
+    """The operations, the roles that have them, and where endpoints look for the resource."""
+    meanings = _read_member_docs(Operation)
+    rights = [
+        (f"`{each}`", meanings[each.name], *("yes" if each in operations else "" for operations in ROLES.values()))
+        for each in Operation
+    ]
+    places = [(shown.format("right"), meaning) for shown, meaning in _PLACES.values()]
+    return (
+        "# Rights\n\nA rule gives or denies rights. A role stands for several rights.\n\n"
+        + format_table(("right", "what it allows", *ROLES), *rights)
+        + "\n[Routes](routes.md) names the right of every endpoint, and says where the resource is named:\n\n"
+        + format_table(("written", "meaning"), *places)
+        + "\nA change is checked twice: by the path of the endpoint, and by what it would do. `permanent=true` needs "
+        "`purge` as well, `force=true` needs `force`. A schema that refers to other subjects needs `read` on them.\n\n"
+        "Whoever may read one subject that has a schema may read what stands behind its id. To all others the APIs "
+        "of Confluent, RocketMQ and OpenSchema answer as if nobody had the id; those of CNCF and Azure answer 403. "
+        "A caller who did not say who it is gets 401 instead of 403.\n"
+    )
+
+
+def _read_member_docs(cls: type) -> dict[str, str]:
+    """The text below each member of an enumeration, by name."""
+    (tree,) = ast.parse(inspect.getsource(cls)).body
+    assert isinstance(tree, ast.ClassDef)
+    return {
+        member.targets[0].id: text.value.value
+        for member, text in pairwise(tree.body)
+        if isinstance(member, ast.Assign)
+        and isinstance(member.targets[0], ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
 
 
 def _describe_mount(dialect: DialectEntry) -> str:
@@ -456,6 +511,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": build_commands_page,
     "metrics.md": build_metrics_page,
     "pipeline.md": build_pipeline_page,
+    "rights.md": build_rights_page,
     "routes.md": build_routes_page,
     "errors.md": build_errors_page,
     "record-errors.md": build_record_errors_page,

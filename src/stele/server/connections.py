@@ -33,6 +33,8 @@ CONNECTIONS: Final = "stele.connections"
 _SWEEP_SECONDS: Final = 0.5
 _FLUSH_SECONDS: Final = 5.0
 """How much longer than an idle connection one may stay whose client does not read the end of its answer."""
+_MOST_PIPELINED: Final = 100
+"""Requests of one connection that may wait for the answer to an earlier one."""
 _KEPT_FILES: Final = 64
 """File descriptors that connections leave to everything else."""
 
@@ -46,6 +48,7 @@ class CloseReason(StrEnum):
     HEADER_SIZE = "header_size"
     MADE_ROOM = "made_room"
     NO_ROOM = "no_room"
+    PIPELINED = "pipelined"
 
 
 FindAnswer = Callable[[ReceivedRequest], tuple[bytes, bytes, bytes] | None]
@@ -153,6 +156,10 @@ class BoundedProtocol(Http1Protocol):
         except asyncio.CancelledError:
             if not self._is_closed:
                 raise
+            # The server beneath knows that of the newest request of a connection only, and there may be more of them.
+            cycle: Any = getattr(send, "__self__", None)
+            if cycle is not None:
+                cycle.disconnected = True
         finally:
             self._task = None
 
@@ -174,12 +181,19 @@ class BoundedProtocol(Http1Protocol):
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
 
     def on_headers_complete(self) -> None:
-        """The head of a request is there. Raises ValueError, which ends the parsing, when it is too long."""
+        """The head of a request is there.
+
+        Raises ValueError, which ends the parsing, when it is too long, or when too many requests wait.
+        """
         self._unparsed = 0
         length = len(self.url) + sum(map(len, chain.from_iterable(self.headers))) + 4 * len(self.headers)
         if length > self._limits.header_bytes or len(self.headers) > self._limits.headers:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, CloseReason.HEADER_SIZE)
             raise ValueError("the head of the request is too long")
+        if len(self.pipeline) >= _MOST_PIPELINED:
+            if not self._is_closed:
+                self.abort(CloseReason.PIPELINED)
+            raise ValueError("too many requests wait on this connection")
         if self._is_between_requests():
             if self._answer_at_once("GET"):
                 self._is_answered = True

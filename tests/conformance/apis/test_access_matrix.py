@@ -8,148 +8,25 @@ wants and from the rules; what is observed are answers through the whole server.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, NamedTuple
-from urllib.parse import quote
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 import pytest_asyncio
-from litestar.routes import HTTPRoute
-from tests.support.access_samples import (
-    CALLERS,
-    KEK,
-    MARKER,
-    PARAMS,
-    PLACE,
-    RULES,
-    SAMPLES,
-    SUBJECT,
-    TEAM,
-    WORLD,
-    Sample,
-)
-from tests.support.authentication import HeaderAuthenticator
+from tests.support.access_samples import CALLERS, KEK, MARKER, PLACE, RULES, SAMPLES, SUBJECT, Sample
+from tests.support.access_world import Endpoint, World, list_endpoints
 
-from stele.apis.http.access import EndpointAccess, Place, find_access
+from stele.apis.http.access import EndpointAccess, Place
 from stele.core.access import REGISTRY_RESOURCE, Operation
-from stele.core.events import LogRecord, encode_record
-from stele.core.model import SubjectKey
-from stele.server.dialects import DIALECTS, DialectEntry, build_dispatcher
-from stele.server.metrics import Metrics
-from stele.server.settings import ServerSettings
-from stele.service.access import AccessControl, Headers, Principal
+from stele.server.dialects import DIALECTS, DialectEntry
+from stele.service.access import AccessControl
 from stele.service.registry import Registry
 from stele.storage import open_log
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-_PREFIXED = {"confluent", "openschema"}
-"""Dialects that are asked below their name: they share paths."""
 _WORDS = (SUBJECT, MARKER, KEK, PLACE)
 """What nobody may see who has no right to it."""
-
-
-class Endpoint(NamedTuple):
-    """One method of one path."""
-
-    dialect: str
-    method: str
-    template: str
-    handler: str
-    wanted: EndpointAccess | None
-
-    def __str__(self) -> str:
-        return f"{self.dialect} {self.method} {self.template}"
-
-
-def list_endpoints(registry: Registry, dialect: DialectEntry) -> Iterator[Endpoint]:
-    """Every method of every path of a dialect, but what the framework answers itself."""
-    app = dialect.build(registry, dialect.options(ServerSettings()))
-    for route in app.routes:
-        assert isinstance(route, HTTPRoute)
-        for method, (handler, _) in route.route_handler_map.items():
-            name = handler.handler_name.rpartition(".")[2]
-            if dialect.name == "schema-repo":  # Which is two dialects: they have some names in common.
-                name = f"{handler.fn.__module__.rpartition('.')[2]}.{name}"
-            if not _is_of_framework(method, route.path, handler.fn.__module__):
-                yield Endpoint(dialect.name, str(method), route.path_format, name, find_access(handler))
-
-
-def _is_of_framework(method: Any, path: str, module: str) -> bool:
-    """Whether Litestar made an endpoint: those for OPTIONS, and the OpenAPI document."""
-    return module.startswith("litestar.") and (str(method) == "OPTIONS" or path.startswith("/_docs/"))
-
-
-class World:
-    """A registry with a team's subjects, keys and so on in it, which can be put back to how it was."""
-
-    def __init__(self, registry: Registry) -> None:
-        self.registry = registry
-        settings = ServerSettings(answer_cache_bytes=0)
-        front = build_dispatcher(registry, settings, Metrics())
-        front._authenticator = HeaderAuthenticator(_authenticate)
-        self._http = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="http://registry")
-        self._records: list[LogRecord] = []
-        self.params: dict[str, dict[str, str]] = {}
-
-    async def ask(self, caller: str, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        """The answer to a request of somebody."""
-        sent = {"x-caller": caller, **headers}
-        if isinstance(body, bytes):
-            return await self._http.request(method, path, content=body, headers=sent)
-        return await self._http.request(method, path, json=body, headers=sent)
-
-    async def create(self) -> None:
-        """Send the requests that make the world, and see which ids it gave out."""
-        for method, path, body in WORLD:
-            made = await self.ask("admin", method, path, body)
-            assert made.is_success, (method, path, made.text)
-        self._records = [record for _, record in await self.registry.read_log(0, 1000)]
-        state = self.registry.state
-        subject = state.find_subject(SubjectKey(TEAM, SUBJECT))
-        assert subject is not None
-        shown = (await self.ask("admin", "GET", f"/subjects/{SUBJECT}/versions/1")).json()
-        document = await self.ask("admin", "GET", f"/schemagroups/{TEAM}/schemas/{SUBJECT}")
-        opened = (await self.ask("admin", "GET", f"/openschema/subjects/{SUBJECT}/versions/1/schema")).json()
-        subscriptions = (await self.ask("admin", "GET", "/subscriptions")).json()
-        more = {
-            "guid": shown["guid"],
-            "schema_id": document.headers["schema-id"],
-            "uri": document.headers["schema-version-uri"],
-            "record_id": str(subject.versions[0].record_id),
-            "subscription": subscriptions[0]["id"],
-            "sha256": next(sha.hex() for sha in state.contents),
-        }
-        self.params = {name: {**more, **own} for name, own in PARAMS.items()}
-        self.params["cncf"] |= {"subscription": more["subscription"]}
-        self.params["openschema"] |= {"schema_id": opened["schema"]["id"]}
-
-    async def restore(self) -> None:
-        """Undo what has changed since the world was made."""
-        if self.registry.state.seq != len(self._records):
-            log = await open_log("memory:")
-            assert await log.append(0, list(map(encode_record, self._records)))
-            await self.registry.reset(log)
-            await self.registry.fresh_state()
-
-    async def send(self, endpoint: Endpoint, sample: Sample, caller: str) -> httpx.Response:
-        """The answer of an endpoint to its request, sent by somebody."""
-        values = {**self.params[endpoint.dialect], **sample.params}
-        if endpoint.template.startswith("/exporters"):
-            values["name"] = "exp"
-        path = endpoint.template
-        for name, value in values.items():
-            path = path.replace(f"{{{name}}}", quote(value, safe=""))
-        assert "{" not in path, f"{endpoint}: a parameter has no value"
-        prefix = f"/{endpoint.dialect}" if endpoint.dialect in _PREFIXED else ""
-        query = sample.query.format(**{name: quote(value, safe="") for name, value in values.items()})
-        address = f"{prefix}{path}?{query}" if query else prefix + path
-        return await self.ask(caller, endpoint.method, address, sample.body, **sample.headers)
-
-
-def _authenticate(headers: Headers) -> Principal:
-    return Principal(dict(headers).get(b"x-caller", b"").decode())
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

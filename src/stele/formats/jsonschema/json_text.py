@@ -27,6 +27,8 @@ MAX_DEPTH = 200
 """Deepest nesting of braces and brackets in one document; the validator's own limit is 255."""
 
 _SHORT_INT = 19
+_LEAST_SHARED_HASH = 10 ** (_SHORT_INT - 2)
+"""Whole numbers below have hashes of their own."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[\]{}]|NaN|-?Infinity', re.DOTALL)
 _BOMS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
@@ -138,7 +140,26 @@ def to_hashable(value: Json) -> Any:
         return ("object", frozenset((name, to_hashable(member)) for name, member in value.items()))
     if isinstance(value, list):
         return ("array", tuple(to_hashable(item) for item in value))
+    if isinstance(value, Decimal) or (isinstance(value, int) and abs(value) >= _LEAST_SHARED_HASH):
+        return _number_to_hashable(Decimal(value))
     return value
+
+
+def _number_to_hashable(number: Decimal) -> Any:
+    """Return the text of a number, and a short whole number as it is.
+
+    A hash of a number is its remainder, so anybody can write thousands of numbers with one hash. That of a text is
+    another one in each process.
+    """
+    if not number:
+        return 0
+    if number.adjusted() < _SHORT_INT - 2 and number == number.to_integral_value():
+        return int(number)
+    sign, digits, exponent = number.as_tuple()
+    written = "".join(map(str, digits))
+    short = written.rstrip("0")
+    assert isinstance(exponent, int)  # JSON has no infinity
+    return ("number", f"{sign} {short} {exponent + len(written) - len(short)}")
 
 
 def _encode_number(value: object) -> msgspec.Raw:
