@@ -59,7 +59,7 @@ from stele.errors import (
     StoreTimeout,
 )
 from stele.service import rulesets
-from stele.service.access import CALLER, OPEN_ACCESS
+from stele.service.access import CALLER, OPEN_ACCESS, AccessControl
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
@@ -122,7 +122,7 @@ class Registry:
         self.limits = limits or Limits()
         self.parser = SchemaParser(self.limits)
         self.compatibility = CompatibilityChecker(self.parser, undecided)
-        self.access = OPEN_ACCESS
+        self.access: AccessControl = OPEN_ACCESS
         """Who may do what."""
         self.secrets = Secrets()
         """The keys that seal secrets in documents."""
@@ -200,6 +200,11 @@ class Registry:
         if not self._log.notices_at_once or not self.has_read_all():
             await self._catch_up()
         return self.state
+
+    async def heed_notices(self) -> None:
+        """Catch up if this node was told that others wrote: enough for rules of access. Raises `StoreError`."""
+        if not self.has_read_all():
+            await self._catch_up()
 
     def is_fresh(self) -> bool:
         """Whether memory is up to date for sure, without waiting."""

@@ -63,6 +63,8 @@ def check_access(registry: Registry, find_resource: FindResource) -> Middleware:
     def middleware(app: ASGIApp) -> ASGIApp:
         async def handle(scope: Scope, receive: Receive, send: Send) -> None:
             wanted = find_access(scope["route_handler"]) if "route_handler" in scope else None
+            if wanted is not None and wanted.place is not Place.NOWHERE:
+                await registry.heed_notices()  # Another node may have changed the rules.
             if wanted is not None and wanted.place in _CHECKED_HERE and not registry.access.is_open:
                 is_registry = wanted.place is Place.REGISTRY
                 resource = REGISTRY_RESOURCE if is_registry else find_resource(Request(scope))
