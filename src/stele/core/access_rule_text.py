@@ -17,6 +17,7 @@ Source: docs/explanation/access.md
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final
 
@@ -29,6 +30,7 @@ from stele.core.access import (
     AccessRule,
     NamePattern,
     Operation,
+    Resource,
     ResourceType,
     split_glob,
 )
@@ -140,10 +142,41 @@ def parse_rule_words(
         case ["key", name]:
             return check_rule(_replace(rule, ResourceType.KEY, name=name))
         case _:
-            raise InvalidRequest(
-                f"{' '.join(resource)!r} is nothing a rule can be about: write registry, namespace NAME,"
-                " subject NAME [in NAMESPACE] or key NAME"
-            )
+            raise _unknown_resource(resource)
+
+
+def parse_resource_words(words: list[str]) -> Resource:
+    """Return one resource that is given in words as in a rule, without wildcards. Raises `InvalidRequest`."""
+    match words:
+        case ["registry"]:
+            return Resource(ResourceType.REGISTRY)
+        case ["namespace", name]:
+            return Resource(ResourceType.NAMESPACE, name)
+        case ["subject", name]:
+            return Resource(ResourceType.SUBJECT, "", name)
+        case ["subject", name, "in", namespace]:
+            return Resource(ResourceType.SUBJECT, namespace, name)
+        case ["key", name]:
+            return Resource(ResourceType.KEY, "", name)
+        case _:
+            raise _unknown_resource(words)
+
+
+def parse_resource(text: str) -> Resource:
+    """Return the resource that a text names: `subject orders in team`. Raises `InvalidRequest`."""
+    return parse_resource_words(_split_words(text))
+
+
+def _unknown_resource(words: list[str]) -> InvalidRequest:
+    return InvalidRequest(
+        f"{' '.join(words)!r} is nothing a rule can be about: write registry, namespace NAME,"
+        " subject NAME [in NAMESPACE] or key NAME"
+    )
+
+
+def print_words(words: Iterable[str]) -> str:
+    """Return words as one text, each in quotes that needs them."""
+    return " ".join(map(_quote_word, words))
 
 
 def _replace(rule: AccessRule, kind: ResourceType, name: str = "", namespace: str = "") -> AccessRule:
@@ -153,7 +186,7 @@ def _replace(rule: AccessRule, kind: ResourceType, name: str = "", namespace: st
 def print_rule(rule: AccessRule) -> str:
     """Return a checked rule as a line that `parse_rule` reads."""
     words = ["allow" if rule.allow else "deny", rule.principal, ",".join(rule.operations), *print_resource_words(rule)]
-    return " ".join(map(_quote_word, words))
+    return print_words(words)
 
 
 def print_resource_words(rule: AccessRule) -> list[str]:

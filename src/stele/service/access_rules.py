@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from stele.core.access import ANYBODY, REGISTRY_RESOURCE, AccessRule, AccessRules, Operation
-from stele.core.access_rule_text import check_rule, parse_rules, print_rule
+from stele.core.access import ANYBODY, REGISTRY_RESOURCE, AccessRule, AccessRules, Operation, Resource
+from stele.core.access_rule_text import check_principal, check_rule, parse_rules, print_rule
 from stele.core.state import State
+from stele.core.suggestions import suggest_name
 from stele.errors import Conflict, InvalidRequest, NotFound, SteleError, TooLarge
 from stele.service.access import CALLER, AccessControl
 from stele.service.collections import Changes, Items, Key, edit_collection
@@ -185,6 +186,70 @@ class RegistryAccess(AccessControl):
 def _revision(state: State, collection: str) -> int:
     found = state.collections.get(collection)
     return 0 if found is None else found.revision
+
+
+class RuleInfo(msgspec.Struct, frozen=True):
+    """A rule as a line of text, and where it stands: in a collection of the log or in a file."""
+
+    rule: str
+    source: str
+
+
+class RuleList(msgspec.Struct, frozen=True):
+    """The rules in force, what is decided where none matches, and who needs none."""
+
+    default: str
+    super_users: tuple[str, ...]
+    rules: tuple[RuleInfo, ...]
+
+
+class AccessExplanation(msgspec.Struct, frozen=True):
+    """Whether somebody may do something, and why; the rule that decides and where it stands, '' where none does."""
+
+    allowed: bool
+    why: str
+    rule: str = ""
+    source: str = ""
+
+
+async def list_rules(registry: Registry) -> RuleList:
+    """Return the rules in force."""
+    await registry.fresh_state()
+    access = registry.access
+    rules = tuple(RuleInfo(print_rule(row.rule), row.source) for row in find_sources(access))
+    return RuleList(_describe_default(access.rules), tuple(sorted(access.super_users)), rules)
+
+
+def find_sources(access: AccessControl) -> tuple[RuleSource, ...]:
+    """Return the rules in force and where they stand."""
+    rules = access.rules.rules  # This brings the sources up to date, too.
+    return access.sources if isinstance(access, RegistryAccess) else tuple(RuleSource(rule, "") for rule in rules)
+
+
+def _describe_default(rules: AccessRules) -> str:
+    return "allow" if rules.default_allow else "deny"
+
+
+async def explain_access(
+    registry: Registry, principals: frozenset[str], operation: str, resource: Resource, host: str = ""
+) -> AccessExplanation:
+    """Return whether these principals (`user:ann`, `group:dev`) may do that, and why. Raises `InvalidRequest`."""
+    if operation not in set(Operation):
+        raise InvalidRequest(f"there is no operation {operation!r}{suggest_name(operation, list(Operation))}")
+    for principal in principals:
+        check_principal(principal)
+    await registry.fresh_state()
+    access = registry.access
+    powerful = sorted(principals & access.super_users)
+    if powerful:
+        return AccessExplanation(True, f"{powerful[0]} is one of the super_users in the settings")
+    decision = access.rules.decide(principals, Operation(operation), resource, host)
+    if decision.rule is None:
+        return AccessExplanation(decision.allowed, f"no rule matches, and access={_describe_default(access.rules)}")
+    text = print_rule(decision.rule)
+    source = next((row.source for row in find_sources(access) if row.rule == decision.rule), "")
+    verb = "allows" if decision.allowed else "denies"
+    return AccessExplanation(decision.allowed, f"the rule `{text}` {verb} it", text, source)
 
 
 async def add_rule(registry: Registry, rule: AccessRule, *, via: str = "") -> bool:
