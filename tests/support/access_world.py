@@ -59,10 +59,9 @@ def _is_of_framework(method: Any, path: str, module: str) -> bool:
 class World:
     """A registry with a team's subjects, keys and so on in it, which can be put back to how it was."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, **settings: Any) -> None:
         self.registry = registry
-        settings = ServerSettings(answer_cache_bytes=0)
-        front = build_dispatcher(registry, settings, Metrics())
+        front = build_dispatcher(registry, ServerSettings(**{"answer_cache_bytes": 0, **settings}), Metrics())
         front._authenticator = HeaderAuthenticator(_authenticate)
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="http://registry")
         self._records: list[LogRecord] = []

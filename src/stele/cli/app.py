@@ -47,6 +47,7 @@ COMMANDS: Final = {
         "import": CommandEntry("stele.cli.migrate:imports", "Copy a whole registry into this one"),
         "export": CommandEntry("stele.cli.migrate:exports", "Write a whole registry to a file or a topic"),
         "backup": CommandEntry("stele.cli.log:back_up", "Copy a store while servers use it"),
+        "audit": CommandEntry("stele.cli.audit:app", "Verify and print files of an audit trail"),
         "secrets": CommandEntry("stele.cli.secrets:app", "Seal the secrets in a store, and change their key"),
         "log": CommandEntry("stele.cli.log:app", "Verify and repair the log of a store"),
         "help": CommandEntry("stele.cli.help:show_help", "Show the help of a command"),

@@ -228,7 +228,8 @@ class EventMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who asked for a command, when and through what; comes in with the command, so that deciding stays pure.
 
     uid is 16 random bytes naming the command (and the version it creates); at is milliseconds since 1970 UTC, and in
-    the log never before that of an earlier record. clock is what the clock said where it was behind.
+    the log never before that of an earlier record. clock is what the clock said where it was behind. address, agent and
+    request_id are those of the request, as far as the server knew them.
     """
 
     uid: bytes
@@ -236,6 +237,9 @@ class EventMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     actor: str = ""
     via: str = ""
     clock: int | None = None
+    address: str = ""
+    agent: str = ""
+    request_id: str = ""
 
     def not_before(self, at: int) -> EventMetadata:
         """Return the same at this time, unless it is later already."""

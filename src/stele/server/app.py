@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -18,6 +20,7 @@ from stele.errors import SteleError
 from stele.server.access_setup import follow_files, make_access
 from stele.server.answer_cache import ResponseCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
+from stele.server.audit_trail import ServerAudit, has_audit
 from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.cors import CrossOriginApp
 from stele.server.dialects import build_dispatcher, parse_ports
@@ -26,6 +29,7 @@ from stele.server.index_page import choose_index_type, count_contents, render_in
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings, make_secrets
 from stele.server.site_guard import SiteGuard
+from stele.service.delivery.overview import COLLECTION as SUBSCRIPTIONS
 from stele.service.log_sealing import prepare_keys, seal_plain_log
 from stele.service.registry import Registry, current_millis
 from stele.service.threads import WorkThreads
@@ -43,6 +47,8 @@ _START_GRACE_SECONDS = 1.0
 _MAX_AGE_SECONDS = 15.0
 """A node that has not read the log to its end for longer takes no requests; it looks every second."""
 _RETRY_SECONDS = 1
+_LOOK_SECONDS = 60.0
+"""How often a server without subscriptions looks for one, besides after each record of the log."""
 
 
 class Server:
@@ -54,13 +60,18 @@ class Server:
         self._cache: ResponseCache | None = None
         self._registry: Registry | None = None
         self._telemetry: Telemetry | None = None
+        self._audit: ServerAudit | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)
         self._ready = False
         self._work = WorkThreads(settings.work_threads, settings.work_waiting, "parsing and comparing")
         self._stateless = WorkThreads(settings.stateless_threads, settings.stateless_waiting, "checks")
         self._connections = ConnectionTable(settings.connection_limits, self._metrics.count_closed_connection)
         self._starting: asyncio.Task[Registry] | None = None
+<<<<<<< HEAD
         self._following: asyncio.Task[None] | None = None
+=======
+        self._delivery: asyncio.Task[None] | None = None
+>>>>>>> main
         self._own_ports = parse_ports(settings.listen)
         self._guard = SiteGuard(settings.allowed_hosts, settings.cors_origins)
         self.start_failure: BaseException | None = None
@@ -145,6 +156,9 @@ class Server:
         registry.stateless_threads = self._stateless
         if self.settings.otel:
             self._telemetry = self._start_telemetry(registry)
+        if has_audit(self.settings) and not self.settings.as_of:
+            self._audit = ServerAudit(self.settings, registry)
+            await self._audit.start()
         trace_app = self._telemetry.trace_app if self._telemetry is not None else None
         front = build_dispatcher(registry, self.settings, self._metrics, trace_app, self._guard)
         self._cache = front.cache
@@ -152,11 +166,27 @@ class Server:
         self._front = CrossOriginApp(front, origins) if origins else front
         if self._cache is not None and self.settings.log_level != "debug":  # which logs reads
             self._connections.find_answer = front.find_answer_at_once
+        if self.settings.event_delivery and not self.settings.as_of:
+            self._delivery = asyncio.create_task(self._deliver_events(registry))
         if self.settings.testing:
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGUSR1, lambda: _keep_reference(loop.create_task(self._reset_store())))
         self._ready = True
         return registry
+
+    async def _deliver_events(self, registry: Registry) -> None:
+        """Send events to subscribers, once there are some: what that needs is loaded then."""
+        while SUBSCRIPTIONS not in registry.state.collections:
+            await registry.wait_for_record(registry.state.seq + 1, _LOOK_SECONDS)
+        from stele.service.delivery.deliverer import Deliverer
+        from stele.service.delivery.targets import SinkFactory
+        from stele.service.outgoing import AddressRules, OutgoingClient
+
+        settings = self.settings
+        origin = (urlsplit(settings.public_url).hostname or socket.gethostname()) if settings.webhook_consent else ""
+        client = OutgoingClient(AddressRules(settings.outgoing_networks))
+        sinks = SinkFactory(client, origin, settings.event_brokers)
+        await Deliverer(registry, sinks, settings.public_url.rstrip("/")).run()
 
     async def _prepare_secrets(self, registry: Registry) -> None:
         """Have the keys ready that seal secrets; seal what was written without one. Raises `KmsError`."""
@@ -185,9 +215,17 @@ class Server:
     async def stop(self) -> None:
         """Finish writes, keep a snapshot, close the log, send the last traces and metrics."""
         self._ready = False
+<<<<<<< HEAD
         if self._following is not None:
             self._following.cancel()
+=======
+        if self._delivery is not None:
+            self._delivery.cancel()
+            await asyncio.wait({self._delivery})
+>>>>>>> main
         self._stateless.shutdown()
+        if self._audit is not None:
+            await self._audit.stop()
         if self._registry is not None:
             await self._registry.close()
         if self._telemetry is not None:
@@ -198,6 +236,8 @@ class Server:
         return {
             "connections": self._connections.open,
             "answer_cache_bytes": self._cache.bytes if self._cache is not None else 0,
+            "audit_dropped": self._audit.dropped_lines if self._audit is not None else 0,
+            "audit_failing": int(self._audit is not None and self._audit.is_failing),
             "work_running": self._work.running,
             "work_waiting": self._work.waiting,
             "stateless_running": self._stateless.running,

@@ -17,6 +17,7 @@ from stele.errors import InvalidRequest
 from stele.server.answer_cache import ResponseCache
 from stele.server.answers import AnswerFinisher, AnswerOptions
 from stele.server.asgi import App, AsgiScope, Receive, Send
+from stele.server.audit_trail import note_refusal
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.rate_limits import Rate, RateLimiter
@@ -190,6 +191,7 @@ def build_dispatcher(
             Rate(settings.changes_per_second, settings.changes_burst),
         ),
         request_seconds=settings.request_seconds,
+        note_refusal=partial(note_refusal, registry.audit),
     )
 
 

@@ -25,7 +25,7 @@ from stele.apis.http.dependencies import find_dependencies, is_repeatable
 from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
-from stele.errors import Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
+from stele.errors import Forbidden, Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
 from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
 from stele.server.asgi import App, AsgiScope, Message, Receive, ReceivedRequest, Send
 from stele.server.metrics import UNMATCHED, Metrics
@@ -106,7 +106,9 @@ class Dispatcher:
         guard: SiteGuard | None = None,
         rates: RateLimiter | None = None,
         request_seconds: float | None = None,
+        note_refusal: Callable[[Caller, AsgiScope, int, SteleError], None] | None = None,
     ) -> None:
+        self._note_refusal = note_refusal
         self.mounts = dict(mounts)
         self._fallback = fallback
         self._metrics = metrics
@@ -325,7 +327,8 @@ class Dispatcher:
             lambda: self.list_challenges(scope),
             head=scope["method"] == "HEAD",
         )
-        asking = CALLER.set(_make_caller(inner, mount.dialect, answer.request_id))
+        caller = _make_caller(inner, mount.dialect, answer.request_id)
+        asking = CALLER.set(caller)
         position = self.cache.mark_position() if self.cache is not None and key is not None else None
         if answer.head:
             inner["method"] = "GET"
@@ -342,6 +345,8 @@ class Dispatcher:
             subject = _find_subject(inner)
             said = {"caller": _describe_caller(inner[PRINCIPAL], inner), "reason": _describe_error(inner)}
             self._log_request(scope, mount.dialect, answer.status, started, answer.request_id, subject=subject, **said)
+            if self._note_refusal is not None and isinstance(error := inner.get(ERROR), Unauthenticated | Forbidden):
+                self._note_refusal(caller, inner, answer.status, error)
         if self.cache is not None and key is not None and position is not None:
             self._metrics.count_miss()
             if answer.kept is not None and is_repeatable(inner):

@@ -84,6 +84,8 @@ def _make_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
     } | {
         name: Gauge(f"stele_{name}", text, registry=registry, multiprocess_mode="livesum")
         for name, text in (
+            ("audit_dropped", "Entries of the audit trail that were lost before they were written or delivered."),
+            ("audit_failing", "Processes that cannot write the file of the audit trail."),
             ("connections", "Open connections."),
             ("answer_cache_bytes", "Memory that cached answers take, about."),
             ("work_running", "Threads that parse and compare schemas for the registry right now."),

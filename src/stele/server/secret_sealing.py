@@ -14,7 +14,7 @@ __all__ = ["SealedLog", "seal_store"]
 
 async def seal_store(store: str, sources: Sequence[str], *, rotate: bool) -> SealedLog:
     """Seal the secrets in a store: see `log_sealing.seal_log`. Raises `InvalidRequest` when there is no such store."""
-    secrets = Secrets([parse_source(text) for text in sources])
+    secrets = Secrets([parse_source("secrets_key", text) for text in sources])
     maintenance.open_files(store)  # opening its log would make one
     registry = await Registry.open(await open_log(store))
     registry.secrets = secrets

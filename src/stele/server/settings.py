@@ -28,6 +28,11 @@ def _description(text: str, **limits: Any) -> msgspec.Meta:
 _TABLES = ("server",)
 """Tables of `stele.toml`."""
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.:_\[\]-]+")
+_RECEIVERS = {
+    "audit_syslog": (re.compile(r"(udp|tcp)://[^/@\s]+:[0-9]{1,5}"), "udp://host:port or tcp://host:port"),
+    "audit_webhook": (re.compile(r"https?://[^/\s]+(/\S*)?"), "https://host/path"),
+}
+"""Patterns of settings that say who gets the audit trail, and what they want."""
 _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 Port = Annotated[int, _description("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
@@ -78,6 +83,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["allow", "refuse"],
         _description("Without `secrets_key`: store secrets as plain text and warn, or refuse to store them."),
     ] = "allow"
+<<<<<<< HEAD
     access: Annotated[
         Literal["allow", "deny"],
         _description("What is decided where no rule of access matches: everything is allowed, or nothing."),
@@ -96,6 +102,27 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         _description("File with users and permissions as Pravega has it, read again when it changes; empty: none."),
     ] = ""
+=======
+    audit_file: Annotated[
+        str,
+        _description(
+            "File for the audit trail, JSON lines; empty: `audit.jsonl` in `state_dir` if it is passed on, else none."
+        ),
+    ] = ""
+    audit_file_bytes: Annotated[
+        int, _description("Length of that file after which a new one begins, bytes.", ge=4096)
+    ] = 100 * 1024 * 1024
+    audit_files: Annotated[int, _description("Full files of the audit trail that are kept.", ge=1, le=1_000_000)] = 10
+    audit_key: Annotated[
+        str,
+        _description("Key that only those have who may write the audit trail: `file:/path`, `env:NAME`; empty: none."),
+    ] = ""
+    audit_syslog: Annotated[
+        str,
+        _description("Where to pass the audit trail on by syslog (RFC 5424): `udp://host:port`, `tcp://host:port`."),
+    ] = ""
+    audit_webhook: Annotated[str, _description("URL that gets the audit trail by POST.")] = ""
+>>>>>>> main
     public_url: Annotated[
         str,
         _description("Address clients see, with any prefix, for links in answers; empty: the one each request names."),
@@ -128,6 +155,17 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             " `10.1.0.0/16`; comma list; empty: none."
         ),
     ] = ()
+    event_brokers: Annotated[
+        tuple[str, ...],
+        _description("Kafka brokers that subscriptions may send events to: `broker:9092`; comma list; empty: none."),
+    ] = ()
+    event_delivery: Annotated[
+        bool, _description("Send events to subscribers from this node, when no other node does.")
+    ] = True
+    webhook_consent: Annotated[
+        bool,
+        _description("Ask a webhook whether it takes events (OPTIONS, `WebHook-Request-Origin`) before the first one."),
+    ] = True
     cache_seconds: Annotated[
         int,
         _description(
@@ -277,7 +315,9 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def make_secrets(settings: ServerSettings) -> Secrets:
     """Return the keys that seal secrets. Raises `InvalidRequest` for one that is missing, `NotInstalled`."""
-    return Secrets([parse_source(text) for text in settings.secrets_key], PlainSecrets(settings.plain_secrets))
+    return Secrets(
+        [parse_source("secrets_key", text) for text in settings.secrets_key], PlainSecrets(settings.plain_secrets)
+    )
 
 
 def load_settings(
@@ -302,6 +342,13 @@ def load_settings(
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"settings: {error}") from None
     driver = find_driver(settings.store)
+    for text in settings.secrets_key:
+        parse_source("secrets_key", text)
+    if settings.audit_key:
+        parse_source("audit_key", settings.audit_key)
+    for name, (pattern, shape) in _RECEIVERS.items():
+        if (url := getattr(settings, name)) and not pattern.fullmatch(url):
+            raise InvalidRequest(f"settings: {name}: it is no {shape}")
     for origin in settings.cors_origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise InvalidRequest(f"settings: cors_origins: {origin!r} is no origin such as https://ui.example.org")

@@ -93,12 +93,14 @@ def parse_position(text: str) -> EventPosition:
     return EventPosition(max(int(seq), 1), int(part)) if dash else EventPosition(int(seq) + 1)
 
 
-async def read_events(registry: Registry, after: EventPosition, limit: int = MOST_RECORDS) -> FoundEvents:
+async def read_events(
+    registry: Registry, after: EventPosition, limit: int = MOST_RECORDS, *, is_fresh: bool = True
+) -> FoundEvents:
     """Return the events behind a position that at most `limit` records stand for, those the caller may see.
 
-    Raises `StoreError`.
+    Without is_fresh, the newest records may be missing. Raises `StoreError`.
     """
-    state = await registry.fresh_state()
+    state = await registry.fresh_state() if is_fresh else registry.state
     if after.seq > state.seq:
         return FoundEvents([], after)
     records = await registry.read_log(after.seq - 1, min(limit, MOST_RECORDS, state.seq - after.seq + 1))

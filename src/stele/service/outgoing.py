@@ -39,10 +39,11 @@ _SERVICES_OF_CLOUDS: Final = (ip_network("192.0.0.0/24"), ip_network("168.63.129
 
 
 class OutgoingAnswer(NamedTuple):
-    """Status and body of an answer, the body as it was sent."""
+    """Status, body and headers (names in lower case) of an answer, the body as it was sent."""
 
     status: int
     body: bytes
+    headers: Mapping[str, str]
 
 
 class AddressRules:
@@ -193,7 +194,7 @@ class OutgoingClient:
                     length += len(part)
                     if length > self._answer_bytes:
                         raise Unavailable(f"the answer has more than {self._answer_bytes} bytes")
-                return OutgoingAnswer(response.status_code, b"".join(parts))
+                return OutgoingAnswer(response.status_code, b"".join(parts), dict(response.headers))
         except TimeoutError:
             raise Unavailable(f"no answer within {self._seconds:g} seconds") from None
         except httpx.InvalidURL as error:

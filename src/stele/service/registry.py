@@ -60,6 +60,7 @@ from stele.errors import (
 )
 from stele.service import rulesets
 from stele.service.access import CALLER, OPEN_ACCESS, AccessControl
+from stele.service.audit_notes import AuditNotes
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
 from stele.service.old_records import upgrade_record
@@ -124,6 +125,8 @@ class Registry:
         self.compatibility = CompatibilityChecker(self.parser, undecided)
         self.access: AccessControl = OPEN_ACCESS
         """Who may do what."""
+        self.audit = AuditNotes()
+        """What the audit trail is to say beside the changes."""
         self.secrets = Secrets()
         """The keys that seal secrets in documents."""
         self.stateless_threads: Executor | None = None
@@ -303,7 +306,16 @@ class Registry:
         return await self._execute(command, CALLER.get().principal.name, via)
 
     async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
-        stamp = EventMetadata(os.urandom(16), current_millis(), actor, via)
+        caller = CALLER.get()
+        stamp = EventMetadata(
+            os.urandom(16),
+            current_millis(),
+            actor,
+            via,
+            address=caller.address,
+            agent=caller.agent,
+            request_id=caller.request_id,
+        )
         job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
         decision = await self._decide_job(job)
         if not decision.events:

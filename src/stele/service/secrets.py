@@ -37,6 +37,9 @@ SECRET_MEMBERS: Final[Mapping[str, frozenset[str]]] = {
 }
 """Members that may hold secrets, by collection; they are sealed as a whole, names and all."""
 
+SETTING: Final = "secrets_key"
+"""Name of the setting that says where keys come from."""
+
 COLLECTION: Final = "secrets"
 """Wrapped keys, and how far the log was sealed."""
 
@@ -71,28 +74,28 @@ class _WrappedKey(msgspec.Struct):
     at: int
 
 
-def parse_source(text: str) -> KeySource:
+def parse_source(setting: str, text: str) -> KeySource:
     """Return the source that a setting names. Raises `InvalidRequest`."""
     kind, _, place = text.partition(":")
     if kind in {"file", "env"} and place:
         return KeySource(kind, place)
     kms_type, _, key_id = place.partition(":")
-    if kind == "kms" and kms_type and key_id:
+    if kind == "kms" and kms_type and key_id and setting == SETTING:
         return KeySource(kind, key_id, kms_type)
-    raise InvalidRequest(f"secrets_key: {text!r} is none of file:/path, env:NAME, kms:type:key-id")
+    raise InvalidRequest(f"{setting}: {text!r} is none of file:/path, env:NAME, kms:type:key-id")
 
 
-def read_key(source: KeySource, environ: Mapping[str, str] = os.environ) -> SealingKey:
-    """Return the key of a file or variable. Raises `InvalidRequest`, `NotInstalled`; no message holds the key."""
+def read_key_bytes(source: KeySource, environ: Mapping[str, str] = os.environ) -> bytes:
+    """Return the 32 bytes in a file or variable. Raises `InvalidRequest`; no message holds them."""
     try:
         data = Path(source.place).read_bytes() if source.kind == "file" else environ[source.place].encode()
-        return SealingKey(parse_key_text(data))
+        return parse_key_text(data)
     except OSError as error:
-        raise InvalidRequest(f"secrets_key: {source.place} cannot be read: {error.strerror}") from None
+        raise InvalidRequest(f"the key {source.place} cannot be read: {error.strerror}") from None
     except KeyError:
-        raise InvalidRequest(f"secrets_key: the variable {source.place} is not set") from None
+        raise InvalidRequest(f"the variable {source.place}, which has a key, is not set") from None
     except InvalidRequest as error:
-        raise InvalidRequest(f"secrets_key: {source.kind}:{source.place}: {error}") from None
+        raise InvalidRequest(f"{source.kind}:{source.place}: {error}") from None
 
 
 class Secrets:
@@ -114,7 +117,7 @@ class Secrets:
         self._counted: tuple[object, tuple[int, int]] = (None, (0, 0))
         for source in self.sources:
             if source.kind != "kms":
-                self._add_key(read_key(source), is_first=source is self.sources[0])
+                self._add_key(SealingKey(read_key_bytes(source)), is_first=source is self.sources[0])
 
     @property
     def has_key(self) -> bool:

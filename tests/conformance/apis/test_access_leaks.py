@@ -155,6 +155,8 @@ async def test_references_want_the_right_to_read(world: World) -> None:
     assert (await world.ask("neighbour", "GET", "/subjects/mine/versions/1/referencedby")).json() == []
     assert (await world.ask("admin", "GET", "/subjects/mine/versions/1/referencedby")).json() != []
     assert (await world.ask("admin", "PUT", "/config/door", {"alias": SUBJECT})).status_code == 200
+    opened = await world.ask("neighbour", "POST", "/subjects/door/versions", {"schema": _OWN_TEXT})
+    assert opened.status_code == 403
     opened = await world.ask("neighbour", "GET", "/subjects/door/versions/1")
     assert opened.status_code == 403
     assert SUBJECT not in opened.text
@@ -163,6 +165,46 @@ async def test_references_want_the_right_to_read(world: World) -> None:
     assert (elsewhere.status_code, elsewhere.json()["error_code"]) == (404, 40401)
     assert (await world.ask("admin", "GET", "/subjects/vaulted/versions/1")).status_code == 200
     await world.restore()
+
+
+async def test_kept_answers_and_lists_belong_to_who_asked(world: World) -> None:
+    """What the server remembers of an answer to the admin is not given to others, nor the other way round."""
+    remembering = World(world.registry, answer_cache_bytes=1_000_000, confluent_profile="karapace")
+    paths = (
+        "/subjects",
+        "/schemas",
+        "/schemas/ids/1?includeSubjects=true",
+        "/v1/groups",
+        "/schema-repo",
+        "/api/journal",
+    )
+    for callers in (("admin", "neighbour"), ("neighbour", "admin")):
+        for path in paths:
+            for caller in (*callers, *callers):
+                answer = await remembering.ask(caller, "GET", path)
+                assert (SUBJECT in answer.text or MARKER in answer.text) is (caller == "admin"), (caller, answer.text)
+
+
+async def test_what_is_only_tried_wants_the_same_right(world: World) -> None:
+    """A dry run of associations does not tell whether a hidden subject is there."""
+    for subject in (SUBJECT, "nobody-has-it"):
+        body = {
+            "resourceName": "other-topic",
+            "resourceNamespace": "cluster",
+            "resourceId": "other-id",
+            "associations": [{"subject": f":.vault:{subject}" if subject != SUBJECT else subject}],
+        }
+        tried = await world.ask("neighbour", "POST", "/associations?dryRun=true", body)
+        assert tried.status_code == 403
+
+
+async def test_hidden_subjects_do_not_count(world: World) -> None:
+    """A page holds as many names as were asked for, however many hidden ones lie between."""
+    names = (await world.ask("neighbour", "GET", "/subjects")).json()
+    pages = [(await world.ask("neighbour", "GET", f"/subjects?offset={n}&limit=1")).json() for n in range(len(names))]
+    assert [name for page in pages for name in page] == names
+    assert SUBJECT not in names
+    assert len((await world.ask("admin", "GET", "/subjects")).json()) > len(names)
 
 
 @pytest.mark.parametrize(

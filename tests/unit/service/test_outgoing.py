@@ -197,7 +197,7 @@ async def test_answers_are_bounded() -> None:
     client = OutgoingClient(rules, seconds=0.5, answer_bytes=1000)
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     async with answering(head, b"fine") as port:
-        assert await client.send_request("POST", f"http://127.0.0.1:{port}/", body=b"{}") == (200, b"fine")
+        assert await client.send_request("POST", f"http://127.0.0.1:{port}/", body=b"{}") == (200, b"fine", {})
     async with answering(head, b"x" * 5000) as port:
         with pytest.raises(Unavailable, match="more than 1000 bytes"):
             await client.send_request("GET", f"http://127.0.0.1:{port}/")

@@ -39,7 +39,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
 
 def secrets_of(*sources: str, plain: PlainSecrets = PlainSecrets.ALLOW) -> Secrets:
     """The keys of these sources."""
-    return Secrets([parse_source(source) for source in sources], plain)
+    return Secrets([parse_source("secrets_key", source) for source in sources], plain)
 
 
 async def open_registry(store: MemoryStore | str, *sources: str) -> Registry:

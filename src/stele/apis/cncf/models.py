@@ -97,6 +97,8 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     config: dict[str, Any] | None = None
     settings: dict[str, Any] | None = msgspec.field(name="protocolsettings", default=None)
     credential: dict[str, Any] | None = msgspec.field(name="sinkCredential", default=None)
+    begin: str | None = None
+    """Position among events behind which it begins; not shown."""
 
 
 # --- the Azure flavour ----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from stele.apis.cncf.translate import DIALECT
 from stele.errors import InvalidRequest, NotFound, TooLarge
 from stele.service import collections, filters
 from stele.service.collections import Changes, Items
+from stele.service.delivery.kafka_address import parse_kafka_sink
 from stele.service.disclosure import hide_settings, hide_url, is_harmless, restore_settings, restore_url
 from stele.service.registry import Registry
 
@@ -28,7 +29,7 @@ _MAX_SUBSCRIPTIONS = 1000
 _MAX_BYTES = 64 * 1024
 """Subscriptions, and bytes of one."""
 
-_PROTOCOLS = ("HTTP", "MQTT3", "MQTT5", "AMQP", "NATS", "KAFKA")
+_PROTOCOLS = ("HTTP", "KAFKA")
 _ALIASES = {"HTTPS": "HTTP"}
 _CREDENTIALS = {
     "PLAIN": ("identifier", "secret"),
@@ -72,7 +73,7 @@ class SubscriptionNotFound(NotFound):
 
 
 def build_subscription(
-    name: str, body: api.SubscriptionRequest, before: api.Subscription | None = None
+    name: str, body: api.SubscriptionRequest, before: api.Subscription | None = None, begin: str | None = None
 ) -> api.Subscription:
     """Return the subscription that a request describes.
 
@@ -80,6 +81,7 @@ def build_subscription(
         name: Id of the subscription.
         body: The request.
         before: Subscription that it replaces.
+        begin: Position behind which its events begin; None: that of the one before.
 
     Raises:
         InvalidRequest: A member is wrong.
@@ -87,10 +89,8 @@ def build_subscription(
     """
     protocol = _ALIASES.get(body.protocol, body.protocol)
     if protocol not in _PROTOCOLS:
-        raise InvalidRequest(f"{body.protocol[:100]!r} is no protocol: {', '.join(_PROTOCOLS)}")
+        raise InvalidRequest(f"{body.protocol[:100]!r} is no protocol of this server: {', '.join(_PROTOCOLS)}")
     uris.check_uri(body.sink, "sink")
-    if protocol == "HTTP" and not body.sink.lower().startswith(("http://", "https://")):
-        raise InvalidRequest("the sink of an HTTP subscription is an http or https URI")
     if body.source is not None:
         uris.check_uri(body.source, "source")
     if body.types is not None and not all(body.types):
@@ -105,10 +105,22 @@ def build_subscription(
         _restore(body.config, before.config if before is not None else None),
         _restore(_check_settings(protocol, body), before.settings if before is not None else None),
         _complete_credential(body.credential, before.credential if before is not None else None),
+        before.begin if before is not None else begin,
     )
+    _check_sink(subscription)
     if len(msgspec.json.encode(subscription)) > _MAX_BYTES:
         raise TooLarge(f"a subscription has at most {_MAX_BYTES} bytes")
     return subscription
+
+
+def _check_sink(subscription: api.Subscription) -> None:
+    """Raise `InvalidRequest` for a sink its protocol cannot send to."""
+    if subscription.protocol == "KAFKA":
+        parse_kafka_sink(subscription.sink)
+        if subscription.credential is not None and subscription.credential.get("credentialType") != "PLAIN":
+            raise InvalidRequest("the sinkCredential of a KAFKA subscription is of type PLAIN")
+    elif not subscription.sink.lower().startswith(("http://", "https://")):
+        raise InvalidRequest("the sink of an HTTP subscription is an http or https URI")
 
 
 def _check_filters(body: api.SubscriptionRequest) -> list[dict[str, Any]] | None:
@@ -164,6 +176,7 @@ def without_secrets(subscription: api.Subscription) -> api.Subscription:
         credential=None
         if credential is None
         else {name: text for name, text in credential.items() if is_harmless(name, text, _PUBLIC_CREDENTIAL)},
+        begin=None,
     )
 
 
@@ -187,7 +200,7 @@ async def get_subscription(registry: Registry, name: str) -> api.Subscription:
 
 async def create_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> api.Subscription:
     """Store a new subscription. Raises `InvalidRequest`, `TooLarge`."""
-    subscription = build_subscription(name, body)
+    subscription = build_subscription(name, body, begin=str((await registry.fresh_state()).seq))
 
     def change_items(items: Items) -> tuple[Changes, api.Subscription]:
         if len(items) >= _MAX_SUBSCRIPTIONS:

@@ -1,4 +1,4 @@
-"""Subscriptions to events of the registry (CloudEvents Subscriptions). Nothing delivers events yet; answers say so."""
+"""Subscriptions to events of the registry (CloudEvents Subscriptions); `service.delivery` sends the events."""
 
 from __future__ import annotations
 
@@ -11,24 +11,21 @@ from litestar.params import PathParameter
 from stele.apis.cncf import models as api
 from stele.apis.cncf import subscription_store
 from stele.apis.cncf.operations import InjectedOperations
-from stele.apis.cncf.params import READ, STATUS_200, After, Limit, Options, build_page
+from stele.apis.cncf.params import READ, STATUS_200, After, Limit, build_page
 from stele.apis.cncf.translate import decode_id
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
-from stele.apis.http.application import not_active, openapi_body
+from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import read_body
 from stele.core.access import Operation
 
 _ALL = "/subscriptions"
 _ONE = f"{_ALL}/{{subscription:str}}"
 _BODY = openapi_body(api.SubscriptionRequest)
-_NOT_ACTIVE: Options = {
-    "response_headers": not_active("subscriptions are stored, and nothing delivers events to them yet")
-}
 
 SubscriptionId = Annotated[str, PathParameter(description="id of a subscription")]
 
 
-@get(_ALL, **READ, **_NOT_ACTIVE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
+@get(_ALL, **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def query_subscriptions(
     operations: InjectedOperations, limit: Limit = None, after: After = ""
 ) -> Response[list[api.Subscription]]:
@@ -46,7 +43,6 @@ async def query_subscriptions(
     operation_class=_BODY,
     status_code=201,
     **READ,
-    **_NOT_ACTIVE,
     opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY),
 )
 async def create_subscription(
@@ -61,7 +57,7 @@ async def create_subscription(
     )
 
 
-@get(_ONE, **READ, **_NOT_ACTIVE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
+@get(_ONE, **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def retrieve_subscription(operations: InjectedOperations, subscription: SubscriptionId) -> api.Subscription:
     # GET /subscriptions/{id}
     """Return a subscription without its secrets."""
@@ -70,7 +66,7 @@ async def retrieve_subscription(operations: InjectedOperations, subscription: Su
     )
 
 
-@put(_ONE, operation_class=_BODY, **STATUS_200, **_NOT_ACTIVE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
+@put(_ONE, operation_class=_BODY, **STATUS_200, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def update_subscription(
     operations: InjectedOperations, request: Request[Any, Any, Any], subscription: SubscriptionId
 ) -> api.Subscription:
@@ -81,7 +77,7 @@ async def update_subscription(
     return subscription_store.without_secrets(replaced)
 
 
-@delete(_ONE, **STATUS_200, **_NOT_ACTIVE, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
+@delete(_ONE, **STATUS_200, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def delete_subscription(
     operations: InjectedOperations, request: Request[Any, Any, Any], subscription: SubscriptionId
 ) -> api.Subscription:

@@ -421,7 +421,9 @@ async def store_dek(
             return {key: msgspec.json.encode(dek)}, None
 
         await edit_keys(operations, change)
-        is_shown = may_unwrap(operations, key.kek) and not _is_importing(operations, key)
+        is_shown = raw is not None and may_unwrap(operations, key.kek) and not _is_importing(operations, key)
+        if is_shown:
+            _note_unwrapping(operations, key)
         return dek_out(key, dek, raw if is_shown else None)
 
     return await retry_when_overtaken(operations.registry, attempt, conflicts=(_KeysChanged,))
@@ -468,7 +470,21 @@ async def unwrap_dek(operations: Operations, items: Items, key: DekKey, dek: Sto
     kek = read_kek(items, KekKey("kek", dek.kek_space, key.kek), deleted=True)
     if not kek.shared or not may_unwrap(operations, key.kek):
         return dek_out(key, dek)
-    return dek_out(key, dek, await _unwrap_material(key, kek, dek))
+    material = await _unwrap_material(key, kek, dek)
+    _note_unwrapping(operations, key)
+    return dek_out(key, dek, material)
+
+
+def _note_unwrapping(operations: Operations, key: DekKey) -> None:
+    """Tell the audit trail that the caller gets a data key in plain text."""
+    operations.registry.audit.note(
+        "key_unwrapped",
+        namespace=key.space,
+        subject=key.subject,
+        kek=key.kek,
+        algorithm=key.algorithm,
+        version=int(key.version),
+    )
 
 
 async def _unwrap_material(key: DekKey, kek: StoredKek, dek: StoredDek) -> str:

@@ -49,6 +49,7 @@ from stele.apis.confluent.params import (
 from stele.apis.confluent.translate import find_alias_for_deks
 from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
+from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.requests import decode_segment
 from stele.core.access import Operation, key_resource
 from stele.core.model import SubjectKey
@@ -207,6 +208,9 @@ async def check_kek(
     return keys.kek_out(key.name, kek)
 
 
+_UNWRAPPED = {**access(Operation.READ_KEYS), VOLATILE: True}
+"""Of answers that may hold a data key in plain text: none is kept, and each is noted in the audit trail."""
+
 _DEKS = f"{KEK}/deks"
 _DEK = f"{_DEKS}/{{subject:str}}"
 _VERSIONS = f"{_DEK}/versions"
@@ -271,7 +275,7 @@ async def create_dek_of_subject(
     return await _create_dek(operations, name, subject, context, body, rewrap)
 
 
-@get(with_context_prefix(_DEK), **READ, opt=access(Operation.READ_KEYS))
+@get(with_context_prefix(_DEK), **READ, opt=_UNWRAPPED)
 async def get_dek(
     operations: InjectedOperations,
     name: Name,
@@ -303,7 +307,7 @@ async def list_dek_versions(
     return slice_page((int(key.version) for key, _ in rows), offset, limit, operations.options.max_items)
 
 
-@get(with_context_prefix(_VERSION), **READ, opt=access(Operation.READ_KEYS))
+@get(with_context_prefix(_VERSION), **READ, opt=_UNWRAPPED)
 async def get_dek_version(
     operations: InjectedOperations,
     name: Name,

@@ -1,0 +1,67 @@
+"""What the audit trail says beside the changes in the log: refusals, and uses of keys. It waits here to be written."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any, Final
+
+from stele.core.audit_chain import AuditEntry
+from stele.service.access import CALLER, Caller
+
+_MOST: Final = 10_000
+"""Notes that wait; more are dropped, and counted."""
+
+
+class AuditNotes:
+    """Notes of one process, taken by the writer of the audit trail; without one, nothing is kept."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        """Whether somebody takes the notes."""
+        self.dropped = 0
+        """How many were dropped because too many waited."""
+        self._waiting: deque[AuditEntry] = deque()
+
+    def note(
+        self,
+        kind: str,
+        *,
+        namespace: str | None = None,
+        subject: str | None = None,
+        caller: Caller | None = None,
+        **details: Any,
+    ) -> None:
+        """Note what the caller did, or wanted to do; details must not hold secrets."""
+        if not self.is_on:
+            return
+        if len(self._waiting) >= _MOST:
+            self.dropped += 1
+            return
+        who = CALLER.get() if caller is None else caller
+        self._waiting.append(
+            AuditEntry(
+                time.time_ns() // 1_000_000,
+                kind,
+                who.principal.name,
+                who.address,
+                who.agent,
+                who.request_id,
+                who.dialect,
+                namespace=namespace,
+                subject=subject,
+                details={name: value for name, value in details.items() if value not in (None, "")},
+            )
+        )
+
+    def take_notes(self) -> list[AuditEntry]:
+        """Return all notes that wait, and forget them."""
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+    def give_back(self, notes: list[AuditEntry]) -> None:
+        """Let notes wait again that could not be written."""
+        room = _MOST - len(self._waiting)
+        self.dropped += max(len(notes) - room, 0)
+        self._waiting.extendleft(reversed(notes[: max(room, 0)]))

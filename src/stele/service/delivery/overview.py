@@ -1,0 +1,80 @@
+"""What people are shown of the delivery of events: how far each subscription is, and what stands in its way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from stele.core.state import State
+from stele.errors import NotFound
+from stele.service import collections
+from stele.service.change_events import parse_position
+from stele.service.delivery.status import DeadEvent, DeliveryState, DeliveryStatus, find_status, set_state
+from stele.service.registry import Registry
+
+COLLECTION: Final = "subscriptions"
+"""Where subscriptions are stored."""
+
+
+class SubscriptionOverview(msgspec.Struct, frozen=True):
+    """How far one subscription is.
+
+    id                its id in the CNCF API
+    protocol          by which events go out
+    state             `active`, or `paused` until somebody resumes it
+    position          behind the last event that is done with
+    waiting_records   records of the log behind that position: all of them may hold events for it
+    delivered         events the sink took
+    failures          attempts that failed since
+    last_code         what became of the last attempt; '' before the first
+    last_status       its status of HTTP
+    last_delivery_at  when the sink last took an event (milliseconds since 1970 UTC); 0: never
+    last_failure_at   when an attempt last failed
+    dead              events the sink will never take, in all; dead_events are the newest of them
+    """
+
+    id: str
+    protocol: str
+    state: DeliveryState
+    position: str
+    waiting_records: int
+    delivered: int
+    failures: int
+    last_code: str
+    last_status: int
+    last_delivery_at: int
+    last_failure_at: int
+    dead: int
+    dead_events: tuple[DeadEvent, ...]
+
+
+class _Outline(msgspec.Struct):
+    protocol: str = ""
+    begin: str = "0"
+
+
+async def list_overviews(registry: Registry) -> list[SubscriptionOverview]:
+    """Return how far each subscription is, by id."""
+    state = await registry.fresh_state()
+    found = collections.items_in(registry, state, COLLECTION)
+    return [_describe(state, name, text) for (name,), text in sorted(found.items())]
+
+
+async def change_state(registry: Registry, name: str, wanted: DeliveryState) -> SubscriptionOverview:
+    """Pause or resume a subscription. Raises `NotFound`."""
+    state = await registry.fresh_state()
+    text = collections.items_in(registry, state, COLLECTION).get((name,))
+    if text is None:
+        raise NotFound(f"There is no subscription '{name}'.")
+    begin = msgspec.json.decode(text, type=_Outline).begin
+    await set_state(registry, name, find_status(state, name) or DeliveryStatus(begin), wanted)
+    return _describe(registry.state, name, text)
+
+
+def _describe(state: State, name: str, text: bytes) -> SubscriptionOverview:
+    outline = msgspec.json.decode(text, type=_Outline)
+    status = find_status(state, name) or DeliveryStatus(outline.begin)
+    rest = {key: value for key, value in msgspec.structs.asdict(status).items() if key != "position"}
+    behind = max(state.seq - parse_position(status.position).seq, 0)
+    return SubscriptionOverview(name, outline.protocol, position=status.position, waiting_records=behind, **rest)

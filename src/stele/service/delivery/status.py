@@ -1,0 +1,145 @@
+"""How far each subscription is, and which node sends: documents in the log, so that any node can go on.
+
+The node that sends writes how far it came after each burst of events. Nothing is written while nothing happens.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from stele.core.state import State
+from stele.service import collections
+from stele.service.collections import Changes, Items
+from stele.service.registry import Registry
+
+STATUS_COLLECTION: Final = "subscriptions.status"
+LEASE_COLLECTION: Final = "subscriptions.lease"
+_LEASE_KEY: Final = ("lease",)
+_VIA: Final = "delivery"
+_MOST_DEAD_LETTERS: Final = 100
+"""Dead letters that are kept of a subscription, the newest ones."""
+
+
+class DeliveryState(StrEnum):
+    """Whether events go out."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    """Nothing is sent until somebody resumes it."""
+
+
+class DeadEvent(msgspec.Struct, frozen=True):
+    """An event that a sink will never take: id and subject of the event, why, and when (milliseconds since 1970)."""
+
+    id: str
+    subject: str
+    code: str
+    status: int
+    at: int
+
+
+class DeliveryStatus(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far a subscription is.
+
+    position          behind the last event that is done with
+    state             whether events go out
+    delivered         events the sink took, in all
+    failures          attempts that failed since the last event was taken
+    last_code         what became of the last attempt, a `DeliveryCode`
+    last_status       its status of HTTP; 0 where there was none
+    last_delivery_at  when the sink last took an event (milliseconds since 1970 UTC)
+    last_failure_at   when an attempt last failed
+    dead_events       the newest events that the sink will never take
+    dead              how many there were in all
+    """
+
+    position: str
+    state: DeliveryState = DeliveryState.ACTIVE
+    delivered: int = 0
+    failures: int = 0
+    last_code: str = ""
+    last_status: int = 0
+    last_delivery_at: int = 0
+    last_failure_at: int = 0
+    dead_events: tuple[DeadEvent, ...] = ()
+    dead: int = 0
+
+    def add_dead_event(self, event: DeadEvent) -> DeliveryStatus:
+        """Return the status with one more event that was not taken."""
+        kept = (*self.dead_events, event)[-_MOST_DEAD_LETTERS:]
+        return msgspec.structs.replace(self, dead_events=kept, dead=self.dead + 1)
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Which node sends, '' for none. turn rises while it is at work; one that stands still means that it is gone."""
+
+    node: str
+    turn: int
+
+
+_status_decoder = msgspec.json.Decoder(DeliveryStatus)
+_lease_decoder = msgspec.json.Decoder(Lease)
+
+
+def find_status(state: State, subscription: str) -> DeliveryStatus | None:
+    """Return how far a subscription is; None where nothing was sent yet."""
+    found = state.collections.get(STATUS_COLLECTION)
+    text = None if found is None else found.items.get((subscription,))
+    return None if text is None else _status_decoder.decode(text)
+
+
+def find_lease(state: State) -> Lease | None:
+    """Return which node sends; None where none ever did."""
+    found = state.collections.get(LEASE_COLLECTION)
+    text = None if found is None else found.items.get(_LEASE_KEY)
+    return None if text is None else _lease_decoder.decode(text)
+
+
+async def save_status(registry: Registry, subscription: str, status: DeliveryStatus) -> DeliveryStatus:
+    """Write how far a subscription is, unless it was paused or resumed meanwhile: that stays; returns what is there."""
+
+    def change(items: Items) -> tuple[Changes, DeliveryStatus]:
+        text = items.get((subscription,))
+        before = None if text is None else _status_decoder.decode(text)
+        wanted = status
+        if before is not None and before.state is DeliveryState.PAUSED:
+            wanted = msgspec.structs.replace(status, state=DeliveryState.PAUSED)
+        return {(subscription,): msgspec.json.encode(wanted)}, wanted
+
+    return await collections.edit_collection(registry, STATUS_COLLECTION, change, via=_VIA)
+
+
+async def set_state(registry: Registry, subscription: str, status: DeliveryStatus, state: DeliveryState) -> None:
+    """Pause or resume a subscription; status is what it has where nothing was written yet."""
+
+    def change(items: Items) -> tuple[Changes, None]:
+        text = items.get((subscription,))
+        before = status if text is None else _status_decoder.decode(text)
+        wanted = msgspec.structs.replace(before, state=state, failures=0)
+        return {(subscription,): msgspec.json.encode(wanted)}, None
+
+    await collections.edit_collection(registry, STATUS_COLLECTION, change, via=_VIA)
+
+
+async def forget_status(registry: Registry, subscription: str) -> None:
+    """Remove what is known of a subscription that is gone."""
+
+    def change(items: Items) -> tuple[Changes, None]:
+        return ({(subscription,): None} if (subscription,) in items else {}), None
+
+    await collections.edit_collection(registry, STATUS_COLLECTION, change, via=_VIA)
+
+
+async def take_lease(registry: Registry, seen: Lease | None, node: str) -> bool:
+    """Make a node the one that sends, or go on being it; False when the lease is not the one that was seen."""
+
+    def change(items: Items) -> tuple[Changes, bool]:
+        text = items.get(_LEASE_KEY)
+        if (None if text is None else _lease_decoder.decode(text)) != seen:
+            return {}, False
+        return {_LEASE_KEY: msgspec.json.encode(Lease(node, 1 if seen is None else seen.turn + 1))}, True
+
+    return await collections.edit_collection(registry, LEASE_COLLECTION, change, via=_VIA)

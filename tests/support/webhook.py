@@ -1,0 +1,85 @@
+"""A webhook: a real HTTP server that notes the events it gets, and answers as a test says."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple, Self
+
+
+class Delivery(NamedTuple):
+    """An event that came, its headers (names in lower case), and when (`time.monotonic`)."""
+
+    event: dict[str, Any]
+    headers: dict[str, str]
+    at: float
+
+
+class Webhook:
+    """Serves on a free port until it is left. `status` is asked for the answer to each event.
+
+    Args:
+        allowed: What it answers to the question whether it takes events; '' is no.
+        port: To serve on; 0 takes a free one.
+    """
+
+    def __init__(self, allowed: str = "*", port: int = 0) -> None:
+        self.deliveries: list[Delivery] = []
+        self.asked = 0
+        self.status: Callable[[dict[str, Any]], int] = lambda event: 204
+        self.allowed = allowed
+        self._came = threading.Condition()
+        webhook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_OPTIONS(self) -> None:
+                webhook.asked += 1
+                self.send_response(200)
+                if webhook.allowed:
+                    self.send_header("WebHook-Allowed-Origin", webhook.allowed)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def do_POST(self) -> None:
+                event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status = webhook.status(event)
+                if status < 300:
+                    with webhook._came:
+                        headers = {name.lower(): value for name, value in self.headers.items()}
+                        webhook.deliveries.append(Delivery(event, headers, time.monotonic()))
+                        webhook._came.notify_all()
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *args: Any) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/events"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def wait_for(self, count: int, seconds: float = 30.0) -> list[str]:
+        """Return the subjects of the events once there are so many. Raises `TimeoutError`."""
+        with self._came:
+            if not self._came.wait_for(lambda: len(self.deliveries) >= count, seconds):
+                raise TimeoutError(f"{len(self.deliveries)} of {count} events came: {self.subjects()}")
+            return self.subjects()
+
+    def subjects(self) -> list[str]:
+        """Return the last segments of what the events that came are about."""
+        return [row.event["subject"].removeprefix("/schemagroups/default/schemas/") for row in self.deliveries]

@@ -1,0 +1,180 @@
+"""Subscriptions on real servers: events reach webhooks, in order, at least once, whoever dies meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.server_process import Running, serving
+from tests.support.webhook import Webhook
+
+ENVIRON = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
+PREFIX = [{"prefix": {"subject": "/schemagroups/default"}}]
+
+
+def register(url: str, subject: str) -> None:
+    """Register a schema."""
+    httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": '"string"'}).raise_for_status()
+
+
+def subscribe(url: str, sink: str, **members: Any) -> str:
+    """Make a subscription; its id."""
+    body = {"sink": sink, "protocol": "HTTP", "source": "https://registry.example.org", "filters": PREFIX, **members}
+    answer = httpx.post(f"{url}/subscriptions", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def overview(url: str) -> dict[str, Any]:
+    """How far the only subscription is."""
+    (row,) = httpx.get(f"{url}/api/subscriptions").json()["subscriptions"]
+    return dict(row)
+
+
+def wait_until(url: str, **wanted: Any) -> dict[str, Any]:
+    """Return how far the only subscription is, once it says that."""
+    until = time.monotonic() + 30
+    while True:
+        row = overview(url)
+        if all(row[name] == value for name, value in wanted.items()):
+            return row
+        assert time.monotonic() < until, row
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that may send to this machine."""
+    with serving("--store", "memory:", environ=ENVIRON, folder=tmp_path_factory.mktemp("delivery")) as running:
+        yield running
+
+
+@pytest.fixture
+def url(server: Running) -> Iterator[str]:
+    """The server without subscriptions."""
+    yield server.url
+    for row in httpx.get(f"{server.url}/subscriptions").json():
+        httpx.delete(f"{server.url}/subscriptions/{row['id']}").raise_for_status()
+
+
+def test_events_reach_a_webhook(url: str) -> None:
+    """A webhook that agreed gets what happened since the subscription, as CloudEvents, with its credential."""
+    register(url, "delivered-before")
+    credential = {"credentialType": "PLAIN", "identifier": "ann", "secret": "pw"}
+    with Webhook() as hook:
+        subscribe(url, hook.url, sinkCredential=credential, protocolsettings={"headers": {"x-tenant": "7"}})
+        register(url, "delivered-a")
+        httpx.delete(f"{url}/subjects/delivered-a").raise_for_status()
+        assert hook.wait_for(2) == ["delivered-a/versions/1"] * 2
+        first, second = hook.deliveries
+        assert hook.asked == 1
+        assert first.headers["content-type"] == "application/cloudevents+json"
+        assert (first.headers["authorization"], first.headers["x-tenant"]) == ("Basic YW5uOnB3", "7")
+        assert first.event["type"].endswith("updated.v1")
+        assert second.event["type"].endswith("deleted.v1")
+        assert first.event["source"] == "https://registry.example.org"
+        row = wait_until(url, delivered=2)
+        assert (row["state"], row["last_code"], row["last_status"]) == ("active", "delivered", 204)
+
+
+def test_what_fails_is_tried_again(url: str) -> None:
+    """A sink that fails gets the event later, and those behind it in order; one it refuses for good is set aside."""
+    with Webhook() as hook:
+        answers = iter([503, 500])
+        hook.status = lambda event: 400 if "poison" in event["subject"] else next(answers, 204)
+        subscribe(url, hook.url)
+        for subject in ("again-a", "again-poison", "again-b"):
+            register(url, subject)
+        assert hook.wait_for(2) == ["again-a/versions/1", "again-b/versions/1"]
+        row = wait_until(url, delivered=2, dead=1, failures=0)
+        assert row["dead_events"][0]["subject"].endswith("again-poison/versions/1")
+        assert row["dead_events"][0]["status"] == 400
+
+
+def test_a_paused_subscription_misses_nothing(url: str) -> None:
+    """What happens while a subscription is paused is delivered when it is resumed; 410 pauses it."""
+    with Webhook() as hook:
+        name = subscribe(url, hook.url)
+        httpx.post(f"{url}/api/subscriptions/{name}/pause").raise_for_status()
+        register(url, "paused-a")
+        time.sleep(0.5)
+        assert hook.deliveries == []
+        httpx.post(f"{url}/api/subscriptions/{name}/resume").raise_for_status()
+        assert hook.wait_for(1) == ["paused-a/versions/1"]
+        hook.status = lambda event: 410
+        register(url, "paused-b")
+        assert wait_until(url, state="paused")["last_code"] == "gone"
+        hook.status = lambda event: 204
+        httpx.post(f"{url}/api/subscriptions/{name}/resume").raise_for_status()
+        assert hook.wait_for(2)[1] == "paused-b/versions/1"
+        assert httpx.post(f"{url}/api/subscriptions/none/pause").status_code == 404
+
+
+def test_sends_nothing_without_consent_or_to_forbidden_places(url: str) -> None:
+    """A webhook that does not agree gets nothing; an address the settings do not name is not asked at all."""
+    with Webhook(allowed="") as hook:
+        name = subscribe(url, hook.url)
+        register(url, "consent-a")
+        assert wait_until(url, state="paused")["last_code"] == "no_consent"
+        assert hook.deliveries == []
+        httpx.delete(f"{url}/subscriptions/{name}").raise_for_status()
+    subscribe(url, "http://10.1.2.3/events")
+    register(url, "consent-b")
+    assert wait_until(url, state="paused")["last_code"] == "forbidden_address"
+
+
+def test_a_dead_sink_costs_nobody_else(url: str) -> None:
+    """While one sink never answers, another one gets its events at once."""
+    with Webhook() as dead, Webhook() as hook:
+        dead.status = lambda event: time.sleep(60) or 204  # type: ignore[func-returns-value]
+        subscribe(url, dead.url)
+        subscribe(url, hook.url)
+        begun = time.monotonic()
+        for number in range(20):
+            register(url, f"beside-{number}")
+        assert hook.wait_for(20) == [f"beside-{number}/versions/1" for number in range(20)]
+        assert time.monotonic() - begun < 20
+
+
+def test_another_node_takes_over(tmp_path: Path) -> None:
+    """A node that sends is killed: another one goes on within ten seconds, and no event is missing or out of order."""
+    store = ("--store", f"sqlite:///{tmp_path}/log.db")
+    with Webhook() as hook, serving(*store, folder=tmp_path, environ=ENVIRON) as second:
+        with serving(*store, folder=tmp_path, environ=ENVIRON) as first:
+            subscribe(first.url, hook.url)
+            register(first.url, "node-0")
+            hook.wait_for(1)
+            hook.status = lambda event: 503
+            register(first.url, "node-1")
+            time.sleep(1.5)
+            os.killpg(first.process.pid, signal.SIGKILL)
+            first.process.wait()
+            killed = time.monotonic()
+            hook.status = lambda event: 204
+            register(second.url, "node-2")
+            hook.wait_for(3)
+            assert hook.deliveries[-1].at - killed < 10
+        seen = list(dict.fromkeys(hook.subjects()))
+        assert seen == [f"node-{number}/versions/1" for number in range(3)]
+
+
+def test_delivery_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """What happened since the last event that was taken is sent after a restart, also when the sink was away."""
+    store = ("--store", f"sqlite:///{tmp_path}/log.db")
+    with Webhook() as hook:
+        port = hook.port
+        with serving(*store, folder=tmp_path, environ=ENVIRON) as server:
+            subscribe(server.url, hook.url)
+            register(server.url, "restart-0")
+            hook.wait_for(1)
+    with serving(*store, folder=tmp_path, environ=ENVIRON) as server:
+        register(server.url, "restart-1")
+        time.sleep(0.5)
+    with Webhook(port=port) as hook, serving(*store, folder=tmp_path, environ=ENVIRON):
+        assert hook.wait_for(1) == ["restart-1/versions/1"]
