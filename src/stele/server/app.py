@@ -67,11 +67,8 @@ class Server:
         self._stateless = WorkThreads(settings.stateless_threads, settings.stateless_waiting, "checks")
         self._connections = ConnectionTable(settings.connection_limits, self._metrics.count_closed_connection)
         self._starting: asyncio.Task[Registry] | None = None
-<<<<<<< HEAD
         self._following: asyncio.Task[None] | None = None
-=======
         self._delivery: asyncio.Task[None] | None = None
->>>>>>> main
         self._own_ports = parse_ports(settings.listen)
         self._guard = SiteGuard(settings.allowed_hosts, settings.cors_origins)
         self.start_failure: BaseException | None = None
@@ -215,14 +212,11 @@ class Server:
     async def stop(self) -> None:
         """Finish writes, keep a snapshot, close the log, send the last traces and metrics."""
         self._ready = False
-<<<<<<< HEAD
         if self._following is not None:
             self._following.cancel()
-=======
         if self._delivery is not None:
             self._delivery.cancel()
             await asyncio.wait({self._delivery})
->>>>>>> main
         self._stateless.shutdown()
         if self._audit is not None:
             await self._audit.stop()

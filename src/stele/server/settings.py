@@ -83,7 +83,6 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["allow", "refuse"],
         _description("Without `secrets_key`: store secrets as plain text and warn, or refuse to store them."),
     ] = "allow"
-<<<<<<< HEAD
     access: Annotated[
         Literal["allow", "deny"],
         _description("What is decided where no rule of access matches: everything is allowed, or nothing."),
@@ -102,7 +101,6 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         _description("File with users and permissions as Pravega has it, read again when it changes; empty: none."),
     ] = ""
-=======
     audit_file: Annotated[
         str,
         _description(
@@ -122,7 +120,6 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _description("Where to pass the audit trail on by syslog (RFC 5424): `udp://host:port`, `tcp://host:port`."),
     ] = ""
     audit_webhook: Annotated[str, _description("URL that gets the audit trail by POST.")] = ""
->>>>>>> main
     public_url: Annotated[
         str,
         _description("Address clients see, with any prefix, for links in answers; empty: the one each request names."),
