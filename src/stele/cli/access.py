@@ -12,11 +12,11 @@ from stele.cli.output import Output, OutputOption, console, exit_on_error, print
 from stele.client.request import JSON, Effect, Request, build_path, build_query, encode_body, json_decoder
 from stele.core.access import ANYBODY, AccessRule
 from stele.core.access_rule_text import parse_resource_words, parse_rule_words, print_rule, print_words
-from stele.service.access_rules import AccessExplanation, RuleInfo, RuleList
+from stele.service.access_rules import AccessExplanation, AccessRuleInfo, RuleList
 
 app = typer.Typer(help="Who may do what in a registry.", no_args_is_help=True)
 
-User = Annotated[str, typer.Argument(help="A name, user:NAME, group:NAME, or * for anybody.")]
+PrincipalName = Annotated[str, typer.Argument(metavar="USER", help="A name, user:NAME, group:NAME, or * for anybody.")]
 Operations = Annotated[str, typer.Argument(help="Operations and roles, with commas between them: writer,delete.")]
 ResourceWords = Annotated[
     list[str],
@@ -28,7 +28,7 @@ ResourceWords = Annotated[
 DenyOption = Annotated[bool, typer.Option("--deny", help="A rule that denies; it beats all that allow.")]
 
 _RULES = build_path("api", "access", "rules")
-_rule = json_decoder(RuleInfo)
+_rule = json_decoder(AccessRuleInfo)
 _rules = json_decoder(RuleList)
 _explanation = json_decoder(AccessExplanation)
 
@@ -37,7 +37,7 @@ _explanation = json_decoder(AccessExplanation)
 @expand_dataclass
 def grant(
     registry: RegistryOptions,
-    user: User,
+    principal: PrincipalName,
     operation: Operations,
     resource: ResourceWords,
     deny: DenyOption = False,
@@ -45,7 +45,7 @@ def grant(
 ) -> None:
     """Add a rule that allows something, or denies it."""
     with exit_on_error():
-        rule = _make_rule(user, operation, resource, deny=deny)
+        rule = _make_rule(principal, operation, resource, deny=deny)
     body = encode_body({"rule": print_rule(rule)})
     request = Request("POST", _RULES, _rule, body=body, media=JSON, effect=Effect.WRITE)
     with connect(registry) as client:
@@ -60,7 +60,7 @@ def grant(
 @expand_dataclass
 def revoke(
     registry: RegistryOptions,
-    user: User,
+    principal: PrincipalName,
     operation: Operations,
     resource: ResourceWords,
     deny: DenyOption = False,
@@ -68,7 +68,7 @@ def revoke(
 ) -> None:
     """Remove a rule that was added with the same words."""
     with exit_on_error():
-        rule = _make_rule(user, operation, resource, deny=deny)
+        rule = _make_rule(principal, operation, resource, deny=deny)
     request = Request("DELETE", _RULES, _rule, build_query({"rule": print_rule(rule)}), effect=Effect.WRITE)
     with connect(registry) as client:
         answer = client.send(request)
@@ -95,7 +95,7 @@ def list_rules(registry: RegistryOptions, output: OutputOption = Output.TEXT) ->
 @expand_dataclass
 def explain(
     registry: RegistryOptions,
-    user: User,
+    principal: PrincipalName,
     operation: Annotated[str, typer.Argument(help="One operation, such as register.")],
     resource: ResourceWords,
     group: Annotated[list[str] | None, typer.Option(help="A group of the user; repeatable.")] = None,
@@ -106,7 +106,7 @@ def explain(
     with exit_on_error():
         parse_resource_words(resource)
     asked = {
-        "principal": _name_principal(user),
+        "principal": _name_principal(principal),
         "operation": operation,
         "resource": print_words(resource),
         "host": host or None,
@@ -134,7 +134,7 @@ def _describe_source(answer: AccessExplanation) -> str:
     return f" ({answer.source})" if answer.source else ""
 
 
-def _print_rule(verb: str, answer: RuleInfo, output: Output) -> None:
+def _print_rule(verb: str, answer: AccessRuleInfo, output: Output) -> None:
     if output is Output.JSON:
         print_json(answer)
     else:

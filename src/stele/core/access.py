@@ -3,7 +3,7 @@
 A rule allows or denies a principal operations on resources. A rule for the registry covers everything in it, one for a
 namespace covers the subjects in it. A deny rule beats every allow rule; where no rule matches, the default decides.
 
-Source: docs/explanation/access.md
+The model: docs/explanation/access.md.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ A line has `allow` or `deny`, who, operations and roles with commas between them
 and may end with `from ADDRESS`. `*` and `?` in a name are wildcards, a backslash before them takes them as they are.
 What has spaces in it, or is empty, stands in double quotes, as in JSON.
 
-Source: docs/explanation/access.md
+The model: docs/explanation/access.md.
 """
 
 from __future__ import annotations

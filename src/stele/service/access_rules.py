@@ -2,7 +2,7 @@
 
 Every node follows the log, so a rule that was written through one node counts on all of them.
 
-Source: docs/explanation/access.md
+The model: docs/explanation/access.md.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _revision(state: State, collection: str) -> int:
     return 0 if found is None else found.revision
 
 
-class RuleInfo(msgspec.Struct, frozen=True):
+class AccessRuleInfo(msgspec.Struct, frozen=True):
     """A rule as a line of text, and where it stands: in a collection of the log or in a file."""
 
     rule: str
@@ -200,7 +200,7 @@ class RuleList(msgspec.Struct, frozen=True):
 
     default: str
     super_users: tuple[str, ...]
-    rules: tuple[RuleInfo, ...]
+    rules: tuple[AccessRuleInfo, ...]
 
 
 class AccessExplanation(msgspec.Struct, frozen=True):
@@ -216,7 +216,7 @@ async def list_rules(registry: Registry) -> RuleList:
     """Return the rules in force."""
     await registry.fresh_state()
     access = registry.access
-    rules = tuple(RuleInfo(print_rule(row.rule), row.source) for row in find_sources(access))
+    rules = tuple(AccessRuleInfo(print_rule(row.rule), row.source) for row in find_sources(access))
     return RuleList(_describe_default(access.rules), tuple(sorted(access.super_users)), rules)
 
 

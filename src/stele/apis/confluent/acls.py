@@ -1,6 +1,6 @@
 """Redpanda's access control entries, and the rules that they are here.
 
-Source: docs/explanation/access.md#redpandas-entries
+The model: docs/explanation/access.md#redpandas-entries.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A line is `user:hash:resource,PERMISSION;resource,PERMISSION`. A resource is a part of a tree below `prn::/`, such as
 `prn::/namespace:ns/group:g`, with `*` as a wildcard. The hash is that of a password, as in htpasswd files.
 
-Source: docs/explanation/access.md#pravegas-file
+The model: docs/explanation/access.md#pravegas-file.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.access import Operation
 from stele.core.access_rule_text import parse_resource, parse_rule, print_rule
 from stele.service import access_rules
-from stele.service.access_rules import COLLECTION, AccessExplanation, RuleInfo, RuleList
+from stele.service.access_rules import COLLECTION, AccessExplanation, AccessRuleInfo, RuleList
 from stele.service.registry import Registry
 
 RuleText = Annotated[str, QueryParameter(name="rule", description="`allow user:ann writer subject orders-*`")]
@@ -35,7 +35,7 @@ _WRITING = ERRORS | {
 }
 _MISSING = {404: ResponseSpec(NativeError, description="There is no such rule", generate_examples=False)}
 _REFUSED = {422: ERRORS[422]}
-_ADDED = {201: ResponseSpec(RuleInfo, description="The rule was added", generate_examples=False)}
+_ADDED = {201: ResponseSpec(AccessRuleInfo, description="The rule was added", generate_examples=False)}
 _MANAGE = access(Operation.MANAGE_ACCESS, Place.REGISTRY)
 
 
@@ -61,20 +61,20 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         responses=_WRITING | _ADDED,
         opt=_MANAGE,
     )
-    async def add_access_rule(request: Request[Any, Any, Any]) -> Response[RuleInfo]:
+    async def add_access_rule(request: Request[Any, Any, Any]) -> Response[AccessRuleInfo]:
         # POST /api/access/rules
         """Add a rule; 201 if it was not there, else 200."""
         rule = parse_rule((await read_body(request, NewRule)).rule)
         is_new = await access_rules.add_rule(registry, rule, via="native")
-        return Response(RuleInfo(print_rule(rule), COLLECTION), status_code=201 if is_new else 200)
+        return Response(AccessRuleInfo(print_rule(rule), COLLECTION), status_code=201 if is_new else 200)
 
     @delete("/api/access/rules", status_code=200, responses=_WRITING | _MISSING, opt=_MANAGE)
-    async def remove_access_rule(rule: RuleText) -> RuleInfo:
+    async def remove_access_rule(rule: RuleText) -> AccessRuleInfo:
         # DELETE /api/access/rules?rule
         """Remove a rule from the log; answers the rule."""
         parsed = parse_rule(rule)
         await access_rules.remove_rule(registry, parsed, via="native")
-        return RuleInfo(print_rule(parsed), COLLECTION)
+        return AccessRuleInfo(print_rule(parsed), COLLECTION)
 
     @get("/api/access/explain", responses=_REFUSED, opt=_MANAGE)
     async def explain_access(
