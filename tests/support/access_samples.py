@@ -214,6 +214,7 @@ NATIVE: dict[str, Sample] = {
     "read_journal": Sample(),
     "read_texts": Sample(query="sha256={sha256}"),
     "read_events": Sample(query="limit=1000"),
+    "read_audit": _REGISTRY,
     "list_subscriptions": _REGISTRY,
     "pause_subscription": _REGISTRY,
     "resume_subscription": _REGISTRY,

@@ -181,7 +181,7 @@ def _version_registered(state: State, event: ev.VersionRegistered, stamp: ev.Eve
     version = Version(
         origin=pack_origin(uid_from_bytes(event.uid), stamp.at if event.at is None else event.at, seq),
         version_number=event.version_number,
-        kind=_intern_kind(state, subject, event),
+        kind=_share_kind(state, subject, schema, event),
         kind_version=event.kind_version,
         schema=schema,
         subject=subject,
@@ -254,17 +254,15 @@ def _intern_attachments(state: State, event: ev.VersionRegistered) -> Attachment
     return Attachments(event.references, event.metadata, event.rule_set)
 
 
-def _intern_kind(state: State, subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
-    """Return the kind, as the one object its subject has of it."""
-    schema_kind = subject.kind
-    if (
-        schema_kind is not None
-        and schema_kind.type == event.type
-        and schema_kind.format == event.format
-        and schema_kind.custom_format == event.custom_format
-    ):
-        return schema_kind
-    return state.intern_value(SchemaKind(event.format, event.type, event.custom_format))
+def _share_kind(state: State, subject: Subject, schema: SchemaEntry, event: ev.VersionRegistered) -> SchemaKind:
+    """Return the kind, as the one object its subject, or another one with this schema, has of it.
+
+    Most subjects have a kind of their own, so a table of all kinds would take more than it saves.
+    """
+    kind = SchemaKind(state.intern_value(event.format), event.type, state.intern_value(event.custom_format))
+    others = (schema.newest_version, subject.versions[-1] if subject.versions else None)
+    known = (subject.kind, *(other.kind for other in others if other is not None))
+    return next((each for each in known if each == kind), kind)
 
 
 def _version_attributes(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata) -> VersionAttributes | None:
@@ -286,11 +284,13 @@ def _version_attributes(state: State, event: ev.VersionRegistered, stamp: ev.Eve
 
 def _insert_version(state: State, subject: Subject, version: Version) -> None:
     rows = subject.versions
-    if not rows or rows[-1].version_number < version.version_number:
+    state.touch(subject)
+    if not rows:
+        subject.versions = [version]  # shorter than one that grows; most subjects have one version
+    elif rows[-1].version_number < version.version_number:
         state.append_to(rows, version)
     else:
-        state.change(subject, versions=sorted([*rows, version], key=lambda row: row.version_number))
-    state.touch(subject)
+        subject.versions = sorted([*rows, version], key=lambda row: row.version_number)
     if subject.kind is None:
         subject.kind = version.kind
     elif subject.highest_kind_versions is None and subject.kind != version.kind:

@@ -257,7 +257,7 @@ SKIPPED_ENCODING: Final = (0, "")
 """In the place of an encoding id that was never given out here."""
 
 
-class Subject(msgspec.Struct):
+class Subject(msgspec.Struct, gc=False):
     """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1.
 
     Source: docs/protocols/model.md#c5.

@@ -54,14 +54,17 @@ SOFT_DELETED_ONLY = frozenset({VersionState.SOFT_DELETED})
 
 # --- levels ---------------------------------------------------------------------------------------------------------
 
+NO_SETTINGS = Settings()
+
 
 def settings_for(state: State, level: SettingsLevel) -> Settings:
     """Return the settings in force at a level: each one from the nearest level that has it."""
+    found = [own for place in _levels_upwards(level) if (own := state.settings_at(place)) is not None]
+    if len(found) < 2:  # the commonest cases by far
+        return found[0] if found else NO_SETTINGS
     merged: dict[str, object] = {}
-    for place in _levels_upwards(level):
-        own = state.settings_at(place)
-        if own is not None:
-            merged = {**asdict(own), **{name: value for name, value in merged.items() if value is not None}}
+    for own in found:
+        merged = {**asdict(own), **{name: value for name, value in merged.items() if value is not None}}
     return Settings(**merged)  # type: ignore[arg-type]  # asdict gives the members back under their names
 
 

@@ -278,6 +278,10 @@ def _load_dump(dumped: _Dump) -> State:
         state.namespaces[row.name] = Namespace(**msgspec.structs.asdict(row))
     contents = [_load_content(state, *row) for row in _decode_rows(dumped.contents, _contents)]
     schemas = [_load_schema(state, contents, *row) for row in _decode_rows(dumped.schemas, _schemas)]
+    dumped.kinds = [
+        SchemaKind(state.intern_value(kind.format), kind.type, state.intern_value(kind.custom_format))
+        for kind in dumped.kinds
+    ]
     dumped.policies = [state.intern_value(policy) for policy in dumped.policies]
     versions: list[Version] = []
     for subject in _decode_rows(dumped.subjects, _subjects):

@@ -70,6 +70,14 @@ class ParsesQuickly(Protocol):
 
 
 @runtime_checkable
+class PrintsFaithfully(Protocol):
+    """A format whose printed text need not be parsed: it would give what was printed."""
+
+    prints_faithfully: bool
+    """Whether the PRINTED text of a schema that was parsed strictly is parsed to a schema that is equal to it."""
+
+
+@runtime_checkable
 class Lintable(Protocol[P_contra]):
     """A format with advice on schemas that are valid."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import time
 from collections.abc import MutableMapping
 from contextlib import suppress
 from functools import partial
@@ -21,7 +22,7 @@ def configure_logs(level: Literal["debug", "info", "warning", "error"], shape: L
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        TimeStamper(),
     ]
     if shape == "json":
         structlog.configure(
@@ -39,6 +40,24 @@ def configure_logs(level: Literal["debug", "info", "warning", "error"], shape: L
             logger_factory=partial(LineLogger, sys.stderr, "\n"),
         )
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+
+
+class TimeStamper:
+    """Processor: the time in ISO 8601, as structlog's own writes it; the part that lasts a second is written once."""
+
+    def __init__(self) -> None:
+        self._known = (0, "")
+        """A second since 1970, and how it is written: one value, since threads log, too."""
+
+    def __call__(self, logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Add the time to an event."""
+        second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+        known, shown = self._known
+        if second != known:
+            shown = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._known = second, shown
+        event["timestamp"] = f"{shown}.{nanoseconds // 1000:06d}Z"
+        return event
 
 
 class LineLogger:
@@ -77,7 +96,12 @@ def _render_plain(
     if not _OF_ERRORS.isdisjoint(event):
         return str(renderer(logger, name, _escape_controls(logger, name, event)))
     head = f"{event.pop('timestamp')} [{event.pop('level'):<9}] {event.pop('event'):<30}"
-    return " ".join([head, *[f"{key}={_show_value(event[key])}" for key in sorted(event)]]).rstrip(" ")
+    parts = [head]
+    for key in sorted(event):
+        value = event[key]
+        plain = isinstance(value, str) and not _QUOTED.search(value)
+        parts.append(f"{key}={value}" if plain else f"{key}={value!r}")
+    return " ".join(parts).rstrip(" ")
 
 
 def _escape_controls(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -86,7 +110,3 @@ def _escape_controls(logger: Any, name: str, event: MutableMapping[str, Any]) ->
         if isinstance(value, str) and key not in _OF_ERRORS and _HAS_CONTROLS.search(value):
             event[key] = repr(value)
     return event
-
-
-def _show_value(value: object) -> str:
-    return value if isinstance(value, str) and not _QUOTED.search(value) else repr(value)

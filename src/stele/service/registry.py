@@ -290,8 +290,11 @@ class Registry:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def execute(self, command: cmd.Command, *, via: str = "") -> cmd.Outcome:
+    async def execute(self, command: cmd.Command, *, via: str = "", expects_change: bool = False) -> cmd.Outcome:
         """Carry out a command for the caller (`service.access.CALLER`); returns when it is durable.
+
+        expects_change: it is decided once, among the others of its batch. Without, a command that changes nothing or
+        is refused waits for nobody, and verdicts are found before it joins a batch.
 
         Raises `Forbidden` and `Unauthenticated` where a right is missing that the command wants, what the decision
         raises, `Overloaded` where too many others wait, or `StoreError`.
@@ -303,9 +306,11 @@ class Registry:
             await self._bootstrap_rulesets()
         elif self._log.may_lack_records():
             await self._skip_ids()
-        return await self._execute(command, CALLER.get().principal.name, via)
+        return await self._execute(command, CALLER.get().principal.name, via, expects_change=expects_change)
 
-    async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
+    async def _execute(
+        self, command: cmd.Command, actor: str, via: str, *, expects_change: bool = False
+    ) -> cmd.Outcome:
         caller = CALLER.get()
         stamp = EventMetadata(
             os.urandom(16),
@@ -317,9 +322,10 @@ class Registry:
             request_id=caller.request_id,
         )
         job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
-        decision = await self._decide_job(job)
-        if not decision.events:
-            return decision.outcome
+        if not expects_change:
+            decision = await self._decide_job(job)
+            if not decision.events:
+                return decision.outcome
         if self.waiting_writes >= self.limits.waiting_writes:
             raise Overloaded(f"the server has too much to do: {self.waiting_writes} changes wait for the log")
         with self.tracer.open_span("stele.append", {}):

@@ -23,6 +23,7 @@ from stele.formats.capabilities import (
     HasIdentityText,
     HasLaxImports,
     ParsesQuickly,
+    PrintsFaithfully,
     TakesAnyDefault,
     supports,
 )
@@ -255,6 +256,8 @@ class SchemaParser:
         text = texts.text if key.form is None else fmt.canonical(parsed, key.form)
         sha = hashlib.sha256(text).digest()
         other = sent if sha != sent.sha else None
+        if other is not None and self._is_printed_faithfully(fmt, key):
+            self._remember_parsed((fmt.name, SchemaSource(sha, key.closure), False), parsed, texts)
         document = SchemaDocument(text, sha, fmt.name, parsed.type_name, LazyDigests(fmt, parsed), submitted=other)
         return PreparedSchema(document, key.references, SchemaSource(sha, key.closure), parsed, fmt)
 
@@ -265,11 +268,22 @@ class SchemaParser:
         key = (fmt.name, source, strict)
         cached = self._find_parsed(key)
         if cached is None:
-            parsed = fmt.parse(texts.text, texts.references, strict=strict)
-            cached = _CachedSchema(parsed, _estimate_memory(parsed, texts))
-            with self._lock, suppress(ValueError):  # larger than the cache
-                self._parsed[key] = cached
+            cached = self._remember_parsed(key, fmt.parse(texts.text, texts.references, strict=strict), texts)
         return cached.parsed
+
+    @staticmethod
+    def _is_printed_faithfully(fmt: Format[Any], key: _PreparationKey) -> bool:
+        """Whether the text that is registered would be parsed to what was printed."""
+        faithful = supports(fmt, PrintsFaithfully) and fmt.prints_faithfully
+        return faithful and key.form is TextForm.PRINTED and key.strict and key.checks_defaults
+
+    def _remember_parsed(
+        self, key: tuple[str, SchemaSource, bool], parsed: Parsed, texts: SchemaTexts
+    ) -> _CachedSchema:
+        cached = _CachedSchema(parsed, _estimate_memory(parsed, texts))
+        with self._lock, suppress(ValueError):  # larger than the cache
+            self._parsed[key] = cached
+        return cached
 
     def _find_parsed(self, key: tuple[str, SchemaSource, bool]) -> _CachedSchema | None:
         """What was parsed before; what the rules of a format let pass is the same without them."""

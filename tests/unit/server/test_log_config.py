@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from contextlib import suppress
+from datetime import UTC, datetime
 
 import pytest
 import structlog
 
-from stele.server.log_config import configure_logs
+from stele.server.log_config import TimeStamper, configure_logs
 
 
 @pytest.mark.parametrize("shape", ["console", "json"])
@@ -94,3 +96,17 @@ def test_plain_lines_are_those_of_the_library(fields: dict[str, object], capsys:
             assert ours == f"{theirs}\n"
     finally:
         structlog.reset_defaults()
+
+
+def test_times_are_those_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Microseconds in UTC, also when the second changes and when the clock goes back."""
+    stamp = TimeStamper()
+    for at, microseconds in (
+        (1_700_000_000, 250_000),
+        (1_700_000_000, 7),
+        (1_700_000_001, 999_999),
+        (1_699_999_999, 5),
+    ):
+        monkeypatch.setattr(time, "time_ns", lambda at=at, more=microseconds: at * 10**9 + more * 1000 + 999)
+        expected = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S}.{microseconds:06}Z"
+        assert stamp(None, "", {})["timestamp"] == expected

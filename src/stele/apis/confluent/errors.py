@@ -388,6 +388,8 @@ ERROR_TABLE: ErrorTable = {
     RegistryFull: (422, 42209, lambda e, a: f"Register operation failed because a limit is reached: {e}"),
     err.InvalidRuleSet: (422, 42210, _plain_message),
     err.Refused: (403, 403, _plain_message),
+    err.Forbidden: (403, 40301, _plain_message),
+    err.ForeignSite: (403, 403, _plain_message),
     err.TooManyRequests: (429, 429, _plain_message),
     err.Unauthenticated: (401, 401, _plain_message),
     err.Unavailable: (500, 50001, _plain_message),
@@ -430,11 +432,13 @@ def _failed_lookup_message(error: FailedLookup, asking: ErrorContext) -> str:
 
 _DIFFERENCES: Mapping[ProfileName, ErrorTable] = {
     "redpanda": {
+        err.Forbidden: (403, 403, _plain_message),
         FailedLookup: (500, 500, _failed_lookup_message),
         err.UnknownMode: (422, 42204, lambda e, a: "Invalid mode. Valid values are READWRITE, READONLY"),
         err.ReadOnly: (422, 42205, lambda e, a: f"Subject {e.subject or 'null'} is {e.how}"),
     },
     "karapace": {
+        err.Forbidden: (403, 403, _plain_message),
         FailedLookup: (422, 42201, _failed_lookup_message),
         RefusedText: (
             422,

@@ -59,6 +59,7 @@ class AvroFormat:
     rulesets: Sequence[str] = RULESETS.names
     ruleset_summaries: Mapping[str, str] = RULESETS.summaries
     quick_bytes: int = 2048
+    prints_faithfully: bool = True
 
     def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> AvroSchema:
         """Parse a schema document; references map full names to documents, dependencies first. name has no meaning.

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from struct import pack
 from typing import Any, Final
 
@@ -94,6 +95,8 @@ class _Printer:
 
     def print_type(self, node: AvroType, space: str) -> Any:
         """Return the JSON value of a type, space being the namespace in force."""
+        if type(node) is AvroPrimitive and not node.props:
+            return node.kind  # the commonest case by far
         if self.depth > MAX_INLINED:
             raise _too_deep_error()
         self.depth += 1
@@ -104,7 +107,7 @@ class _Printer:
     def _print_type(self, node: AvroType, space: str) -> Any:
         match node:
             case AvroPrimitive():
-                return self.add_props({"type": node.kind}, node.props, node.logical) if node.props else node.kind
+                return self.add_props({"type": node.kind}, node.props, node.logical)
             case AvroUnion():
                 return [self.print_type(branch, space) for branch in node.branches]
             case AvroArray():
@@ -174,7 +177,7 @@ class _PrintedForm(_Printer):
             out["order"] = field.order
         if field.aliases:
             out["aliases"] = field.aliases
-        return self.add_props(out, field.props)
+        return self.add_props(out, field.props) if field.props else out
 
 
 class _IdentityForm(_PrintedForm):
@@ -264,7 +267,7 @@ class _DigestForm(_Printer):
             out["aliases"] = sorted(field.aliases)
         if field.default is not NO_DEFAULT:
             out["default"] = _sort_members(field.default)
-        return self.add_props(out, field.props)
+        return self.add_props(out, field.props) if field.props else out
 
 
 class _ParsingCanonicalForm(_Printer):
@@ -372,9 +375,20 @@ def rabin_fingerprint(text: bytes) -> bytes:
 
 
 def compute_fingerprints(canonical: bytes) -> Mapping[str, bytes]:
-    """Return the three digests the specification names, of a text in Parsing Canonical Form."""
+    """Return the three digests the specification names, of a text in Parsing Canonical Form.
+
+    Those of short texts are remembered: schemas that differ in documentation only share this form.
+    """
+    return _remember_fingerprints(canonical) if len(canonical) <= _SHORT_BYTES else _compute_fingerprints(canonical)
+
+
+def _compute_fingerprints(canonical: bytes) -> Mapping[str, bytes]:
     return {
         "rabin": rabin_fingerprint(canonical),
         "md5": hashlib.md5(canonical, usedforsecurity=False).digest(),
         "sha256": hashlib.sha256(canonical).digest(),
     }
+
+
+_SHORT_BYTES: Final = 4096
+_remember_fingerprints = lru_cache(1024)(_compute_fingerprints)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.property.avro_strategies import schemas
 
 from stele.core.ports import TextForm
 from stele.formats.avro import AVRO
@@ -152,3 +153,16 @@ def test_the_quick_encoder_writes_the_same(value: Any) -> None:
     parts: list[str] = []
     _write_value(value, parts.append)
     assert to_java_json(value) == "".join(parts)
+
+
+@given(schemas())
+def test_what_is_printed_is_read_as_it_was(value: Any) -> None:
+    """`prints_faithfully`: nobody can tell the schema that was printed from the one that is read."""
+    first = AVRO.parse(json.dumps(value).encode(), {})
+    again = AVRO.parse(AVRO.canonical(first, TextForm.PRINTED), {}, strict=False)
+    for form in TextForm:
+        assert AVRO.canonical(again, form) == AVRO.canonical(first, form)
+    assert AVRO.identity_text(again) == AVRO.identity_text(first)
+    assert AVRO.digest_text(again) == AVRO.digest_text(first)
+    assert AVRO.outline(again) == AVRO.outline(first)
+    assert AVRO.check(again, first) == AVRO.check(first, again) == AVRO.check(first, first)

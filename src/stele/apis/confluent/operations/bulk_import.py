@@ -27,7 +27,7 @@ from stele.apis.confluent.names import parse_context, parse_subject_key, qualify
 from stele.apis.confluent.operations import exporters, keys
 from stele.apis.confluent.operations.keys import current_millis
 from stele.apis.confluent.operations.schemas import Operations
-from stele.apis.confluent.operations.versions import register_with_retry
+from stele.apis.confluent.operations.versions import execute_registration
 from stele.apis.confluent.translate import references_in, restore_hidden
 from stele.core import queries
 from stele.core.access import REGISTRY_RESOURCE, Operation, key_resource, subject_resource
@@ -118,7 +118,7 @@ async def _import_version(operations: Operations, row: api.ImportedVersion) -> N
         schema_id=row.id,
         at=row.ts,
     )
-    await register_with_retry(operations, lambda state: command)
+    await execute_registration(operations, command, expects_change=True)
     if row.deleted:
         await operations.execute(DeleteVersion(key, row.version, DeleteMode.SOFT))
 

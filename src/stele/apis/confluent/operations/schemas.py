@@ -117,9 +117,9 @@ class Operations:
         """How this request wants schemas shown."""
         return RenderingOptions(self.profile.has_guids, reference_format == "qualified", tuple(find_tags or ()))
 
-    async def execute(self, command: Command) -> Outcome:
-        """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, via="confluent")
+    async def execute(self, command: Command, *, expects_change: bool = False) -> Outcome:
+        """Carry out a command in the caller's name; see `Registry.execute`."""
+        return await self.registry.execute(command, via="confluent", expects_change=expects_change)
 
     # --- documents beside the schemas -------------------------------------------------------------------------------
 

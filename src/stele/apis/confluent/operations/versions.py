@@ -127,9 +127,10 @@ async def _find_registered(
     if request.version == LATEST:
         return None if newest is None else await operations.find_equal(state, key, draft, [newest])
     settings = queries.settings_for(state, SettingsLevel(*key))
-    attachments = [queries.inherit_attachments(state, key, draft.attachments)]
+    completed = queries.inherit_attachments(state, key, draft.attachments)
+    attachments = [completed]
     if not (settings.default_metadata or settings.override_metadata or settings.default_rule_set):
-        attachments.insert(0, draft.attachments)
+        attachments = [draft.attachments, completed] if completed != draft.attachments else [completed]
     for attached in attachments:
         same = await operations.find_equal(state, key, replace(draft, attachments=attached))
         if same is not None:
@@ -169,7 +170,7 @@ async def register_with_retry(
     async def attempt(state: State) -> tuple[State, Version]:
         wanted = command(state)
         try:
-            return await _execute_registration(operations, wanted)
+            return await execute_registration(operations, wanted)
         except InvalidRequest:
             if command(operations.registry.state).version_number == wanted.version_number:
                 raise
@@ -178,13 +179,15 @@ async def register_with_retry(
     return await retry_when_overtaken(operations.registry, attempt, conflicts=())
 
 
-async def _execute_registration(operations: Operations, command: RegisterSchema) -> tuple[State, Version]:
+async def execute_registration(
+    operations: Operations, command: RegisterSchema, *, expects_change: bool = False
+) -> tuple[State, Version]:
     """Carry out a registration; the version it made or found. Raises `RefusedChange` and what the decision raises."""
     size = len(_encode((command.references, command.metadata, command.rule_set)))
     if size > operations.registry.limits.schema_bytes:
         raise TooLarge(f"references, metadata and rules have {size} bytes, more than a schema may have")
     try:
-        outcome = await operations.execute(command)
+        outcome = await operations.execute(command, expects_change=expects_change)
     except Incompatible as error:
         state = operations.registry.state
         raise operations.refuse_change(state, command.key, error.findings, error.against) from error
