@@ -123,7 +123,7 @@ def test_pods_are_those_of_the_image() -> None:
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["path"] in {"/health/live", "/health/ready"}
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
-    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/var/lib/stele", "/tmp"}
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/var/lib/stele", "/tmp", "/etc/stele"}
     literals = yaml.safe_load(_read("kubernetes", "kustomization.yaml"))["configMapGenerator"][0]["literals"]
     shutdown = int(dict(literal.split("=") for literal in literals)["STELE_SHUTDOWN_SECONDS"])
     (pause,) = re.findall(r"sleep\((\d+)\)", container["lifecycle"]["preStop"]["exec"]["command"][-1])

@@ -41,6 +41,7 @@ COMMANDS: Final = {
     },
     "Administration": {
         "serve": CommandEntry("stele.cli.serve:serve", "Run a registry"),
+        "key": CommandEntry("stele.cli.key:app", "Give out and revoke API keys"),
         "status": CommandEntry("stele.cli.status:show_status", "Show what a registry is and does"),
         "watch": CommandEntry("stele.cli.watch:watch_changes", "Print changes as they happen"),
         "doctor": CommandEntry("stele.cli.doctor:doctor", "Check the installation, the store and the clock"),

@@ -35,25 +35,32 @@ class Connection(Credentials, frozen=True, kw_only=True):
     @property
     def has_credentials(self) -> bool:
         """Whether the addresses alone do not suffice."""
-        return any((self.user, self.token, self.ca, self.client_cert))
+        return any((self.user, self.token, self.token_url, self.ca, self.client_cert))
 
     def open_client(self, *, timeout: float = 10.0, retry: Retry | None = None) -> SchemaRegistryClient:
         """Open a client; the caller closes it. Raises `InvalidRequest` for an unusable address or certificate."""
-        from stele.client import Bearer, SchemaRegistryClient
+        from stele.client import SchemaRegistryClient
 
-        auth = Bearer(self.token) if self.token else (self.user, self.password) if self.user else None
         return SchemaRegistryClient(
-            list(self.urls), auth=auth, verify=self._tls_context(), timeout=timeout, retry=retry
+            list(self.urls), auth=self._make_auth(), verify=self._tls_context(), timeout=timeout, retry=retry
         )
 
     def open_http(self, *, timeout: float = 5.0) -> httpx.Client:
         """Open an HTTP client for pages that belong to the server, not to its API; the caller closes it."""
         import httpx
 
-        from stele.client import Bearer
+        return httpx.Client(auth=self._make_auth(), verify=self._tls_context(), timeout=timeout)
 
-        auth = Bearer(self.token) if self.token else (self.user, self.password) if self.user else None
-        return httpx.Client(auth=auth, verify=self._tls_context(), timeout=timeout)
+    def _make_auth(self) -> httpx.Auth | tuple[str, str] | None:
+        from stele.client import Bearer, OAuthClientCredentials
+
+        if self.token:
+            return Bearer(self.token)
+        if self.user:
+            return self.user, self.password
+        if self.token_url:
+            return OAuthClientCredentials(self.token_url, self.client_id, self.client_secret, scope=self.scope)
+        return None
 
     def _tls_context(self) -> ssl.SSLContext | bool:
         if not self.ca and not self.client_cert:
@@ -162,7 +169,7 @@ class RegistryOptions:
         if self.user and self.token:
             raise InvalidRequest("--user and --token exclude one another")
         if self.user or self.token:
-            found |= {"user": self.user or "", "token": self.token or "", "password": ""}
+            found |= {"user": self.user or "", "token": self.token or "", "password": "", "token_url": ""}
         found |= {name: file for name in CREDENTIAL_FILES if (file := getattr(self, name))}
         user, colon, password = found["user"].partition(":")
         if user and not colon:

@@ -4,8 +4,8 @@ profile = "staging"                             # used if nothing else names a r
 
 [profiles.staging]
 registry = "https://registry.example.org"       # or a list of addresses
-user = "ada"                                    # with password, or token alone
-password = "…"
+user = "ada"                                    # with password, or token alone,
+password = "…"                                  # or token_url, client_id, client_secret and scope
 ca = "company-ca.pem"
 client_cert = "ada.pem"
 client_key = "ada.key"
@@ -34,6 +34,10 @@ class Credentials(msgspec.Struct, frozen=True):
     user: str = ""
     password: str = ""
     token: str = ""
+    token_url: str = ""
+    client_id: str = ""
+    client_secret: str = ""
+    scope: str = ""
     ca: str = ""
     client_cert: str = ""
     client_key: str = ""

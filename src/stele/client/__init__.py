@@ -23,6 +23,7 @@ from stele.client.names import (
     topic_name,
     topic_record_name,
 )
+from stele.client.oauth import OAuthClientCredentials
 from stele.client.request import CachePolicy, Effect, Request, Workflow
 from stele.client.snapshot import ResolvedSchema, SchemaResolver, SchemaSnapshot
 from stele.client.sync import SchemaRegistryClient
@@ -70,6 +71,7 @@ __all__ = [
     "Kek",
     "LocationUsage",
     "Metadata",
+    "OAuthClientCredentials",
     "PolicyJson",
     "QualifiedName",
     "ReferenceText",

@@ -16,15 +16,16 @@ import structlog
 from stele import __version__
 from stele.core.findings import WhenUndecided
 from stele.core.ports import Log
-from stele.errors import SteleError
+from stele.errors import SteleError, Unauthenticated, Unavailable
 from stele.server.access_setup import follow_files, make_access
 from stele.server.answer_cache import ResponseCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.audit_trail import ServerAudit, has_audit
+from stele.server.authentication import RequestAuthenticator, open_methods
 from stele.server.connections import CONNECTIONS, ConnectionTable
 from stele.server.cors import CrossOriginApp
 from stele.server.dialects import build_dispatcher, parse_ports
-from stele.server.dispatch import NO_SNIFFING
+from stele.server.dispatch import NO_SNIFFING, Dispatcher
 from stele.server.index_page import choose_index_type, count_contents, render_index
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings, make_secrets
@@ -57,6 +58,8 @@ class Server:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self._front: App | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._authenticator: RequestAuthenticator | None = None
         self._cache: ResponseCache | None = None
         self._registry: Registry | None = None
         self._telemetry: Telemetry | None = None
@@ -85,8 +88,8 @@ class Server:
                     await _send_text(send, 200, {"status": "live", "version": __version__})
                 case "/health/ready":
                     await self._answer_readiness(send)
-                case "/metrics" | "/" if (refusal := self._find_refusal(scope)) is not None:
-                    await _send_text(send, 403, {"error": str(refusal)})
+                case "/metrics" | "/" if (refusal := await self._find_refusal(scope)) is not None:
+                    await self._refuse(scope, send, refusal)
                 case "/metrics" if self._registry is not None:
                     body, content_type = self._metrics.render_metrics(self._registry, self._count_work())
                     await _send_response(send, 200, body, content_type.encode("ascii"))
@@ -97,8 +100,18 @@ class Server:
                 case _:
                     await _send_text(send, 503, {"status": "starting"})
 
-    def _find_refusal(self, scope: AsgiScope) -> SteleError | None:
-        return self._guard.find_refusal(scope["method"], scope["headers"], (scope.get("server") or ("",))[0])
+    async def _find_refusal(self, scope: AsgiScope) -> SteleError | None:
+        """Return why a page of the server itself is refused, None if it is not."""
+        is_open = scope["path"] == "/metrics" and self.settings.open_metrics
+        if self._dispatcher is None or is_open:
+            return self._guard.find_refusal(scope["method"], scope["headers"], (scope.get("server") or ("",))[0])
+        return (await self._dispatcher.identify_caller(scope))[1]
+
+    async def _refuse(self, scope: AsgiScope, send: Send, refusal: SteleError) -> None:
+        status = 401 if isinstance(refusal, Unauthenticated) else 503 if isinstance(refusal, Unavailable) else 403
+        challenges = self._dispatcher.list_challenges(scope) if status == 401 and self._dispatcher is not None else []
+        body = msgspec.json.encode({"error": str(refusal)})
+        await _send_response(send, status, body, b"application/json", *challenges)
 
     async def _answer_index(self, scope: AsgiScope, send: Send) -> bool:
         """Say what is here, if that is what a request for `/` wants; a port of a dialect's own says it of none."""
@@ -157,7 +170,10 @@ class Server:
             self._audit = ServerAudit(self.settings, registry)
             await self._audit.start()
         trace_app = self._telemetry.trace_app if self._telemetry is not None else None
-        front = build_dispatcher(registry, self.settings, self._metrics, trace_app, self._guard)
+        methods = open_methods(self.settings, self._own_ports)
+        self._authenticator = None if methods is None else RequestAuthenticator(registry, methods)
+        front = build_dispatcher(registry, self.settings, self._metrics, trace_app, self._guard, self._authenticator)
+        self._dispatcher = front
         self._cache = front.cache
         origins = self.settings.cors_origins
         self._front = CrossOriginApp(front, origins) if origins else front
@@ -218,6 +234,8 @@ class Server:
             self._delivery.cancel()
             await asyncio.wait({self._delivery})
         self._stateless.shutdown()
+        if self._authenticator is not None:
+            self._authenticator.close()
         if self._audit is not None:
             await self._audit.stop()
         if self._registry is not None:

@@ -23,6 +23,7 @@ from stele.server.metrics import Metrics
 from stele.server.rate_limits import Rate, RateLimiter
 from stele.server.settings import ServerSettings
 from stele.server.site_guard import SiteGuard
+from stele.service.access import Authenticator
 from stele.service.registry import Registry
 
 T = TypeVar("T")
@@ -156,6 +157,7 @@ def build_dispatcher(
     metrics: Metrics,
     trace_app: Callable[[str, App], App] | None = None,
     guard: SiteGuard | None = None,
+    authenticator: Authenticator | None = None,
 ) -> Dispatcher:
     """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect.
 
@@ -164,6 +166,7 @@ def build_dispatcher(
         settings: Their settings, and those of the front.
         metrics: Where requests are counted.
         guard: Refuses what pages of other sites send; None: nothing is refused.
+        authenticator: Finds out who sends a request; None: nobody is asked.
         trace_app: Puts a span around each request of a dialect, by name; no answer is given again then.
     """
     answers = AnswerOptions(settings.cache_seconds, settings.compression_bytes)
@@ -185,6 +188,7 @@ def build_dispatcher(
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
+        authenticator=authenticator,
         guard=guard,
         rates=RateLimiter(
             Rate(settings.requests_per_second, settings.requests_burst),

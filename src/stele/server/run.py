@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import ssl
 import sys
 import tempfile
 from collections.abc import Callable
@@ -24,9 +25,12 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import SIGNALS
 
 from stele.errors import InvalidRequest, StoreError
+from stele.server.authentication import open_methods
+from stele.server.exposure import check_exposure
 from stele.server.log_config import configure_logs
 from stele.server.service_manager import notify_service_manager, take_sockets
 from stele.server.settings import ServerSettings
+from stele.server.tls import ServerTls
 from stele.storage import open_log
 from stele.storage.drivers import hide_credentials
 
@@ -60,8 +64,21 @@ _app: Server | None = None
 """The application of this process, once there is one."""
 
 
+_tls: ServerTls | None = None
+"""The TLS of this process, if it speaks TLS."""
+
+
+def _make_tls_context(config: uvicorn.Config, make_default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+    """Return the TLS context of this process, with the settings its parent handed down."""
+    global _tls  # noqa: PLW0603 - as `_app`
+    _tls = ServerTls(msgspec.json.decode(os.environ[_HANDED_DOWN], type=ServerSettings))
+    return _tls.context
+
+
 async def _notify_alive() -> None:
-    """Tell the service manager, once a second, that this process serves and is not stuck."""
+    """Tell the service manager, once a second, that this process serves and is not stuck; see to its certificate."""
+    if _tls is not None:
+        _tls.reload_when_changed()
     if _app is not None and _app.is_ready:
         notify_service_manager("READY=1\nWATCHDOG=1")
 
@@ -103,10 +120,14 @@ def run_server(settings: ServerSettings, announce: Callable[[str], None] = lambd
             # Read by prometheus-client when it is imported, so this comes before the application.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
         ports = _parse_ports(settings)
+        open_methods(settings, {port: dialect for port, dialect in ports.items() if dialect})
+        if settings.tls_certificate:
+            ServerTls(settings)  # These raise before anything listens; each worker opens its own.
         config = _make_config(settings)
         given = [bound.enter_context(taken) for taken in take_sockets()]
         own = [bound.enter_context(_bind_socket(settings.host, port)) for port in _list_unserved(ports, given)]
         sockets = [*given, *own]
+        check_exposure(settings, [_describe_place(each, ports) for each in sockets])
         asyncio.run(_try_store(settings))
         _announce_sockets(settings, sockets, ports, announce)
         if settings.workers > 1:
@@ -145,6 +166,7 @@ def _make_config(settings: ServerSettings) -> uvicorn.Config:
         timeout_graceful_shutdown=settings.shutdown_seconds,
         callback_notify=_notify_alive,
         timeout_notify=_NOTIFY_SECONDS,
+        ssl_context_factory=_make_tls_context if settings.tls_certificate else None,
     )
 
 
@@ -160,13 +182,20 @@ def _port_of(bound: socket.socket) -> int:
     return address[1] if isinstance(address, tuple) else -1
 
 
+def _describe_place(bound: socket.socket, ports: dict[int, str]) -> tuple[str, str]:
+    """The address of a socket, '' for one in the file system, and whose own port it has."""
+    address = bound.getsockname()
+    return (address[0] if isinstance(address, tuple) else "", ports.get(_port_of(bound), ""))
+
+
 def _announce_sockets(
     settings: ServerSettings, sockets: list[socket.socket], ports: dict[int, str], announce: Callable[[str], None]
 ) -> None:
     store = hide_credentials(settings.store)
+    scheme = "https" if settings.tls_certificate else "http"
     for bound in sockets:
         port = _port_of(bound)
-        place = f"unix:{bound.getsockname()}" if port < 0 else f"http://{settings.host}:{port}"
+        place = f"unix:{bound.getsockname()}" if port < 0 else f"{scheme}://{settings.host}:{port}"
         dialect = ports.get(port, "")
         announce(f"{dialect} alone on {place}" if dialect else f"Stele on {place}, log in {store}")
 

@@ -101,6 +101,81 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         _description("File with users and permissions as Pravega has it, read again when it changes; empty: none."),
     ] = ""
+    authentication: Annotated[
+        tuple[str, ...],
+        _description(
+            "How callers prove who they are: `basic` (users of `password_file`), `keys` (API keys of this registry),"
+            " `oidc` (signed tokens), `mtls` (client certificates); `pravega:basic` says it for the port that is a"
+            " dialect's own, `none` switches it off there; comma list; empty: nobody is asked."
+        ),
+    ] = ()
+    anonymous: Annotated[
+        bool, _description("With authentication: take requests without credentials, as those of nobody in particular.")
+    ] = False
+    insecure: Annotated[
+        bool,
+        _description(
+            "Without authentication, listen on addresses that other machines reach; get an issuer's keys without TLS."
+        ),
+    ] = False
+    open_metrics: Annotated[bool, _description("With authentication: answer `/metrics` without credentials.")] = False
+    password_file: Annotated[
+        str,
+        _description(
+            "Users for `basic`, as `htpasswd -B` writes them (bcrypt), or with argon2id; read again when it changes."
+        ),
+    ] = ""
+    oidc_issuer: Annotated[
+        str, _description("For `oidc`: address of the issuer of tokens, exactly as in their claim `iss`.")
+    ] = ""
+    oidc_audience: Annotated[
+        tuple[str, ...],
+        _description("For `oidc`: what the claim `aud` of a token must name, one of them; comma list."),
+    ] = ()
+    oidc_jwks: Annotated[
+        str,
+        _description(
+            "For `oidc`: address or file of the issuer's public keys; empty: where the metadata of the issuer say."
+        ),
+    ] = ""
+    oidc_algorithms: Annotated[
+        tuple[str, ...],
+        _description("For `oidc`: algorithms that tokens may be signed with, asymmetrical ones only; comma list."),
+    ] = ("RS256", "PS256", "ES256", "EdDSA")
+    oidc_leeway_seconds: Annotated[
+        int, _description("For `oidc`: how far the clocks of issuer and server may be apart.", ge=0, le=600)
+    ] = 30
+    oidc_name_claim: Annotated[
+        str, _description("For `oidc`: claim with the caller's name, or the path to it: `sub`, `email`, `act.sub`.")
+    ] = "sub"
+    oidc_groups_claim: Annotated[
+        str,
+        _description(
+            "For `oidc`: claim with the caller's groups, a list or words with blanks between, or the path to it:"
+            " `groups`, `realm_access.roles`, `scope`."
+        ),
+    ] = "groups"
+    mtls_principal_rules: Annotated[
+        str,
+        _description(
+            "For `mtls`: who a certificate stands for. Rules with commas between, the first that fits decides:"
+            " `RULE:^CN=([^,]+).*$/$1/L` on the distinguished name, `SAN:^URI:spiffe://example.org/(.+)$/$1/` on"
+            " alternative names, `DEFAULT` for the whole distinguished name; `L` or `U` at the end change the case."
+        ),
+    ] = "DEFAULT"
+    tls_certificate: Annotated[
+        str,
+        _description(
+            "Certificate of this server with its chain, a PEM file: it speaks TLS then; read again when it changes."
+        ),
+    ] = ""
+    tls_key: Annotated[str, _description("Key of the certificate, a PEM file; empty: it is in the same file.")] = ""
+    tls_client_ca: Annotated[
+        str, _description("Authorities whose client certificates are accepted, a PEM file; empty: none are asked for.")
+    ] = ""
+    tls_client_required: Annotated[
+        bool, _description("Refuse connections without a client certificate of `tls_client_ca`.")
+    ] = False
     audit_file: Annotated[
         str,
         _description(
@@ -363,6 +438,10 @@ def load_settings(
                 ip_network(network)
             except ValueError as error:
                 raise InvalidRequest(f"settings: {name}: {error}") from None
+    if not settings.tls_certificate and (settings.tls_key or settings.tls_client_ca or settings.tls_client_required):
+        raise InvalidRequest("settings: TLS needs tls_certificate")
+    if settings.tls_client_required and not settings.tls_client_ca:
+        raise InvalidRequest("settings: tls_client_required needs tls_client_ca")
     if settings.testing and driver.is_durable:
         raise InvalidRequest("settings: --testing empties the registry on a signal and is refused on a durable store")
     if settings.workers > 1 and not driver.is_durable:

@@ -11,7 +11,7 @@ import structlog
 from typer.testing import CliRunner
 
 from stele.cli.app import app
-from stele.cli.serve import is_loopback
+from stele.server.addresses import is_loopback
 from stele.storage.drivers import list_schemes
 
 
@@ -67,6 +67,38 @@ def test_unknown_settings(text: str, said: str) -> None:
 
 
 def test_addresses_of_this_machine_alone() -> None:
-    """Everything else is warned about."""
+    """Everything else wants authentication, or the word that nobody is asked."""
     assert all(is_loopback(host) for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"))
     assert not any(is_loopback(host) for host in ("0.0.0.0", "::", "10.0.0.1", "registry.example.org"))
+
+
+def test_strangers_are_asked_who_they_are() -> None:
+    """An address that other machines reach is refused without authentication, also for the port of one dialect."""
+    said = refuse_start("--store", "memory:", "--port", "0", "--host", "0.0.0.0")
+    assert said == (
+        "error: 0.0.0.0 can be reached from other machines, and nobody is asked who he is: set `authentication`, or"
+        " `insecure` if something else keeps strangers out\n"
+    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = ["--listen", f"pravega={port}", "--authentication", "pravega:none", "--authentication", "keys"]
+    assert "0.0.0.0 (pravega) can be" in refuse_start("--store", "memory:", "--port", "0", "--host", "0.0.0.0", *own)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--authentication", "basik"], "'basik' is none of none, basic, keys, oidc, mtls; did you mean 'basic'?"),
+        (["--authentication", "cncf:basic"], "'cncf:basic' is about 'cncf', which has no port of its own (listen)"),
+        (["--authentication", "none", "--authentication", "keys"], "none excludes every other method"),
+        (["--authentication", "basic"], "needs the setting password_file"),
+        (["--authentication", "oidc"], "the keys of an issuer come by https, not from ''"),
+        (["--authentication", "mtls"], "needs the settings tls_certificate and tls_client_ca"),
+        (["--tls-key", "x.key"], "TLS needs tls_certificate"),
+        (["--tls-certificate", "none.pem"], "cannot use none.pem: No such file or directory"),
+    ],
+)
+def test_authentication_that_cannot_be(flags: list[str], said: str) -> None:
+    """A method that is unknown, excluded or lacks its settings ends the start with a sentence."""
+    assert said in refuse_start("--store", "memory:", "--port", "0", *flags)

@@ -1,0 +1,118 @@
+"""`stele key`: API keys, by which programs prove to a registry who they are."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from stele.cli.connect import RegistryOptions, connect
+from stele.cli.options import expand_dataclass
+from stele.cli.output import Output, OutputOption, errors, exit_on_error, print_json
+from stele.client.request import JSON, Effect, Request, build_path, encode_body, json_decoder
+from stele.errors import InvalidRequest
+
+app = typer.Typer(help="API keys, by which programs prove to a registry who they are.", no_args_is_help=True)
+
+_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_SPAN = re.compile(r"(\d{1,6})([mhdw])")
+
+
+class ApiKey(msgspec.Struct, frozen=True):
+    """What a registry tells of a key."""
+
+    id: str
+    name: str
+    groups: list[str]
+    created: datetime
+    created_by: str
+    expires: datetime | None
+
+
+class CreatedKey(ApiKey, frozen=True):
+    """A new key."""
+
+    key: str
+
+
+class ApiKeys(msgspec.Struct, frozen=True):
+    """Keys, the oldest one first."""
+
+    keys: list[ApiKey]
+
+
+@app.command("create")
+@expand_dataclass
+def create(
+    registry: RegistryOptions,
+    name: Annotated[str, typer.Argument(help="Who a request with this key comes from.")],
+    group: Annotated[list[str] | None, typer.Option(help="A group that caller is in; repeatable.")] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(help="When it ends: 90d, 12h, 2w, or a time (2027-01-01T00:00:00Z); never unless given."),
+    ] = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Make a key and print it. Nobody can print it again."""
+    with exit_on_error():
+        wanted = {"name": name, "groups": group or [], "expires": expires and parse_expiry(expires, datetime.now(UTC))}
+    path = build_path("api", "access", "keys")
+    body = encode_body(wanted)
+    with connect(registry) as client:
+        # Sent twice, it would make two keys; a deletion is what is not sent twice, either.
+        made = client.send(
+            Request("POST", path, json_decoder(CreatedKey), body=body, media=JSON, effect=Effect.DELETE, subject=name)
+        )
+    if output is Output.JSON:
+        print_json(made)
+        return
+    typer.echo(made.key)
+    until = f"until {made.expires:%Y-%m-%d %H:%M} UTC" if made.expires else "until it is revoked"
+    errors.print(
+        f"key {made.id} of {made.name}, {until}: keep it, it is not shown again", highlight=False, markup=False
+    )
+
+
+@app.command("list")
+@expand_dataclass
+def list_keys(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
+    """List keys without their secrets: all of them, or your own."""
+    with connect(registry) as client:
+        found = client.send(Request("GET", build_path("api", "access", "keys"), json_decoder(ApiKeys)))
+    if output is Output.JSON:
+        print_json(found)
+        return
+    for key in found.keys:
+        expires = f"{key.expires:%Y-%m-%d %H:%M}" if key.expires else "never"
+        groups = ",".join(key.groups) or "-"
+        typer.echo(f"{key.id}  {key.name}  groups: {groups}  created: {key.created:%Y-%m-%d}  expires: {expires}")
+
+
+@app.command("revoke")
+@expand_dataclass
+def revoke(
+    registry: RegistryOptions,
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, which stands in it after `stele_`.")],
+) -> None:
+    """Revoke a key: it is worth nothing from now on."""
+    path = build_path("api", "access", "keys", key_id)
+    with connect(registry) as client:
+        key = client.send(Request("DELETE", path, json_decoder(ApiKey), effect=Effect.DELETE, subject=key_id))
+    typer.echo(f"revoked {key.id} of {key.name}")
+
+
+def parse_expiry(text: str, now: datetime) -> datetime:
+    """Return when a key ends. Raises `InvalidRequest` for what is neither a length of time nor a time."""
+    found = _SPAN.fullmatch(text)
+    try:
+        if found:
+            return now + timedelta(**{_UNITS[found[2]]: int(found[1])})
+        time = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise InvalidRequest(
+            f"{text!r} is neither a length of time such as 90d nor a time: 2027-01-01T00:00:00Z"
+        ) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,0 +1,264 @@
+"""Who sends a request, by the methods that are on at the port it came to.
+
+What is verified once is remembered under a keyed hash of the credentials, so that the next request costs microseconds
+and no waiting. Passwords and tokens are verified in threads, few at a time for each address, once for all requests that
+wait for the same credentials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from secrets import token_bytes
+from typing import Final, NamedTuple
+
+from cachetools import TLRUCache
+
+from stele.errors import InvalidRequest, Overloaded, StoreError, Unauthenticated
+from stele.server.authentication.certificate_rules import CertificateRules
+from stele.server.authentication.credentials import (
+    REFUSED,
+    Token,
+    UserPassword,
+    find_credentials,
+    parse_credentials,
+)
+from stele.server.authentication.key_set import KeySet
+from stele.server.authentication.methods import Method, Methods, parse_methods
+from stele.server.authentication.password_file import PasswordFile
+from stele.server.authentication.tokens import METHOD as JWT
+from stele.server.authentication.tokens import TokenRules, TokenVerifier
+from stele.server.settings import ServerSettings
+from stele.service.access import ANONYMOUS, PresentedCredentials, Principal
+from stele.service.api_keys import check_api_key, find_key_id, has_api_key
+from stele.service.registry import Registry
+from stele.service.threads import WorkThreads
+
+_MOST_KNOWN: Final = 10_000
+"""Verified credentials that are remembered."""
+_KNOWN_SECONDS: Final = 300.0
+"""For so long: then a password or token is verified again."""
+_FRESH_SECONDS: Final = 0.001
+"""How long memory counts as up to date for API keys."""
+_HASHING_THREADS: Final = 2
+_HASHING_WAITING: Final = 32
+_MOST_PER_ADDRESS: Final = 8
+"""Verifications that go on for one address; more are refused, so that nobody takes all the room."""
+_REALM: Final = b'realm="stele", charset="UTF-8"'
+
+
+class _Verified(NamedTuple):
+    """Verified credentials.
+
+    user, password_hash  for a password, what must still stand in the file
+    """
+
+    principal: Principal
+    expires: float
+    user: str = ""
+    password_hash: str = ""
+
+
+class AuthenticationMethods(NamedTuple):
+    """The methods that are on, and what they need.
+
+    by_port               the methods of ports; 0 stands for every port that is not named
+    passwords             users, for `basic`
+    tokens                verifies tokens, for `oidc`
+    certificates          rules, for `mtls`
+    is_anonymous_allowed  requests without credentials are those of nobody in particular, and are not refused
+    """
+
+    by_port: Mapping[int, Methods]
+    passwords: PasswordFile | None = None
+    tokens: TokenVerifier | None = None
+    certificates: CertificateRules | None = None
+    is_anonymous_allowed: bool = False
+
+
+class RequestAuthenticator:
+    """Asks every method that is on. See `service.access.Authenticator`.
+
+    Args:
+        registry: Whose API keys count.
+        methods: The methods that are on.
+    """
+
+    def __init__(self, registry: Registry, methods: AuthenticationMethods) -> None:
+        self._registry = registry
+        self._methods = methods.by_port
+        self._passwords = methods.passwords
+        self._tokens = methods.tokens
+        self._certificates = methods.certificates
+        self._is_anonymous_allowed = methods.is_anonymous_allowed
+        self._hashing = WorkThreads(_HASHING_THREADS, _HASHING_WAITING, "passwords")
+        self._hash_key = token_bytes(32)
+        self._known: TLRUCache[bytes, _Verified] = TLRUCache(
+            _MOST_KNOWN, lambda _, verified, now: min(verified.expires, now + _KNOWN_SECONDS), timer=time.time
+        )
+        self._verifying: dict[bytes, asyncio.Task[_Verified]] = {}
+        self._addresses: Counter[str] = Counter()
+        self._fresh_until = 0.0
+
+    def find_principal(self, presented: PresentedCredentials) -> Principal | None:
+        """See `Authenticator`."""
+        methods = self._find_methods(presented.port)
+        if not methods:
+            return ANONYMOUS
+        found = find_credentials(presented.headers)
+        if found is None:
+            return self._find_without_credentials(methods, presented)
+        verified = self._known.get(self._digest(found))
+        if verified is not None and self._holds(verified, methods):
+            return verified.principal
+        if Method.KEYS not in methods:
+            return None
+        key = _find_key(parse_credentials(*found))
+        return None if key is None or not self._has_read_all(key) else self._check_key(key)
+
+    async def authenticate(self, presented: PresentedCredentials) -> Principal:
+        """See `Authenticator`."""
+        methods = self._find_methods(presented.port)
+        found = find_credentials(presented.headers)
+        if not methods or found is None:
+            return self._find_without_credentials(methods, presented) if methods else ANONYMOUS
+        given = parse_credentials(*found)
+        key = _find_key(given) if Method.KEYS in methods else None
+        if key is not None:
+            try:
+                await self._registry.fresh_state()
+            except StoreError:  # A caller who is known stays known while the store does not answer.
+                if not has_api_key(self._registry.state, find_key_id(key) or ""):
+                    raise
+            return self._check_key(key)
+        if (Method.BASIC if isinstance(given, UserPassword) else Method.OIDC) not in methods:
+            raise Unauthenticated("the credentials are of a kind that is not accepted here")
+        return (await self._verify_once(self._digest(found), given, presented.address)).principal
+
+    def list_challenges(self, port: int) -> Sequence[bytes]:
+        """See `Authenticator`."""
+        methods = self._find_methods(port)
+        basic = [b"Basic " + _REALM] if methods & {Method.BASIC, Method.KEYS} else []
+        bearer = [b'Bearer realm="stele"'] if methods & {Method.KEYS, Method.OIDC} else []
+        return basic + bearer
+
+    def close(self) -> None:
+        """End the threads."""
+        self._hashing.shutdown()
+        if self._tokens is not None:
+            self._tokens.close()
+
+    def _find_methods(self, port: int) -> Methods:
+        found = self._methods.get(port)
+        return self._methods[0] if found is None else found
+
+    def _find_without_credentials(self, methods: Methods, presented: PresentedCredentials) -> Principal:
+        if Method.MTLS in methods and presented.certificate is not None and self._certificates is not None:
+            return self._certificates.find_principal(presented.certificate)
+        if self._is_anonymous_allowed:
+            return ANONYMOUS
+        raise Unauthenticated("the request does not say who sends it")
+
+    def _digest(self, header: tuple[bytes, bytes]) -> bytes:
+        return blake2b(b"%b:%b" % header, key=self._hash_key, digest_size=16).digest()
+
+    def _holds(self, verified: _Verified, methods: Methods) -> bool:
+        """Whether what was verified before counts at this port and now."""
+        if verified.principal.method == JWT:
+            return Method.OIDC in methods
+        assert self._passwords is not None
+        return Method.BASIC in methods and self._passwords.find_hash(verified.user) == verified.password_hash
+
+    def _has_read_all(self, key: str) -> bool:
+        """Whether memory tells of this key all that is known of it, without waiting."""
+        now = time.perf_counter()
+        if now >= self._fresh_until:
+            if not self._registry.has_read_all():
+                return False
+            self._fresh_until = now + _FRESH_SECONDS
+        return has_api_key(self._registry.state, find_key_id(key) or "")
+
+    def _check_key(self, key: str) -> Principal:
+        return check_api_key(self._registry.state, key, time.time())
+
+    async def _verify_once(self, digest: bytes, given: UserPassword | Token, address: str) -> _Verified:
+        """Verify credentials, or wait for who does. Raises `Overloaded` where too many others do, too."""
+        verifying = self._verifying.get(digest)
+        if verifying is None:
+            if self._addresses[address] >= _MOST_PER_ADDRESS:
+                raise Overloaded(f"{_MOST_PER_ADDRESS} other credentials from the same address are being verified")
+            self._addresses[address] += 1
+            verifying = self._verifying[digest] = asyncio.create_task(self._verify(given))
+            verifying.add_done_callback(lambda task: self._note_end(digest, address, task))
+        return await asyncio.shield(verifying)
+
+    def _note_end(self, digest: bytes, address: str, task: asyncio.Task[_Verified]) -> None:
+        del self._verifying[digest]
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]
+        if not task.cancelled() and task.exception() is None:
+            self._known[digest] = task.result()
+
+    async def _verify(self, given: UserPassword | Token) -> _Verified:
+        if isinstance(given, Token):
+            assert self._tokens is not None
+            return _Verified(*await self._tokens.verify_token(given.text))
+        assert self._passwords is not None
+        loop = asyncio.get_running_loop()
+        password_hash = await loop.run_in_executor(self._hashing, self._passwords.check_password, given)
+        if password_hash is None:
+            raise Unauthenticated(REFUSED)
+        return _Verified(Principal(given.user, method="basic"), float("inf"), given.user, password_hash)
+
+
+def _find_key(given: UserPassword | Token) -> str | None:
+    """Return an API key: as a token, or as the password of its own id."""
+    if isinstance(given, Token):
+        return given.text if find_key_id(given.text) is not None else None
+    password = given.password.decode("ascii", "replace")
+    return password if password.isascii() and find_key_id(password) == given.user else None
+
+
+def open_methods(settings: ServerSettings, ports: Mapping[int, str]) -> AuthenticationMethods | None:
+    """Return what the settings say, None if nobody is asked who he is.
+
+    Args:
+        settings: Those of the server.
+        ports: Ports that belong to one dialect alone.
+
+    Raises:
+        InvalidRequest: A setting is missing or wrong.
+        NotInstalled: A method needs a package that is not there.
+    """
+    by_dialect = parse_methods(settings.authentication, set(ports.values()))
+    used = frozenset[Method]().union(*by_dialect.values())
+    if not used:
+        return None
+    if Method.BASIC in used and not settings.password_file:
+        raise InvalidRequest("authentication by basic needs the setting password_file")
+    if Method.MTLS in used and not settings.tls_client_ca:
+        raise InvalidRequest("authentication by mtls needs the settings tls_certificate and tls_client_ca")
+    return AuthenticationMethods(
+        {0: by_dialect[""]} | {port: by_dialect[name] for port, name in ports.items() if name in by_dialect},
+        passwords=PasswordFile(Path(settings.password_file)) if Method.BASIC in used else None,
+        tokens=_open_tokens(settings) if Method.OIDC in used else None,
+        certificates=CertificateRules(settings.mtls_principal_rules) if Method.MTLS in used else None,
+        is_anonymous_allowed=settings.anonymous,
+    )
+
+
+def _open_tokens(settings: ServerSettings) -> TokenVerifier:
+    rules = TokenRules(
+        settings.oidc_issuer,
+        settings.oidc_audience,
+        settings.oidc_algorithms,
+        settings.oidc_leeway_seconds,
+        settings.oidc_name_claim,
+        settings.oidc_groups_claim,
+    )
+    return TokenVerifier(rules, KeySet(settings.oidc_jwks, settings.oidc_issuer, is_insecure=settings.insecure))

@@ -1,0 +1,109 @@
+"""Who a client's certificate stands for: rules over its distinguished name and its alternative names.
+
+The rules look like Kafka's `ssl.principal.mapping.rules`: the first one that fits decides.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from stele.errors import InvalidRequest, Unauthenticated
+from stele.service.access import PeerCertificate, Principal
+
+METHOD: Final = "mtls"
+"""How a caller with a certificate has proved who he is."""
+_PART: Final = r"((?:\\.|[^\\/])*)"
+_RULE = re.compile(rf"\s*(?:(?P<default>DEFAULT)|(?P<kind>RULE|SAN):{_PART}/{_PART}/(?P<case>[LU]?))\s*(?:,|\Z)")
+_MOST_KNOWN: Final = 10_000
+"""Certificates whose principal is kept."""
+
+
+class _Rule(NamedTuple):
+    """pattern must fit a whole name; replacement is a template of `re`; None stands for the name as it is."""
+
+    is_for_subject: bool = True
+    pattern: re.Pattern[str] | None = None
+    replacement: str = ""
+    case: str = ""
+
+
+class CertificateRules:
+    """Maps certificates to principals.
+
+    Args:
+        text: Rules with commas between. `RULE:pattern/replacement/` is about the distinguished name
+            (`CN=ann,OU=dev,O=Example`), `SAN:pattern/replacement/` about each alternative name (`DNS:host`,
+            `URI:spiffe://…`, `email:…`); `L` or `U` at the end changes the case. `DEFAULT` takes the whole
+            distinguished name.
+
+    Raises:
+        InvalidRequest: The text is no such list.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._rules = _parse_rules(text)
+        self._known: dict[PeerCertificate, Principal] = {}
+
+    def find_principal(self, certificate: PeerCertificate) -> Principal:
+        """Return who a certificate stands for. Raises `Unauthenticated` where no rule fits."""
+        known = self._known.get(certificate)
+        if known is None:
+            known = Principal(self._find_name(certificate), method=METHOD)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[certificate] = known
+        return known
+
+    def _find_name(self, certificate: PeerCertificate) -> str:
+        for rule in self._rules:
+            for name in [certificate.subject] if rule.is_for_subject else certificate.names:
+                found = _apply_rule(rule, name)
+                if found:
+                    return found
+        raise Unauthenticated("no rule of mtls_principal_rules says who the client's certificate stands for")
+
+
+def _apply_rule(rule: _Rule, name: str) -> str:
+    if rule.pattern is None:
+        return name
+    found = rule.pattern.fullmatch(name)
+    if found is None:
+        return ""
+    made = found.expand(rule.replacement)
+    return made.lower() if rule.case == "L" else made.upper() if rule.case == "U" else made
+
+
+def _parse_rules(text: str) -> list[_Rule]:
+    rules: list[_Rule] = []
+    position = 0
+    while position < len(text):
+        found = _RULE.match(text, position)
+        if found is None:
+            raise InvalidRequest(
+                f"mtls_principal_rules: {text[position:]!r} is not RULE:pattern/replacement/, SAN:pattern/replacement/"
+                " or DEFAULT"
+            )
+        position = found.end()
+        rules.append(_Rule() if found["default"] else _make_rule(found))
+    if not rules:
+        raise InvalidRequest("mtls_principal_rules: there is no rule")
+    return rules
+
+
+def _make_rule(found: re.Match[str]) -> _Rule:
+    pattern, replacement = found[3].replace(r"\/", "/"), found[4].replace(r"\/", "/")
+    template = re.sub(r"\$(\d)", r"\\g<\1>", replacement.replace("\\", r"\\"))
+    try:
+        compiled = re.compile(pattern)
+        _check_template(compiled, template)
+    except (re.error, IndexError) as error:
+        raise InvalidRequest(f"mtls_principal_rules: {found[0].strip()!r}: {error}") from None
+    return _Rule(found["kind"] == "RULE", compiled, template, found["case"])
+
+
+def _check_template(pattern: re.Pattern[str], template: str) -> None:
+    """Raise `re.error` for a template that names a group which the pattern does not have."""
+    for number in re.findall(r"\\g<(\d)>", template):
+        if int(number) > pattern.groups:
+            raise re.error(f"the pattern has no group {number}")

@@ -1,0 +1,80 @@
+"""What the headers of a request say about who sends it, before any of it is believed."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from typing import Final, NamedTuple
+
+from stele.errors import Unauthenticated
+from stele.service.access import Headers
+
+_LONGEST: Final = 16_384
+"""Bytes of credentials that are looked at."""
+_LONGEST_NAME: Final = 256
+LONGEST_PASSWORD: Final = 1024
+"""Bytes of a password; hashing a longer one would be work for nothing."""
+
+REFUSED: Final = "the user name or the password is wrong"
+"""Said of every pair that is not right, so that nobody learns which names there are."""
+
+
+class UserPassword(NamedTuple):
+    """A name and a password, as HTTP's Basic scheme sends them."""
+
+    user: str
+    password: bytes
+
+
+class Token(NamedTuple):
+    """A key or a signed token, as text of ASCII."""
+
+    text: str
+
+
+def find_credentials(headers: Headers) -> tuple[bytes, bytes] | None:
+    """Return the header with credentials, None if there is none. Raises `Unauthenticated` for several of them."""
+    found = None
+    for pair in headers:
+        if pair[0] in _HEADERS:
+            if found is not None:
+                raise Unauthenticated("the request has credentials twice")
+            found = pair
+    return found
+
+
+_HEADERS: Final = frozenset({b"authorization", b"x-api-key"})
+
+
+def parse_credentials(name: bytes, value: bytes) -> UserPassword | Token:
+    """Return what a header of `find_credentials` says. Raises `Unauthenticated` for what is no such header."""
+    if len(value) > _LONGEST:
+        raise Unauthenticated(f"credentials have {_LONGEST} bytes at most")
+    if name == b"x-api-key":
+        return _parse_token(value)
+    scheme, _, rest = value.strip().partition(b" ")
+    match scheme.lower():
+        case b"basic":
+            return _parse_basic(rest.strip())
+        case b"bearer":
+            return _parse_token(rest.strip())
+        case _:
+            raise Unauthenticated("the scheme of the header Authorization is neither Basic nor Bearer")
+
+
+def _parse_basic(encoded: bytes) -> UserPassword:
+    """RFC 7617: Base64 of `user:password` in UTF-8; the name has no colon, the password may have some."""
+    try:
+        user, colon, password = b64decode(encoded, validate=True).partition(b":")
+        name = user.decode("utf-8")
+    except (binascii.Error, ValueError):
+        raise Unauthenticated("the header Authorization has no user name and password in Base64 of UTF-8") from None
+    if not colon or not name or len(user) > _LONGEST_NAME or len(password) > LONGEST_PASSWORD:
+        raise Unauthenticated(REFUSED)
+    return UserPassword(name, password)
+
+
+def _parse_token(value: bytes) -> Token:
+    if not value or not value.isascii() or b" " in value:
+        raise Unauthenticated("the token in the headers is no text of ASCII without blanks")
+    return Token(value.decode("ascii"))

@@ -1,0 +1,173 @@
+"""The public keys of an issuer of tokens (JWKS), got from a file or an address, and got again when they change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from stele.errors import InvalidRequest, Unavailable
+from stele.server.addresses import is_loopback
+from stele.server.watched_file import WatchedFile
+
+if TYPE_CHECKING:
+    from jwt.types import JWKDict
+
+_REFRESH_SECONDS: Final = 600.0
+"""Keys are fetched again so often: one that the issuer has withdrawn is not believed for longer."""
+_RETRY_SECONDS: Final = 30.0
+"""Tokens with unknown keys make the server ask the issuer so often, at most."""
+_FETCH_SECONDS: Final = 5.0
+_MOST_BYTES: Final = 1 << 20
+_MOST_KEYS: Final = 1000
+_DISCOVERY: Final = "/.well-known/openid-configuration"
+_ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {"RSA": ("RS", "PS"), "EC": ("ES",), "OKP": ("EdDSA",)}
+"""By type of key, how the names of algorithms begin that it serves. Symmetrical keys are not believed."""
+
+
+class PublicKey(NamedTuple):
+    """A key that tokens are verified with, and the algorithms it is for, or how their names begin."""
+
+    key: Any
+    algorithms: tuple[str, ...]
+
+    def serves(self, algorithm: str) -> bool:
+        """Return whether a token may say that it was signed with this key by that algorithm."""
+        return algorithm.startswith(self.algorithms)
+
+
+class KeySet:
+    """Keys of one issuer by their ids.
+
+    Args:
+        source: File or address of the keys; empty: the issuer's metadata say where they are.
+        issuer: The address of the issuer.
+        is_insecure: Whether addresses without TLS count, also on other machines.
+
+    Raises:
+        InvalidRequest: The file is no key set, or an address would be asked without TLS.
+    """
+
+    def __init__(self, source: str, issuer: str, *, is_insecure: bool = False) -> None:
+        self._issuer = issuer
+        self._is_insecure = is_insecure
+        self._address = source if urlsplit(source).scheme in {"http", "https"} else ""
+        self._file = WatchedFile(Path(source)) if source and not self._address else None
+        self._keys: Mapping[str, PublicKey] = {}
+        self._has_file_changed = False
+        self._fetch_at = self._retry_at = 0.0
+        if self._file is not None:
+            self._keys = self._read_file(self._file)
+        else:
+            self._check_address(self._address or issuer)
+
+    def find_key(self, key_id: str) -> PublicKey | None:
+        """Return a key by its id. A token without an id means the only key, if there is only one."""
+        if not key_id and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return self._keys.get(key_id)
+
+    def is_due(self) -> bool:
+        """Return whether the keys were fetched long ago, or never, or their file has changed."""
+        if self._file is None:
+            return monotonic() >= self._fetch_at
+        self._has_file_changed = self._has_file_changed or self._file.has_changed()
+        return self._has_file_changed
+
+    def can_fetch(self) -> bool:
+        """Return whether it is long enough since the issuer was asked, or the file has changed."""
+        return monotonic() >= self._retry_at if self._file is None else self._has_file_changed
+
+    def fetch(self) -> None:
+        """Get the keys, and wait for them. Raises `Unavailable`, and leaves the keys as they are."""
+        self._retry_at = monotonic() + _RETRY_SECONDS
+        self._has_file_changed = False
+        if self._file is not None:
+            try:
+                self._keys = self._read_file(self._file)
+            except InvalidRequest as error:
+                raise Unavailable(str(error)) from None
+            return
+        import httpx
+
+        try:
+            self._keys = read_key_set(self._get(self._address or self._discover()))
+        except (httpx.HTTPError, httpx.InvalidURL, InvalidRequest) as error:
+            raise Unavailable(f"cannot get the keys of {self._issuer}: {error}") from None
+        self._fetch_at = monotonic() + _REFRESH_SECONDS
+
+    def _discover(self) -> str:
+        """Return where the issuer says that its keys are."""
+        try:
+            metadata = msgspec.json.decode(self._get(self._issuer.rstrip("/") + _DISCOVERY), type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise InvalidRequest(f"its metadata are no JSON object: {error}") from None
+        if metadata.get("issuer") != self._issuer:
+            raise InvalidRequest(f"its metadata are those of {metadata.get('issuer')!r}")
+        address = str(metadata.get("jwks_uri"))
+        self._check_address(address)
+        return address
+
+    def _get(self, address: str) -> bytes:
+        import httpx
+
+        body = bytearray()
+        with httpx.stream("GET", address, timeout=_FETCH_SECONDS, headers={"Accept": "application/json"}) as response:
+            if response.status_code != httpx.codes.OK:
+                raise InvalidRequest(f"{address} answered {response.status_code}")
+            for part in response.iter_bytes():
+                body += part
+                if len(body) > _MOST_BYTES:
+                    raise InvalidRequest(f"{address} answered more than {_MOST_BYTES} bytes")
+        return bytes(body)
+
+    def _read_file(self, file: WatchedFile) -> Mapping[str, PublicKey]:
+        try:
+            return read_key_set(file.path.read_bytes())
+        except (OSError, InvalidRequest) as error:
+            raise InvalidRequest(f"oidc_jwks: {file.path}: {getattr(error, 'strerror', None) or error}") from None
+
+    def _check_address(self, address: str) -> None:
+        """Raise `InvalidRequest` for an address whose answer somebody between could have written."""
+        parts = urlsplit(address)
+        is_safe = parts.scheme == "https" or (
+            parts.scheme == "http" and (self._is_insecure or is_loopback(parts.hostname or ""))
+        )
+        if not is_safe:
+            raise InvalidRequest(f"the keys of an issuer come by https, not from {address!r} (oidc_issuer, oidc_jwks)")
+
+
+def read_key_set(document: bytes) -> dict[str, PublicKey]:
+    """Return the keys of a JWKS by id: public ones for signatures, of known types. Raises `InvalidRequest`."""
+    import jwt
+
+    try:
+        keys = msgspec.json.decode(document, type=dict[str, Any]).get("keys")
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(f"the key set is no JSON object: {error}") from None
+    if not isinstance(keys, list):
+        raise InvalidRequest("the key set has no list `keys`")
+    found: dict[str, PublicKey] = {}
+    for jwk in keys[:_MOST_KEYS]:
+        if not isinstance(jwk, dict) or jwk.get("kty") not in _ALGORITHMS or jwk.get("use", "sig") != "sig":
+            continue
+        try:
+            key = jwt.PyJWK(_leave_out_private_parts(jwk)).key
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+            continue  # A curve that is not known here: other keys of the issuer are.
+        own = jwk.get("alg")
+        algorithms = _ALGORITHMS[jwk["kty"]]
+        if isinstance(own, str):
+            if not own.startswith(algorithms):
+                continue
+            algorithms = (own,)
+        found[str(jwk.get("kid", ""))] = PublicKey(key, algorithms)
+    return found
+
+
+def _leave_out_private_parts(jwk: JWKDict) -> JWKDict:
+    return {name: value for name, value in jwk.items() if name not in {"d", "p", "q", "dp", "dq", "qi", "oth"}}

@@ -1,0 +1,56 @@
+"""Which ways of proving who one is are on, and at which ports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from stele.core.suggestions import suggest_name
+from stele.errors import InvalidRequest
+
+NONE: Final = "none"
+"""What switches authentication off, for one port or for all."""
+
+Methods = frozenset["Method"]
+
+
+class Method(StrEnum):
+    """A way of proving who one is."""
+
+    BASIC = "basic"
+    """User name and password, compared with a file."""
+    KEYS = "keys"
+    """A key that this registry has given out."""
+    OIDC = "oidc"
+    """A token that another server has signed."""
+    MTLS = "mtls"
+    """The certificate of the client's TLS connection."""
+
+
+def parse_methods(items: Iterable[str], dialects: Collection[str]) -> Mapping[str, Methods]:
+    """Return the methods by dialect; '' is for all ports that no item is about.
+
+    Args:
+        items: `basic`, or `pravega:basic` for the port that belongs to a dialect alone; `none` stands for no method.
+        dialects: Those that have a port of their own.
+
+    Raises:
+        InvalidRequest: An item names no method, or a dialect without a port of its own.
+    """
+    known = [NONE, *(method.value for method in Method)]
+    words: dict[str, list[str]] = {"": []}
+    for item in items:
+        dialect, colon, word = item.rpartition(":")
+        if colon and dialect not in dialects:
+            raise InvalidRequest(
+                f"authentication: {item!r} is about {dialect!r}, which has no port of its own (listen)"
+            )
+        if word not in known:
+            raise InvalidRequest(f"authentication: {word!r} is none of {', '.join(known)}{suggest_name(word, known)}")
+        words.setdefault(dialect, []).append(word)
+    for dialect, chosen in words.items():
+        if NONE in chosen and len(chosen) > 1:
+            where = f" of {dialect}" if dialect else ""
+            raise InvalidRequest(f"authentication{where}: none excludes every other method")
+    return {dialect: frozenset(Method(word) for word in chosen if word != NONE) for dialect, chosen in words.items()}

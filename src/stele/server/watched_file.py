@@ -1,0 +1,43 @@
+"""Files that may change while a server runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+_LOOK_SECONDS: Final = 1.0
+"""A change is seen after so long at most."""
+
+
+class WatchedFile:
+    """A file whose changes are seen by its size, its time of change and its inode, which costs a system call a second.
+
+    Args:
+        path: The file. One that is not there counts as unchanged until it is there again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen = self._look()
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+
+    def has_changed(self) -> bool:
+        """Return whether the file is another one than at the last call that returned True, or at the beginning."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return False
+        self._look_at = now + _LOOK_SECONDS
+        found = self._look()
+        if found is None or found == self._seen:
+            return False
+        self._seen = found
+        return True
+
+    def _look(self) -> tuple[int, int, int] | None:
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return None
+        return status.st_size, status.st_mtime_ns, status.st_ino

@@ -1,0 +1,165 @@
+"""Keys by which programs prove who they are: given out by the registry, which keeps nothing but their digests.
+
+A key is `stele_<id>_<secret>`. Its secret has 256 random bits, so one SHA-256 is enough: there is nothing to guess.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Final
+
+import msgspec
+
+from stele.core.state import State
+from stele.errors import InvalidName, InvalidRequest, NotFound, TooLarge, Unauthenticated
+from stele.service.access import CALLER, Principal
+from stele.service.collections import Changes, Items, edit_collection, read_collection
+from stele.service.registry import Registry
+
+COLLECTION: Final = "access.keys"
+PREFIX: Final = "stele_"
+"""What every key begins with, so that searches for lost secrets find it."""
+METHOD: Final = "key"
+"""How a caller with a key has proved who he is."""
+
+_MOST: Final = 10_000
+"""Keys, at most."""
+_MOST_GROUPS: Final = 100
+_NAME = re.compile(r"[^\x00-\x20\x7f:]{1,200}")
+_REFUSED: Final = "the API key is not valid"
+
+
+class StoredApiKey(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A key as the log has it.
+
+    name        who a request with it comes from
+    groups      which groups that caller is in
+    digest      SHA-256 of the whole key, hexadecimal
+    created     when it was made
+    expires     from when on it is worth nothing; None: never
+    created_by  who made it, '' for nobody in particular
+    """
+
+    name: str
+    digest: str
+    created: datetime
+    groups: tuple[str, ...] = ()
+    expires: datetime | None = None
+    created_by: str = ""
+
+
+class ApiKeyNotFound(NotFound):
+    """No key has this id."""
+
+
+async def create_api_key(
+    registry: Registry,
+    name: str,
+    groups: Sequence[str] = (),
+    expires: datetime | None = None,
+    *,
+    via: str = "",
+) -> tuple[str, StoredApiKey, str]:
+    """Make a key and return its id, what is stored of it, and the key itself, which nobody can show again.
+
+    Raises:
+        InvalidName: A name or group is empty, too long, or has blanks, colons or control characters.
+        InvalidRequest: The key would have expired already, or expires at a time without a zone.
+        TooLarge: There are as many keys as the registry takes.
+    """
+    for text in (name, *groups):
+        if not _NAME.fullmatch(text):
+            raise InvalidName(text, "is no name of a caller or group: 1 to 200 characters without blanks and colons")
+    if len(groups) > _MOST_GROUPS:
+        raise InvalidRequest(f"a key has {_MOST_GROUPS} groups at most")
+    now = datetime.now(UTC)
+    if expires is not None and (expires.tzinfo is None or expires <= now):
+        raise InvalidRequest("the time at which a key expires is in the future, and has a time zone")
+    key_id = secrets.token_hex(8)
+    key = f"{PREFIX}{key_id}_{secrets.token_urlsafe(32)}"
+    stored = StoredApiKey(name, _digest(key), now, tuple(dict.fromkeys(groups)), expires, CALLER.get().principal.name)
+
+    def change(items: Items) -> tuple[Changes, None]:
+        if len(items) >= _MOST:
+            raise TooLarge(f"there are {_MOST} API keys, which is the limit; revoke some")
+        return {(key_id,): msgspec.json.encode(stored)}, None
+
+    await edit_collection(registry, COLLECTION, change, via=via)
+    return key_id, stored, key
+
+
+async def list_api_keys(registry: Registry) -> dict[str, StoredApiKey]:
+    """Return all keys by id, the oldest one first."""
+    items = await read_collection(registry, COLLECTION)
+    keys = {key[0]: msgspec.json.decode(document, type=StoredApiKey) for key, document in items.items()}
+    return dict(sorted(keys.items(), key=lambda pair: (pair[1].created, pair[0])))
+
+
+async def revoke_api_key(registry: Registry, key_id: str, *, via: str = "") -> StoredApiKey:
+    """Remove a key, which is worth nothing from then on; return what it was. Raises `ApiKeyNotFound`."""
+
+    def change(items: Items) -> tuple[Changes, bytes]:
+        if (key_id,) not in items:
+            raise ApiKeyNotFound(f"no API key has the id {key_id!r}")
+        return {(key_id,): None}, items[key_id,]
+
+    document = await edit_collection(registry, COLLECTION, change, via=via)
+    return msgspec.json.decode(document, type=StoredApiKey)
+
+
+def find_key_id(text: str) -> str | None:
+    """Return the id in what may be a key, None if it is none."""
+    if not text.startswith(PREFIX):
+        return None
+    key_id, _, secret = text[len(PREFIX) :].partition("_")
+    return key_id if key_id and secret else None
+
+
+def has_api_key(state: State, key_id: str) -> bool:
+    """Return whether a key has this id."""
+    return _find_document(state, key_id) is not None
+
+
+def check_api_key(state: State, text: str, now: float) -> Principal:
+    """Return who a key stands for.
+
+    Args:
+        state: The registry.
+        text: The whole key.
+        now: Seconds since 1970.
+
+    Raises:
+        Unauthenticated: There is no such key, or it has expired.
+    """
+    document = _find_document(state, find_key_id(text) or "")
+    if document is None:
+        raise Unauthenticated(_REFUSED)
+    principal, digest, expires = _read_key(document)
+    if not compare_digest(digest, _digest(text)):
+        raise Unauthenticated(_REFUSED)
+    if now >= expires:
+        raise Unauthenticated("the API key has expired")
+    return principal
+
+
+def _find_document(state: State, key_id: str) -> bytes | None:
+    found = state.collections.get(COLLECTION)
+    return None if found is None else found.items.get((key_id,))
+
+
+def _digest(key: str) -> str:
+    return sha256(key.encode("ascii")).hexdigest()
+
+
+@lru_cache(_MOST)
+def _read_key(document: bytes) -> tuple[Principal, str, float]:
+    """Return who it is, the digest, and from when on it is worth nothing (seconds since 1970)."""
+    stored = msgspec.json.decode(document, type=StoredApiKey)
+    principal = Principal(stored.name, frozenset(stored.groups), METHOD)
+    return principal, stored.digest, stored.expires.timestamp() if stored.expires else float("inf")
