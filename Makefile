@@ -12,7 +12,7 @@ JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
 # Without bytecode on disk each of the hundreds of processes that tests start compiles all it imports, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-servers test-long test-all coverage serve check format docs site lock bench jar clean
+.PHONY: help demo test test-servers test-long test-all coverage serve check format docs site lock audit bench jar clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -83,6 +83,13 @@ lock: $(VENV)/uv.stamp ## Pin every dependency again
 	    --upgrade requirements/tools.in -o requirements/tools.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    --upgrade requirements/site.in -o requirements/site.lock
+
+AUDITED = $(addprefix -r requirements/,$(addsuffix .lock,bootstrap tools demo dev container site spark41 suites))
+IGNORED = $(shell sed -n 's/^\([A-Z][A-Za-z0-9-]*\).*/--ignore-vuln \1/p' requirements/audit-ignored.txt)
+
+audit: $(VENV)/dev.stamp ## Ask a database of advisories about every pinned dependency (needs its network)
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off $(IGNORED) $(AUDITED)
+
 
 bench: $(VENV)/dev.stamp ## Side-by-side benchmarks; results go to bench/results/
 	@$(JAR)

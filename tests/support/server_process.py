@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 
 class Running(NamedTuple):
@@ -58,11 +58,17 @@ def _decoded(data: bytes) -> Any:
 
 
 @contextmanager
-def serving(*flags: str, folder: Path, environ: dict[str, str] | None = None) -> Iterator[Running]:
-    """Start `stele serve` with these flags on a free port; stopped with SIGTERM at the end."""
+def serving(
+    *flags: str, folder: Path, environ: dict[str, str] | None = None, output: IO[bytes] | None = None
+) -> Iterator[Running]:
+    """Start `stele serve` with these flags on a free port; stopped with SIGTERM at the end.
+
+    output takes what the server prints; None: it goes where that of the tests goes.
+    """
     port = free_port()
     command = [sys.executable, "-m", "stele.cli", "serve", "--port", str(port), "--log-level", "warning", *flags]
-    process = subprocess.Popen(command, cwd=folder, env={**os.environ, **(environ or {})}, start_new_session=True)
+    variables = {**os.environ, **(environ or {})}
+    process = subprocess.Popen(command, cwd=folder, env=variables, start_new_session=True, stdout=output, stderr=output)
     url = f"http://127.0.0.1:{port}"
     try:
         wait_ready(url, process)
