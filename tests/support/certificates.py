@@ -1,4 +1,4 @@
-"""A certificate authority of one test, and a certificate for this machine by the name `localhost`."""
+"""A certificate authority of one test, a certificate for this machine by the name `localhost`, and one of a client."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ __all__ = ["write_certificates"]
 
 
 def write_certificates(folder: Path) -> None:
-    """Write `ca.pem`, `server.pem` and `server.key`, which the user of databases may read alone, into a folder."""
+    """Write `ca.pem`, `server.pem`, `server.key`, which the user of databases may read alone, and those of `client`."""
     now = dt.datetime.now(dt.UTC)
-    authority, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority, own, client = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])
     for name, subject, key, is_authority in (
         ("ca", issuer, authority, True),
         ("server", x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]), own, False),
+        ("client", x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "carl")]), client, False),
     ):
         made = x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
         made = made.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(now + dt.timedelta(days=1))
@@ -30,10 +31,13 @@ def write_certificates(folder: Path) -> None:
         made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         signed = made.sign(authority, hashes.SHA256())
         (folder / f"{name}.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    key_file = folder / "server.key"
-    key_file.write_bytes(
-        own.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    key_file.chmod(0o600)
+    for name, key in (("server", own), ("client", client)):
+        key_file = folder / f"{name}.key"
+        key_file.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+        key_file.chmod(0o600)
     if os.geteuid() == 0:
-        shutil.chown(key_file, "nobody")
+        shutil.chown(folder / "server.key", "nobody")

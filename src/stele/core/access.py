@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -173,7 +174,7 @@ class AccessRules:
         self.default_allow = default_allow
         self.revision = revision
         self.has_hosts = any(rule.host != ANY for rule in self.rules)
-        self._names: dict[tuple[str, ResourceType | None, str], _RulesByName] = {}
+        self._principals: dict[str, dict[tuple[ResourceType | None, str], _RulesByName]] = {}
         for position, rule in enumerate(self.rules):
             self._add_rule(_IndexedRule(position, _expand_operations(rule.operations), rule))
         self._decisions: dict[tuple[frozenset[str], Operation, Resource, str], AccessDecision] = {}
@@ -215,34 +216,34 @@ class AccessRules:
         rule = row.rule
         match rule.resource_type:
             case ResourceType.REGISTRY:
-                key, name, pattern = (
-                    (rule.principal, None if rule.itself else ResourceType.REGISTRY, ""),
-                    ANY,
-                    NamePattern.LITERAL,
-                )
+                key, name, pattern = (None if rule.itself else ResourceType.REGISTRY, ""), ANY, NamePattern.LITERAL
             case ResourceType.NAMESPACE:
-                key, name, pattern = (rule.principal, ResourceType.NAMESPACE, ""), rule.namespace, rule.pattern
+                key, name, pattern = (ResourceType.NAMESPACE, ""), rule.namespace, rule.pattern
             case _:
-                key, name, pattern = (rule.principal, rule.resource_type, rule.namespace), rule.name, rule.pattern
-        self._names.setdefault(key, _RulesByName()).add_rule(row, name, pattern)
+                key, name, pattern = (rule.resource_type, rule.namespace), rule.name, rule.pattern
+        tables = self._principals.setdefault(rule.principal, {})
+        tables.setdefault(key, _RulesByName()).add_rule(row, name, pattern)
 
-    def _list_candidates(self, principals: Iterable[str], resource: Resource) -> Iterator[_IndexedRule]:
-        """Yield the rules for any of the principals that cover the resource."""
+    def _list_candidates(self, principals: Iterable[str], resource: Resource) -> list[_IndexedRule]:
+        """Return the rules for any of the principals that cover the resource."""
         kind, namespace, name = resource
-        places: list[tuple[ResourceType | None, str, str]] = [(ResourceType.REGISTRY, "", "")]
+        places: list[tuple[tuple[ResourceType | None, str], str]] = [((ResourceType.REGISTRY, ""), "")]
         if kind is ResourceType.REGISTRY:
-            places.append((None, "", ""))
+            places.append(((None, ""), ""))
         elif kind is ResourceType.NAMESPACE:
-            places.append((ResourceType.NAMESPACE, "", namespace))
+            places.append(((ResourceType.NAMESPACE, ""), namespace))
         else:
-            places += [(kind, namespace, name), (kind, ANY, name)]
+            places += [((kind, namespace), name), ((kind, ANY), name)]
             if kind is ResourceType.SUBJECT:
-                places.append((ResourceType.NAMESPACE, "", namespace))
+                places.append(((ResourceType.NAMESPACE, ""), namespace))
+        rows: list[_IndexedRule] = []
         for principal in (*principals, ANYBODY):
-            for rule_type, rule_namespace, wanted in places:
-                rules = self._names.get((principal, rule_type, rule_namespace))
-                if rules is not None:
-                    yield from rules.list_matches(wanted)
+            tables = self._principals.get(principal)
+            if tables is not None:
+                for key, wanted in places:
+                    if key in tables:
+                        tables[key].add_matches(wanted, rows)
+        return rows
 
 
 _MOST_DECISIONS: Final = 20_000
@@ -260,25 +261,25 @@ class _IndexedRule(NamedTuple):
 class _RulesByText:
     """Rules by the text that a name has to begin with, or to end with, and what else it has to match."""
 
-    def __init__(self, cut: Callable[[str, int], str]) -> None:
-        self._cut = cut
-        self._rules: dict[str, list[tuple[re.Pattern[str] | None, _IndexedRule]]] = {}
+    def __init__(self, *, at_end: bool) -> None:
+        self._at_end = at_end
+        self._rules: dict[str, list[tuple[str | None, _IndexedRule]]] = {}
         self._lengths: list[int] = []
 
-    def add_rule(self, text: str, matcher: re.Pattern[str] | None, row: _IndexedRule) -> None:
+    def add_rule(self, text: str, glob: str | None, row: _IndexedRule) -> None:
         """Add a rule."""
         if len(text) not in self._lengths:
             insort(self._lengths, len(text))
-        self._rules.setdefault(text, []).append((matcher, row))
+        self._rules.setdefault(text, []).append((glob, row))
 
-    def list_matches(self, name: str) -> Iterator[_IndexedRule]:
-        """Yield the rules whose pattern matches a name."""
+    def add_matches(self, name: str, rows: list[_IndexedRule]) -> None:
+        """Append the rules whose pattern matches a name."""
         for length in self._lengths:
             if length > len(name):
                 return
-            for matcher, row in self._rules.get(self._cut(name, length), ()):
-                if matcher is None or matcher.fullmatch(name) is not None:
-                    yield row
+            found = self._rules.get(name[len(name) - length :] if self._at_end else name[:length])
+            if found is not None:
+                rows += [row for glob, row in found if glob is None or _compile_glob(glob).fullmatch(name) is not None]
 
 
 class _RulesByName:
@@ -290,8 +291,8 @@ class _RulesByName:
 
     def __init__(self) -> None:
         self._literals: dict[str, list[_IndexedRule]] = {}
-        self._beginnings = _RulesByText(lambda name, length: name[:length])
-        self._endings = _RulesByText(lambda name, length: name[len(name) - length :])
+        self._beginnings = _RulesByText(at_end=False)
+        self._endings = _RulesByText(at_end=True)
 
     def add_rule(self, row: _IndexedRule, name: str, pattern: NamePattern) -> None:
         """Add a rule for this name."""
@@ -299,17 +300,17 @@ class _RulesByName:
             pieces = split_glob(name)
             beginning, ending = pieces[0].text, pieces[-1].text
             table = self._endings if ending and not beginning else self._beginnings
-            table.add_rule(beginning or ending, _compile_glob(pieces), row)
+            table.add_rule(beginning or ending, name, row)
         elif pattern is NamePattern.PREFIX or name == ANY:
             self._beginnings.add_rule(name if pattern is NamePattern.PREFIX else "", None, row)
         else:
             self._literals.setdefault(name, []).append(row)
 
-    def list_matches(self, name: str) -> Iterator[_IndexedRule]:
-        """Yield the rules whose pattern matches a name."""
-        yield from self._literals.get(name, ())
-        yield from self._beginnings.list_matches(name)
-        yield from self._endings.list_matches(name)
+    def add_matches(self, name: str, rows: list[_IndexedRule]) -> None:
+        """Append the rules whose pattern matches a name."""
+        rows += self._literals.get(name, ())
+        self._beginnings.add_matches(name, rows)
+        self._endings.add_matches(name, rows)
 
 
 class GlobPiece(NamedTuple):
@@ -332,13 +333,14 @@ def split_glob(pattern: str) -> list[GlobPiece]:
     return pieces or [GlobPiece()]
 
 
-def _compile_glob(pieces: Iterable[GlobPiece]) -> re.Pattern[str]:
+@lru_cache(maxsize=_MOST_DECISIONS)
+def _compile_glob(glob: str) -> re.Pattern[str]:
     """Return an expression that is matched without going back.
 
     After a `*`, the first place that fits is as good as any. Only the text after the last one has to stand at the end.
     """
     parts = [""]
-    for piece in pieces:
+    for piece in split_glob(glob):
         if piece.wildcard == "*":
             parts.append("")
         else:

@@ -9,7 +9,6 @@ import re
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Final
@@ -32,7 +31,6 @@ _MOST: Final = 10_000
 """Keys, at most."""
 _MOST_GROUPS: Final = 100
 _NAME = re.compile(r"[^\x00-\x20\x7f:]{1,200}")
-_REFUSED: Final = "the API key is not valid"
 
 
 class StoredApiKey(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -121,45 +119,31 @@ def find_key_id(text: str) -> str | None:
     return key_id if key_id and secret else None
 
 
-def has_api_key(state: State, key_id: str) -> bool:
-    """Return whether a key has this id."""
-    return _find_document(state, key_id) is not None
-
-
-def check_api_key(state: State, text: str, now: float) -> Principal:
-    """Return who a key stands for.
-
-    Args:
-        state: The registry.
-        text: The whole key.
-        now: Seconds since 1970.
-
-    Raises:
-        Unauthenticated: There is no such key, or it has expired.
-    """
-    document = _find_document(state, find_key_id(text) or "")
-    if document is None:
-        raise Unauthenticated(_REFUSED)
-    principal, digest, expires = _read_key(document)
-    if not compare_digest(digest, _digest(text)):
-        raise Unauthenticated(_REFUSED)
-    if now >= expires:
-        raise Unauthenticated("the API key has expired")
-    return principal
-
-
-def _find_document(state: State, key_id: str) -> bytes | None:
+def find_document(state: State, key_id: str) -> bytes | None:
+    """Return what is stored of a key, None if there is none with this id."""
     found = state.collections.get(COLLECTION)
     return None if found is None else found.items.get((key_id,))
 
 
+def check_api_key(document: bytes, text: str, now: float) -> tuple[Principal, float]:
+    """Return who a key stands for, and until when (seconds since 1970).
+
+    Args:
+        document: What is stored under its id.
+        text: The whole key.
+        now: Seconds since 1970.
+
+    Raises:
+        Unauthenticated: It is another key, or it has expired.
+    """
+    stored = msgspec.json.decode(document, type=StoredApiKey)
+    if not compare_digest(stored.digest, _digest(text)):
+        raise Unauthenticated("the API key is not valid")
+    expires = stored.expires.timestamp() if stored.expires else float("inf")
+    if now >= expires:
+        raise Unauthenticated("the API key has expired")
+    return Principal(stored.name, frozenset(stored.groups), METHOD), expires
+
+
 def _digest(key: str) -> str:
     return sha256(key.encode("ascii")).hexdigest()
-
-
-@lru_cache(_MOST)
-def _read_key(document: bytes) -> tuple[Principal, str, float]:
-    """Return who it is, the digest, and from when on it is worth nothing (seconds since 1970)."""
-    stored = msgspec.json.decode(document, type=StoredApiKey)
-    principal = Principal(stored.name, frozenset(stored.groups), METHOD)
-    return principal, stored.digest, stored.expires.timestamp() if stored.expires else float("inf")

@@ -55,11 +55,18 @@ def acting_as(name: str) -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def client(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
-    """A node on which `owner` has a KEK without sharing, `patients`, with a DEK that the server could unwrap."""
+async def node() -> AsyncIterator[Registry]:
+    """A node with these rules."""
+    made = await Registry.open(await open_log("memory:"))
+    made.access = AccessControl(RULES)
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(node: Registry, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a node where `owner` has a KEK without sharing, `patients`, with a DEK the server could unwrap."""
     monkeypatch.setenv("LOCAL_SECRET", "of the server")
-    node = await Registry.open(await open_log("memory:"))
-    node.access = AccessControl(RULES)
     async with client_of(application(node)) as made:
         with acting_as("owner"):
             kek = {"name": "patients", "kmsType": "local-kms", "kmsKeyId": "1"}
@@ -67,7 +74,6 @@ async def client(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncCl
             dek = {"subject": "s", "encryptedKeyMaterial": WRAPPED}
             assert (await made.post(f"{KEKS}/patients/deks", json=dek)).status_code == 200
         yield made
-    await node.close()
 
 
 async def make_kek(client: httpx.AsyncClient, **members: Any) -> httpx.Response:
@@ -146,6 +152,25 @@ async def test_only_the_right_to_unwrap_gives_the_plain_key(client: httpx.AsyncC
         assert "keyMaterial" not in fresh.json()
         again = await client.post(f"{KEKS}/patients/deks/s?rewrap=true", json={})
         assert "keyMaterial" not in again.json()
+
+
+async def test_unwrapping_is_noted(client: httpx.AsyncClient, node: Registry) -> None:
+    """Each plain data key that somebody gets is told to the audit trail, without the key."""
+    with acting_as("owner"):
+        await client.put(f"{KEKS}/patients", json={"shared": True})
+        node.audit.is_on = True
+        await client.get(f"{KEKS}/patients/deks/s")
+        await client.get(f"{KEKS}/patients/deks/s")
+        await client.post(f"{KEKS}/patients/deks", json={"subject": "fresh"})
+    with acting_as("thief"):
+        await client.get(f"{KEKS}/patients/deks/s")
+    notes = node.audit.take_notes()
+    assert [(row.kind, row.actor, row.subject, row.details["kek"]) for row in notes] == [
+        ("key_unwrapped", "owner", "s", "patients"),
+        ("key_unwrapped", "owner", "s", "patients"),
+        ("key_unwrapped", "owner", "fresh", "patients"),
+    ]
+    assert PLAIN not in repr(notes)
 
 
 async def test_what_may_be_secret_is_not_shown_and_not_lost(client: httpx.AsyncClient) -> None:

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from cachetools import TLRUCache
 
 from stele.errors import InvalidRequest, Overloaded, StoreError, Unauthenticated
+from stele.server.authentication import tokens
 from stele.server.authentication.certificate_rules import CertificateRules
 from stele.server.authentication.credentials import (
     REFUSED,
@@ -30,11 +31,10 @@ from stele.server.authentication.credentials import (
 from stele.server.authentication.key_set import KeySet
 from stele.server.authentication.methods import Method, Methods, parse_methods
 from stele.server.authentication.password_file import PasswordFile
-from stele.server.authentication.tokens import METHOD as JWT
 from stele.server.authentication.tokens import TokenRules, TokenVerifier
 from stele.server.settings import ServerSettings
+from stele.service import api_keys
 from stele.service.access import ANONYMOUS, PresentedCredentials, Principal
-from stele.service.api_keys import check_api_key, find_key_id, has_api_key
 from stele.service.registry import Registry
 from stele.service.threads import WorkThreads
 
@@ -54,13 +54,14 @@ _REALM: Final = b'realm="stele", charset="UTF-8"'
 class _Verified(NamedTuple):
     """Verified credentials.
 
-    user, password_hash  for a password, what must still stand in the file
+    name, proof  for a password, the user and the hash that must still stand in the file; for an API key, its id and the
+                 document that must still stand in the log
     """
 
     principal: Principal
     expires: float
-    user: str = ""
-    password_hash: str = ""
+    name: str = ""
+    proof: str | bytes = b""
 
 
 class AuthenticationMethods(NamedTuple):
@@ -118,7 +119,7 @@ class RequestAuthenticator:
         if Method.KEYS not in methods:
             return None
         key = _find_key(parse_credentials(*found))
-        return None if key is None or not self._has_read_all(key) else self._check_key(key)
+        return None if key is None or not self._has_read_all() else self._check_key(found, key)
 
     async def authenticate(self, presented: PresentedCredentials) -> Principal:
         """See `Authenticator`."""
@@ -132,9 +133,12 @@ class RequestAuthenticator:
             try:
                 await self._registry.fresh_state()
             except StoreError:  # A caller who is known stays known while the store does not answer.
-                if not has_api_key(self._registry.state, find_key_id(key) or ""):
+                if api_keys.find_document(self._registry.state, api_keys.find_key_id(key) or "") is None:
                     raise
-            return self._check_key(key)
+            principal = self._check_key(found, key)
+            if principal is None:
+                raise Unauthenticated("the API key is not valid")
+            return principal
         if (Method.BASIC if isinstance(given, UserPassword) else Method.OIDC) not in methods:
             raise Unauthenticated("the credentials are of a kind that is not accepted here")
         return (await self._verify_once(self._digest(found), given, presented.address)).principal
@@ -168,22 +172,34 @@ class RequestAuthenticator:
 
     def _holds(self, verified: _Verified, methods: Methods) -> bool:
         """Whether what was verified before counts at this port and now."""
-        if verified.principal.method == JWT:
-            return Method.OIDC in methods
-        assert self._passwords is not None
-        return Method.BASIC in methods and self._passwords.find_hash(verified.user) == verified.password_hash
+        match verified.principal.method:
+            case api_keys.METHOD:
+                is_there = api_keys.find_document(self._registry.state, verified.name) == verified.proof
+                return is_there and Method.KEYS in methods and self._has_read_all() and time.time() < verified.expires
+            case tokens.METHOD:
+                return Method.OIDC in methods
+            case _:
+                assert self._passwords is not None
+                return Method.BASIC in methods and self._passwords.find_hash(verified.name) == verified.proof
 
-    def _has_read_all(self, key: str) -> bool:
-        """Whether memory tells of this key all that is known of it, without waiting."""
+    def _has_read_all(self) -> bool:
+        """Whether memory tells of API keys all that this node was told of, without waiting."""
         now = time.perf_counter()
         if now >= self._fresh_until:
             if not self._registry.has_read_all():
                 return False
             self._fresh_until = now + _FRESH_SECONDS
-        return has_api_key(self._registry.state, find_key_id(key) or "")
+        return True
 
-    def _check_key(self, key: str) -> Principal:
-        return check_api_key(self._registry.state, key, time.time())
+    def _check_key(self, header: tuple[bytes, bytes], key: str) -> Principal | None:
+        """Return who a key stands for and remember it; None if memory has no such key. Raises `Unauthenticated`."""
+        key_id = api_keys.find_key_id(key) or ""
+        document = api_keys.find_document(self._registry.state, key_id)
+        if document is None:
+            return None
+        principal, expires = api_keys.check_api_key(document, key, time.time())
+        self._known[self._digest(header)] = _Verified(principal, expires, key_id, document)
+        return principal
 
     async def _verify_once(self, digest: bytes, given: UserPassword | Token, address: str) -> _Verified:
         """Verify credentials, or wait for who does. Raises `Overloaded` where too many others do, too."""
@@ -219,9 +235,9 @@ class RequestAuthenticator:
 def _find_key(given: UserPassword | Token) -> str | None:
     """Return an API key: as a token, or as the password of its own id."""
     if isinstance(given, Token):
-        return given.text if find_key_id(given.text) is not None else None
+        return given.text if api_keys.find_key_id(given.text) is not None else None
     password = given.password.decode("ascii", "replace")
-    return password if password.isascii() and find_key_id(password) == given.user else None
+    return password if password.isascii() and api_keys.find_key_id(password) == given.user else None
 
 
 def open_methods(settings: ServerSettings, ports: Mapping[int, str]) -> AuthenticationMethods | None:
