@@ -3,14 +3,16 @@
 A rule allows or denies a principal operations on resources. A rule for the registry covers everything in it, one for a
 namespace covers the subjects in it. A deny rule beats every allow rule; where no rule matches, the default decides.
 
-Source: docs/explanation/access.md
+The model: docs/explanation/access.md.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import insort
 from collections.abc import Iterable
 from enum import StrEnum
-from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -115,16 +117,19 @@ class NamePattern(StrEnum):
     """How the name in a rule is compared."""
 
     LITERAL = "literal"
+    """They are equal; `*` is any name."""
     PREFIX = "prefix"
     GLOB = "glob"
-    """`*` is any number of characters, `?` is one."""
+    """`*` is any number of characters, `?` is one; a backslash takes the next character as it is."""
 
 
 ANYBODY: Final = "*"
 """As the principal of a rule: everybody, also callers that did not say who they are."""
+ANY: Final = "*"
+"""As the namespace, name or host of a rule: whatever it is."""
 
 
-class AccessRule(msgspec.Struct, frozen=True, omit_defaults=True):
+class AccessRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Who may, or may not, do what.
 
     principal      `user:name`, `group:name`, or `*` for anybody
@@ -133,6 +138,8 @@ class AccessRule(msgspec.Struct, frozen=True, omit_defaults=True):
     resource_type  what the rule is about; the wider types cover the narrower ones
     namespace      of a namespace or subject; `*` is any
     name           of a subject or key, compared as `pattern` says; for a namespace, the pattern is for its name
+    host           address that the request has to come from; `*` is any
+    itself         the rule is about the registry itself, and covers nothing that is in it
     """
 
     principal: str
@@ -142,6 +149,8 @@ class AccessRule(msgspec.Struct, frozen=True, omit_defaults=True):
     namespace: str = ""
     name: str = ""
     pattern: NamePattern = NamePattern.LITERAL
+    host: str = ANY
+    itself: bool = False
 
 
 class AccessDecision(NamedTuple):
@@ -155,46 +164,197 @@ class AccessRules:
     """Rules made ready for decisions.
 
     Args:
-        rules: The rules; their order means nothing.
+        rules: The rules. Their order decides nothing but which of several rules a decision names: the first one.
         default_allow: The decision where no rule matches.
         revision: Rises with every change of the rules: part of the key of every answer that is kept.
     """
 
     def __init__(self, rules: Iterable[AccessRule], *, default_allow: bool, revision: int = 0) -> None:
-        self.rules = tuple(rules)
+        self.rules = tuple(dict.fromkeys(rules))
         self.default_allow = default_allow
         self.revision = revision
+        self.has_hosts = any(rule.host != ANY for rule in self.rules)
+        self._principals: dict[str, dict[tuple[ResourceType | None, str], _RulesByName]] = {}
+        for position, rule in enumerate(self.rules):
+            self._add_rule(_IndexedRule(position, _expand_operations(rule.operations), rule))
+        self._decisions: dict[tuple[frozenset[str], Operation, Resource, str], AccessDecision] = {}
 
-    def decide(self, principals: frozenset[str], operation: Operation, resource: Resource) -> AccessDecision:
-        """Return whether one of these principals (`user:ann`, `group:dev`) may do that; deny beats allow."""
-        allowing = None
-        for rule in self.rules:
-            if (rule.principal == ANYBODY or rule.principal in principals) and _matches(rule, operation, resource):
-                if not rule.allow:
-                    return AccessDecision(False, rule)
-                allowing = allowing or rule
-        return AccessDecision(self.default_allow if allowing is None else True, allowing)
+    def decide(
+        self, principals: frozenset[str], operation: Operation, resource: Resource, host: str = ""
+    ) -> AccessDecision:
+        """Return whether one of these principals (`user:ann`, `group:dev`) may do that; deny beats allow.
+
+        host is the address that the request comes from, '' when that is not known.
+        """
+        key = (principals, operation, resource, host if self.has_hosts else "")
+        decision = self._decisions.get(key)
+        if decision is None:
+            if len(self._decisions) >= _MOST_DECISIONS:
+                self._decisions.clear()
+            decision = self._decisions[key] = self._find_decision(*key)
+        return decision
+
+    def _find_decision(
+        self, principals: frozenset[str], operation: Operation, resource: Resource, host: str
+    ) -> AccessDecision:
+        allowing: _IndexedRule | None = None
+        denying: _IndexedRule | None = None
+        for row in self._list_candidates(principals, resource):
+            if operation not in row.operations or row.rule.host not in {ANY, host}:
+                continue
+            if row.rule.allow:
+                allowing = row if allowing is None else min(allowing, row)
+            else:
+                denying = row if denying is None else min(denying, row)
+        if denying is not None:
+            return AccessDecision(False, denying.rule)
+        if allowing is not None:
+            return AccessDecision(True, allowing.rule)
+        return AccessDecision(self.default_allow, None)
+
+    def _add_rule(self, row: _IndexedRule) -> None:
+        rule = row.rule
+        match rule.resource_type:
+            case ResourceType.REGISTRY:
+                key, name, pattern = (None if rule.itself else ResourceType.REGISTRY, ""), ANY, NamePattern.LITERAL
+            case ResourceType.NAMESPACE:
+                key, name, pattern = (ResourceType.NAMESPACE, ""), rule.namespace, rule.pattern
+            case _:
+                key, name, pattern = (rule.resource_type, rule.namespace), rule.name, rule.pattern
+        tables = self._principals.setdefault(rule.principal, {})
+        tables.setdefault(key, _RulesByName()).add_rule(row, name, pattern)
+
+    def _list_candidates(self, principals: Iterable[str], resource: Resource) -> list[_IndexedRule]:
+        """Return the rules for any of the principals that cover the resource."""
+        kind, namespace, name = resource
+        places: list[tuple[tuple[ResourceType | None, str], str]] = [((ResourceType.REGISTRY, ""), "")]
+        if kind is ResourceType.REGISTRY:
+            places.append(((None, ""), ""))
+        elif kind is ResourceType.NAMESPACE:
+            places.append(((ResourceType.NAMESPACE, ""), namespace))
+        else:
+            places += [((kind, namespace), name), ((kind, ANY), name)]
+            if kind is ResourceType.SUBJECT:
+                places.append(((ResourceType.NAMESPACE, ""), namespace))
+        rows: list[_IndexedRule] = []
+        for principal in (*principals, ANYBODY):
+            tables = self._principals.get(principal)
+            if tables is not None:
+                for key, wanted in places:
+                    if key in tables:
+                        tables[key].add_matches(wanted, rows)
+        return rows
 
 
-def _matches(rule: AccessRule, operation: Operation, resource: Resource) -> bool:
-    if operation not in rule.operations and not any(operation in ROLES.get(name, ()) for name in rule.operations):
-        return False
-    if rule.resource_type is ResourceType.REGISTRY:
-        return True
-    if rule.resource_type is ResourceType.NAMESPACE:
-        return resource.type in {ResourceType.NAMESPACE, ResourceType.SUBJECT} and _matches_name(
-            rule, rule.namespace, resource.namespace
-        )
-    if rule.resource_type is not resource.type:
-        return False
-    return rule.namespace in {ANYBODY, resource.namespace} and _matches_name(rule, rule.name, resource.name)
+_MOST_DECISIONS: Final = 20_000
+"""Decisions that are remembered."""
 
 
-def _matches_name(rule: AccessRule, wanted: str, name: str) -> bool:
-    match rule.pattern:
-        case NamePattern.LITERAL:
-            return wanted in {ANYBODY, name}
-        case NamePattern.PREFIX:
-            return name.startswith(wanted)
-        case NamePattern.GLOB:
-            return fnmatchcase(name, wanted)
+class _IndexedRule(NamedTuple):
+    """A rule, its position among all, and the operations it is about."""
+
+    position: int
+    operations: frozenset[Operation]
+    rule: AccessRule
+
+
+class _RulesByText:
+    """Rules by the text that a name has to begin with, or to end with, and what else it has to match."""
+
+    def __init__(self, *, at_end: bool) -> None:
+        self._at_end = at_end
+        self._rules: dict[str, list[tuple[str | None, _IndexedRule]]] = {}
+        self._lengths: list[int] = []
+
+    def add_rule(self, text: str, glob: str | None, row: _IndexedRule) -> None:
+        """Add a rule."""
+        if len(text) not in self._lengths:
+            insort(self._lengths, len(text))
+        self._rules.setdefault(text, []).append((glob, row))
+
+    def add_matches(self, name: str, rows: list[_IndexedRule]) -> None:
+        """Append the rules whose pattern matches a name."""
+        for length in self._lengths:
+            if length > len(name):
+                return
+            found = self._rules.get(name[len(name) - length :] if self._at_end else name[:length])
+            if found is not None:
+                rows += [row for glob, row in found if glob is None or _compile_glob(glob).fullmatch(name) is not None]
+
+
+class _RulesByName:
+    """Rules for one kind of name, found by a name.
+
+    Globs are found by the plain text they begin with, those that begin with a wildcard by the text they end with. Only
+    what is found so is matched.
+    """
+
+    def __init__(self) -> None:
+        self._literals: dict[str, list[_IndexedRule]] = {}
+        self._beginnings = _RulesByText(at_end=False)
+        self._endings = _RulesByText(at_end=True)
+
+    def add_rule(self, row: _IndexedRule, name: str, pattern: NamePattern) -> None:
+        """Add a rule for this name."""
+        if pattern is NamePattern.GLOB:
+            pieces = split_glob(name)
+            beginning, ending = pieces[0].text, pieces[-1].text
+            table = self._endings if ending and not beginning else self._beginnings
+            table.add_rule(beginning or ending, name, row)
+        elif pattern is NamePattern.PREFIX or name == ANY:
+            self._beginnings.add_rule(name if pattern is NamePattern.PREFIX else "", None, row)
+        else:
+            self._literals.setdefault(name, []).append(row)
+
+    def add_matches(self, name: str, rows: list[_IndexedRule]) -> None:
+        """Append the rules whose pattern matches a name."""
+        rows += self._literals.get(name, ())
+        self._beginnings.add_matches(name, rows)
+        self._endings.add_matches(name, rows)
+
+
+class GlobPiece(NamedTuple):
+    """A part of a glob: plain text, or one wildcard."""
+
+    text: str = ""
+    wildcard: str = ""
+
+
+_GLOB_PIECE: Final = re.compile(r"(?P<text>(?:\\.|\\\Z|[^\\*?])+)|(?P<wildcard>[*?])", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def split_glob(pattern: str) -> list[GlobPiece]:
+    """Return the parts of a glob in their order, at least one."""
+    pieces = [
+        GlobPiece(_ESCAPED.sub(r"\1", piece["text"] or ""), piece["wildcard"] or "")
+        for piece in _GLOB_PIECE.finditer(pattern)
+    ]
+    return pieces or [GlobPiece()]
+
+
+@lru_cache(maxsize=_MOST_DECISIONS)
+def _compile_glob(glob: str) -> re.Pattern[str]:
+    """Return an expression that is matched without going back.
+
+    After a `*`, the first place that fits is as good as any. Only the text after the last one has to stand at the end.
+    """
+    parts = [""]
+    for piece in split_glob(glob):
+        if piece.wildcard == "*":
+            parts.append("")
+        else:
+            parts[-1] += "." if piece.wildcard else re.escape(piece.text)
+    first, *others = parts
+    if not others:
+        return re.compile(first, re.DOTALL)
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
+    return re.compile(f"{first}{middle}.*{others[-1]}", re.DOTALL)
+
+
+def _expand_operations(names: Iterable[str]) -> frozenset[Operation]:
+    """Return the operations that names of operations and roles stand for; unknown names stand for none."""
+    return frozenset().union(*(ROLES.get(name) or _SINGLE.get(name, frozenset()) for name in names))
+
+
+_SINGLE: Final[dict[str, frozenset[Operation]]] = {operation.value: frozenset({operation}) for operation in Operation}

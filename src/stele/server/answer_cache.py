@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from stele.apis.http.dependencies import Dependencies
+from stele.core.access import AccessRules
 from stele.core.model import SubjectKey
 from stele.core.state import State
 from stele.errors import StoreError
@@ -42,12 +43,13 @@ _TRUSTED_SECONDS: Final = 0.001
 
 
 class StatePosition(NamedTuple):
-    """Where the log stood at the beginning of a request."""
+    """Where the log stood at the beginning of a request, and the rules of access that were in force."""
 
     state: State
     seq: int
     purges: int
     serial: int
+    rules: AccessRules
 
 
 class CachedAnswer(NamedTuple):
@@ -81,7 +83,7 @@ def make_key(
     target: bytes,
     headers: Sequence[tuple[bytes, bytes]],
     place: tuple[str, int],
-    principal: Principal,
+    caller: Hashable,
     digest: bytes = b"",
 ) -> AnswerKey:
     """Return what an answer is kept under.
@@ -91,10 +93,10 @@ def make_key(
         target: Path and query, as they were sent.
         headers: All headers; those that matter are taken.
         place: Scheme and port the request came to.
-        principal: Who asks: what he may see is part of the answer.
+        caller: Who asks (`AccessControl.make_caller_key`): what he may see is part of the answer.
         digest: Of the body.
     """
-    return (method, target, place, principal, digest, *[pair for pair in headers if pair[0] in KEY_HEADERS])
+    return (method, target, place, caller, digest, *[pair for pair in headers if pair[0] in KEY_HEADERS])
 
 
 def make_answer(
@@ -127,6 +129,10 @@ class ResponseCache:
         self._trusted_until = 0.0
         self.bytes = 0
 
+    def make_caller_key(self, principal: Principal, address: str) -> Hashable:
+        """Return the part of keys that says who asks."""
+        return self._registry.access.make_caller_key(principal, address)
+
     def __len__(self) -> int:
         return len(self._answers)
 
@@ -148,21 +154,21 @@ class ResponseCache:
             return answer
         try:
             async with asyncio.timeout(seconds):
-                state = await self._registry.fresh_state()
+                await self._registry.fresh_state()
         except (StoreError, TimeoutError):
             return None
         answer = self._answers.get(key)
-        return answer if answer is not None and _is_unchanged(answer, state) else None
+        return answer if answer is not None and self._is_unchanged(answer) else None
 
     def mark_position(self) -> StatePosition:
         """Where the log stands now, before a request is handled."""
         state = self._registry.state
-        return StatePosition(state, state.seq, state.purges, state.serial)
+        return StatePosition(state, state.seq, state.purges, state.serial, self._registry.access.rules)
 
     def keep_answer(self, key: AnswerKey, answer: CachedAnswer) -> None:
         """Keep an answer, unless what it depends on has changed since its request began."""
         self.remove_answer(key)
-        if answer.size <= self._max_bytes // _LARGEST_SHARE and _is_unchanged(answer, self._registry.state):
+        if answer.size <= self._max_bytes // _LARGEST_SHARE and self._is_unchanged(answer):
             self._answers[key] = answer
             self.bytes += answer.size
             while self.bytes > self._max_bytes:
@@ -184,21 +190,20 @@ class ResponseCache:
                 return False
             if immutable:
                 self._trusted_until = now + _TRUSTED_SECONDS
-        return _is_unchanged(answer, self._registry.state)
+        return self._is_unchanged(answer)
 
-
-def _is_unchanged(answer: CachedAnswer, state: State) -> bool:
-    """Whether nothing that an answer depends on has changed since its request began."""
-    position, dependencies = answer.position, answer.dependencies
-    if state is not position.state:
-        return False
-    if dependencies is None:
-        return state.seq == position.seq
-    if dependencies.immutable:
-        return state.purges == position.purges
-    if state.shared_seq > position.seq or (dependencies.names and state.serial != position.serial):
-        return False
-    return all(_newest_seq(state, key) <= position.seq for key in dependencies.subjects)
+    def _is_unchanged(self, answer: CachedAnswer) -> bool:
+        """Whether nothing that an answer depends on has changed since its request began."""
+        position, dependencies, state = answer.position, answer.dependencies, self._registry.state
+        if state is not position.state or self._registry.access.rules is not position.rules:
+            return False
+        if dependencies is None:
+            return state.seq == position.seq
+        if dependencies.immutable:
+            return state.purges == position.purges
+        if state.shared_seq > position.seq or (dependencies.names and state.serial != position.serial):
+            return False
+        return all(_newest_seq(state, key) <= position.seq for key in dependencies.subjects)
 
 
 def _newest_seq(state: State, key: SubjectKey) -> int:

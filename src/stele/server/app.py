@@ -15,6 +15,7 @@ from stele import __version__
 from stele.core.findings import WhenUndecided
 from stele.core.ports import Log
 from stele.errors import SteleError, Unauthenticated, Unavailable
+from stele.server.access_setup import follow_files, make_access
 from stele.server.answer_cache import ResponseCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
 from stele.server.audit_trail import ServerAudit, has_audit
@@ -65,6 +66,7 @@ class Server:
         self._stateless = WorkThreads(settings.stateless_threads, settings.stateless_waiting, "checks")
         self._connections = ConnectionTable(settings.connection_limits, self._metrics.count_closed_connection)
         self._starting: asyncio.Task[Registry] | None = None
+        self._following: asyncio.Task[None] | None = None
         self._delivery: asyncio.Task[None] | None = None
         self._own_ports = parse_ports(settings.listen)
         self._guard = SiteGuard(settings.allowed_hosts, settings.cors_origins)
@@ -154,6 +156,9 @@ class Server:
         )
         registry.secrets = secrets
         await self._prepare_secrets(registry)
+        registry.access = access = make_access(registry, self.settings)
+        if access.has_files:
+            self._following = asyncio.create_task(follow_files(access))
         registry.stateless_threads = self._stateless
         if self.settings.otel:
             self._telemetry = self._start_telemetry(registry)
@@ -205,6 +210,8 @@ class Server:
     async def stop(self) -> None:
         """Finish writes, keep a snapshot, close the log, send the last traces and metrics."""
         self._ready = False
+        if self._following is not None:
+            self._following.cancel()
         if self._delivery is not None:
             self._delivery.cancel()
             await asyncio.wait({self._delivery})

@@ -217,8 +217,8 @@ class Dispatcher:
             )
         except Unauthenticated:
             return None
-        if principal is None:
-            return None
+        if principal is None or self.cache.make_caller_key(principal, request.client) is not principal:
+            return None  # Where rules name addresses, what proxies say of them is read first.
         digest = b"" if is_read else sha256(request.body).digest()
         key = make_key(request.method, request.target, headers, request.place, principal, digest)
         answer = self.cache.find_answer(key)
@@ -251,7 +251,9 @@ class Dispatcher:
         if scope["query_string"]:
             target = b"%b?%b" % (target, scope["query_string"])
         place = scope.get("scheme", "http"), (scope.get("server") or ("", 0))[1]
-        return make_key(method, target, scope["headers"], place, principal, digest), receive
+        assert self.cache is not None
+        caller = self.cache.make_caller_key(principal, _find_address(scope))
+        return make_key(method, target, scope["headers"], place, caller, digest), receive
 
     async def _send_cached(
         self, answer: CachedAnswer, scope: AsgiScope, send: Send, principal: Principal, started: float

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from stele.core.access_rule_text import check_principal
 from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 from stele.server.connection_limits import ConnectionLimits
@@ -82,6 +83,24 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["allow", "refuse"],
         _description("Without `secrets_key`: store secrets as plain text and warn, or refuse to store them."),
     ] = "allow"
+    access: Annotated[
+        Literal["allow", "deny"],
+        _description("What is decided where no rule of access matches: everything is allowed, or nothing."),
+    ] = "allow"
+    super_users: Annotated[
+        tuple[str, ...],
+        _description(
+            "Who may do everything, whatever the rules say: `user:root`, `group:ops`; comma list; empty: nobody."
+        ),
+    ] = ()
+    access_rules: Annotated[
+        str,
+        _description("File with rules of access, one a line, read again when it changes; empty: none."),
+    ] = ""
+    pravega_acl: Annotated[
+        str,
+        _description("File with users and permissions as Pravega has it, read again when it changes; empty: none."),
+    ] = ""
     authentication: Annotated[
         tuple[str, ...],
         _description(
@@ -408,6 +427,11 @@ def load_settings(
     for host in settings.allowed_hosts:
         if not _HOST.fullmatch(host):
             raise InvalidRequest(f"settings: allowed_hosts: {host!r} is no name such as registry.example.org")
+    for principal in settings.super_users:
+        try:
+            check_principal(principal)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"settings: super_users: {error}") from None
     for name in ("trusted_proxies", "outgoing_networks"):
         for network in getattr(settings, name):
             try:

@@ -127,8 +127,13 @@ class AccessControl:
     """
 
     def __init__(self, rules: AccessRules, super_users: frozenset[str] = frozenset()) -> None:
-        self.rules = rules
+        self._rules = rules
         self.super_users = super_users
+
+    @property
+    def rules(self) -> AccessRules:
+        """The rules in force."""
+        return self._rules
 
     @property
     def is_open(self) -> bool:
@@ -143,7 +148,10 @@ class AccessControl:
         if caller.is_system:
             return True
         names = caller.principal.names
-        return not names.isdisjoint(self.super_users) or self.rules.decide(names, operation, resource).allowed
+        return (
+            not names.isdisjoint(self.super_users)
+            or self.rules.decide(names, operation, resource, caller.address).allowed
+        )
 
     def require(self, operation: Operation, resource: Resource) -> None:
         """Raise `Forbidden` unless the caller may do that; `Unauthenticated` when nobody in particular asks."""
@@ -154,10 +162,17 @@ class AccessControl:
             raise Unauthenticated(f"an anonymous caller has no right to {operation} here")
         raise Forbidden(f"{name} has no right to {operation} here", operation=operation, resource=resource)
 
+    def make_caller_key(self, principal: Principal, address: str) -> Hashable:
+        """Return what decisions for a caller depend on, besides the rules."""
+        return (principal, address) if self.rules.has_hosts else principal
+
     @property
     def view_key(self) -> Hashable:
         """What a list made for the caller is kept under: the same for all who may see everything."""
-        return None if self.is_open else (CALLER.get().principal, self.rules.revision)
+        if self.is_open:
+            return None
+        caller = CALLER.get()
+        return self.make_caller_key(caller.principal, caller.address), self.rules.revision
 
     def make_filter(self, operation: Operation = Operation.LIST) -> Callable[[SubjectKey], bool]:
         """Return what tells of each of many subjects whether the caller may do that; it costs nothing where all may."""

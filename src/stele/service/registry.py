@@ -59,7 +59,7 @@ from stele.errors import (
     StoreTimeout,
 )
 from stele.service import rulesets
-from stele.service.access import CALLER, OPEN_ACCESS
+from stele.service.access import CALLER, OPEN_ACCESS, AccessControl
 from stele.service.audit_notes import AuditNotes
 from stele.service.compatibility import CompatibilityChecker
 from stele.service.limits import Limits
@@ -123,7 +123,7 @@ class Registry:
         self.limits = limits or Limits()
         self.parser = SchemaParser(self.limits)
         self.compatibility = CompatibilityChecker(self.parser, undecided)
-        self.access = OPEN_ACCESS
+        self.access: AccessControl = OPEN_ACCESS
         """Who may do what."""
         self.audit = AuditNotes()
         """What the audit trail is to say beside the changes."""
@@ -203,6 +203,11 @@ class Registry:
         if not self._log.notices_at_once or not self.has_read_all():
             await self._catch_up()
         return self.state
+
+    async def heed_notices(self) -> None:
+        """Catch up if this node was told that others wrote: enough for rules of access. Raises `StoreError`."""
+        if not self.has_read_all():
+            await self._catch_up()
 
     def is_fresh(self) -> bool:
         """Whether memory is up to date for sure, without waiting."""

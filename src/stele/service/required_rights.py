@@ -2,7 +2,7 @@
 
 Whoever sends a command needs all of them, however it came: an endpoint that forgets to ask cannot get around this.
 
-Source: docs/explanation/access.md
+The model: docs/explanation/access.md.
 """
 
 from __future__ import annotations

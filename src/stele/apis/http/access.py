@@ -65,12 +65,14 @@ def check_access(registry: Registry, find_resource: FindResource) -> Middleware:
 
     def middleware(app: ASGIApp) -> ASGIApp:
         async def handle(scope: Scope, receive: Receive, send: Send) -> None:
-            if not registry.access.is_open and not _is_of_framework(scope):
-                wanted = find_access(scope["route_handler"]) or _UNDECLARED
-                if wanted.place is Place.REGISTRY:
-                    registry.access.require(wanted.operation, REGISTRY_RESOURCE)
-                elif wanted.place is Place.PATH:
-                    registry.access.require(wanted.operation, find_resource(Request(scope)))
+            wanted = find_access(scope["route_handler"]) or _UNDECLARED
+            if wanted.place is not Place.NOWHERE and not _is_of_framework(scope):
+                await registry.heed_notices()  # Another node may have changed the rules.
+                if not registry.access.is_open:
+                    if wanted.place is Place.REGISTRY:
+                        registry.access.require(wanted.operation, REGISTRY_RESOURCE)
+                    elif wanted.place is Place.PATH:
+                        registry.access.require(wanted.operation, find_resource(Request(scope)))
             await app(scope, receive, send)
 
         return handle

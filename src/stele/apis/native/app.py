@@ -11,12 +11,22 @@ from stele.apis.http.application import DialectApplication, openapi_config
 from stele.apis.http.requests import decode_segment
 from stele.apis.native.errors import handle_error
 from stele.apis.native.options import NativeOptions
-from stele.apis.native.routes import api_keys, audit, events, journal, policies, schema_texts, subscriptions, usage
+from stele.apis.native.routes import (
+    access,
+    api_keys,
+    audit,
+    events,
+    journal,
+    policies,
+    schema_texts,
+    subscriptions,
+    usage,
+)
 from stele.core.access import Resource, level_resource
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 
-_MODULES = (schema_texts, policies, journal, audit, usage, subscriptions, api_keys)
+_MODULES = (schema_texts, policies, journal, audit, usage, subscriptions, access, api_keys)
 
 
 def find_resource(request: Request[Any, Any, Any]) -> Resource:

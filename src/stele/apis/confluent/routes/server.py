@@ -1,17 +1,17 @@
-"""The root, the server's own facts, contexts, and Redpanda's access control entries, which nothing enforces yet."""
+"""The root, the server's own facts, contexts, and Redpanda's access control entries."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, Response, delete, get, post, route
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
-from msgspec import UNSET, Meta, UnsetType
 
 from stele.apis.confluent import lists
 from stele.apis.confluent import models as api
+from stele.apis.confluent.acls import COLLECTION, Acl, make_rule
 from stele.apis.confluent.names import parse_context, slice_page
 from stele.apis.confluent.operations.schemas import read_stored_body
 from stele.apis.confluent.params import (
@@ -23,14 +23,14 @@ from stele.apis.confluent.params import (
     InjectedOperations,
     Limit,
     Offset,
-    Options,
 )
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
-from stele.apis.http.application import not_active, openapi_body
+from stele.apis.http.application import openapi_body
 from stele.core.access import Operation
 from stele.core.commands import DeleteNamespace
 from stele.errors import TooLarge
-from stele.service.collections import Changes, Items, Key
+from stele.service.access_rules import require_way_back
+from stele.service.collections import Changes, Items
 
 
 @route(
@@ -98,39 +98,14 @@ async def delete_context(operations: InjectedOperations, context: Context) -> No
     await operations.execute(DeleteNamespace(parse_context(context)))
 
 
-_COLLECTION: Final = "redpanda.acls"
-_NOT_ACTIVE: Final[Options] = {
-    "response_headers": not_active("access control entries are stored, and nothing enforces them yet")
-}
 _MOST = 10_000
 """Entries, at most."""
-
-_Name = Annotated[str, Meta(min_length=1, max_length=1000)]
-
-
-class Acl(msgspec.Struct, frozen=True):
-    """Who may do what to which subject, or to the registry as a whole; host and resource may be `*`."""
-
-    principal: _Name
-    resource: _Name
-    resource_type: Literal["REGISTRY", "SUBJECT"]
-    operation: Literal["ALL", "READ", "WRITE", "REMOVE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER", "ALTER_CONFIGS"]
-    permission: Literal["ALLOW", "DENY"]
-    pattern_type: Literal["LITERAL", "PREFIXED", "PREFIX"] = "LITERAL"
-    host: _Name = "*"
-    principal_type: Literal["USER", "REDPANDA_ROLE"] | UnsetType = UNSET
-
-    @property
-    def key(self) -> Key:
-        """What makes an entry: everything in it."""
-        return tuple("" if value is UNSET else value for value in msgspec.structs.astuple(self))
-
 
 _Word = Annotated[str, QueryParameter(description="only entries with that value")]
 _BODY = openapi_body(list[Acl])
 
 
-@get("/security/acls", **READ, **_NOT_ACTIVE, opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY))
+@get("/security/acls", **READ, opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY))
 async def list_acls(
     operations: InjectedOperations,
     principal: _Word = "",
@@ -154,7 +129,7 @@ async def list_acls(
         "operation": operation,
         "permission": permission,
     }
-    items = await operations.read_items(_COLLECTION)
+    items = await operations.read_items(COLLECTION)
     rows = [msgspec.json.decode(items[key], type=Acl) for key in sorted(items)]
     return [row for row in rows if all(not value or getattr(row, name) == value for name, value in wanted.items())]
 
@@ -165,27 +140,28 @@ _ADDED = ResponseSpec(None, description="Added; the answer is empty", generate_e
 @post(
     "/security/acls",
     operation_class=_BODY,
-    **{**WRITE, **_NOT_ACTIVE, "status_code": 201, "responses": {**ERRORS, 201: _ADDED}},
+    **{**WRITE, "status_code": 201, "responses": {**ERRORS, 201: _ADDED}},
     opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY),
 )
 async def create_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /security/acls
     """Add access control entries; those that are there stay."""
     entries = await read_stored_body(operations, request, list[Acl])
+    for entry in entries:
+        make_rule(entry)
 
     def change(items: Items) -> tuple[Changes, None]:
         fresh = {entry.key: msgspec.json.encode(entry) for entry in entries if entry.key not in items}
         if len(items) + len(fresh) > _MOST:
             raise TooLarge(f"there are {_MOST} access control entries at most")
+        require_way_back(operations.registry, COLLECTION, items, fresh)
         return fresh, None
 
-    await operations.edit_items(_COLLECTION, change)
+    await operations.edit_items(COLLECTION, change)
     return Response(b"", status_code=201)
 
 
-@delete(
-    "/security/acls", operation_class=_BODY, **WRITE, **_NOT_ACTIVE, opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY)
-)
+@delete("/security/acls", operation_class=_BODY, **WRITE, opt=access(Operation.MANAGE_ACCESS, Place.REGISTRY))
 async def delete_acls(operations: InjectedOperations, request: Request[Any, Any, Any]) -> list[Acl]:
     # DELETE /security/acls
     """Remove access control entries; answers those that were there."""
@@ -193,9 +169,11 @@ async def delete_acls(operations: InjectedOperations, request: Request[Any, Any,
 
     def change(items: Items) -> tuple[Changes, list[Acl]]:
         gone = [entry for entry in entries if entry.key in items]
-        return {entry.key: None for entry in gone}, gone
+        changes: Changes = {entry.key: None for entry in gone}
+        require_way_back(operations.registry, COLLECTION, items, changes)
+        return changes, gone
 
-    return await operations.edit_items(_COLLECTION, change)
+    return await operations.edit_items(COLLECTION, change)
 
 
 ROUTES = [

@@ -1,0 +1,173 @@
+"""What access control costs: a decision among 10,000 rules, and a read by id of a user who proves who he is.
+
+The read is the hot one: its answer is given again by the connection. One server asks nobody anything; the other checks
+a password with each request and has 10,000 rules. Rounds are interleaved, so a noisy neighbour hits both alike; the
+figure is requests divided by the CPU seconds the server process got.
+
+    python -m bench.access
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.http_load import Client, cpu_seconds, run_clients
+from bench.report import Row, report
+
+from stele.core.access import AccessRule, AccessRules, NamePattern, Operation, Resource, ResourceType
+from stele.core.access_rule_text import print_rule
+
+ROUNDS, SECONDS, CONNECTIONS, SCHEMAS, RULES, DECISIONS = 7, 2.0, 16, 200, 10_000, 9_000
+PASSWORD = "open-sesame"
+
+
+# --- decisions ------------------------------------------------------------------------------------------------------
+
+
+def _make_rule(number: int, principal: str, pattern: NamePattern, name: str) -> AccessRule:
+    return AccessRule(principal, ("writer",), number % 7 > 0, ResourceType.SUBJECT, "", name, pattern)
+
+
+RULE_SETS = {
+    "names, of one user": [_make_rule(n, "user:ann", NamePattern.LITERAL, f"team{n}-orders") for n in range(RULES)],
+    "prefixes, of one user": [_make_rule(n, "user:ann", NamePattern.PREFIX, f"team{n}-") for n in range(RULES)],
+    "globs, of one user": [_make_rule(n, "user:ann", NamePattern.GLOB, f"team{n}-*-v?lue") for n in range(RULES)],
+    "prefixes, of 1,000 users": [
+        _make_rule(n, f"user:u{n % 1000}", NamePattern.PREFIX, f"team{n}-") for n in range(RULES)
+    ],
+}
+
+
+def measure_decisions() -> list[Row]:
+    """Microseconds of a decision that was not made before, and of one that was."""
+    rows: list[Row] = []
+    for name, rules in RULE_SETS.items():
+        started = time.process_time()
+        indexed = AccessRules(rules, default_allow=False)
+        building = time.process_time() - started
+        principals = frozenset({"user:ann", "group:dev", "group:ops"})
+        resources = [Resource(ResourceType.SUBJECT, "", f"team{n}-orders-value") for n in range(DECISIONS)]
+        times = []
+        for operation in (Operation.LIST, Operation.READ, Operation.READ):  # The first round makes globs ready.
+            started = time.process_time()
+            for resource in resources:
+                indexed.decide(principals, operation, resource)
+            times.append((time.process_time() - started) / DECISIONS * 1e6)
+        rows.append(
+            {
+                "10,000 rules": name,
+                "µs per new decision": round(times[1], 2),
+                "µs per remembered decision": round(times[2], 2),
+                "ms to make them ready": round(building * 1000),
+            }
+        )
+    return rows
+
+
+# --- reads ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def running(folder: Path, **settings: str) -> Iterator[tuple[int, int]]:
+    """(port, pid) of a server with these settings."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    given = {f"STELE_{name.upper()}": value for name, value in settings.items()}
+    folder.mkdir()
+    command = [sys.executable, "-m", "stele.cli", "serve", "--port", str(port), "--log-level", "error"]
+    process = subprocess.Popen(command, cwd=folder, env={**os.environ, **given})
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield port, process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _register_schemas(port: int, authorization: str) -> None:
+    for number in range(SCHEMAS):
+        schema = json.dumps({"type": "fixed", "name": f"F{number}", "size": 4})
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/subjects/team{number}-orders/versions",
+            json.dumps({"schema": schema}).encode(),
+            {"content-type": "application/json", "authorization": authorization},
+        )
+        urllib.request.urlopen(request).close()
+
+
+def _make_clients(port: int, authorization: str) -> list[Client]:
+    asked = [
+        f"GET /schemas/ids/{number} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {authorization}\r\n\r\n".encode()
+        for number in range(1, SCHEMAS + 1)
+    ]
+    return [Client(port, itertools.cycle(asked[start:] + asked[:start])) for start in range(CONNECTIONS)]
+
+
+def measure_reads(folder: Path) -> list[Row]:
+    """Requests per CPU second of the open server and of the one with access control."""
+    import bcrypt
+
+    authorization = "Basic " + base64.b64encode(f"ann:{PASSWORD}".encode()).decode()
+    passwords, rules = folder / "users", folder / "rules"
+    passwords.write_text(f"ann:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(5)).decode()}\n")
+    lines = [
+        print_rule(AccessRule("user:ann", ("writer",), True, ResourceType.SUBJECT, "", f"team{n}-orders"))
+        for n in range(RULES)
+    ]
+    rules.write_text("\n".join([*lines, "allow user:root admin registry"]))
+    closed = {
+        "access": "deny",
+        "access_rules": str(rules),
+        "authentication": "basic",
+        "password_file": str(passwords),
+    }
+    figures: dict[str, list[float]] = {"open": [], "closed": []}
+    with running(folder / "open") as one, running(folder / "closed", **closed) as other:
+        servers = {"open": one, "closed": other}
+        for port, _ in servers.values():
+            _register_schemas(port, authorization)
+        for number in range(ROUNDS + 1):
+            for name, (port, pid) in servers.items():
+                before = cpu_seconds(pid)
+                answered = asyncio.run(run_clients(_make_clients(port, authorization), SECONDS))
+                if number:  # The first round warms up.
+                    figures[name].append(answered / (cpu_seconds(pid) - before))
+    ratios = [mine / theirs for mine, theirs in zip(figures["open"], figures["closed"], strict=True)]
+    return [
+        {
+            "read by id, given again": "without / with access control",
+            "requests per CPU second, open": round(statistics.median(figures["open"])),
+            "with passwords and 10,000 rules": round(statistics.median(figures["closed"])),
+            "CPU time, times": round(statistics.median(ratios), 3),
+        }
+    ]
+
+
+def main() -> None:
+    """Measure, print and keep."""
+    with tempfile.TemporaryDirectory() as folder:
+        report("access", [*measure_decisions(), *measure_reads(Path(folder))])
+
+
+if __name__ == "__main__":
+    main()

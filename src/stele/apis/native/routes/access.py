@@ -1,0 +1,92 @@
+"""Who may do what: the rules in force, changes of those in the log, and why somebody may do something."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, delete, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import QueryParameter
+
+from stele.apis.http.access import Place, access
+from stele.apis.http.application import openapi_body
+from stele.apis.http.requests import read_body
+from stele.apis.native.errors import ERRORS, NativeError
+from stele.core.access import Operation
+from stele.core.access_rule_text import parse_resource, parse_rule, print_rule
+from stele.service import access_rules
+from stele.service.access_rules import COLLECTION, AccessExplanation, AccessRuleInfo, RuleList
+from stele.service.registry import Registry
+
+RuleText = Annotated[str, QueryParameter(name="rule", description="`allow user:ann writer subject orders-*`")]
+PrincipalName = Annotated[str, QueryParameter(name="principal", description="`user:ann`; `*` is an anonymous caller")]
+GroupNames = Annotated[list[str] | None, QueryParameter(name="group", description="groups of the user: `dev`")]
+OperationName = Annotated[str, QueryParameter(name="operation", description="`read`, `register` …")]
+ResourceText = Annotated[str, QueryParameter(name="resource", description="`subject orders in team`, `registry` …")]
+Host = Annotated[str, QueryParameter(description="address the request would come from")]
+
+_WRITING = ERRORS | {
+    403: ResponseSpec(NativeError, description="The registry is read-only", generate_examples=False),
+    409: ResponseSpec(
+        NativeError, description="The rule is in a file, or nobody could undo the change", generate_examples=False
+    ),
+}
+_MISSING = {404: ResponseSpec(NativeError, description="There is no such rule", generate_examples=False)}
+_REFUSED = {422: ERRORS[422]}
+_ADDED = {201: ResponseSpec(AccessRuleInfo, description="The rule was added", generate_examples=False)}
+_MANAGE = access(Operation.MANAGE_ACCESS, Place.REGISTRY)
+
+
+class NewRule(msgspec.Struct, frozen=True):
+    """A rule as a line of text: `allow user:ann writer subject orders-*`."""
+
+    rule: str
+
+
+def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """Return the endpoints about access to one registry."""
+
+    @get("/api/access/rules", opt=_MANAGE)
+    async def list_access_rules() -> RuleList:
+        # GET /api/access/rules
+        """List the rules in force, where each stands, and what is decided where none matches."""
+        return await access_rules.list_rules(registry)
+
+    @post(
+        "/api/access/rules",
+        status_code=200,
+        operation_class=openapi_body(NewRule),
+        responses=_WRITING | _ADDED,
+        opt=_MANAGE,
+    )
+    async def add_access_rule(request: Request[Any, Any, Any]) -> Response[AccessRuleInfo]:
+        # POST /api/access/rules
+        """Add a rule; 201 if it was not there, else 200."""
+        rule = parse_rule((await read_body(request, NewRule)).rule)
+        is_new = await access_rules.add_rule(registry, rule, via="native")
+        return Response(AccessRuleInfo(print_rule(rule), COLLECTION), status_code=201 if is_new else 200)
+
+    @delete("/api/access/rules", status_code=200, responses=_WRITING | _MISSING, opt=_MANAGE)
+    async def remove_access_rule(rule: RuleText) -> AccessRuleInfo:
+        # DELETE /api/access/rules?rule
+        """Remove a rule from the log; answers the rule."""
+        parsed = parse_rule(rule)
+        await access_rules.remove_rule(registry, parsed, via="native")
+        return AccessRuleInfo(print_rule(parsed), COLLECTION)
+
+    @get("/api/access/explain", responses=_REFUSED, opt=_MANAGE)
+    async def explain_access(
+        principal: PrincipalName,
+        operation: OperationName,
+        resource: ResourceText,
+        group: GroupNames = None,
+        host: Host = "",
+    ) -> AccessExplanation:
+        # GET /api/access/explain?principal&group&operation&resource&host
+        """Show whether somebody may do something, and which rule says so."""
+        principals = frozenset({principal, *(f"group:{name}" for name in group or ())})
+        return await access_rules.explain_access(registry, principals, operation, parse_resource(resource), host)
+
+    return [list_access_rules, add_access_rule, remove_access_rule, explain_access]

@@ -1,0 +1,145 @@
+"""`stele access`: who may do what in a registry."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stele.cli.connect import RegistryOptions, connect
+from stele.cli.options import expand_dataclass
+from stele.cli.output import Output, OutputOption, console, exit_on_error, print_json
+from stele.client.request import JSON, Effect, Request, build_path, build_query, encode_body, json_decoder
+from stele.core.access import ANYBODY, AccessRule
+from stele.core.access_rule_text import parse_resource_words, parse_rule_words, print_rule, print_words
+from stele.service.access_rules import AccessExplanation, AccessRuleInfo, RuleList
+
+app = typer.Typer(help="Who may do what in a registry.", no_args_is_help=True)
+
+PrincipalName = Annotated[str, typer.Argument(metavar="USER", help="A name, user:NAME, group:NAME, or * for anybody.")]
+Operations = Annotated[str, typer.Argument(help="Operations and roles, with commas between them: writer,delete.")]
+ResourceWords = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RESOURCE...",
+        help="registry, namespace NAME, subject NAME [in NAMESPACE] or key NAME; * and ? are wildcards.",
+    ),
+]
+DenyOption = Annotated[bool, typer.Option("--deny", help="A rule that denies; it beats all that allow.")]
+
+_RULES = build_path("api", "access", "rules")
+_rule = json_decoder(AccessRuleInfo)
+_rules = json_decoder(RuleList)
+_explanation = json_decoder(AccessExplanation)
+
+
+@app.command("grant")
+@expand_dataclass
+def grant(
+    registry: RegistryOptions,
+    principal: PrincipalName,
+    operation: Operations,
+    resource: ResourceWords,
+    deny: DenyOption = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Add a rule that allows something, or denies it."""
+    with exit_on_error():
+        rule = _make_rule(principal, operation, resource, deny=deny)
+    body = encode_body({"rule": print_rule(rule)})
+    request = Request("POST", _RULES, _rule, body=body, media=JSON, effect=Effect.WRITE)
+    with connect(registry) as client:
+        answer = client.send(request)
+        is_void = rule.allow and client.send(Request("GET", _RULES, _rules)).default == "allow"
+    _print_rule("Added", answer, output)
+    if is_void and output is Output.TEXT:
+        _print_line("The server runs with access=allow, so a rule that allows changes nothing where no other denies.")
+
+
+@app.command("revoke")
+@expand_dataclass
+def revoke(
+    registry: RegistryOptions,
+    principal: PrincipalName,
+    operation: Operations,
+    resource: ResourceWords,
+    deny: DenyOption = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Remove a rule that was added with the same words."""
+    with exit_on_error():
+        rule = _make_rule(principal, operation, resource, deny=deny)
+    request = Request("DELETE", _RULES, _rule, build_query({"rule": print_rule(rule)}), effect=Effect.WRITE)
+    with connect(registry) as client:
+        answer = client.send(request)
+    _print_rule("Removed", answer, output)
+
+
+@app.command("list")
+@expand_dataclass
+def list_rules(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
+    """Print the rules in force and where each stands."""
+    with connect(registry) as client:
+        answer = client.send(Request("GET", _RULES, _rules))
+    if output is Output.JSON:
+        print_json(answer)
+        return
+    for row in answer.rules:
+        _print_line(f"{row.rule}  ({row.source})")
+    if answer.super_users:
+        _print_line(f"Super users: {', '.join(answer.super_users)}")
+    _print_line(f"Where no rule matches: {answer.default}")
+
+
+@app.command("explain")
+@expand_dataclass
+def explain(
+    registry: RegistryOptions,
+    principal: PrincipalName,
+    operation: Annotated[str, typer.Argument(help="One operation, such as register.")],
+    resource: ResourceWords,
+    group: Annotated[list[str] | None, typer.Option(help="A group of the user; repeatable.")] = None,
+    host: Annotated[str, typer.Option(help="Address that the request would come from.")] = "",
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Print whether somebody may do something, and which rule says so. The exit code is 1 if not."""
+    with exit_on_error():
+        parse_resource_words(resource)
+    asked = {
+        "principal": _name_principal(principal),
+        "operation": operation,
+        "resource": print_words(resource),
+        "host": host or None,
+    }
+    query = "&".join([build_query(asked), *(build_query({"group": name}) for name in group or ())])
+    with connect(registry) as client:
+        answer = client.send(Request("GET", build_path("api", "access", "explain"), _explanation, query))
+    if output is Output.JSON:
+        print_json(answer)
+    else:
+        _print_line(f"{'Allowed' if answer.allowed else 'Denied'}: {answer.why}{_describe_source(answer)}.")
+    if not answer.allowed:
+        raise typer.Exit(1)
+
+
+def _make_rule(user: str, operations: str, resource: list[str], *, deny: bool) -> AccessRule:
+    return parse_rule_words(resource, _name_principal(user), tuple(operations.split(",")), allow=not deny)
+
+
+def _name_principal(user: str) -> str:
+    return user if user == ANYBODY or user.startswith(("user:", "group:")) else f"user:{user}"
+
+
+def _describe_source(answer: AccessExplanation) -> str:
+    return f" ({answer.source})" if answer.source else ""
+
+
+def _print_rule(verb: str, answer: AccessRuleInfo, output: Output) -> None:
+    if output is Output.JSON:
+        print_json(answer)
+    else:
+        _print_line(f"{verb}: {answer.rule}")
+
+
+def _print_line(text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

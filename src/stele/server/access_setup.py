@@ -1,0 +1,40 @@
+"""Who may do what on a server: the rules in its log and in the files that the settings name."""
+
+from __future__ import annotations
+
+import asyncio
+
+from stele.apis.confluent import acls
+from stele.apis.pravega.acl_file import parse_acl_file
+from stele.server.settings import ServerSettings
+from stele.service.access_rules import RegistryAccess, RuleFile, require_manager
+from stele.service.registry import Registry
+
+_LOOK_SECONDS = 1.0
+"""How often files are looked at."""
+
+
+def make_access(registry: Registry, settings: ServerSettings) -> RegistryAccess:
+    """Return what decides for the callers of a registry.
+
+    Raises `InvalidRequest` for a file of rules that is wrong, and where nobody could manage access.
+    """
+    files = [RuleFile(settings.access_rules)] if settings.access_rules else []
+    if settings.pravega_acl:
+        files.append(RuleFile(settings.pravega_acl, parse_acl_file))
+    access = RegistryAccess(
+        registry,
+        readers={acls.COLLECTION: acls.read_rules},
+        files=files,
+        default_allow=settings.access == "allow",
+        super_users=frozenset(settings.super_users),
+    )
+    require_manager(access)
+    return access
+
+
+async def follow_files(access: RegistryAccess) -> None:
+    """Read files with rules again whenever they change, until it is cancelled."""
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        access.read_files()
