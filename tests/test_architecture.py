@@ -112,6 +112,7 @@ DIALECT_SHAPE = frozenset(
 DIALECT_EXTRAS = {
     "confluent": {
         "exporting": "runs exporters: how versions get into another registry that speaks this dialect",
+        "acls": "Redpanda's access control entries, and the rules that they are",
         "guid": "names of schemas that depend on their content alone",
         "lists": "what the lists of this API hold, in their order",
         "name_lists": "lists of names as they were made last",
@@ -127,7 +128,7 @@ DIALECT_EXTRAS = {
     },
     "native": {},
     "openschema": {},
-    "pravega": {},
+    "pravega": {"acl_file": "the file of users and their permissions, and the rules that it has"},
     "rocketmq": {},
     "schema_repo": {"ids": "strategies that give schemas their ids"},
 }

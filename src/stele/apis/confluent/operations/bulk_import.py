@@ -262,7 +262,10 @@ async def _import_exporters(operations: Operations, rows: Sequence[api.ImportedE
 def _import_exporter(
     operations: Operations, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedExporter
 ) -> None:
-    """Put one exporter among the documents, paused: where it comes from it may still run. Raises what `exporters.create_exporter` raises."""
+    """Put one exporter among the documents, paused: where it comes from it may still run.
+
+    Raises what `exporters.create_exporter` raises.
+    """
     operations.registry.access.require(Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE)
     _require_import_mode(state, SettingsLevel(""))
     key = (row.name,)
