@@ -62,7 +62,7 @@ async def write(registry: Registry, document: bytes | None = DOCUMENT, key: tupl
 
 def read_files(folder: Path) -> bytes:
     """All bytes of all files in a folder."""
-    return b"".join(path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file())
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 async def test_a_secret_is_nowhere_but_in_what_a_reader_gets(keys: tuple[str, str]) -> None:
@@ -133,9 +133,10 @@ async def test_without_any_key_secrets_are_plain_or_refused() -> None:
     await registry.close()
 
 
-async def test_old_plain_secrets_leave_the_files(tmp_path: Path, keys: tuple[str, str]) -> None:
-    """Sealing a log takes the plain bytes out of database, write-ahead log and snapshot, also of removed documents."""
-    url = f"sqlite:///{tmp_path}/log.db"
+@pytest.mark.parametrize("store", ["sqlite:///{}/log.db", "files:///{}/log"])
+async def test_old_plain_secrets_leave_the_files(store: str, tmp_path: Path, keys: tuple[str, str]) -> None:
+    """Sealing a log takes the plain bytes out of records, write-ahead log and snapshot, also of removed documents."""
+    url = store.format(tmp_path)
     registry = await open_registry(url)
     await write(registry)
     await write(registry, DOCUMENT.replace(b"0815", b"4711"), ("gone",))
