@@ -14,7 +14,7 @@ import structlog
 from stele import __version__
 from stele.core.findings import WhenUndecided
 from stele.core.ports import Log
-from stele.errors import SteleError, Unauthenticated, Unavailable
+from stele.errors import SteleError, TooManyRequests, Unauthenticated, Unavailable
 from stele.server.access_setup import follow_files, make_access
 from stele.server.answer_cache import ResponseCache
 from stele.server.asgi import App, AsgiScope, Message, Receive, Send
@@ -104,10 +104,15 @@ class Server:
         return (await self._dispatcher.identify_caller(scope))[1]
 
     async def _refuse(self, scope: AsgiScope, send: Send, refusal: SteleError) -> None:
-        status = 401 if isinstance(refusal, Unauthenticated) else 503 if isinstance(refusal, Unavailable) else 403
-        challenges = self._dispatcher.list_challenges(scope) if status == 401 and self._dispatcher is not None else []
-        body = msgspec.json.encode({"error": str(refusal)})
-        await _send_response(send, status, body, b"application/json", *challenges)
+        status, headers = 403, []
+        match refusal:
+            case Unauthenticated() if self._dispatcher is not None:
+                status, headers = 401, self._dispatcher.list_challenges(scope)
+            case TooManyRequests():
+                status, headers = 429, [(b"retry-after", b"%d" % refusal.seconds)]
+            case Unavailable():
+                status = 503
+        await _send_response(send, status, msgspec.json.encode({"error": str(refusal)}), b"application/json", *headers)
 
     async def _answer_index(self, scope: AsgiScope, send: Send) -> bool:
         """Say what is here, if that is what a request for `/` wants; a port of a dialect's own says it of none."""

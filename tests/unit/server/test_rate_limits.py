@@ -126,6 +126,26 @@ def test_every_dialect_refuses_in_its_own_shape(client: httpx.Client, dialect: s
     assert client.get(change.read).status_code == 200
 
 
+def test_guesses_at_pages_of_the_server(tmp_path: Path) -> None:
+    """Passwords that are guessed at `/metrics` are 401, and 429 with the seconds to wait when they are too many."""
+    (tmp_path / "users").write_text("")
+    settings = ServerSettings(
+        store="memory:",
+        authentication=("basic",),
+        password_file=str(tmp_path / "users"),
+        requests_per_second=0.001,
+        requests_burst=2,
+    )
+    server = InProcessServer(settings)
+    with httpx.Client(transport=InProcessTransport(server), base_url="http://127.0.0.1:8081") as guesser:
+        answers = [guesser.get("/metrics", auth=("eve", f"guess-{number}")) for number in range(4)]
+        assert [answer.status_code for answer in answers] == [401, 401, 429, 429]
+        assert answers[0].headers["www-authenticate"].startswith("Basic")
+        assert int(answers[3].headers["retry-after"]) > 900
+        assert guesser.get("/health/ready").status_code == 200
+    server.stop()
+
+
 def test_refused_requests_are_counted(client: httpx.Client) -> None:
     """The metric says which rate was passed."""
     before = client.get("/metrics").text
