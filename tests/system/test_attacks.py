@@ -71,7 +71,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         for path in ("/v1/groups", "/schemagroups", "/schema-repo", "/openschema/subjects", ROCKETMQ, "/api/journal"):
             assert call(running.url + path).status == 200, path  # a dialect is built for its first request
         before = memory_of(running)
-        with watch_answers(running):
+        with watch_answers(running, 1.0):
             yield running
         assert memory_of(running) - before < MEMORY
 

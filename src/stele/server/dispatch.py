@@ -25,7 +25,7 @@ from stele.apis.http.dependencies import find_dependencies, is_repeatable
 from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
-from stele.errors import Forbidden, Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
+from stele.errors import Forbidden, ForeignSite, Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
 from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
 from stele.server.asgi import App, AsgiScope, Message, Receive, ReceivedRequest, Send
 from stele.server.metrics import UNMATCHED, Metrics
@@ -133,6 +133,10 @@ class Dispatcher:
         started = time.perf_counter()
         headers = scope["headers"]
         principal, refusal = await self.identify_caller(scope)
+        if not isinstance(refusal, TooManyRequests | ForeignSite):
+            refusal = self._find_excess(principal, _find_address(scope), scope["method"]) or refusal
+        if isinstance(refusal, TooManyRequests):
+            self._metrics.count_limited_request(refusal.rate)
         key = None
         if self.cache is not None and refusal is None:
             key, receive = await self._identify_request(scope, receive, principal)
@@ -171,16 +175,16 @@ class Dispatcher:
         try:
             principal = self._authenticator.find_principal(presented)
             if principal is None:
+                # To try a password is dear, and guessing takes many: each counts for the address it comes from.
+                refusal = self._find_excess(ANONYMOUS, client, scope["method"])
+            if principal is None and refusal is None:
                 async with asyncio.timeout(self._request_seconds):
                     principal = await self._authenticator.authenticate(presented)
         except (Unauthenticated, Unavailable) as error:
             refusal = error
         except TimeoutError:
             refusal = Overloaded("finding out who sends the request took too long (request_seconds)")
-        excess = self._find_excess(principal or ANONYMOUS, client, scope["method"])
-        if excess is not None:
-            self._metrics.count_limited_request(excess.rate)
-        return principal or ANONYMOUS, excess or refusal
+        return principal or ANONYMOUS, refusal
 
     def _find_excess(self, principal: Principal, address: str, method: str) -> TooManyRequests | None:
         """Count a request where there are rates, and return why it is refused, if it is one too many."""

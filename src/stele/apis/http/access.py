@@ -58,15 +58,19 @@ FindResource = Callable[[Request[Any, Any, Any]], Resource]
 
 
 def check_access(registry: Registry, find_resource: FindResource) -> Middleware:
-    """Middleware: raises `Forbidden` or `Unauthenticated` before an endpoint that the caller has no right to."""
+    """Middleware: raises `Forbidden` or `Unauthenticated` before an endpoint that the caller has no right to.
+
+    An endpoint that does not say which right it wants is for those who may do everything.
+    """
 
     def middleware(app: ASGIApp) -> ASGIApp:
         async def handle(scope: Scope, receive: Receive, send: Send) -> None:
-            wanted = find_access(scope["route_handler"]) if "route_handler" in scope else None
-            if wanted is not None and wanted.place in _CHECKED_HERE and not registry.access.is_open:
-                is_registry = wanted.place is Place.REGISTRY
-                resource = REGISTRY_RESOURCE if is_registry else find_resource(Request(scope))
-                registry.access.require(wanted.operation, resource)
+            if not registry.access.is_open and not _is_of_framework(scope):
+                wanted = find_access(scope["route_handler"]) or _UNDECLARED
+                if wanted.place is Place.REGISTRY:
+                    registry.access.require(wanted.operation, REGISTRY_RESOURCE)
+                elif wanted.place is Place.PATH:
+                    registry.access.require(wanted.operation, find_resource(Request(scope)))
             await app(scope, receive, send)
 
         return handle
@@ -74,7 +78,12 @@ def check_access(registry: Registry, find_resource: FindResource) -> Middleware:
     return middleware
 
 
-_CHECKED_HERE: Final = frozenset({Place.PATH, Place.REGISTRY})
+_UNDECLARED: Final = EndpointAccess(Operation.MANAGE_ACCESS, Place.REGISTRY)
+
+
+def _is_of_framework(scope: Scope) -> bool:
+    """Whether Litestar made the endpoint: for OPTIONS, and for the OpenAPI document."""
+    return scope.get("method") == "OPTIONS" or scope["path"].startswith("/_docs/")
 
 
 def find_access(handler: BaseRouteHandler) -> EndpointAccess | None:
