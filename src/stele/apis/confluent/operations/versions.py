@@ -186,6 +186,7 @@ async def execute_registration(
     size = len(_encode((command.references, command.metadata, command.rule_set)))
     if size > operations.registry.limits.schema_bytes:
         raise TooLarge(f"references, metadata and rules have {size} bytes, more than a schema may have")
+    expects_change = expects_change or _begins_subject(operations.registry.state, command.key)
     try:
         outcome = await operations.execute(command, expects_change=expects_change)
     except Incompatible as error:
@@ -194,6 +195,16 @@ async def execute_registration(
     assert isinstance(outcome, Registration)
     state = operations.registry.state
     return state, queries.get_version(state, outcome.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+
+
+def _begins_subject(state: State, key: SubjectKey) -> bool:
+    """Whether a registration is the first of a subject: nothing is there to be found or compared."""
+    subject = state.find_subject(key)
+    if subject is not None and subject.versions:
+        return False
+    return (
+        queries.mode_for(state, SettingsLevel(*key)) is Mode.READWRITE and not queries.policy_for(state, key).validators
+    )
 
 
 WARNING: Final = "Stele-Warning"
