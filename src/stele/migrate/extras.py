@@ -104,7 +104,7 @@ class RegistryExtras(msgspec.Struct, frozen=True, omit_defaults=True):
 def differing_members(source: Item, target: Item) -> str:
     """Return the members in which a target differs from its source; '' when it does not.
 
-    Times count where both tell them. Whether an exporter runs is a matter of what runs it: only a pause is its own.
+    Times count where both tell them. How far an exporter is, and whether it runs, is a matter of its own registry.
     """
     names = []
     for name in source.__struct_fields__:
@@ -115,6 +115,6 @@ def differing_members(source: Item, target: Item) -> str:
 
 
 def _comparable(name: str, value: Any) -> Any:
-    if name == "state":
-        return value == PAUSED
+    if name in {"state", "offset"}:
+        return None
     return value or None if name in ("kms_props", "doc") else value
