@@ -1,6 +1,6 @@
 """How a request proves who sends it.
 
-Source: docs/how-to/authenticate.md
+See docs/how-to/authenticate.md.
 """
 
 from stele.server.authentication.authenticator import AuthenticationMethods, RequestAuthenticator, open_methods
