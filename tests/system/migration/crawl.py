@@ -1,4 +1,4 @@
-"""Every GET of the Confluent dialect that a registry's own contents name, with its answer."""
+"""Every GET of the Confluent dialect about a registry's own contents, with its answer; but for states of exporters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def crawl(http: httpx.Client, *, beside: Iterable[str] = ()) -> dict[str, Any]:
     for context in contexts:
         _crawl_keys(get, f"/contexts/{context}/dek-registry/v1/keks")
     for name in get("/exporters"):
-        for part in ("", "/config", "/status"):
+        for part in ("", "/config"):  # Whether it runs, and how far it is, is a matter of its own registry.
             get(f"/exporters/{name}{part}")
     for target in _of_ids(answers["/schemas?deleted=true&subjectPrefix=:*:"][1]):
         get(target)
