@@ -46,7 +46,7 @@ class Node:
         """Start the process; it gets ready by itself."""
         self._was_ready = False
         command = [sys.executable, shifted_clock.__file__, str(self._clock), "serve", "--store", self._store]
-        command += ["--host", self._host, "--port", str(self._port), "--log-level", "warning"]
+        command += ["--host", self._host, "--port", str(self._port), "--log-level", "warning", "--insecure"]
         if self.network:
             command = self.network.wrap_command(command)
         with self.output.open("ab") as output:
