@@ -41,7 +41,9 @@ class KafkaBroker:
 
     def __enter__(self) -> Self:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        format_storage = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._config)]
+        # In one word with its option: an id may begin with a hyphen.
+        options = [f"--cluster-id={cluster}", "--config", str(self._config)]
+        format_storage = [*self._java, "kafka.tools.StorageTool", "format", *options]
         done = subprocess.run(format_storage, capture_output=True, text=True, timeout=_START, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         self._start()
