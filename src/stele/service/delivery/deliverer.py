@@ -208,11 +208,17 @@ class _Delivery:
         status = self._find_status()
         done = parse_position(status.position)
         for event in events:
-            if event.position > done:
-                sent = await self._send_until_done(event, status)
-                if sent is None:
-                    return False
-                status = sent
+            if event.position <= done:
+                continue
+            if not await self._lease.hold():
+                return False
+            if self._find_status().state is DeliveryState.PAUSED:
+                await self._save(status)
+                return False
+            sent = await self._send_until_done(event, status)
+            if sent is None:
+                return False
+            status = sent
         await self._save(status)
         return True
 

@@ -12,6 +12,7 @@ import msgspec
 
 from stele.core.state import State
 from stele.service import collections
+from stele.service.change_events import parse_position
 from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
 
@@ -103,11 +104,16 @@ def find_lease(state: State) -> Lease | None:
 
 
 async def save_status(registry: Registry, collection: str, name: str, status: DeliveryStatus) -> DeliveryStatus:
-    """Write how far a follower is, unless it was paused or resumed meanwhile: that stays; returns what is there."""
+    """Write how far a follower is, and return what is there then.
+
+    A pause meanwhile stays, and so does a position further on: another node has sent since.
+    """
 
     def change(items: Items) -> tuple[Changes, DeliveryStatus]:
         text = items.get((name,))
         before = None if text is None else _status_decoder.decode(text)
+        if before is not None and parse_position(before.position) > parse_position(status.position):
+            return {}, before
         wanted = status
         if before is not None and before.state is DeliveryState.PAUSED:
             wanted = msgspec.structs.replace(status, state=DeliveryState.PAUSED)

@@ -1,0 +1,115 @@
+"""The way of a follower through the log: it stops in the middle of a page where it has to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import pytest_asyncio
+
+from stele.core.commands import CreateNamespace
+from stele.service.change_events import ChangeEvent, parse_position
+from stele.service.collections import edit_collection
+from stele.service.delivery import status as store
+from stele.service.delivery.deliverer import Deliverer
+from stele.service.delivery.status import DeliveryState, DeliveryStatus, find_lease, find_status, save_status
+from stele.service.delivery.targets import Attempt, DeliveryCode
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+COLLECTION = "followers"
+STATUS = "followers.status"
+
+
+class CountingFollower:
+    """Wants every group, and does something after its first event."""
+
+    name = "f"
+    begin = "0"
+
+    def __init__(self, after_first: Callable[[], Awaitable[None]]) -> None:
+        self.seen: list[str | None] = []
+        self._after_first = after_first
+
+    def is_wanted(self, event: ChangeEvent) -> bool:
+        """Groups only."""
+        return event.change.namespace is not None
+
+    async def attempt(self, event: ChangeEvent) -> Attempt:
+        """Take every event."""
+        self.seen.append(event.change.namespace)
+        if len(self.seen) == 1:
+            await self._after_first()
+        return Attempt(DeliveryCode.DELIVERED)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class OneSource:
+    """A collection with one follower."""
+
+    collection = COLLECTION
+    status_collection = STATUS
+
+    def __init__(self, follower: CountingFollower) -> None:
+        self._follower = follower
+
+    def make_follower(self, text: bytes) -> CountingFollower:
+        """The one follower."""
+        return self._follower
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def registry() -> AsyncIterator[Registry]:
+    """A node with three groups, and one follower."""
+    node = await Registry.open(MemoryLog())
+    for name in "abc":
+        await node.execute(CreateNamespace(name))
+    await edit_collection(node, COLLECTION, lambda items: ({("f",): b"{}"}, None))
+    yield node
+    await node.close()
+
+
+async def run_for_a_while(registry: Registry, follower: CountingFollower) -> None:
+    """Deliver for a third of a second."""
+    running = asyncio.create_task(Deliverer(registry, [OneSource(follower)]).run())
+    await asyncio.sleep(0.3)
+    running.cancel()
+    await asyncio.wait({running})
+
+
+async def test_another_node_that_took_the_lease_ends_a_burst(registry: Registry) -> None:
+    """A node that lost the lease in the middle of a page sends no more of it."""
+
+    async def take_lease() -> None:
+        assert await store.take_lease(registry, find_lease(registry.state), "another node")
+
+    follower = CountingFollower(take_lease)
+    await run_for_a_while(registry, follower)
+    assert follower.seen == ["a"]
+
+
+async def test_a_pause_ends_a_burst(registry: Registry) -> None:
+    """What was sent before a pause counts as sent, and nothing is sent after it."""
+
+    async def pause() -> None:
+        await store.set_state(registry, STATUS, "f", DeliveryStatus("0"), DeliveryState.PAUSED)
+
+    follower = CountingFollower(pause)
+    await run_for_a_while(registry, follower)
+    assert follower.seen == ["a"]
+    status = find_status(registry.state, STATUS, "f")
+    assert status is not None
+    assert (status.state, status.delivered) == (DeliveryState.PAUSED, 1)
+
+
+async def test_a_position_never_goes_back(registry: Registry) -> None:
+    """A node that was stopped for a while does not undo what another one has noted since."""
+    await save_status(registry, STATUS, "f", DeliveryStatus("7"))
+    kept = await save_status(registry, STATUS, "f", DeliveryStatus("3"))
+    assert parse_position(kept.position) == parse_position("7")
+    assert find_status(registry.state, STATUS, "f") == kept
