@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -27,6 +28,22 @@ ResourceWords = Annotated[
 ]
 DenyOption = Annotated[bool, typer.Option("--deny", help="A rule that denies; it beats all that allow.")]
 
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """A rule, as the words of a command say it."""
+
+    principal: PrincipalName
+    operation: Operations
+    resource: ResourceWords
+    deny: DenyOption = False
+
+    def make_rule(self) -> AccessRule:
+        """Return the rule. Raises `InvalidRequest`."""
+        operations = tuple(self.operation.split(","))
+        return parse_rule_words(self.resource, _name_principal(self.principal), operations, allow=not self.deny)
+
+
 _RULES = build_path("api", "access", "rules")
 _rule = json_decoder(AccessRuleInfo)
 _rules = json_decoder(RuleList)
@@ -37,15 +54,12 @@ _explanation = json_decoder(AccessExplanation)
 @expand_dataclass
 def grant(
     registry: RegistryOptions,
-    principal: PrincipalName,
-    operation: Operations,
-    resource: ResourceWords,
-    deny: DenyOption = False,
+    words: RuleOptions,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Add a rule that allows something, or denies it."""
     with exit_on_error():
-        rule = _make_rule(principal, operation, resource, deny=deny)
+        rule = words.make_rule()
     body = encode_body({"rule": print_rule(rule)})
     request = Request("POST", _RULES, _rule, body=body, media=JSON, effect=Effect.WRITE)
     with connect(registry) as client:
@@ -60,15 +74,12 @@ def grant(
 @expand_dataclass
 def revoke(
     registry: RegistryOptions,
-    principal: PrincipalName,
-    operation: Operations,
-    resource: ResourceWords,
-    deny: DenyOption = False,
+    words: RuleOptions,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Remove a rule that was added with the same words."""
     with exit_on_error():
-        rule = _make_rule(principal, operation, resource, deny=deny)
+        rule = words.make_rule()
     request = Request("DELETE", _RULES, _rule, build_query({"rule": print_rule(rule)}), effect=Effect.WRITE)
     with connect(registry) as client:
         answer = client.send(request)
@@ -120,10 +131,6 @@ def explain(
         _print_line(f"{'Allowed' if answer.allowed else 'Denied'}: {answer.why}{_describe_source(answer)}.")
     if not answer.allowed:
         raise typer.Exit(1)
-
-
-def _make_rule(user: str, operations: str, resource: list[str], *, deny: bool) -> AccessRule:
-    return parse_rule_words(resource, _name_principal(user), tuple(operations.split(",")), allow=not deny)
 
 
 def _name_principal(user: str) -> str:

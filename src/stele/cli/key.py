@@ -6,7 +6,6 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
-import msgspec
 import typer
 
 from stele.cli.connect import RegistryOptions, connect
@@ -14,34 +13,12 @@ from stele.cli.options import expand_dataclass
 from stele.cli.output import Output, OutputOption, errors, exit_on_error, print_json
 from stele.client.request import JSON, Effect, Request, build_path, encode_body, json_decoder
 from stele.errors import InvalidRequest
+from stele.service.api_keys import ApiKeyOut, ApiKeysOut, CreatedApiKey
 
 app = typer.Typer(help="API keys, by which programs prove to a registry who they are.", no_args_is_help=True)
 
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
-
-
-class ApiKey(msgspec.Struct, frozen=True):
-    """What a registry tells of a key."""
-
-    id: str
-    name: str
-    groups: list[str]
-    created: datetime
-    created_by: str
-    expires: datetime | None
-
-
-class CreatedKey(ApiKey, frozen=True):
-    """A new key."""
-
-    key: str
-
-
-class ApiKeys(msgspec.Struct, frozen=True):
-    """Keys, the oldest one first."""
-
-    keys: list[ApiKey]
 
 
 @app.command("create")
@@ -64,7 +41,9 @@ def create(
     with connect(registry) as client:
         # Sent twice, it would make two keys; a deletion is what is not sent twice, either.
         made = client.send(
-            Request("POST", path, json_decoder(CreatedKey), body=body, media=JSON, effect=Effect.DELETE, subject=name)
+            Request(
+                "POST", path, json_decoder(CreatedApiKey), body=body, media=JSON, effect=Effect.DELETE, subject=name
+            )
         )
     if output is Output.JSON:
         print_json(made)
@@ -81,7 +60,7 @@ def create(
 def list_keys(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
     """List keys without their secrets: all of them, or your own."""
     with connect(registry) as client:
-        found = client.send(Request("GET", build_path("api", "access", "keys"), json_decoder(ApiKeys)))
+        found = client.send(Request("GET", build_path("api", "access", "keys"), json_decoder(ApiKeysOut)))
     if output is Output.JSON:
         print_json(found)
         return
@@ -100,7 +79,7 @@ def revoke(
     """Revoke a key: it is worth nothing from now on."""
     path = build_path("api", "access", "keys", key_id)
     with connect(registry) as client:
-        key = client.send(Request("DELETE", path, json_decoder(ApiKey), effect=Effect.DELETE, subject=key_id))
+        key = client.send(Request("DELETE", path, json_decoder(ApiKeyOut), effect=Effect.DELETE, subject=key_id))
     typer.echo(f"revoked {key.id} of {key.name}")
 
 

@@ -14,7 +14,6 @@ from stele.protocol.confluent import Association, ImportedDek, ImportedExporter,
 
 HIDDEN = "[hidden]"
 """What registries show in the place of a credential."""
-PAUSED = "PAUSED"
 
 
 class MigratedKek(ImportedKek, frozen=True, omit_defaults=True, rename="camel"):

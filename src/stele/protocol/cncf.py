@@ -1,4 +1,4 @@
-"""Names of the CNCF Schema Registry API that more than one part speaks: group ids, and events about changes.
+"""What of the CNCF Schema Registry API more than one part speaks: group ids, subscriptions, events about changes.
 
 Source: docs/protocols/cncf.md
 """
@@ -6,8 +6,7 @@ Source: docs/protocols/cncf.md
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -39,11 +38,6 @@ def group_id_of(namespace: str) -> str:
     return f"{namespace}~" if _LIKE_DEFAULT.match(namespace) else namespace
 
 
-def format_time(milliseconds: int) -> str:
-    """Return a time (milliseconds since 1970) in RFC 3339, UTC, with milliseconds."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def format_path(namespace: str | None, subject: str | None = None, version_number: int | None = None) -> str:
     """Return the path of the call that reads something: a group, a schema, a version; `/` is the registry."""
     if namespace is None:
@@ -52,6 +46,24 @@ def format_path(namespace: str | None, subject: str | None = None, version_numbe
     if subject is not None:
         path += f"/schemas/{quote(subject, safe='')}"
     return path if version_number is None else f"{path}/versions/{version_number}"
+
+
+class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A subscription as stored; responses leave out the secrets of its credential, and `begin`.
+
+    begin is the position among events behind which it begins.
+    """
+
+    id: str
+    sink: str
+    protocol: str
+    source: str | None = None
+    types: list[str] | None = None
+    filters: list[dict[str, Any]] | None = None
+    config: dict[str, Any] | None = None
+    settings: dict[str, Any] | None = msgspec.field(name="protocolsettings", default=None)
+    credential: dict[str, Any] | None = msgspec.field(name="sinkCredential", default=None)
+    begin: str | None = None
 
 
 class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):

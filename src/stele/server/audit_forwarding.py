@@ -10,7 +10,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ import structlog
 from stele.core.audit_chain import AuditLine, read_entry, read_line
 from stele.errors import SteleError
 from stele.service.audit_file import find_files, iter_lines
+from stele.service.times import format_time
 from stele.storage.file_lock import lock_file
 
 _logger = structlog.get_logger("stele.audit")
@@ -93,8 +93,9 @@ class SyslogReceiver:
 def format_message(line: bytes) -> bytes:
     """Return a line as a message of RFC 5424, whose id is the kind of the entry."""
     entry = read_entry(read_line(line))
-    time = datetime.fromtimestamp(entry.at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    head = f"<{_PRIORITY}>1 {time} {socket.gethostname() or '-'} stele {os.getpid()} {entry.kind[:32]} - "
+    head = (
+        f"<{_PRIORITY}>1 {format_time(entry.at)} {socket.gethostname() or '-'} stele {os.getpid()} {entry.kind[:32]} - "
+    )
     return head.encode("ascii", "replace") + line
 
 

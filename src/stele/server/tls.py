@@ -9,7 +9,7 @@ import structlog
 
 from stele.errors import InvalidRequest
 from stele.server.settings import ServerSettings
-from stele.server.watched_file import WatchedFile
+from stele.service.watched_file import WatchedFile
 
 _logger = structlog.get_logger("stele.server")
 

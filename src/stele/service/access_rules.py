@@ -22,6 +22,7 @@ from stele.errors import Conflict, InvalidRequest, NotFound, SteleError, TooLarg
 from stele.service.access import CALLER, AccessControl
 from stele.service.collections import Changes, Items, Key, edit_collection
 from stele.service.registry import Registry
+from stele.service.watched_file import identify_file
 
 _logger = structlog.get_logger("stele.access")
 
@@ -62,7 +63,7 @@ class RuleFile:
     def __init__(self, path: str, parse: Callable[[str], Sequence[AccessRule]] = parse_rules) -> None:
         self.path = path
         self._parse = parse
-        self._seen = self._identify()
+        self._seen = identify_file(Path(self.path))
         self.rules = self._read()
 
     def read_changes(self) -> bool:
@@ -70,7 +71,7 @@ class RuleFile:
 
         A file that is wrong leaves the rules as they are, and is told once.
         """
-        seen = self._identify()
+        seen = identify_file(Path(self.path))
         if seen == self._seen:
             return False
         self._seen = seen
@@ -81,13 +82,6 @@ class RuleFile:
             return False
         _logger.info("read rules", path=self.path, rules=len(self.rules))
         return self.rules != before
-
-    def _identify(self) -> tuple[int, int, int] | None:
-        try:
-            status = Path(self.path).stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _read(self) -> tuple[AccessRule, ...]:
         try:

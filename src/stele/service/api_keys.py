@@ -52,6 +52,29 @@ class StoredApiKey(msgspec.Struct, frozen=True, omit_defaults=True):
     created_by: str = ""
 
 
+class ApiKeyOut(msgspec.Struct, frozen=True):
+    """What is known of a key."""
+
+    id: str
+    name: str
+    groups: list[str]
+    created: datetime
+    created_by: str
+    expires: datetime | None
+
+
+class CreatedApiKey(ApiKeyOut, frozen=True):
+    """A new key; key is what a client sends, and is shown this once."""
+
+    key: str
+
+
+class ApiKeysOut(msgspec.Struct, frozen=True):
+    """Keys, the oldest one first."""
+
+    keys: list[ApiKeyOut]
+
+
 class ApiKeyNotFound(NotFound):
     """No key has this id."""
 

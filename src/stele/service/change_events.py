@@ -18,9 +18,10 @@ from stele.core import events as ev
 from stele.core.access import REGISTRY_RESOURCE, Operation, Resource, namespace_resource, subject_resource
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.errors import InvalidRequest
-from stele.protocol.cncf import DELETED, UPDATED, CloudEvent, format_path, format_time
+from stele.protocol.cncf import DELETED, UPDATED, CloudEvent, format_path
 from stele.service.filters import passes_filters
 from stele.service.registry import Registry
+from stele.service.times import format_time
 
 MOST_RECORDS: Final = 1000
 """Records of the log one page looks through."""

@@ -11,6 +11,15 @@ _LOOK_SECONDS: Final = 1.0
 """A change is seen after so long at most."""
 
 
+def identify_file(path: Path) -> tuple[int, int, int] | None:
+    """Return size, time of change and inode of a file: others when it was changed. None: it is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
 class WatchedFile:
     """A file whose changes are seen by its size, its time of change and its inode, which costs a system call a second.
 
@@ -20,7 +29,7 @@ class WatchedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen = self._look()
+        self._seen = identify_file(path)
         self._look_at = time.monotonic() + _LOOK_SECONDS
 
     def has_changed(self) -> bool:
@@ -29,15 +38,8 @@ class WatchedFile:
         if now < self._look_at:
             return False
         self._look_at = now + _LOOK_SECONDS
-        found = self._look()
+        found = identify_file(self.path)
         if found is None or found == self._seen:
             return False
         self._seen = found
         return True
-
-    def _look(self) -> tuple[int, int, int] | None:
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return None
-        return status.st_size, status.st_mtime_ns, status.st_ino

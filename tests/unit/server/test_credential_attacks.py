@@ -52,40 +52,42 @@ def claims(**more: Any) -> dict[str, Any]:
     return {"iss": ISSUER.url, "aud": ISSUER.audience, "sub": "ann", "iat": now, "exp": now + 60, **more}
 
 
-def unsigned(header: dict[str, Any], signature: bytes = b"") -> str:
+def make_unsigned_token(header: dict[str, Any], signature: bytes = b"") -> str:
     """A token with any header and signature."""
     parts = [json.dumps(header).encode(), json.dumps(claims()).encode(), signature]
     return ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
 
 
-def confused() -> str:
+def make_confused_token() -> str:
     """A token whose HMAC has the public key for its secret."""
     import hashlib
     import hmac
 
     secret = ISSUER.key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    head = unsigned({"alg": "HS256", "typ": "JWT", "kid": ISSUER.key_id}).rpartition(".")[0]
+    head = make_unsigned_token({"alg": "HS256", "typ": "JWT", "kid": ISSUER.key_id}).rpartition(".")[0]
     digest = hmac.new(secret, head.encode(), hashlib.sha256).digest()
     return f"{head}.{urlsafe_b64encode(digest).decode().rstrip('=')}"
 
 
-def foreign(**header: Any) -> str:
+def make_foreign_token(**header: Any) -> str:
     """A token that another key signed, and that says where to find it."""
     key = rsa.generate_private_key(65537, 2048)
     return jwt.encode(claims(), key, "RS256", headers={"kid": ISSUER.key_id, **header})
 
 
 TOKENS: dict[str, Callable[[], str]] = {
-    "no algorithm": lambda: unsigned({"alg": "none", "kid": ISSUER.key_id}),
-    "None": lambda: unsigned({"alg": "NoNe", "kid": ISSUER.key_id}),
-    "the public key as a secret": confused,
-    "another key": foreign,
-    "another key in the head": lambda: foreign(
+    "no algorithm": lambda: make_unsigned_token({"alg": "none", "kid": ISSUER.key_id}),
+    "None": lambda: make_unsigned_token({"alg": "NoNe", "kid": ISSUER.key_id}),
+    "the public key as a secret": make_confused_token,
+    "another key": make_foreign_token,
+    "another key in the head": lambda: make_foreign_token(
         jku="http://127.0.0.1:1/keys", x5u="http://127.0.0.1:1/x", jwk={"kty": "RSA"}
     ),
-    "a path for a key": lambda: foreign(kid="../../../../etc/passwd"),
-    "an unknown key": lambda: foreign(kid="x" * 5000),
-    "critical words": lambda: unsigned({"alg": "RS256", "kid": ISSUER.key_id, "crit": ["x"], "x": 1}, b"x" * 256),
+    "a path for a key": lambda: make_foreign_token(kid="../../../../etc/passwd"),
+    "an unknown key": lambda: make_foreign_token(kid="x" * 5000),
+    "critical words": lambda: make_unsigned_token(
+        {"alg": "RS256", "kid": ISSUER.key_id, "crit": ["x"], "x": 1}, b"x" * 256
+    ),
     "expired": lambda: ISSUER.sign_token(exp=int(time.time()) - 3600),
     "not yet valid": lambda: ISSUER.sign_token(nbf=int(time.time()) + 3600),
     "without an end": lambda: ISSUER.sign_token(exp=None),

@@ -85,22 +85,6 @@ class SubscriptionRequest(msgspec.Struct, frozen=True):
     credential: dict[str, Any] | None = msgspec.field(name="sinkCredential", default=None)
 
 
-class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A subscription as stored; responses leave out the secrets of its credential."""
-
-    id: str
-    sink: str
-    protocol: str
-    source: str | None = None
-    types: list[str] | None = None
-    filters: list[dict[str, Any]] | None = None
-    config: dict[str, Any] | None = None
-    settings: dict[str, Any] | None = msgspec.field(name="protocolsettings", default=None)
-    credential: dict[str, Any] | None = msgspec.field(name="sinkCredential", default=None)
-    begin: str | None = None
-    """Position among events behind which it begins; not shown."""
-
-
 # --- the Azure flavour ----------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,8 @@ from stele.apis.cncf.operations import Operations
 from stele.apis.cncf.translate import azure_content_type, default_content_type, encode_header, format_name, origin_uri
 from stele.core.model import Version
 from stele.core.state import State
-from stele.protocol.cncf import format_time, group_id_of
+from stele.protocol.cncf import group_id_of
+from stele.service.times import format_time
 
 _INERT = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 """Keeps browsers from running a document that says it is a page."""

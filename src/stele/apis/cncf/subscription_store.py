@@ -16,14 +16,13 @@ from stele.apis.cncf import models as api
 from stele.apis.cncf import uris
 from stele.apis.cncf.translate import DIALECT
 from stele.errors import InvalidRequest, NotFound, TooLarge
+from stele.protocol.cncf import Subscription
 from stele.service import collections, filters
 from stele.service.collections import Changes, Items
 from stele.service.delivery.kafka_address import parse_kafka_sink
+from stele.service.delivery.overview import COLLECTION
 from stele.service.disclosure import hide_settings, hide_url, is_harmless, restore_settings, restore_url
 from stele.service.registry import Registry
-
-COLLECTION = "subscriptions"
-"""Name of the collection."""
 
 _MAX_SUBSCRIPTIONS = 1000
 _MAX_BYTES = 64 * 1024
@@ -59,7 +58,7 @@ _HARMLESS = frozenset(
 )
 """Settings, and headers among them, whose values responses show, in lower case."""
 
-_decoder = msgspec.json.Decoder(api.Subscription)
+_decoder = msgspec.json.Decoder(Subscription)
 
 
 class SubscriptionNotFound(NotFound):
@@ -73,8 +72,8 @@ class SubscriptionNotFound(NotFound):
 
 
 def build_subscription(
-    name: str, body: api.SubscriptionRequest, before: api.Subscription | None = None, begin: str | None = None
-) -> api.Subscription:
+    name: str, body: api.SubscriptionRequest, before: Subscription | None = None, begin: str | None = None
+) -> Subscription:
     """Return the subscription that a request describes.
 
     Args:
@@ -95,7 +94,7 @@ def build_subscription(
         uris.check_uri(body.source, "source")
     if body.types is not None and not all(body.types):
         raise InvalidRequest("a type of events is not empty")
-    subscription = api.Subscription(
+    subscription = Subscription(
         name,
         restore_url(body.sink, before.sink) if before is not None else body.sink,
         protocol,
@@ -113,7 +112,7 @@ def build_subscription(
     return subscription
 
 
-def _check_sink(subscription: api.Subscription) -> None:
+def _check_sink(subscription: Subscription) -> None:
     """Raise `InvalidRequest` for a sink its protocol cannot send to."""
     if subscription.protocol == "KAFKA":
         parse_kafka_sink(subscription.sink)
@@ -165,7 +164,7 @@ def _complete_credential(given: dict[str, Any] | None, before: dict[str, Any] | 
     return given
 
 
-def without_secrets(subscription: api.Subscription) -> api.Subscription:
+def without_secrets(subscription: Subscription) -> Subscription:
     """Return a subscription as responses show it: what may be secret is hidden, or left out of its credential."""
     credential = subscription.credential
     return replace(
@@ -187,22 +186,22 @@ def _hide(settings: dict[str, Any] | None) -> dict[str, Any] | None:
 # --- where they are kept --------------------------------------------------------------------------------------------
 
 
-async def list_subscriptions(registry: Registry) -> Mapping[str, api.Subscription]:
+async def list_subscriptions(registry: Registry) -> Mapping[str, Subscription]:
     """Return all subscriptions with their secrets, by id, sorted."""
     items = await collections.read_collection(registry, COLLECTION)
     return {name: _decoder.decode(text) for (name,), text in sorted(items.items())}
 
 
-async def get_subscription(registry: Registry, name: str) -> api.Subscription:
+async def get_subscription(registry: Registry, name: str) -> Subscription:
     """Return one subscription. Raises `SubscriptionNotFound`."""
     return _decode_item(await collections.read_collection(registry, COLLECTION), name)
 
 
-async def create_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> api.Subscription:
+async def create_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> Subscription:
     """Store a new subscription. Raises `InvalidRequest`, `TooLarge`."""
     subscription = build_subscription(name, body, begin=str((await registry.fresh_state()).seq))
 
-    def change_items(items: Items) -> tuple[Changes, api.Subscription]:
+    def change_items(items: Items) -> tuple[Changes, Subscription]:
         if len(items) >= _MAX_SUBSCRIPTIONS:
             raise TooLarge(f"there are {_MAX_SUBSCRIPTIONS} subscriptions already")
         return {(name,): msgspec.json.encode(subscription)}, subscription
@@ -210,26 +209,26 @@ async def create_subscription(registry: Registry, name: str, body: api.Subscript
     return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
-async def update_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> api.Subscription:
+async def update_subscription(registry: Registry, name: str, body: api.SubscriptionRequest) -> Subscription:
     """Replace a subscription. Raises `SubscriptionNotFound`, `InvalidRequest`, `TooLarge`."""
 
-    def change_items(items: Items) -> tuple[Changes, api.Subscription]:
+    def change_items(items: Items) -> tuple[Changes, Subscription]:
         subscription = build_subscription(name, body, _decode_item(items, name))
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
     return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
-async def delete_subscription(registry: Registry, name: str) -> api.Subscription:
+async def delete_subscription(registry: Registry, name: str) -> Subscription:
     """Delete a subscription and return it. Raises `SubscriptionNotFound`."""
 
-    def change_items(items: Items) -> tuple[Changes, api.Subscription]:
+    def change_items(items: Items) -> tuple[Changes, Subscription]:
         return {(name,): None}, _decode_item(items, name)
 
     return await collections.edit_collection(registry, COLLECTION, change_items, via=DIALECT)
 
 
-def _decode_item(items: Items, name: str) -> api.Subscription:
+def _decode_item(items: Items, name: str) -> Subscription:
     text = items.get((name,))
     if text is None:
         raise SubscriptionNotFound(name)

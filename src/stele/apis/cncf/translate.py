@@ -38,7 +38,8 @@ from stele.core.policy import ALLOW_ANY, Policy, find_policy
 from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import InvalidName, InvalidRequest, UnknownPolicy, VersionNotFound
-from stele.protocol.cncf import format_time, group_id_of
+from stele.protocol.cncf import group_id_of
+from stele.service.times import format_time
 
 DIALECT = "cncf"
 """Name of the dialect in the journal, and key of the data it keeps beside the core's."""

@@ -10,11 +10,10 @@ Source: docs/protocols/confluent.md#exporters
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import msgspec
 
@@ -26,6 +25,7 @@ from stele.core import queries
 from stele.core.model import SubjectKey, Version, VersionState
 from stele.errors import ForbiddenAddress, NotFound, SteleError, Unavailable
 from stele.service.change_events import ChangeEvent
+from stele.service.delivery.outgoing_tokens import NoToken, OutgoingTokens
 from stele.service.delivery.targets import Attempt, DeliveryCode
 from stele.service.outgoing import OutgoingAnswer, OutgoingClient
 from stele.service.registry import Registry
@@ -34,7 +34,6 @@ _DELIVERED: Final = Attempt(DeliveryCode.DELIVERED)
 _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _MODE_FORBIDS: Final = 42205
 _ALL_CONTEXTS: Final = ":*:"
-_TOKEN_LEEWAY_SECONDS: Final = 30.0
 _MOST_DEPTH: Final = 200
 """References within references that are carried over with a version."""
 
@@ -94,10 +93,10 @@ class ExporterFollower:
             return _DELIVERED if version is None else await self._register(version, 0)
         except ForbiddenAddress as error:
             return Attempt(DeliveryCode.FORBIDDEN_ADDRESS, detail=str(error))
+        except (BadExporterConfig, NoToken) as error:
+            return Attempt(DeliveryCode.BAD_SETTINGS, detail=str(error))
         except Unavailable as error:
             return Attempt(DeliveryCode.NO_ANSWER, detail=str(error))
-        except BadExporterConfig as error:
-            return Attempt(DeliveryCode.BAD_SETTINGS, detail=str(error))
 
     async def close(self) -> None:
         """Nothing is held: the client is shared."""
@@ -253,11 +252,17 @@ class FarRegistry:
         self._config = config
         urls = (url.strip().rstrip("/") for url in config.get("schema.registry.url", "").split(","))
         self._urls = [url for url in urls if url]
-        self._token = ""
-        self._token_until = 0.0
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": config.get("bearer.auth.client.id", ""),
+            "client_secret": config.get("bearer.auth.client.secret", ""),
+            "scope": config.get("bearer.auth.scope", ""),
+        }
+        issuer = config.get("bearer.auth.issuer.endpoint.url", "")
+        self._tokens = OutgoingTokens(client, issuer, {name: value for name, value in form.items() if value})
 
     async def ask(self, method: str, path: str, body: Any = None) -> OutgoingAnswer:
-        """Return the answer to a request. Raises `BadExporterConfig`, `ForbiddenAddress`, `Unavailable`."""
+        """Return the answer to a request. Raises `BadExporterConfig`, `NoToken`, `ForbiddenAddress`, `Unavailable`."""
         if not self._urls:
             raise BadExporterConfig("the configuration has no schema.registry.url")
         headers = {"content-type": _MEDIA_TYPE, "accept": _MEDIA_TYPE, **await self._authorize()}
@@ -276,39 +281,10 @@ class FarRegistry:
             case "STATIC_TOKEN":
                 return {"authorization": f"Bearer {config.get('bearer.auth.token', '')}"}
             case "OAUTHBEARER":
-                return {"authorization": f"Bearer {await self._fetch_token()}"}
+                return {"authorization": f"Bearer {await self._tokens.get_token()}"}
             case "":
                 pass
             case _:
                 raise BadExporterConfig(f"bearer.auth.credentials.source {bearer!r} is not known here")
         info = config.get("basic.auth.user.info", "")
         return {"authorization": f"Basic {base64.b64encode(info.encode()).decode()}"} if info else {}
-
-    async def _fetch_token(self) -> str:
-        """Log in with client credentials (RFC 6749, 4.4)."""
-        if time.monotonic() < self._token_until:
-            return self._token
-        config = self._config
-        form = {
-            "grant_type": "client_credentials",
-            "client_id": config.get("bearer.auth.client.id", ""),
-            "client_secret": config.get("bearer.auth.client.secret", ""),
-            "scope": config.get("bearer.auth.scope", ""),
-        }
-        answer = await self._client.send_request(
-            "POST",
-            config.get("bearer.auth.issuer.endpoint.url", ""),
-            headers={"content-type": "application/x-www-form-urlencoded", "accept": "application/json"},
-            body=urlencode({name: value for name, value in form.items() if value}).encode("ascii"),
-        )
-        try:
-            token = msgspec.json.decode(answer.body, type=_AccessToken)
-        except msgspec.MsgspecError:
-            raise BadExporterConfig(f"the issuer of tokens answered {answer.status} and no token") from None
-        self._token, self._token_until = token.access_token, time.monotonic() + token.expires_in - _TOKEN_LEEWAY_SECONDS
-        return self._token
-
-
-class _AccessToken(msgspec.Struct, frozen=True):
-    access_token: str
-    expires_in: float = 300.0

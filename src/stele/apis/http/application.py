@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import msgspec
 from litestar import Litestar, Response
-from litestar.datastructures import ResponseHeader
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
@@ -97,11 +96,6 @@ def create_operation_id(handler: HTTPRouteHandler, method: str, path: Sequence[s
     """Return a unique name of an operation: its method and path."""
     names = [part if isinstance(part, str) else part.name for part in path]
     return "_".join([method.lower(), *names]).replace("-", "_")
-
-
-def not_active(why: str) -> list[ResponseHeader]:
-    """Return the header of answers about what is stored and has no effect yet: one ASCII sentence."""
-    return [ResponseHeader(name="Stele-Not-Active", value=why, description="Why this has no effect yet")]
 
 
 def openapi_config(name: str, title: str, release: str) -> OpenAPIConfig:

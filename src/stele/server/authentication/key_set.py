@@ -12,7 +12,7 @@ import msgspec
 
 from stele.errors import InvalidRequest, Unavailable
 from stele.server.addresses import is_loopback
-from stele.server.watched_file import WatchedFile
+from stele.service.watched_file import WatchedFile
 
 if TYPE_CHECKING:
     from jwt.types import JWKDict

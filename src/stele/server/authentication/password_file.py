@@ -14,7 +14,7 @@ import structlog
 
 from stele.errors import InvalidRequest, NotInstalled
 from stele.server.authentication.credentials import UserPassword
-from stele.server.watched_file import WatchedFile
+from stele.service.watched_file import WatchedFile
 
 _logger = structlog.get_logger("stele.server")
 

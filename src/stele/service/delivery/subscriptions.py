@@ -7,12 +7,13 @@ from typing import Final
 import msgspec
 
 from stele.errors import ForbiddenAddress
+from stele.protocol.cncf import Subscription
 from stele.service.change_events import ChangeEvent, choose_events
 from stele.service.delivery.overview import COLLECTION
 from stele.service.delivery.status import SUBSCRIPTIONS
-from stele.service.delivery.targets import Attempt, DeliveryCode, DeliveryTarget, EventSink, SinkFactory
+from stele.service.delivery.targets import Attempt, DeliveryCode, EventSink, SinkFactory
 
-_decoder: Final = msgspec.json.Decoder(DeliveryTarget)
+_decoder: Final = msgspec.json.Decoder(Subscription)
 
 
 class SubscriptionSource:
@@ -32,18 +33,18 @@ class SubscriptionSource:
 
     def make_follower(self, text: bytes) -> SubscriptionFollower:
         """Return the follower of a stored subscription."""
-        target = _decoder.decode(text)
-        return SubscriptionFollower(target, self._sinks, target.source or self._source)
+        subscription = _decoder.decode(text)
+        return SubscriptionFollower(subscription, self._sinks, subscription.source or self._source)
 
 
 class SubscriptionFollower:
     """Sends the events that one subscription wants."""
 
-    def __init__(self, target: DeliveryTarget, sinks: SinkFactory, source: str) -> None:
-        self.name = target.id
-        self.begin = target.begin
-        self.is_wanted = choose_events(source, target.types or (), target.filters or ())
-        self._target = target
+    def __init__(self, subscription: Subscription, sinks: SinkFactory, source: str) -> None:
+        self.name = subscription.id
+        self.begin = subscription.begin or ""
+        self.is_wanted = choose_events(source, subscription.types or (), subscription.filters or ())
+        self._subscription = subscription
         self._sinks = sinks
         self._source = source
         self._sink: EventSink | None = None
@@ -52,7 +53,7 @@ class SubscriptionFollower:
         """Try to deliver an event once. Raises `NotInstalled`."""
         if self._sink is None:
             try:
-                self._sink = self._sinks.make_sink(self._target)
+                self._sink = self._sinks.make_sink(self._subscription)
             except ForbiddenAddress:
                 return Attempt(DeliveryCode.FORBIDDEN_ADDRESS)
         return await self._sink.send(event.to_cloud_event(self._source))

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
-from urllib.parse import urlencode
 
 import msgspec
 
 from stele.errors import ForbiddenAddress, NotInstalled, Unavailable
-from stele.protocol.cncf import CloudEvent
+from stele.protocol.cncf import CloudEvent, Subscription
 from stele.service.delivery.kafka_address import KafkaAddress, parse_kafka_sink
+from stele.service.delivery.outgoing_tokens import OutgoingTokens
 from stele.service.outgoing import OutgoingAnswer, OutgoingClient
 
 CLOUD_EVENT: Final = "application/cloudevents+json"
@@ -26,21 +25,6 @@ _RETRIED_STATUS: Final = frozenset({401, 403, 404, 405, 408, 425, 429})
 """Refusals that say something of the sink, and nothing of the event: the next attempt may do."""
 _GONE: Final = 410
 _FLUSH_SECONDS: Final = 15.0
-_TOKEN_LEEWAY_SECONDS: Final = 30.0
-
-
-class DeliveryTarget(msgspec.Struct, frozen=True):
-    """What delivery reads of a stored subscription; `begin` is the position it was made at."""
-
-    id: str
-    sink: str
-    protocol: str
-    source: str | None = None
-    types: list[str] | None = None
-    filters: list[dict[str, Any]] | None = None
-    settings: dict[str, Any] | None = msgspec.field(name="protocolsettings", default=None)
-    credential: dict[str, Any] | None = msgspec.field(name="sinkCredential", default=None)
-    begin: str = ""
 
 
 class DeliveryCode(StrEnum):
@@ -99,18 +83,14 @@ class SinkFactory:
         self._origin = origin
         self._brokers = frozenset(brokers)
 
-    def make_sink(self, target: DeliveryTarget) -> EventSink:
+    def make_sink(self, subscription: Subscription) -> EventSink:
         """Return the sink of a subscription. Raises `InvalidRequest`, `NotInstalled`, `ForbiddenAddress`."""
-        if target.protocol == "KAFKA":
-            address = parse_kafka_sink(target.sink)
+        if subscription.protocol == "KAFKA":
+            address = parse_kafka_sink(subscription.sink)
             if address.broker not in self._brokers:
                 raise ForbiddenAddress(f"{address.broker} is not among the setting event_brokers")
-            return KafkaSink(address, target.credential)
-        return WebhookSink(self._client, target, self._origin)
-
-    async def close(self) -> None:
-        """Release connections."""
-        await self._client.close()
+            return KafkaSink(address, subscription.credential)
+        return WebhookSink(self._client, subscription, self._origin)
 
 
 # --- webhooks ---------------------------------------------------------------------------------------------------------
@@ -119,17 +99,19 @@ class SinkFactory:
 class WebhookSink:
     """Posts events to a URL that has agreed to get them (HTTP 1.1 Web Hooks for Event Delivery)."""
 
-    def __init__(self, client: OutgoingClient, target: DeliveryTarget, origin: str) -> None:
-        settings = target.settings or {}
+    def __init__(self, client: OutgoingClient, subscription: Subscription, origin: str) -> None:
+        settings = subscription.settings or {}
         self._client = client
-        self._url = target.sink
+        self._url = subscription.sink
         self._method: str = settings.get("method", "POST")
         self._headers: Mapping[str, str] = settings.get("headers", {})
-        self._credential = target.credential or {}
+        self._credential = subscription.credential or {}
         self._origin = origin
         self._has_consent = not origin
-        self._token = ""
-        self._token_until = 0.0
+        self._tokens: OutgoingTokens | None = None
+        if self._credential.get("credentialType") == "REFRESHTOKEN":
+            form = {"grant_type": "refresh_token", "refresh_token": self._credential["refreshToken"]}
+            self._tokens = OutgoingTokens(client, self._credential["refreshTokenEndpoint"], form)
 
     async def send(self, event: CloudEvent) -> Attempt:
         """Deliver one event."""
@@ -167,34 +149,10 @@ class WebhookSink:
                 return {"authorization": f"Basic {base64.b64encode(pair).decode()}"}
             case "ACCESSTOKEN":
                 return {"authorization": f"Bearer {self._credential['accessToken']}"}
-            case "REFRESHTOKEN":
-                return {"authorization": f"Bearer {await self._refresh_token()}"}
-        return {}
-
-    async def _refresh_token(self) -> str:
-        if time.monotonic() < self._token_until:
-            return self._token
-        form = {"grant_type": "refresh_token", "refresh_token": self._credential["refreshToken"]}
-        answer = await self._client.send_request(
-            "POST",
-            self._credential["refreshTokenEndpoint"],
-            headers={"content-type": "application/x-www-form-urlencoded", "accept": "application/json"},
-            body=urlencode(form).encode("ascii"),
-        )
-        try:
-            token = msgspec.json.decode(answer.body, type=_Token)
-        except msgspec.MsgspecError:
-            raise Unavailable("the endpoint of tokens gave none") from None
-        self._token, self._token_until = token.access_token, time.monotonic() + token.expires_in - _TOKEN_LEEWAY_SECONDS
-        return self._token
+        return {} if self._tokens is None else {"authorization": f"Bearer {await self._tokens.get_token()}"}
 
     async def close(self) -> None:
         """Nothing is held: the client is shared."""
-
-
-class _Token(msgspec.Struct, frozen=True):
-    access_token: str
-    expires_in: float = 300.0
 
 
 def _judge_answer(answer: OutgoingAnswer) -> Attempt:

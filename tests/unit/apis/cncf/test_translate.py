@@ -12,7 +12,8 @@ from stele.core.model import SchemaFormat, SchemaKind
 from stele.core.policy import ALLOW_ANY, POLICIES
 from stele.core.policy_json import PolicyJson
 from stele.errors import InvalidName, InvalidRequest, UnknownPolicy, VersionNotFound
-from stele.protocol.cncf import format_time, group_id_of, namespace_of
+from stele.protocol.cncf import group_id_of, namespace_of
+from stele.service.times import format_time
 
 INSTALLED = ("avro", "json", "opaque", "protobuf", "thrift", "xsd")
 

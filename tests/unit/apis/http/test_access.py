@@ -24,22 +24,22 @@ _RULES = [
 
 
 @get("/undeclared")
-async def _undeclared() -> str:
+async def _answer_undeclared() -> str:
     return "told"
 
 
 @get("/named/{name:str}", opt=access(Operation.READ))
-async def _named(name: Annotated[str, PathParameter()]) -> str:
+async def _answer_named(name: Annotated[str, PathParameter()]) -> str:
     return name
 
 
 @get("/whole", opt=access(Operation.READ, Place.REGISTRY))
-async def _whole() -> str:
+async def _answer_whole() -> str:
     return "told"
 
 
 @get("/filtered", opt=access(Operation.READ, Place.LIST))
-async def _filtered() -> str:
+async def _answer_filtered() -> str:
     return ""
 
 
@@ -57,7 +57,7 @@ async def _ask(caller: str, path: str, *, method: str = "GET", open_to_all: bool
     if not open_to_all:
         registry.access = AccessControl(AccessRules(_RULES, default_allow=False))
     app = DialectApplication(
-        [_undeclared, _named, _whole, _filtered],
+        [_answer_undeclared, _answer_named, _answer_whole, _answer_filtered],
         registry=registry,
         find_resource=_find_resource,
         exception_handlers={SteleError: _refuse},

@@ -50,9 +50,9 @@ def present(*headers: tuple[bytes, bytes], **more: Any) -> PresentedCredentials:
     return PresentedCredentials(headers, **more)
 
 
-async def identify(asked: RequestAuthenticator, presented: PresentedCredentials) -> Principal:
+async def identify(authenticator: RequestAuthenticator, presented: PresentedCredentials) -> Principal:
     """Who sends a request, as the server finds out."""
-    return asked.find_principal(presented) or await asked.authenticate(presented)
+    return authenticator.find_principal(presented) or await authenticator.authenticate(presented)
 
 
 @pytest.fixture
@@ -83,30 +83,30 @@ async def registry() -> AsyncIterator[Registry]:
 
 
 @pytest.fixture
-def asked(registry: Registry, methods: AuthenticationMethods) -> RequestAuthenticator:
+def authenticator(registry: Registry, methods: AuthenticationMethods) -> RequestAuthenticator:
     """An authenticator with all methods."""
     return RequestAuthenticator(registry, methods)
 
 
-async def test_what_is_verified_once_is_known(asked: RequestAuthenticator, issuer: TokenIssuer) -> None:
+async def test_what_is_verified_once_is_known(authenticator: RequestAuthenticator, issuer: TokenIssuer) -> None:
     """The first request of a password or token waits, the next one does not; both get the same caller."""
     for header, name, method in (
         (basic("ann", "one"), "ann", "basic"),
         (bearer(issuer.sign_token(sub="carl")), "carl", "jwt"),
     ):
-        assert asked.find_principal(present(header)) is None
-        principal = await asked.authenticate(present(header))
+        assert authenticator.find_principal(present(header)) is None
+        principal = await authenticator.authenticate(present(header))
         assert (principal.name, principal.method) == (name, method)
-        assert asked.find_principal(present(header)) is principal
+        assert authenticator.find_principal(present(header)) is principal
 
 
-async def test_wrong_credentials_are_not_remembered(asked: RequestAuthenticator) -> None:
+async def test_wrong_credentials_are_not_remembered(authenticator: RequestAuthenticator) -> None:
     """A wrong password is refused each time, in the words for an unknown user."""
     said = set()
     for header in (basic("ann", "two"), basic("eve", "one"), basic("", "one"), basic("ann", "x" * 2000)):
         for _ in range(2):
             with pytest.raises(Unauthenticated) as refused:
-                await identify(asked, present(header))
+                await identify(authenticator, present(header))
             said.add(str(refused.value))
     assert len(said) == 1
 
@@ -133,99 +133,103 @@ async def test_wrong_credentials_are_not_remembered(asked: RequestAuthenticator)
         [basic("ann", "one"), (b"x-api-key", b"stele_0_0")],
     ],
 )
-async def test_headers_that_prove_nothing(headers: list[tuple[bytes, bytes]], asked: RequestAuthenticator) -> None:
+async def test_headers_that_prove_nothing(
+    headers: list[tuple[bytes, bytes]], authenticator: RequestAuthenticator
+) -> None:
     """Malformed, huge, doubled or of an unknown scheme: each is a 401, also where nobody in particular may ask."""
-    asked._is_anonymous_allowed = True
+    authenticator._is_anonymous_allowed = True
     with pytest.raises(Unauthenticated):
-        await identify(asked, present(*headers))
+        await identify(authenticator, present(*headers))
 
 
-async def test_api_keys(asked: RequestAuthenticator, registry: Registry) -> None:
+async def test_api_keys(authenticator: RequestAuthenticator, registry: Registry) -> None:
     """A key counts as token, in its own header and as a password of its id, until it is revoked or has expired."""
     key_id, stored, key = await api_keys.create_api_key(registry, "service", ["dev"])
     _, _, other = await api_keys.create_api_key(registry, "other")
     assert key not in str(stored)
     shapes = [bearer(key), (b"x-api-key", key.encode()), basic(key_id, key)]
     for header in shapes:
-        principal = await identify(asked, present(header))
-        assert asked.find_principal(present(header)) is principal, "known without waiting"
+        principal = await identify(authenticator, present(header))
+        assert authenticator.find_principal(present(header)) is principal, "known without waiting"
         assert (principal.name, principal.groups, principal.method) == ("service", {"dev"}, "key")
     wrong = other.rpartition("_")[2]
     for header in (bearer(f"stele_{key_id}_{wrong}"), bearer(key[:-1]), bearer(key + "x")):
         with pytest.raises(Unauthenticated):
-            await identify(asked, present(header))
+            await identify(authenticator, present(header))
     with pytest.raises(Unauthenticated):
-        await asked.authenticate(present(basic("ann", key)))
+        await authenticator.authenticate(present(basic("ann", key)))
     assert (await api_keys.revoke_api_key(registry, key_id)).name == "service"
     for header in shapes:
         with pytest.raises(Unauthenticated):
-            await identify(asked, present(header))
+            await identify(authenticator, present(header))
     with pytest.raises(api_keys.ApiKeyNotFound):
         await api_keys.revoke_api_key(registry, key_id)
     assert [each.name for each in (await api_keys.list_api_keys(registry)).values()] == ["other"]
 
 
-async def test_keys_end(asked: RequestAuthenticator, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_keys_end(
+    authenticator: RequestAuthenticator, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A key that has expired is refused from that moment on, without anybody's doing."""
     _, _, key = await api_keys.create_api_key(registry, "s", expires=datetime.now(UTC) + timedelta(minutes=1))
-    assert await identify(asked, present(bearer(key)))
+    assert await identify(authenticator, present(bearer(key)))
     now = time.time() + 61
     monkeypatch.setattr("time.time", lambda: now)
     with pytest.raises(Unauthenticated, match="expired"):
-        await identify(asked, present(bearer(key)))
+        await identify(authenticator, present(bearer(key)))
 
 
 async def test_a_key_of_another_node(methods: AuthenticationMethods) -> None:
     """A key that another node has just made counts here, and one that it revoked no longer does."""
     log = MemoryLog()
     here, there = await Registry.open(log), await Registry.open(log)
-    asked = RequestAuthenticator(here, methods)
+    authenticator = RequestAuthenticator(here, methods)
     key_id, _, key = await api_keys.create_api_key(there, "service")
-    assert asked.find_principal(present(bearer(key))) is None
-    assert (await asked.authenticate(present(bearer(key)))).name == "service"
+    assert authenticator.find_principal(present(bearer(key))) is None
+    assert (await authenticator.authenticate(present(bearer(key)))).name == "service"
     await api_keys.revoke_api_key(there, key_id)
     await asyncio.sleep(0.002)
-    assert asked.find_principal(present(bearer(key))) is None
+    assert authenticator.find_principal(present(bearer(key))) is None
     with pytest.raises(Unauthenticated):
-        await asked.authenticate(present(bearer(key)))
+        await authenticator.authenticate(present(bearer(key)))
 
 
 async def test_a_changed_password_ends_what_is_known(
-    asked: RequestAuthenticator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    authenticator: RequestAuthenticator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who was let in with the old password is not any more, although his credentials are remembered."""
-    monkeypatch.setattr("stele.server.watched_file._LOOK_SECONDS", 0.0)
-    await asked.authenticate(present(basic("ann", "one")))
-    await asked.authenticate(present(basic("bob", "two")))
+    monkeypatch.setattr("stele.service.watched_file._LOOK_SECONDS", 0.0)
+    await authenticator.authenticate(present(basic("ann", "one")))
+    await authenticator.authenticate(present(basic("bob", "two")))
     (tmp_path / "users").write_text(bcrypt_line("ann", "another"))
-    asked._passwords._file._look_at = 0.0  # type: ignore[union-attr]  # else it looks within a second
+    authenticator._passwords._file._look_at = 0.0  # type: ignore[union-attr]  # else it looks within a second
     for header in (basic("ann", "one"), basic("bob", "two")):
-        assert asked.find_principal(present(header)) is None
+        assert authenticator.find_principal(present(header)) is None
         with pytest.raises(Unauthenticated):
-            await asked.authenticate(present(header))
+            await authenticator.authenticate(present(header))
 
 
 async def test_a_token_is_known_until_it_ends(
-    asked: RequestAuthenticator, issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch
+    authenticator: RequestAuthenticator, issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The memory of a token ends with the token."""
     header = bearer(issuer.sign_token(exp=int(time.time()) + 20))
-    await asked.authenticate(present(header))
-    assert asked.find_principal(present(header))
+    await authenticator.authenticate(present(header))
+    assert authenticator.find_principal(present(header))
     now = time.time() + 21
-    asked._known.timer._Timer__timer = lambda: now  # type: ignore[attr-defined]  # cachetools' clock
-    assert asked.find_principal(present(header)) is None
+    authenticator._known.timer._Timer__timer = lambda: now  # type: ignore[attr-defined]  # cachetools' clock
+    assert authenticator.find_principal(present(header)) is None
 
 
 def test_certificates_and_nobody(registry: Registry, methods: AuthenticationMethods) -> None:
     """Without headers the certificate counts; without that the caller is nobody, where the settings allow it."""
-    asked = RequestAuthenticator(registry, methods)
+    authenticator = RequestAuthenticator(registry, methods)
     certificate = PeerCertificate("CN=dora,O=Example")
-    principal = asked.find_principal(present(certificate=certificate))
+    principal = authenticator.find_principal(present(certificate=certificate))
     assert principal is not None
     assert (principal.name, principal.method) == ("dora", "mtls")
     with pytest.raises(Unauthenticated):
-        asked.find_principal(present())
+        authenticator.find_principal(present())
     open_to_nobody = RequestAuthenticator(registry, methods._replace(is_anonymous_allowed=True))
     assert open_to_nobody.find_principal(present()) is ANONYMOUS
     with pytest.raises(Unauthenticated):
@@ -237,24 +241,24 @@ async def test_each_port_has_its_methods(
 ) -> None:
     """What is verified at one port does not open another one where that method is off."""
     ports = {0: ALL, 1: frozenset({Method.BASIC}), 2: frozenset({Method.OIDC}), 3: frozenset[Method]()}
-    asked = RequestAuthenticator(registry, methods._replace(by_port=ports))
+    authenticator = RequestAuthenticator(registry, methods._replace(by_port=ports))
     password, token = basic("ann", "one"), bearer(issuer.sign_token())
-    await asked.authenticate(present(password, port=1))
-    await asked.authenticate(present(token, port=2))
+    await authenticator.authenticate(present(password, port=1))
+    await authenticator.authenticate(present(token, port=2))
     for header, port in ((password, 2), (token, 1)):
-        assert asked.find_principal(present(header, port=port)) is None
+        assert authenticator.find_principal(present(header, port=port)) is None
         with pytest.raises(Unauthenticated):
-            await asked.authenticate(present(header, port=port))
-    assert asked.find_principal(present(password, port=3)) is ANONYMOUS
+            await authenticator.authenticate(present(header, port=port))
+    assert authenticator.find_principal(present(password, port=3)) is ANONYMOUS
     with pytest.raises(Unauthenticated):
-        asked.find_principal(present(port=1, certificate=PeerCertificate("CN=dora,O=Example")))
-    schemes = {port: [each.split()[0] for each in asked.list_challenges(port)] for port in (8081, 1, 2, 3)}
+        authenticator.find_principal(present(port=1, certificate=PeerCertificate("CN=dora,O=Example")))
+    schemes = {port: [each.split()[0] for each in authenticator.list_challenges(port)] for port in (8081, 1, 2, 3)}
     assert schemes == {8081: [b"Basic", b"Bearer"], 1: [b"Basic"], 2: [b"Bearer"], 3: []}
 
 
-async def test_floods_are_bounded(asked: RequestAuthenticator, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_floods_are_bounded(authenticator: RequestAuthenticator, monkeypatch: pytest.MonkeyPatch) -> None:
     """One address cannot take all the room, the same credentials are verified once, who is known waits for nobody."""
-    await asked.authenticate(present(basic("ann", "one")))
+    await authenticator.authenticate(present(basic("ann", "one")))
     gate, calls = threading.Event(), []
 
     def wait(text: str, password: bytes) -> bool:
@@ -263,14 +267,15 @@ async def test_floods_are_bounded(asked: RequestAuthenticator, monkeypatch: pyte
 
     monkeypatch.setattr(password_file, "verify_password", wait)
     flood = [
-        asyncio.create_task(asked.authenticate(present(basic("eve", f"guess-{number}"), address="10.0.0.9")))
+        asyncio.create_task(authenticator.authenticate(present(basic("eve", f"guess-{number}"), address="10.0.0.9")))
         for number in range(50)
     ]
     good = [
-        asyncio.create_task(asked.authenticate(present(basic("bob", "two"), address="10.0.0.1"))) for _ in range(50)
+        asyncio.create_task(authenticator.authenticate(present(basic("bob", "two"), address="10.0.0.1")))
+        for _ in range(50)
     ]
     await asyncio.sleep(0.05)
-    assert asked.find_principal(present(basic("ann", "one")))
+    assert authenticator.find_principal(present(basic("ann", "one")))
     refused = [task for task in flood if task.done()]
     assert len(refused) == 42
     gate.set()
@@ -278,4 +283,4 @@ async def test_floods_are_bounded(asked: RequestAuthenticator, monkeypatch: pyte
     kinds = {type(error) for error in await asyncio.gather(*flood, return_exceptions=True)}
     assert kinds == {Overloaded, Unauthenticated}
     assert sorted(calls).count(b"two") == 1
-    assert not asked._addresses
+    assert not authenticator._addresses

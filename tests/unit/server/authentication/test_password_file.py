@@ -10,10 +10,10 @@ import bcrypt
 import pytest
 
 from stele.errors import InvalidRequest
-from stele.server import watched_file
 from stele.server.authentication import password_file
 from stele.server.authentication.credentials import UserPassword
 from stele.server.authentication.password_file import PasswordFile, verify_password
+from stele.service import watched_file
 
 
 def bcrypt_line(user: str, password: str) -> str:

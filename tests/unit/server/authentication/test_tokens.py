@@ -19,10 +19,10 @@ from jwt.algorithms import ECAlgorithm
 from tests.support.token_issuer import TokenIssuer, run_issuer
 
 from stele.errors import InvalidRequest, Unauthenticated
-from stele.server import watched_file
 from stele.server.authentication import key_set
 from stele.server.authentication.key_set import KeySet, read_key_set
 from stele.server.authentication.tokens import TokenRules, TokenVerifier, VerifiedToken
+from stele.service import watched_file
 
 ALGORITHMS = ("RS256", "ES256")
 

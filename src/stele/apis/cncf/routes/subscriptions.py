@@ -17,6 +17,7 @@ from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import read_body
 from stele.core.access import Operation
+from stele.protocol.cncf import Subscription
 
 _ALL = "/subscriptions"
 _ONE = f"{_ALL}/{{subscription:str}}"
@@ -28,7 +29,7 @@ SubscriptionId = Annotated[str, PathParameter(description="id of a subscription"
 @get(_ALL, **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def query_subscriptions(
     operations: InjectedOperations, limit: Limit = None, after: After = ""
-) -> Response[list[api.Subscription]]:
+) -> Response[list[Subscription]]:
     # GET /subscriptions
     """Return all subscriptions without their secrets."""
     subscriptions = await subscription_store.list_subscriptions(operations.registry)
@@ -47,7 +48,7 @@ async def query_subscriptions(
 )
 async def create_subscription(
     operations: InjectedOperations, request: Request[Any, Any, Any]
-) -> Response[api.Subscription]:
+) -> Response[Subscription]:
     # POST /subscriptions
     """Create a subscription; the server assigns the id."""
     body = await read_body(request, api.SubscriptionRequest)
@@ -58,7 +59,7 @@ async def create_subscription(
 
 
 @get(_ONE, **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
-async def retrieve_subscription(operations: InjectedOperations, subscription: SubscriptionId) -> api.Subscription:
+async def retrieve_subscription(operations: InjectedOperations, subscription: SubscriptionId) -> Subscription:
     # GET /subscriptions/{id}
     """Return a subscription without its secrets."""
     return subscription_store.without_secrets(
@@ -69,7 +70,7 @@ async def retrieve_subscription(operations: InjectedOperations, subscription: Su
 @put(_ONE, operation_class=_BODY, **STATUS_200, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def update_subscription(
     operations: InjectedOperations, request: Request[Any, Any, Any], subscription: SubscriptionId
-) -> api.Subscription:
+) -> Subscription:
     # PUT /subscriptions/{id}
     """Replace a subscription; without secrets for its sink it keeps those it has."""
     body = await read_body(request, api.SubscriptionRequest)
@@ -80,7 +81,7 @@ async def update_subscription(
 @delete(_ONE, **STATUS_200, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
 async def delete_subscription(
     operations: InjectedOperations, request: Request[Any, Any, Any], subscription: SubscriptionId
-) -> api.Subscription:
+) -> Subscription:
     # DELETE /subscriptions/{id}
     """Delete a subscription and return it."""
     ended = await subscription_store.delete_subscription(operations.registry, decode_id(subscription))

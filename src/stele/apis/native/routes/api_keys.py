@@ -36,34 +36,11 @@ class ApiKeyRequest(msgspec.Struct, frozen=True):
     expires: datetime | None = None
 
 
-class ApiKeyOut(msgspec.Struct, frozen=True):
-    """What is known of a key."""
-
-    id: str
-    name: str
-    groups: list[str]
-    created: datetime
-    created_by: str
-    expires: datetime | None
-
-
-class CreatedApiKey(ApiKeyOut, frozen=True):
-    """A new key; key is what a client sends, and is shown this once."""
-
-    key: str
-
-
-class ApiKeysOut(msgspec.Struct, frozen=True):
-    """Keys, the oldest one first."""
-
-    keys: list[ApiKeyOut]
-
-
 def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints about API keys of one registry."""
 
     @get("/api/access/keys", opt=access(Operation.MANAGE_ACCESS, Place.LIST))
-    async def list_keys() -> ApiKeysOut:
+    async def list_keys() -> service.ApiKeysOut:
         # GET /api/access/keys
         """List all keys, or those of the caller, if he has no right to the others."""
         keys = await service.list_api_keys(registry)
@@ -74,7 +51,9 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
             for key_id, stored in keys.items()
             if is_manager or (caller and caller in {stored.name, stored.created_by})
         }
-        return ApiKeysOut([ApiKeyOut(key_id, **_describe(stored)) for key_id, stored in visible.items()])
+        return service.ApiKeysOut(
+            [service.ApiKeyOut(key_id, **_describe(stored)) for key_id, stored in visible.items()]
+        )
 
     @post(
         "/api/access/keys",
@@ -83,22 +62,22 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         responses=ERRORS,
         response_headers=[_NO_STORE],
     )
-    async def create_key(request: Request[Any, Any, Any]) -> CreatedApiKey:
+    async def create_key(request: Request[Any, Any, Any]) -> service.CreatedApiKey:
         # POST /api/access/keys
         """Make a key. Its answer is the only one that shows it."""
         wanted = await read_body(request, ApiKeyRequest)
         key_id, stored, key = await service.create_api_key(
             registry, wanted.name, wanted.groups, wanted.expires, via="native"
         )
-        return CreatedApiKey(key_id, **_describe(stored), key=key)
+        return service.CreatedApiKey(key_id, **_describe(stored), key=key)
 
     @delete("/api/access/keys/{id:str}", status_code=200, opt=_MANAGE, responses=_NO_KEY)
-    async def revoke_key(key_id: KeyId) -> ApiKeyOut:
+    async def revoke_key(key_id: KeyId) -> service.ApiKeyOut:
         # DELETE /api/access/keys/{id}
         """Revoke a key: it is worth nothing from now on. Answers what it was."""
         key_id = decode_segment(key_id)
         stored = await service.revoke_api_key(registry, key_id, via="native")
-        return ApiKeyOut(key_id, **_describe(stored))
+        return service.ApiKeyOut(key_id, **_describe(stored))
 
     return [list_keys, create_key, revoke_key]
 

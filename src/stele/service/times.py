@@ -1,0 +1,10 @@
+"""Times as texts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def format_time(milliseconds: int) -> str:
+    """Return a time (milliseconds since 1970) in RFC 3339, UTC, with milliseconds."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
