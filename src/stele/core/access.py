@@ -8,15 +8,14 @@ The model: docs/explanation/access.md.
 
 from __future__ import annotations
 
-import re
 from bisect import insort
 from collections.abc import Iterable
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 
+from stele.core.globs import compile_glob, split_glob
 from stele.core.model import SettingsLevel, SubjectKey
 
 
@@ -279,7 +278,7 @@ class _RulesByText:
                 return
             found = self._rules.get(name[len(name) - length :] if self._at_end else name[:length])
             if found is not None:
-                rows += [row for glob, row in found if glob is None or _compile_glob(glob).fullmatch(name) is not None]
+                rows += [row for glob, row in found if glob is None or compile_glob(glob).fullmatch(name) is not None]
 
 
 class _RulesByName:
@@ -311,45 +310,6 @@ class _RulesByName:
         rows += self._literals.get(name, ())
         self._beginnings.add_matches(name, rows)
         self._endings.add_matches(name, rows)
-
-
-class GlobPiece(NamedTuple):
-    """A part of a glob: plain text, or one wildcard."""
-
-    text: str = ""
-    wildcard: str = ""
-
-
-_GLOB_PIECE: Final = re.compile(r"(?P<text>(?:\\.|\\\Z|[^\\*?])+)|(?P<wildcard>[*?])", re.DOTALL)
-_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
-
-
-def split_glob(pattern: str) -> list[GlobPiece]:
-    """Return the parts of a glob in their order, at least one."""
-    pieces = [
-        GlobPiece(_ESCAPED.sub(r"\1", piece["text"] or ""), piece["wildcard"] or "")
-        for piece in _GLOB_PIECE.finditer(pattern)
-    ]
-    return pieces or [GlobPiece()]
-
-
-@lru_cache(maxsize=_MOST_DECISIONS)
-def _compile_glob(glob: str) -> re.Pattern[str]:
-    """Return an expression that is matched without going back.
-
-    After a `*`, the first place that fits is as good as any. Only the text after the last one has to stand at the end.
-    """
-    parts = [""]
-    for piece in split_glob(glob):
-        if piece.wildcard == "*":
-            parts.append("")
-        else:
-            parts[-1] += "." if piece.wildcard else re.escape(piece.text)
-    first, *others = parts
-    if not others:
-        return re.compile(first, re.DOTALL)
-    middle = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
-    return re.compile(f"{first}{middle}.*{others[-1]}", re.DOTALL)
 
 
 def _expand_operations(names: Iterable[str]) -> frozenset[Operation]:

@@ -32,8 +32,8 @@ from stele.core.access import (
     Operation,
     Resource,
     ResourceType,
-    split_glob,
 )
+from stele.core.globs import split_glob
 from stele.core.suggestions import suggest_name
 from stele.errors import InvalidRequest
 

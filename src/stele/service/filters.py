@@ -1,8 +1,8 @@
 """Which events a subscriber wants: the filters of CloudEvents Subscriptions, checked and matched. Pure.
 
 A filter is an object with one member, its dialect: `exact`, `prefix` and `suffix` map attributes of an event to what
-they must be, begin or end with; `all`, `any` and `not` combine filters. An event passes a list of filters when it
-passes each. The query language `sql` is not known here.
+they must be, begin or end with; `sql` is an expression of CESQL; `all`, `any` and `not` combine filters. An event passes
+a list of filters when it passes each.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from stele.errors import InvalidRequest
+from stele.service.cesql.evaluation import evaluate
+from stele.service.cesql.syntax import parse_expression
 
 _DEEPEST = 16
 _MOST = 256
@@ -53,7 +55,13 @@ def _check_filter(entry: Any) -> list[Any]:
         return value
     if dialect == "not":
         return [value]
-    raise InvalidRequest(f"{dialect[:100]!r} is no dialect of filters: {', '.join((*_COMPARE, 'all', 'any', 'not'))}")
+    if dialect == "sql":
+        if not isinstance(value, str) or not value:
+            raise InvalidRequest("sql takes an expression of CESQL")
+        parse_expression(value)
+        return []
+    known = ", ".join((*_COMPARE, "sql", "all", "any", "not"))
+    raise InvalidRequest(f"{dialect[:100]!r} is no dialect of filters: {known}")
 
 
 def passes_filters(event: Mapping[str, str], filters: Iterable[Mapping[str, Any]]) -> bool:
@@ -70,5 +78,8 @@ def _passes_filter(event: Mapping[str, str], entry: Mapping[str, Any]) -> bool:
             return any(_passes_filter(event, inner) for inner in value)
         case "not":
             return not _passes_filter(event, value)
+        case "sql":
+            outcome = evaluate(parse_expression(value), event)
+            return outcome.error is None and outcome.value is True
     compare = _COMPARE[dialect]
     return all(name in event and compare(event[name], text) for name, text in value.items())

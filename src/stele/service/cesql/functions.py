@@ -1,0 +1,88 @@
+"""Functions of CESQL: their arguments, and what they return.
+
+Source: docs/protocols/cncf.md#cesql
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from stele.service.cesql.values import GREATEST, SMALLEST, ErrorKind, Outcome, Value, cast_value
+
+
+class Function(NamedTuple):
+    """A function.
+
+    parameters  types to which its arguments are cast; None takes them as they are
+    returns     type of its value
+    call        makes the outcome from the arguments
+    rest        type of all further arguments; None: there are none
+    optional    how many of the last parameters may be left out
+    """
+
+    parameters: tuple[type[Value] | None, ...]
+    returns: type[Value]
+    call: Callable[..., Outcome]
+    rest: type[Value] | None = None
+    optional: int = 0
+
+
+def accepts_arguments(name: str, count: int) -> bool:
+    """Return whether a function takes so many arguments."""
+    function = FUNCTIONS[name]
+    least = len(function.parameters) - function.optional
+    return least <= count and (function.rest is not None or count <= len(function.parameters))
+
+
+def _make_text(call: Callable[..., str]) -> Callable[..., Outcome]:
+    return lambda *arguments: Outcome(call(*arguments))
+
+
+def _return_value(value: Any) -> Outcome:
+    return Outcome(value)
+
+
+def _make_test(wanted: type[Value]) -> Callable[[Value], Outcome]:
+    return lambda value: Outcome(cast_value(value, wanted).error is None)
+
+
+def _absolute(number: int) -> Outcome:
+    return Outcome(GREATEST, ErrorKind.MATH) if number == SMALLEST else Outcome(abs(number))
+
+
+def _left(text: str, count: int) -> Outcome:
+    return Outcome(text, ErrorKind.FUNCTION_EVALUATION) if count < 0 else Outcome(text[:count])
+
+
+def _right(text: str, count: int) -> Outcome:
+    return Outcome(text, ErrorKind.FUNCTION_EVALUATION) if count < 0 else Outcome(text[max(len(text) - count, 0) :])
+
+
+def _substring(text: str, position: int, length: int = GREATEST) -> Outcome:
+    if not -len(text) <= position <= len(text) or length < 0:
+        return Outcome("", ErrorKind.FUNCTION_EVALUATION)
+    if position == 0:
+        return Outcome("")
+    start = position - 1 if position > 0 else len(text) + position
+    return Outcome(text[start : start + length])
+
+
+FUNCTIONS: Final[Mapping[str, Function]] = {
+    "INT": Function((int,), int, _return_value),
+    "BOOL": Function((bool,), bool, _return_value),
+    "STRING": Function((str,), str, _return_value),
+    "IS_INT": Function((None,), bool, _make_test(int)),
+    "IS_BOOL": Function((None,), bool, _make_test(bool)),
+    "ABS": Function((int,), int, _absolute),
+    "LENGTH": Function((str,), int, lambda text: Outcome(len(text))),
+    "CONCAT": Function((), str, _make_text(lambda *texts: "".join(texts)), rest=str),
+    "CONCAT_WS": Function((str,), str, _make_text(lambda between, *texts: between.join(texts)), rest=str),
+    "LOWER": Function((str,), str, _make_text(str.lower)),
+    "UPPER": Function((str,), str, _make_text(str.upper)),
+    "TRIM": Function((str,), str, _make_text(str.strip)),
+    "LEFT": Function((str, int), str, _left),
+    "RIGHT": Function((str, int), str, _right),
+    "SUBSTRING": Function((str, int, int), str, _substring, optional=1),
+}
+"""The functions by name, in upper case."""

@@ -1,0 +1,59 @@
+"""Values of CESQL and their casts: booleans, integers of 32 bits and texts.
+
+Source: docs/protocols/cncf.md#cesql
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeAlias
+
+Value: TypeAlias = bool | int | str
+SMALLEST: Final = -(2**31)
+GREATEST: Final = 2**31 - 1
+"""Bounds of integers."""
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+class ErrorKind(StrEnum):
+    """What went wrong while an expression was evaluated."""
+
+    CAST = "cast"
+    """A value cannot become one of the type that is needed."""
+    MATH = "math"
+    """A division by zero, or a result beyond 32 bits."""
+    MISSING_ATTRIBUTE = "missingAttribute"
+    """The event does not have an attribute that is asked for."""
+    FUNCTION_EVALUATION = "functionEvaluation"
+    """A function cannot do with its arguments what it is for."""
+
+
+class Outcome(NamedTuple):
+    """The value of an expression, and the first error on the way to it. After an error it is the zero of its type."""
+
+    value: Value
+    error: ErrorKind | None = None
+
+
+def cast_value(value: Value, wanted: type[Value]) -> Outcome:
+    """Return a value as one of another type; the zero of that type and an error where it cannot be."""
+    if type(value) is wanted:
+        return Outcome(value)
+    if wanted is str:
+        return Outcome(str(value).lower() if isinstance(value, bool) else str(value))
+    if wanted is bool:
+        cast = _BOOLEANS.get(value.lower()) if isinstance(value, str) else bool(value)
+        return Outcome(False, ErrorKind.CAST) if cast is None else Outcome(cast)
+    if isinstance(value, str) and not _INTEGER.fullmatch(value):
+        return Outcome(0, ErrorKind.CAST)
+    number = int(value)
+    return Outcome(number) if SMALLEST <= number <= GREATEST else Outcome(0, ErrorKind.CAST)
+
+
+def bound_number(number: int) -> Outcome:
+    """Return a result of arithmetic; beyond 32 bits it wraps around and is an error."""
+    if SMALLEST <= number <= GREATEST:
+        return Outcome(number)
+    return Outcome((number - SMALLEST) % 2**32 + SMALLEST, ErrorKind.MATH)
