@@ -22,12 +22,13 @@ async def deliver_changes(registry: Registry, settings: ServerSettings) -> None:
     from stele.apis.confluent.exporting import ExporterSource
     from stele.service.delivery.deliverer import Deliverer, FollowerSource
     from stele.service.delivery.subscriptions import SubscriptionSource
-    from stele.service.delivery.targets import SinkFactory
+    from stele.service.delivery.sinks import SinkFactory
     from stele.service.outgoing import AddressRules, OutgoingClient
 
     origin = (urlsplit(settings.public_url).hostname or socket.gethostname()) if settings.webhook_consent else ""
-    client = OutgoingClient(AddressRules(settings.outgoing_networks))
-    sinks = SinkFactory(client, origin, settings.event_brokers)
+    rules = AddressRules(settings.outgoing_networks)
+    client = OutgoingClient(rules)
+    sinks = SinkFactory(client, rules, origin, settings.event_brokers)
     subscriptions = SubscriptionSource(sinks, settings.public_url.rstrip("/"))
     sources: list[FollowerSource] = [subscriptions, ExporterSource(registry, client)]
     try:

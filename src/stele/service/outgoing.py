@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import httpx
 
@@ -95,6 +96,52 @@ async def resolve_host(host: str, port: int) -> list[str]:
     return [str(row[4][0]) for row in rows]
 
 
+async def find_address(rules: AddressRules, host: str, port: int, *, resolver: Resolver = resolve_host) -> str:
+    """Return an address of a host that the rules allow, as they allow all others of that host.
+
+    Raises:
+        ForbiddenAddress: The rules do not allow one of its addresses.
+        Unavailable: It has no address.
+    """
+    try:
+        found = await resolver(host, port)
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(f"{host} has no address: {error}") from None
+    addresses = [ip_address(text) for text in found]
+    for address in addresses:
+        if not rules.allows(address):
+            raise ForbiddenAddress(
+                f"{host} is at {address}, which is no public address; outgoing_networks lists networks that may be asked"
+            )
+    if not addresses:
+        raise Unavailable(f"{host} has no address")
+    return str(addresses[0])
+
+
+class NamedTlsContext(ssl.SSLContext):
+    """Asks for the certificate of one host, whatever the client of a broker calls what it is connected to."""
+
+    server_name: str
+
+    def wrap_socket(self, *arguments: Any, **options: Any) -> ssl.SSLSocket:
+        """See `ssl.SSLContext`."""
+        return super().wrap_socket(*arguments, **{**options, "server_hostname": self.server_name})
+
+
+def make_tls_context(host: str) -> NamedTlsContext:
+    """Return what opens encrypted connections to a host at an address that was judged."""
+    context = NamedTlsContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_default_certs()
+    context.server_name = host
+    return context
+
+
+def find_trusted_certificates() -> str:
+    """Return the file or folder of the certificates that the system trusts."""
+    paths = ssl.get_default_verify_paths()
+    return paths.cafile or paths.capath or paths.openssl_cafile
+
+
 class GuardedTransport(httpx.AsyncBaseTransport):
     """Sends each request to an address of its host that the rules allow; TLS still asks for the host's certificate.
 
@@ -126,20 +173,11 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         host = url.host
         if url.scheme not in {"http", "https"} or not host:
             raise ForbiddenAddress("only http:// and https:// URLs with a host can be asked")
+        port = url.port or (443 if url.scheme == "https" else 80)
         try:
-            found = await self._resolver(host, url.port or (443 if url.scheme == "https" else 80))
-        except (OSError, UnicodeError) as error:
-            raise httpx.ConnectError(f"{host} has no address: {error}") from None
-        addresses = [ip_address(text) for text in found]
-        for address in addresses:
-            if not self._rules.allows(address):
-                raise ForbiddenAddress(
-                    f"{host} is at {address}, which is no public address; outgoing_networks lists networks that may be"
-                    " asked"
-                )
-        if not addresses:
-            raise httpx.ConnectError(f"{host} has no address")
-        return str(addresses[0])
+            return await find_address(self._rules, host, port, resolver=self._resolver)
+        except Unavailable as error:
+            raise httpx.ConnectError(str(error)) from None
 
     async def aclose(self) -> None:
         """Close the connections."""

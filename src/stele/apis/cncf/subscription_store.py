@@ -19,8 +19,8 @@ from stele.errors import InvalidRequest, NotFound, TooLarge
 from stele.protocol.cncf import Subscription
 from stele.service import collections, filters
 from stele.service.collections import Changes, Items
-from stele.service.delivery.kafka_address import parse_kafka_sink
 from stele.service.delivery.overview import COLLECTION
+from stele.service.delivery.sink_settings import PROTOCOLS, describe_sink
 from stele.service.disclosure import hide_settings, hide_url, is_harmless, restore_settings, restore_url
 from stele.service.registry import Registry
 
@@ -28,7 +28,6 @@ _MAX_SUBSCRIPTIONS = 1000
 _MAX_BYTES = 64 * 1024
 """Subscriptions, and bytes of one."""
 
-_PROTOCOLS = ("HTTP", "KAFKA")
 _ALIASES = {"HTTPS": "HTTP"}
 _CREDENTIALS = {
     "PLAIN": ("identifier", "secret"),
@@ -47,9 +46,13 @@ _HARMLESS = frozenset(
         "address",
         "clientid",
         "content-type",
+        "contentmode",
+        "expiry",
         "linkname",
         "method",
         "partitionkeyextractor",
+        "qos",
+        "retain",
         "sendersettlementmode",
         "subject",
         "topic",
@@ -84,11 +87,12 @@ def build_subscription(
 
     Raises:
         InvalidRequest: A member is wrong.
+        NotInstalled: The client of the protocol is missing.
         TooLarge: The subscription is too long.
     """
     protocol = _ALIASES.get(body.protocol, body.protocol)
-    if protocol not in _PROTOCOLS:
-        raise InvalidRequest(f"{body.protocol[:100]!r} is no protocol of this server: {', '.join(_PROTOCOLS)}")
+    if protocol not in PROTOCOLS:
+        raise InvalidRequest(f"{body.protocol[:100]!r} is no protocol of this server: {', '.join(PROTOCOLS)}")
     uris.check_uri(body.sink, "sink")
     if body.source is not None:
         uris.check_uri(body.source, "source")
@@ -102,24 +106,17 @@ def build_subscription(
         body.types,
         _check_filters(body),
         _restore(body.config, before.config if before is not None else None),
-        _restore(_check_settings(protocol, body), before.settings if before is not None else None),
+        _restore(
+            body.settings if body.settings is not None else body.older_settings,
+            before.settings if before is not None else None,
+        ),
         _complete_credential(body.credential, before.credential if before is not None else None),
         before.begin if before is not None else begin,
     )
-    _check_sink(subscription)
+    describe_sink(subscription)
     if len(msgspec.json.encode(subscription)) > _MAX_BYTES:
         raise TooLarge(f"a subscription has at most {_MAX_BYTES} bytes")
     return subscription
-
-
-def _check_sink(subscription: Subscription) -> None:
-    """Raise `InvalidRequest` for a sink its protocol cannot send to."""
-    if subscription.protocol == "KAFKA":
-        parse_kafka_sink(subscription.sink)
-        if subscription.credential is not None and subscription.credential.get("credentialType") != "PLAIN":
-            raise InvalidRequest("the sinkCredential of a KAFKA subscription is of type PLAIN")
-    elif not subscription.sink.lower().startswith(("http://", "https://")):
-        raise InvalidRequest("the sink of an HTTP subscription is an http or https URI")
 
 
 def _check_filters(body: api.SubscriptionRequest) -> list[dict[str, Any]] | None:
@@ -133,18 +130,6 @@ def _check_filters(body: api.SubscriptionRequest) -> list[dict[str, Any]] | None
 
 def _restore(sent: dict[str, Any] | None, stored: dict[str, Any] | None) -> dict[str, Any] | None:
     return None if sent is None else restore_settings(sent, stored)
-
-
-def _check_settings(protocol: str, body: api.SubscriptionRequest) -> dict[str, Any] | None:
-    settings = body.settings if body.settings is not None else body.older_settings
-    if protocol != "HTTP" or settings is None:
-        return settings
-    headers, method = settings.get("headers", {}), settings.get("method", "POST")
-    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        raise InvalidRequest("headers among the settings of HTTP map names to texts")
-    if not isinstance(method, str) or not method.isascii() or not method.isalpha():
-        raise InvalidRequest("method among the settings of HTTP is the name of a method")
-    return settings
 
 
 def _complete_credential(given: dict[str, Any] | None, before: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -11,7 +11,8 @@ from stele.protocol.cncf import Subscription
 from stele.service.change_events import ChangeEvent, choose_events
 from stele.service.delivery.overview import COLLECTION
 from stele.service.delivery.status import SUBSCRIPTIONS
-from stele.service.delivery.targets import Attempt, DeliveryCode, EventSink, SinkFactory
+from stele.service.delivery.sinks import SinkFactory
+from stele.service.delivery.targets import Attempt, DeliveryCode, EventSink
 
 _decoder: Final = msgspec.json.Decoder(Subscription)
 

@@ -1,0 +1,84 @@
+"""Topics of Kafka as sinks.
+
+Source: docs/protocols/cloudevents.md#content-modes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from stele.errors import NotInstalled
+from stele.protocol.cncf import CloudEvent
+from stele.service.delivery.blocking_sink import BlockingSink
+from stele.service.delivery.event_messages import encode_event
+from stele.service.delivery.sink_settings import KafkaSettings, SinkAddress
+from stele.service.delivery.targets import Attempt, DeliveryCode
+
+_FLUSH_SECONDS: Final = 15.0
+_MESSAGE_MILLISECONDS: Final = 10_000
+
+
+class KafkaSink(BlockingSink):
+    """Writes events to a topic; the key is the subject, so that the events of one element stay in order."""
+
+    def __init__(self, address: SinkAddress, settings: KafkaSettings, credential: Mapping[str, str] | None) -> None:
+        super().__init__(address, None)
+        try:
+            from confluent_kafka import KafkaError, Producer
+        except ImportError:
+            raise NotInstalled("confluent-kafka", "kafka") from None
+        options: dict[str, Any] = {
+            "bootstrap.servers": address.authority,
+            "acks": settings.acks,
+            "enable.idempotence": settings.acks in {"all", -1},
+            "message.timeout.ms": _MESSAGE_MILLISECONDS,
+            "log_level": 0,
+        }
+        if settings.clientid:
+            options["client.id"] = settings.clientid
+        if credential:
+            options |= {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": credential["identifier"],
+                "sasl.password": credential["secret"],
+            }
+        self._settings = settings
+        self._topic = settings.topicname or address.path
+        self._make_producer = lambda: Producer(options)
+        self._producer: Producer | None = None
+        self._too_large = KafkaError.MSG_SIZE_TOO_LARGE
+
+    def is_connected(self) -> bool:
+        """See `BlockingSink`; the producer connects by itself."""
+        return True
+
+    def deliver(self, event: CloudEvent, target: str) -> Attempt:
+        """See `BlockingSink`."""
+        if self._producer is None:
+            self._producer = self._make_producer()
+        message = encode_event(event, self._settings.contentmode)
+        headers = {f"ce_{name}": value for name, value in message.attributes.items()}
+        if message.content_type:
+            headers["content-type"] = message.content_type
+        failures: list[Any] = []
+        self._producer.produce(
+            self._topic,
+            message.body,
+            event.subject.encode(),
+            headers=headers,
+            on_delivery=lambda error, sent: failures.append(error),
+        )
+        self._producer.flush(_FLUSH_SECONDS)
+        if failures == [None]:
+            return Attempt(DeliveryCode.DELIVERED)
+        error = failures[0] if failures else None
+        code = DeliveryCode.REFUSED if error and error.code() == self._too_large else DeliveryCode.NO_ANSWER
+        return Attempt(code, detail=str(error or "the broker does not answer")[:200])
+
+    def disconnect(self) -> None:
+        """See `BlockingSink`."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
