@@ -1,7 +1,7 @@
 """Real brokers that take events: Mosquitto (MQTT), a NATS server with JetStream, and RabbitMQ (AMQP 1.0).
 
-A broker keeps what it took, also when it is stopped and started again; `drain` reads it. Each has an encrypted port with
-the certificate of `tests.support.certificates`, and one user with a password.
+A broker keeps what it took, also when it is stopped and started again; `drain` reads it. Each has an encrypted port
+with the certificate of `tests.support.certificates`, and one user with a password.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from tests.support.certificates import write_certificates
 from tests.support.database_process import start_program
@@ -51,7 +51,7 @@ class Broker(ABC):
     protocol: str
     scheme: str
     encrypted_scheme: str
-    settings: Mapping[str, Any]
+    settings: ClassVar[Mapping[str, Any]]
     stop_signal = signal.SIGKILL
 
     def __init__(self, folder: Path) -> None:
@@ -127,7 +127,7 @@ class Mosquitto(Broker):
 
     protocol = "MQTT5"
     scheme, encrypted_scheme = "mqtt", "mqtts"
-    settings = {"topicname": "stele/changes"}
+    settings: ClassVar = {"topicname": "stele/changes"}
     stop_signal = signal.SIGTERM  # it writes its sessions to disk now and then, and at the end
 
     def configure(self) -> list[str]:
@@ -208,7 +208,7 @@ class NatsServer(Broker):
 
     protocol = "NATS"
     scheme, encrypted_scheme = "nats", "tls"
-    settings = {"subject": "stele.changes"}
+    settings: ClassVar = {"subject": "stele.changes"}
 
     def configure(self) -> list[str]:
         """See `Broker`; encrypted connections go to a second server, a leaf without a stream."""
@@ -275,7 +275,7 @@ class RabbitMq(Broker):
 
     protocol = "AMQP"
     scheme, encrypted_scheme = "amqp", "amqps"
-    settings = {"address": "/queue/changes", "linkname": "stele", "linkproperties": {"team": "data"}}
+    settings: ClassVar = {"address": "/queue/changes", "linkname": "stele", "linkproperties": {"team": "data"}}
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -152,6 +152,21 @@ class AccessRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     itself: bool = False
 
 
+class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who made something that acts for him later, such as a subscription: it may do what he may do by then.
+
+    name       of the user; '' is nobody in particular
+    groups     that he was in
+    address    that he came from
+    is_system  the server itself made it: it may do everything
+    """
+
+    name: str = ""
+    groups: tuple[str, ...] = ()
+    address: str = ""
+    is_system: bool = False
+
+
 class AccessDecision(NamedTuple):
     """Whether a request is allowed, and by which rule; None: by the default."""
 

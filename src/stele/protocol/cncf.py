@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from stele.core.access import Owner
 from stele.core.model import DEFAULT_NAMESPACE
 
 DEFAULT_GROUP: Final = "default"
@@ -49,9 +50,9 @@ def format_path(namespace: str | None, subject: str | None = None, version_numbe
 
 
 class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A subscription as stored; responses leave out the secrets of its credential, and `begin`.
+    """A subscription as stored; responses leave out the secrets of its credential, `begin` and `owner`.
 
-    begin is the position among events behind which it begins.
+    begin is the position among events behind which it begins. Events that its owner may not read are not sent.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     settings: dict[str, Any] | None = msgspec.field(name="protocolsettings", default=None)
     credential: dict[str, Any] | None = msgspec.field(name="sinkCredential", default=None)
     begin: str | None = None
+    owner: Owner | None = None
 
 
 class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ from stele.server.index_page import choose_index_type, count_contents, render_in
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings, make_secrets
 from stele.server.site_guard import SiteGuard
+from stele.service.delivery.stats import DeliveryStats
 from stele.service.log_sealing import prepare_keys, seal_plain_log
 from stele.service.registry import Registry, current_millis
 from stele.service.threads import WorkThreads
@@ -61,6 +62,7 @@ class Server:
         self._telemetry: Telemetry | None = None
         self._audit: ServerAudit | None = None
         self._metrics = Metrics(multiprocess=settings.workers > 1)
+        self._delivery_stats = DeliveryStats(self._metrics.count_delivery)
         self._ready = False
         self._work = WorkThreads(settings.work_threads, settings.work_waiting, "parsing and comparing")
         self._stateless = WorkThreads(settings.stateless_threads, settings.stateless_waiting, "checks")
@@ -87,7 +89,9 @@ class Server:
                 case "/metrics" | "/" if (refusal := await self._find_refusal(scope)) is not None:
                     await self._refuse(scope, send, refusal)
                 case "/metrics" if self._registry is not None:
-                    body, content_type = self._metrics.render_metrics(self._registry, self._count_work())
+                    body, content_type = self._metrics.render_metrics(
+                        self._registry, self._count_work(), self._delivery_stats
+                    )
                     await _send_response(send, 200, body, content_type.encode("ascii"))
                 case "/" if self._registry is not None and await self._answer_index(scope, send):
                     pass
@@ -181,7 +185,7 @@ class Server:
         if self._cache is not None and self.settings.log_level != "debug":  # which logs reads
             self._connections.find_answer = front.find_answer_at_once
         if self.settings.event_delivery and not self.settings.as_of:
-            self._delivery = asyncio.create_task(deliver_changes(registry, self.settings))
+            self._delivery = asyncio.create_task(deliver_changes(registry, self.settings, self._delivery_stats))
         if self.settings.testing:
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGUSR1, lambda: _keep_reference(loop.create_task(self._reset_store())))
@@ -207,7 +211,7 @@ class Server:
     def _start_telemetry(self, registry: Registry) -> Telemetry:
         from stele.server.telemetry import Telemetry
 
-        telemetry = Telemetry(lambda: self._metrics.collect_metrics(registry, self._count_work()))
+        telemetry = Telemetry(lambda: self._metrics.collect_metrics(registry, self._count_work(), self._delivery_stats))
         registry.tracer = telemetry
         telemetry.start()
         return telemetry

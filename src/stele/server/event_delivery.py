@@ -9,20 +9,21 @@ from urllib.parse import urlsplit
 from stele.apis.confluent.operations.exporters import COLLECTION as EXPORTERS
 from stele.server.settings import ServerSettings
 from stele.service.delivery.overview import COLLECTION as SUBSCRIPTIONS
+from stele.service.delivery.stats import DeliveryStats
 from stele.service.registry import Registry
 
 _LOOK_SECONDS: Final = 60.0
 """How often a server whom nobody follows looks for followers, besides after each record of the log."""
 
 
-async def deliver_changes(registry: Registry, settings: ServerSettings) -> None:
-    """Send changes to subscribers and exporters until cancelled."""
+async def deliver_changes(registry: Registry, settings: ServerSettings, stats: DeliveryStats) -> None:
+    """Send changes to subscribers and exporters until cancelled; stats counts them."""
     while registry.state.collections.keys().isdisjoint({EXPORTERS, SUBSCRIPTIONS}):
         await registry.wait_for_record(registry.state.seq + 1, _LOOK_SECONDS)
     from stele.apis.confluent.exporting import ExporterSource
     from stele.service.delivery.deliverer import Deliverer, FollowerSource
-    from stele.service.delivery.subscriptions import SubscriptionSource
     from stele.service.delivery.sinks import SinkFactory
+    from stele.service.delivery.subscriptions import SubscriptionSource
     from stele.service.outgoing import AddressRules, OutgoingClient
 
     origin = (urlsplit(settings.public_url).hostname or socket.gethostname()) if settings.webhook_consent else ""
@@ -32,6 +33,6 @@ async def deliver_changes(registry: Registry, settings: ServerSettings) -> None:
     subscriptions = SubscriptionSource(sinks, settings.public_url.rstrip("/"))
     sources: list[FollowerSource] = [subscriptions, ExporterSource(registry, client)]
     try:
-        await Deliverer(registry, sources).run()
+        await Deliverer(registry, sources, stats).run()
     finally:
         await client.close()

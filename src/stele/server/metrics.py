@@ -10,9 +10,14 @@ from typing import NamedTuple
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from stele.service.delivery.stats import DeliveryStats, count_paused
+from stele.service.delivery.targets import DeliveryCode
 from stele.service.registry import Registry
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_DELIVERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
+_ATTEMPT = ("protocol", "code")
+_FOLLOWER = ("kind", "follower")
 UNMATCHED = "unmatched"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -137,6 +142,34 @@ class Metrics:
             "Requests that could have got a cached answer and got a new one.",
             registry=self._registry,
         )
+        self._attempts = Counter(
+            "stele_delivery_attempts",
+            "Attempts to deliver an event, by protocol and what became of them (`delivered`, `refused` …).",
+            _ATTEMPT,
+            registry=self._registry,
+        )
+        self._delays = Histogram(
+            "stele_delivery_seconds",
+            "Time from a change to the moment when the sink took its event.",
+            ("protocol",),
+            buckets=_DELIVERY_BUCKETS,
+            registry=self._registry,
+        )
+        self._lags = Gauge(
+            "stele_delivery_lag_seconds",
+            "Age of the oldest change a follower waits for; of the first 100 by id, all others together as `other`.",
+            _FOLLOWER,
+            registry=self._registry,
+            multiprocess_mode="mostrecent",
+        )
+        self._paused = Gauge(
+            "stele_delivery_paused",
+            "Followers that get nothing until somebody resumes them.",
+            ("kind",),
+            registry=self._registry,
+            multiprocess_mode="mostrecent",
+        )
+        self._known_lags: frozenset[tuple[str, str]] = frozenset()
         self._gauges = _make_gauges(self._registry)
         self._counters: dict[tuple[str, str, str, int], RequestCounter] = {}
 
@@ -165,6 +198,12 @@ class Metrics:
         """Count a connection that the server closed."""
         self._closed.labels(reason).inc()
 
+    def count_delivery(self, protocol: str, code: str, seconds: float) -> None:
+        """Count an attempt to deliver an event, so long after its change."""
+        self._attempts.labels(protocol, code).inc()
+        if code == DeliveryCode.DELIVERED:
+            self._delays.labels(protocol).observe(max(seconds, 0.0))
+
     def count_miss(self) -> None:
         """Count one request that the cache of answers had no answer to, though it could have one."""
         self._misses.inc()
@@ -178,6 +217,10 @@ class Metrics:
             (self._limited, ("rate",)),
             (self._hits, ()),
             (self._misses, ()),
+            (self._attempts, _ATTEMPT),
+            (self._delays, ("protocol",)),
+            (self._lags, _FOLLOWER),
+            (self._paused, ("kind",)),
         ]
         rows = [*of_requests, *((gauge, ()) for gauge in self._gauges.values())]
         return [
@@ -186,19 +229,41 @@ class Metrics:
             for family in metric.describe()
         ]
 
-    def collect_metrics(self, registry: Registry, counts: Mapping[str, int]) -> Iterable[Metric]:
+    def collect_metrics(
+        self, registry: Registry, counts: Mapping[str, int], delivery: DeliveryStats
+    ) -> Iterable[Metric]:
         """Return the metrics of this process alone; counts are values of gauges that the registry does not know."""
         self._update_gauges(registry, counts)
+        self._update_delivery(registry, delivery)
         return self._registry.collect()
 
-    def render_metrics(self, registry: Registry, counts: Mapping[str, int] = MappingProxyType({})) -> tuple[bytes, str]:
+    def render_metrics(
+        self,
+        registry: Registry,
+        counts: Mapping[str, int] = MappingProxyType({}),
+        delivery: DeliveryStats | None = None,
+    ) -> tuple[bytes, str]:
         """The exposition text and its content type, of all processes; counts as for `collect_metrics`."""
         self._update_gauges(registry, counts)
+        self._update_delivery(registry, delivery or DeliveryStats())
         if not self._multiprocess:
             return generate_latest(self._registry), CONTENT_TYPE_LATEST
         merged = CollectorRegistry()
         MultiProcessCollector(merged)  # type: ignore[no-untyped-call]  # the library has no annotation here
         return generate_latest(merged), CONTENT_TYPE_LATEST
+
+    def _update_delivery(self, registry: Registry, delivery: DeliveryStats) -> None:
+        lags = delivery.list_lags()
+        for labels in self._known_lags - lags.keys():
+            if self._multiprocess:  # the library cannot remove what other processes may show
+                self._lags.labels(*labels).set(0)
+            else:
+                self._lags.remove(*labels)
+        for labels, seconds in lags.items():
+            self._lags.labels(*labels).set(seconds)
+        self._known_lags = frozenset(lags)
+        for kind, count in count_paused(registry.state).items():
+            self._paused.labels(kind).set(count)
 
     def _update_gauges(self, registry: Registry, counts: Mapping[str, int]) -> None:
         for counter in self._counters.values():

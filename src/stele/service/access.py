@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from stele.core.access import AccessRules, Operation, Resource, namespace_resource, subject_resource
+from stele.core.access import AccessRules, Operation, Owner, Resource, namespace_resource, subject_resource
 from stele.core.model import Content, Namespace, Reference, SchemaEntry, SubjectKey
 from stele.core.state import State
 from stele.core.traversal import find_version, list_entries, list_formats_of_text, list_versions_of_entry
@@ -58,6 +58,20 @@ SYSTEM: Final = Caller(is_system=True)
 
 CALLER: ContextVar[Caller] = ContextVar("stele.caller", default=SYSTEM)
 """Who sent the request that is being answered; set by the server at the start of each request."""
+
+
+def make_owner() -> Owner:
+    """Return the caller of the request that is being answered as the owner of what it makes."""
+    caller = CALLER.get()
+    principal = caller.principal
+    return Owner(principal.name, tuple(sorted(principal.groups)), caller.address, caller.is_system)
+
+
+def make_caller(owner: Owner | None, dialect: str) -> Caller:
+    """Return who acts for an owner; for what has none, nobody in particular does."""
+    if owner is None:
+        return Caller(dialect=dialect)
+    return Caller(Principal(owner.name, frozenset(owner.groups)), owner.address, dialect, is_system=owner.is_system)
 
 
 class PeerCertificate(NamedTuple):

@@ -19,6 +19,7 @@ from stele.core.access import REGISTRY_RESOURCE, Operation, Resource, namespace_
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.errors import InvalidRequest
 from stele.protocol.cncf import DELETED, UPDATED, CloudEvent, format_path
+from stele.service.access import AccessControl
 from stele.service.filters import passes_filters
 from stele.service.registry import Registry
 from stele.service.times import format_time
@@ -47,7 +48,7 @@ class ElementChange(NamedTuple):
 
     @property
     def resource(self) -> Resource:
-        """What a caller has to be allowed to see in lists to be told."""
+        """What a caller has to be allowed to see in lists, and to read, to be told."""
         if self.namespace is None:
             return REGISTRY_RESOURCE
         if self.subject is None:
@@ -81,6 +82,12 @@ class FoundEvents(NamedTuple):
     next: EventPosition
 
 
+def can_see_change(access: AccessControl, change: ElementChange) -> bool:
+    """Return whether the caller may learn of a change: it says that something is there, and tells of its history."""
+    resource = change.resource
+    return access.is_open or (access.allows(Operation.LIST, resource) and access.allows(Operation.READ, resource))
+
+
 def parse_position(text: str) -> EventPosition:
     """Return the position a text means: a record's number (behind the record), or the id of an event.
 
@@ -109,7 +116,7 @@ async def read_events(
         event
         for seq, record in records
         for event in list_events(seq, record)
-        if event.position > after and registry.access.allows(Operation.LIST, event.change.resource)
+        if event.position > after and can_see_change(registry.access, event.change)
     ]
     return FoundEvents(found, EventPosition(records[-1][0] + 1) if records else after)
 

@@ -111,7 +111,8 @@ async def find_address(rules: AddressRules, host: str, port: int, *, resolver: R
     for address in addresses:
         if not rules.allows(address):
             raise ForbiddenAddress(
-                f"{host} is at {address}, which is no public address; outgoing_networks lists networks that may be asked"
+                f"{host} is at {address}, which is no public address; outgoing_networks lists networks that may be"
+                " asked"
             )
     if not addresses:
         raise Unavailable(f"{host} has no address")

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from stele.core.commands import CreateNamespace
+from stele.service.access import SYSTEM
 from stele.service.change_events import ChangeEvent, parse_position
 from stele.service.collections import edit_collection
 from stele.service.delivery import status as store
@@ -29,6 +30,8 @@ class CountingFollower:
 
     name = "f"
     begin = "0"
+    caller = SYSTEM
+    protocol = "HTTP"
 
     def __init__(self, after_first: Callable[[], Awaitable[None]]) -> None:
         self.seen: list[str | None] = []

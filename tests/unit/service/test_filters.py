@@ -74,7 +74,7 @@ def _nested(depth: int) -> dict[str, Any]:
         [{"all": []}],
         [{"any": {"exact": {"a": "b"}}}],
         [{"not": [ALWAYS]}],
-        [{"sql": "true"}],
+        [{"sql": "tru e"}],
         [{"PREFIX": {"a": "b"}}],
         [{"all": [{"any": [{"sql": ""}]}]}],
         [_nested(16)],

@@ -1,7 +1,8 @@
 """Subscriptions to events of the registry: validation and storage.
 
 They are documents of a collection beside the schemas, with the credentials for their sinks. Responses hide what may be
-secret. A subscription that is replaced by what a response showed keeps the secrets it had.
+secret. A subscription that is replaced by what a response showed keeps the secrets it had. It belongs to who wrote it
+last: its events are those that he may read.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from stele.apis.cncf.translate import DIALECT
 from stele.errors import InvalidRequest, NotFound, TooLarge
 from stele.protocol.cncf import Subscription
 from stele.service import collections, filters
+from stele.service.access import make_owner
 from stele.service.collections import Changes, Items
 from stele.service.delivery.overview import COLLECTION
 from stele.service.delivery.sink_settings import PROTOCOLS, describe_sink
@@ -112,6 +114,7 @@ def build_subscription(
         ),
         _complete_credential(body.credential, before.credential if before is not None else None),
         before.begin if before is not None else begin,
+        make_owner(),
     )
     describe_sink(subscription)
     if len(msgspec.json.encode(subscription)) > _MAX_BYTES:
@@ -161,6 +164,7 @@ def without_secrets(subscription: Subscription) -> Subscription:
         if credential is None
         else {name: text for name, text in credential.items() if is_harmless(name, text, _PUBLIC_CREDENTIAL)},
         begin=None,
+        owner=None,
     )
 
 

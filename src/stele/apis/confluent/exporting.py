@@ -24,6 +24,7 @@ from stele.apis.confluent.operations.exporters import COLLECTION, PAUSED, STATUS
 from stele.core import queries
 from stele.core.model import SubjectKey, Version, VersionState
 from stele.errors import ForbiddenAddress, NotFound, SteleError, Unavailable
+from stele.service.access import make_caller
 from stele.service.change_events import ChangeEvent
 from stele.service.delivery.outgoing_tokens import NoToken, OutgoingTokens
 from stele.service.delivery.targets import Attempt, DeliveryCode
@@ -66,6 +67,8 @@ class ExporterFollower:
 
     def __init__(self, registry: Registry, client: OutgoingClient, exporter: StoredExporter) -> None:
         self.name = exporter.status_name
+        self.caller = make_caller(exporter.owner, "delivery")
+        self.protocol = "EXPORTER"
         self._registry = registry
         self._exporter = exporter
         self._matches = [_make_match(pattern) for pattern in exporter.subjects]
@@ -113,6 +116,8 @@ class ExporterFollower:
         state = self._registry.state
         for reference in version.schema.attachments.references:
             referred = self._find_version(reference.key, reference.version_number)
+            if referred is not None and not self._registry.access.can_read(reference.key):
+                return Attempt(DeliveryCode.REFUSED, detail="its owner may not read a schema that it refers to")
             if referred is not None and depth < _MOST_DEPTH:
                 attempt = await self._register(referred, depth + 1)
                 if attempt.code is not DeliveryCode.DELIVERED:

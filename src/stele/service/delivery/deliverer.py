@@ -20,9 +20,11 @@ import structlog
 
 from stele.errors import SteleError
 from stele.service import collections
-from stele.service.change_events import ChangeEvent, EventPosition, parse_position, read_events
+from stele.service.access import CALLER, Caller
+from stele.service.change_events import ChangeEvent, EventPosition, can_see_change, parse_position, read_events
 from stele.service.delivery import status as store
 from stele.service.delivery.lease import RENEWAL_SECONDS, LeaseHolder
+from stele.service.delivery.stats import DeliveryStats, name_kind
 from stele.service.delivery.status import DeadEvent, DeliveryState, DeliveryStatus
 from stele.service.delivery.targets import Attempt, DeliveryCode
 from stele.service.registry import Registry
@@ -46,12 +48,16 @@ _logger = structlog.get_logger("stele.delivery")
 class Follower(Protocol):
     """Somebody who gets events.
 
-    name   key of its status
-    begin  position behind which its events begin; '' is the end of the log
+    name      key of its status
+    begin     position behind which its events begin; '' is the end of the log
+    caller    for whom it follows: what he may not see when it is sent is not sent
+    protocol  by which events go out, for metrics
     """
 
     name: str
     begin: str
+    caller: Caller
+    protocol: str
 
     def is_wanted(self, event: ChangeEvent) -> bool:
         """Return whether it gets an event."""
@@ -93,11 +99,15 @@ class Deliverer:
     Args:
         registry: The node.
         sources: Say who follows.
+        stats: Counts what becomes of events.
     """
 
-    def __init__(self, registry: Registry, sources: Sequence[FollowerSource]) -> None:
+    def __init__(
+        self, registry: Registry, sources: Sequence[FollowerSource], stats: DeliveryStats | None = None
+    ) -> None:
         self._registry = registry
         self._sources = sources
+        self._stats = DeliveryStats() if stats is None else stats
         self._running: dict[tuple[str, ...], _Running] = {}
         self._lease = LeaseHolder(registry)
         self._revisions: dict[str, int] = {}
@@ -142,20 +152,30 @@ class Deliverer:
         try:
             while True:
                 try:
-                    await _Delivery(self._registry, source.status_collection, self._lease, follower).run()
+                    await _Delivery(self._registry, source, self._lease, follower, self._stats).run()
                 except SteleError as error:  # the store does not answer, or a package is missing
                     _logger.warning("delivery stopped for a while", follower=follower.name, reason=str(error))
                 await asyncio.sleep(_IDLE_SECONDS)
         finally:
+            self._stats.forget_follower(name_kind(source.status_collection), follower.name)
             await follower.close()
 
 
 class _Delivery:
     """The way of one follower through the log."""
 
-    def __init__(self, registry: Registry, collection: str, lease: LeaseHolder, follower: Follower) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        source: FollowerSource,
+        lease: LeaseHolder,
+        follower: Follower,
+        stats: DeliveryStats,
+    ) -> None:
         self._registry = registry
-        self._collection = collection
+        self._kind = name_kind(source.status_collection)
+        self._stats = stats
+        self._collection = source.status_collection
         self._lease = lease
         self._follower = follower
         self._saved_at = 0.0
@@ -165,13 +185,26 @@ class _Delivery:
         position = await self._find_start()
         while True:
             page = await read_events(self._registry, position, _PAGE, is_fresh=False)
-            wanted = [event for event in page.events if self._follower.is_wanted(event)]
+            wanted = [event for event in page.events if self._follower.is_wanted(event) and self._may_see(event)]
+            self._note_waiting(wanted)
             if not wanted or await self._deliver(wanted):
                 position = await self._skip(page.next)
             else:
                 position = parse_position(self._find_status().position)
             if not wanted and position.seq > self._registry.state.seq:
                 await self._registry.wait_for_record(position.seq, _IDLE_SECONDS)
+
+    def _may_see(self, event: ChangeEvent) -> bool:
+        """Return whether the one who follows may learn of an event, by the rules of this moment."""
+        asking = CALLER.set(self._follower.caller)
+        try:
+            return can_see_change(self._registry.access, event.change)
+        finally:
+            CALLER.reset(asking)
+
+    def _note_waiting(self, events: Sequence[ChangeEvent]) -> None:
+        """Note since when the follower waits: since the first of some events, or not at all."""
+        self._stats.note_waiting(self._kind, self._follower.name, events[0].at if events else None)
 
     async def _find_start(self) -> EventPosition:
         """Return where to begin; a follower that does not say begins with what comes now."""
@@ -207,9 +240,10 @@ class _Delivery:
                     return True
         status = self._find_status()
         done = parse_position(status.position)
-        for event in events:
+        for index, event in enumerate(events):
             if event.position <= done:
                 continue
+            self._note_waiting(events[index:])
             if not await self._lease.hold():
                 return False
             if self._find_status().state is DeliveryState.PAUSED:
@@ -228,8 +262,11 @@ class _Delivery:
         None when the follower was paused, or another node sends by now.
         """
         while True:
+            if not self._may_see(event):  # a right was taken away since
+                return await self._finish(status, event)
             attempt = await self._attempt(event)
             now = time.time_ns() // 1_000_000
+            self._stats.count_attempt(self._follower.protocol, attempt.code, (now - event.at) / 1000)
             status = msgspec.structs.replace(
                 status, last_code=attempt.code.value, last_status=attempt.status, last_detail=attempt.detail
             )
@@ -251,15 +288,26 @@ class _Delivery:
                 return None
 
     async def _attempt(self, event: ChangeEvent) -> Attempt:
-        """Try once, renewing the lease meanwhile."""
-        sending = asyncio.ensure_future(self._follower.attempt(event))
+        """Try once in the name of the one who follows, renewing the lease meanwhile."""
+        asking = CALLER.set(self._follower.caller)
+        try:
+            sending = asyncio.ensure_future(self._follower.attempt(event))
+        finally:
+            CALLER.reset(asking)
         try:
             while not (await asyncio.wait({sending}, timeout=RENEWAL_SECONDS))[0]:
                 await self._lease.hold()
         except BaseException:
             sending.cancel()
             raise
-        return sending.result()
+        try:
+            return sending.result()
+        except SteleError:
+            raise
+        except Exception as error:  # a defect of a client must not end the delivery for ever
+            # Without a traceback: its variables hold credentials.
+            _logger.error("an attempt failed", follower=self._follower.name, error=type(error).__name__)
+            return Attempt(DeliveryCode.NO_ANSWER, detail=type(error).__name__)
 
     async def _finish(self, status: DeliveryStatus, event: ChangeEvent, **changes: int) -> DeliveryStatus:
         status = msgspec.structs.replace(status, position=str(event.position), failures=0, **changes)

@@ -1,4 +1,4 @@
-"""Events as messages: in the structured mode the body is the whole event, in the binary mode attributes stand beside it.
+"""Events as messages: the structured mode has the whole event in the body, the binary mode its attributes beside it.
 
 Source: docs/protocols/cloudevents.md#content-modes
 """

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from stele.core.access import Owner
 from stele.core.state import State
 from stele.errors import NotFound
 from stele.service import collections
@@ -22,6 +23,7 @@ class SubscriptionOverview(msgspec.Struct, frozen=True):
     """How far one subscription is.
 
     id                its id in the CNCF API
+    owner             who wrote it last; '' is nobody in particular. He gets the events that he may read
     protocol          by which events go out
     state             `active`, or `paused` until somebody resumes it
     position          behind the last event that is done with
@@ -37,6 +39,7 @@ class SubscriptionOverview(msgspec.Struct, frozen=True):
     """
 
     id: str
+    owner: str
     protocol: str
     state: DeliveryState
     position: str
@@ -55,6 +58,7 @@ class SubscriptionOverview(msgspec.Struct, frozen=True):
 class _Outline(msgspec.Struct):
     protocol: str = ""
     begin: str = "0"
+    owner: Owner = Owner()
 
 
 async def list_overviews(registry: Registry) -> list[SubscriptionOverview]:
@@ -80,4 +84,6 @@ def _describe(state: State, name: str, text: bytes) -> SubscriptionOverview:
     status = find_status(state, STATUS, name) or DeliveryStatus(outline.begin)
     rest = {key: value for key, value in msgspec.structs.asdict(status).items() if key != "position"}
     behind = max(state.seq - parse_position(status.position).seq, 0)
-    return SubscriptionOverview(name, outline.protocol, position=status.position, waiting_records=behind, **rest)
+    return SubscriptionOverview(
+        name, outline.owner.name, outline.protocol, position=status.position, waiting_records=behind, **rest
+    )

@@ -53,7 +53,7 @@ class KafkaSettings(_Settings, frozen=True, forbid_unknown_fields=True):
 
     topicname: Text | None = None
     clientid: Text | None = None
-    acks: Literal[-1, 1] | Literal["all"] = "all"
+    acks: Literal[-1, 1, "all"] = "all"
     partitionkeyextractor: Literal["subject"] = "subject"
 
 

@@ -8,10 +8,11 @@ import msgspec
 
 from stele.errors import ForbiddenAddress
 from stele.protocol.cncf import Subscription
+from stele.service.access import make_caller
 from stele.service.change_events import ChangeEvent, choose_events
 from stele.service.delivery.overview import COLLECTION
-from stele.service.delivery.status import SUBSCRIPTIONS
 from stele.service.delivery.sinks import SinkFactory
+from stele.service.delivery.status import SUBSCRIPTIONS
 from stele.service.delivery.targets import Attempt, DeliveryCode, EventSink
 
 _decoder: Final = msgspec.json.Decoder(Subscription)
@@ -44,6 +45,8 @@ class SubscriptionFollower:
     def __init__(self, subscription: Subscription, sinks: SinkFactory, source: str) -> None:
         self.name = subscription.id
         self.begin = subscription.begin or ""
+        self.caller = make_caller(subscription.owner, "delivery")
+        self.protocol = subscription.protocol
         self.is_wanted = choose_events(source, subscription.types or (), subscription.filters or ())
         self._subscription = subscription
         self._sinks = sinks

@@ -22,6 +22,7 @@ from stele.apis.confluent.errors import (
 )
 from stele.apis.confluent.names import parse_context
 from stele.apis.confluent.translate import restore_hidden
+from stele.core.access import Owner
 from stele.core.state import State
 from stele.errors import InvalidRequest
 from stele.service import collections
@@ -68,7 +69,8 @@ _HARMLESS = frozenset(
 class StoredExporter(msgspec.Struct, frozen=True, omit_defaults=True):
     """A stored exporter; run is when it was created or last set back to the beginning.
 
-    config holds credentials, too: no answer shows them, and the log has them sealed (`service/secrets.py`).
+    config holds credentials, too: no answer shows them, and the log has them sealed (`service/secrets.py`). What its
+    owner may not read is not exported.
     """
 
     name: str
@@ -81,6 +83,7 @@ class StoredExporter(msgspec.Struct, frozen=True, omit_defaults=True):
     state: str = STARTING
     ts: int = 0
     run: int = 0
+    owner: Owner | None = None
 
     @property
     def status_name(self) -> str:
@@ -96,12 +99,14 @@ def read_exporter(items: Items, name: str) -> StoredExporter:
     return msgspec.json.decode(data, type=StoredExporter)
 
 
-def create_exporter(items: Items, request: api.ExporterRequest, now: int) -> tuple[Changes, StoredExporter]:
+def create_exporter(
+    items: Items, request: api.ExporterRequest, now: int, owner: Owner
+) -> tuple[Changes, StoredExporter]:
     """An exporter defined. Raises `InvalidExporterName`, `ExporterExists`, `TooManyExporters` and what is invalid."""
     name = request.name or ""
     if not name or len(name) > _LONGEST_NAME or not all(char.isalnum() or char in "._-" for char in name):
         raise InvalidExporterName
-    exporter = _validate(_apply_request(StoredExporter(name, ts=now, run=now), request))
+    exporter = _validate(_apply_request(StoredExporter(name, ts=now, run=now, owner=owner), request))
     if (name,) in items:
         raise ExporterExists(name)
     if len(items) >= _MOST:
@@ -109,17 +114,21 @@ def create_exporter(items: Items, request: api.ExporterRequest, now: int) -> tup
     return _store(exporter)
 
 
-def update_exporter(items: Items, name: str, request: api.ExporterRequest, now: int) -> tuple[Changes, StoredExporter]:
-    """An exporter changed. Raises `ExporterNotFound` and what is invalid."""
+def update_exporter(
+    items: Items, name: str, request: api.ExporterRequest, now: int, owner: Owner
+) -> tuple[Changes, StoredExporter]:
+    """An exporter changed; it belongs to who changes it. Raises `ExporterNotFound` and what is invalid."""
     before = read_exporter(items, name)
     if request.name not in (None, name):
         raise InvalidExporterName
-    return _store(replace(_validate(_apply_request(before, request)), ts=now))
+    return _store(replace(_validate(_apply_request(before, request)), ts=now, owner=owner))
 
 
-def update_config(items: Items, name: str, config: dict[str, str], now: int) -> tuple[Changes, StoredExporter]:
+def update_config(
+    items: Items, name: str, config: dict[str, str], now: int, owner: Owner
+) -> tuple[Changes, StoredExporter]:
     """The configuration of an exporter replaced. Raises as `update_exporter` does."""
-    return update_exporter(items, name, api.ExporterRequest(config=config), now)
+    return update_exporter(items, name, api.ExporterRequest(config=config), now, owner)
 
 
 def change_state(items: Items, name: str, state: str, now: int) -> tuple[Changes, StoredExporter]:

@@ -19,6 +19,7 @@ from stele.apis.http.access import Place, access
 from stele.apis.http.application import openapi_body
 from stele.apis.http.requests import decode_segment
 from stele.core.access import Operation
+from stele.service.access import make_owner
 from stele.service.collections import Changes, Items
 
 _EXPORTER = "/exporters/{name:str}"
@@ -40,7 +41,9 @@ async def create_exporter(operations: InjectedOperations, request: Request[Any, 
     # POST /exporters
     """Define an exporter."""
     body = await read_stored_body(operations, request, api.ExporterRequest)
-    return await _change_exporter(operations, lambda items: exporters.create_exporter(items, body, current_millis()))
+    return await _change_exporter(
+        operations, lambda items: exporters.create_exporter(items, body, current_millis(), make_owner())
+    )
 
 
 @get(_EXPORTER, **READ, opt=access(Operation.MANAGE_EXPORTERS, Place.REGISTRY))
@@ -60,7 +63,8 @@ async def update_exporter(
     """Change an exporter."""
     body = await read_stored_body(operations, request, api.ExporterRequest)
     return await _change_exporter(
-        operations, lambda items: exporters.update_exporter(items, decode_segment(name), body, current_millis())
+        operations,
+        lambda items: exporters.update_exporter(items, decode_segment(name), body, current_millis(), make_owner()),
     )
 
 
@@ -101,7 +105,8 @@ async def update_exporter_config(
     inner = body.get("config")
     config = inner if isinstance(inner, dict) else {k: v for k, v in body.items() if isinstance(v, str)}
     return await _change_exporter(
-        operations, lambda items: exporters.update_config(items, decode_segment(name), config, current_millis())
+        operations,
+        lambda items: exporters.update_config(items, decode_segment(name), config, current_millis(), make_owner()),
     )
 
 

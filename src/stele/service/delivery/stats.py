@@ -1,0 +1,67 @@
+"""What the delivery of events by one process is like, for metrics."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from stele.core.state import State
+from stele.service.delivery import status as store
+from stele.service.delivery.status import EXPORTERS, SUBSCRIPTIONS, DeliveryState
+
+MOST_FOLLOWERS: Final = 100
+"""Followers whose lag is told one by one; the others share one name."""
+OTHERS: Final = "other"
+
+CountAttempt = Callable[[str, str, float], None]
+"""Takes the protocol of an attempt, what became of it, and the seconds since the change."""
+
+
+def name_kind(status_collection: str) -> str:
+    """Return what followers are called whose statuses are in a collection: `subscriptions`, `exporters`."""
+    return status_collection.partition(".")[0]
+
+
+class DeliveryStats:
+    """Counts attempts, and knows since when each follower waits.
+
+    Args:
+        count: Is told of every attempt.
+    """
+
+    def __init__(self, count: CountAttempt = lambda protocol, code, seconds: None) -> None:
+        self.count_attempt = count
+        self._waiting: dict[tuple[str, str], int | None] = {}
+
+    def note_waiting(self, kind: str, name: str, since: int | None) -> None:
+        """Note when the oldest change was made (milliseconds since 1970) that a follower waits for; None: none is."""
+        self._waiting[kind, name] = since
+
+    def forget_follower(self, kind: str, name: str) -> None:
+        """Note that a follower is gone."""
+        self._waiting.pop((kind, name), None)
+
+    def list_lags(self) -> Mapping[tuple[str, str], float]:
+        """Return how many seconds each follower is behind, by kind and name; of those that share one, the longest."""
+        now = time.time() * 1000
+        lags: dict[tuple[str, str], float] = {}
+        for index, ((kind, name), since) in enumerate(sorted(self._waiting.items())):
+            key = (kind, name if index < MOST_FOLLOWERS else OTHERS)
+            lag = 0.0 if since is None else max(now - since, 0) / 1000
+            lags[key] = max(lag, lags.get(key, 0.0))
+        return lags
+
+
+def count_paused(state: State) -> Mapping[str, int]:
+    """Return how many followers are paused, by kind."""
+    counts: Counter[str] = Counter()
+    for collection in (SUBSCRIPTIONS, EXPORTERS):
+        found = state.collections.get(collection)
+        kind = name_kind(collection)
+        counts[kind] = 0
+        for (name,) in found.items if found is not None else ():
+            status = store.find_status(state, collection, name)
+            counts[kind] += status is not None and status.state is DeliveryState.PAUSED
+    return counts
