@@ -58,11 +58,15 @@ class KafkaBroker:
             self._process.kill()
             self._process.wait()
 
-    def restart(self) -> None:
-        """Kill the broker and start it again; returns when it answers."""
+    def kill(self) -> None:
+        """Kill the broker."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
+
+    def restart(self) -> None:
+        """Kill the broker and start it again; returns when it answers."""
+        self.kill()
         self._start()
 
     def _start(self) -> None:

@@ -6,8 +6,10 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
+from urllib.parse import unquote
 
 
 class Delivery(NamedTuple):
@@ -16,6 +18,11 @@ class Delivery(NamedTuple):
     event: dict[str, Any]
     headers: dict[str, str]
     at: float
+
+
+def _read_attributes(headers: Message) -> dict[str, Any]:
+    """Return the attributes of an event in the binary content mode."""
+    return {name[3:].lower(): unquote(value) for name, value in headers.items() if name.lower().startswith("ce-")}
 
 
 class Webhook:
@@ -46,7 +53,8 @@ class Webhook:
                 self.end_headers()
 
             def do_POST(self) -> None:
-                event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                event = json.loads(body) if body else _read_attributes(self.headers)
                 status = webhook.status(event)
                 if status < 300:
                     with webhook._came:

@@ -66,12 +66,14 @@ class NatsSink:
         except (nats.js.errors.Error, nats.errors.AuthorizationError) as error:
             attempt = Attempt(DeliveryCode.NOT_TAKEN, detail=str(error)[:200])
         except (nats.errors.Error, Unavailable, OSError, TimeoutError) as error:
-            attempt = Attempt(DeliveryCode.NO_ANSWER, detail=(str(error) or type(error).__name__)[:200])
+            detail = self._complaint or str(error) or type(error).__name__
+            attempt = Attempt(DeliveryCode.NO_ANSWER, detail=detail[:200])
         if attempt.code is not DeliveryCode.DELIVERED:
             await self.close()
         return attempt
 
     async def _try(self, event: CloudEvent) -> Attempt:
+        self._complaint = ""
         client = self._client
         if client is None or not client.is_connected:
             await self.close()
@@ -80,7 +82,6 @@ class NatsSink:
         headers = message.make_headers("ce-")
         if message.content_type:
             headers["content-type"] = message.content_type
-        self._complaint = ""
         subject = self._settings.subject
         if self._has_stream:
             headers["Nats-Msg-Id"] = f"{self._name}/{event.id}"  # a stream keeps what comes twice once
@@ -109,6 +110,8 @@ class NatsSink:
             await client.connect(
                 [f"{'tls' if address.is_tls else 'nats'}://{host}:{address.port}"],
                 allow_reconnect=False,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
                 connect_timeout=_SECONDS,
                 error_cb=self._note_complaint,
                 name="stele",

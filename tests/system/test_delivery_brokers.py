@@ -1,0 +1,118 @@
+"""Subscriptions to real brokers: both content modes, credentials, encrypted connections, and what brokers refuse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.brokers import BROKERS, CREDENTIAL, Broker
+from tests.support.database_process import data_folder
+from tests.support.server_process import serving
+
+pytestmark = pytest.mark.servers
+SOURCE = "https://registry.example.org"
+
+
+@pytest.fixture(scope="module", params=sorted(BROKERS))
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A broker."""
+    with data_folder(request.param) as folder, BROKERS[request.param](folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A registry that trusts the authority of the broker's certificate."""
+    environ = {"STELE_OUTGOING_NETWORKS": "127.0.0.0/8", "SSL_CERT_FILE": str(broker.authority)}
+    folder = tmp_path_factory.mktemp("registry")
+    with serving("--store", "memory:", folder=folder, environ=environ) as server:
+        yield server.url
+
+
+def subscribe(url: str, broker: Broker, **members: Any) -> str:
+    """Make a subscription; its id."""
+    body = {
+        "sink": broker.sink,
+        "protocol": broker.protocol,
+        "protocolsettings": broker.settings,
+        "sinkCredential": CREDENTIAL,
+        "source": SOURCE,
+        **members,
+    }
+    answer = httpx.post(f"{url}/subscriptions", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def register(url: str, subject: str) -> None:
+    """Register a schema."""
+    httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": '"string"'}).raise_for_status()
+
+
+def overview(url: str, name: str) -> dict[str, Any]:
+    """How far a subscription is."""
+    rows = httpx.get(f"{url}/api/subscriptions").json()["subscriptions"]
+    return next(row for row in rows if row["id"] == name)
+
+
+def wait_until(url: str, name: str, **wanted: Any) -> dict[str, Any]:
+    """Return how far a subscription is, once it says that."""
+    until = time.monotonic() + 30
+    while True:
+        row = overview(url, name)
+        if all(row[member] == value for member, value in wanted.items()):
+            return row
+        assert time.monotonic() < until, row
+        time.sleep(0.05)
+
+
+def test_events_reach_a_broker(url: str, broker: Broker) -> None:
+    """Events come in both content modes, over plain and encrypted connections, once the broker has acknowledged."""
+    seen = 0
+    for sink in (broker.sink, broker.encrypted_sink):
+        for mode in ("structured", "binary"):
+            name = subscribe(url, broker, sink=sink, protocolsettings={**broker.settings, "contentmode": mode})
+            subject = f"{mode}-{sink.partition(':')[0]}"
+            register(url, subject)
+            register(url, f"{subject}-2")
+            wait_until(url, name, delivered=2)
+            seen += 2
+            expected = seen
+            messages = broker.drain(lambda rows, expected=expected: len(rows) >= expected)[-2:]
+            paths = [f"/schemagroups/default/schemas/{each}/versions/1" for each in (subject, f"{subject}-2")]
+            assert [message.event["subject"] for message in messages] == paths
+            assert {message.event["source"] for message in messages} == {SOURCE}
+            assert {message.content_type for message in messages} == (
+                {"application/cloudevents+json"} if mode == "structured" else {""}
+            )
+            assert {bool(message.body) for message in messages} == {mode == "structured"}
+            httpx.delete(f"{url}/subscriptions/{name}").raise_for_status()
+
+
+def test_wrong_credentials_are_no_delivery(url: str, broker: Broker) -> None:
+    """A broker that does not let the server in gets nothing; the overview says why, and the event waits."""
+    name = subscribe(url, broker, sinkCredential={**CREDENTIAL, "secret": "wrong"})
+    register(url, "refused")
+    until = time.monotonic() + 30
+    while not (row := overview(url, name))["failures"]:
+        assert time.monotonic() < until, row
+        time.sleep(0.05)
+    assert row["delivered"] == 0
+    assert "uth" in row["last_detail"]  # every one of them speaks of authorization or authentication
+    httpx.delete(f"{url}/subscriptions/{name}").raise_for_status()
+
+
+def test_an_encrypted_connection_is_to_the_host_that_was_named(url: str, broker: Broker) -> None:
+    """A certificate for another name than the sink's is not accepted."""
+    sink = broker.encrypted_sink.replace("localhost", "127.0.0.1")
+    name = subscribe(url, broker, sink=sink)
+    register(url, "other-name")
+    until = time.monotonic() + 30
+    while not (row := overview(url, name))["failures"]:
+        assert time.monotonic() < until, row
+        time.sleep(0.05)
+    assert (row["delivered"], row["last_code"]) == (0, "no_answer")
+    httpx.delete(f"{url}/subscriptions/{name}").raise_for_status()

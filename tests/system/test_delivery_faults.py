@@ -1,0 +1,114 @@
+"""Delivery while the sender is killed and receivers are away: each change comes at least once, in order per subject.
+
+One suite for all transports: the brokers run side by side, and the faults happen to all of them at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.receivers import Event, Receiver, receiver_of
+from tests.support.server_process import serving
+
+SUBJECTS = ("red", "green", "blue")
+BROKERS = ("kafka", "mqtt", "nats", "amqp")
+ROUNDS = 4
+"""Versions of each subject."""
+
+
+def register(url: str, number: int) -> None:
+    """Register the next version of each subject."""
+    schema = f'{{"type":"record","name":"R","fields":[{{"name":"f{number}","type":"int"}}]}}'
+    for subject in SUBJECTS:
+        httpx.post(f"{url}/subjects/{subject}/versions", json={"schema": schema}).raise_for_status()
+
+
+def wait_for_deliveries(url: str, count: int) -> None:
+    """Return when every subscription has delivered so many events."""
+    until = time.monotonic() + 30
+    while any(row["delivered"] < count for row in _overview(url)):
+        assert time.monotonic() < until, _overview(url)
+        time.sleep(0.1)
+
+
+def _overview(url: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = httpx.get(f"{url}/api/subscriptions").json()["subscriptions"]
+    return rows
+
+
+def list_versions(events: list[Event], subject: str) -> list[int]:
+    """Numbers of the versions of a subject in the order in which they first came."""
+    prefix = f"/schemagroups/default/schemas/{subject}/versions/"
+    found = (event["subject"] for event in events if event["subject"].startswith(prefix))
+    return [int(path.removeprefix(prefix)) for path in dict.fromkeys(found)]
+
+
+def has_all(events: list[Event]) -> bool:
+    """Whether each version of each subject came."""
+    return all(len(list_versions(events, subject)) >= ROUNDS for subject in SUBJECTS)
+
+
+def run_faults(receivers: Mapping[str, Receiver], folder: Path) -> dict[str, list[Event]]:
+    """Register versions while the sender is killed and all receivers restart; return what came where."""
+    store = ("--store", f"sqlite:///{folder}/log.db")
+    kafka = [receiver.subscription["sink"] for name, receiver in receivers.items() if name == "kafka"]
+    environ = {
+        "STELE_OUTGOING_NETWORKS": "127.0.0.0/8",
+        "STELE_EVENT_BROKERS": ",".join(sink.split("/")[2] for sink in kafka),
+    }
+    with serving(*store, folder=folder, environ=environ) as second:
+        with serving(*store, folder=folder, environ=environ) as first:
+            httpx.put(f"{first.url}/config", json={"compatibility": "NONE"}).raise_for_status()
+            for receiver in receivers.values():
+                answer = httpx.post(f"{first.url}/subscriptions", json=receiver.subscription)
+                assert answer.status_code == 201, answer.text
+            register(first.url, 0)
+            wait_for_deliveries(first.url, 1)
+            for receiver in receivers.values():
+                receiver.stop()
+            register(first.url, 1)
+            time.sleep(0.7)
+            os.killpg(first.process.pid, signal.SIGKILL)
+            first.process.wait()
+        register(second.url, 2)
+        for receiver in receivers.values():
+            receiver.start()
+        register(second.url, 3)
+        return {name: receiver.wait_for(has_all, 90) for name, receiver in receivers.items()}
+
+
+@pytest.fixture(scope="module")
+def arrived(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, list[Event]]]:
+    """Events by transport, after faults that all transports of a group had together."""
+    with ExitStack() as stack:
+        receivers = {
+            name: stack.enter_context(receiver_of(name, tmp_path_factory.mktemp(name))) for name in request.param
+        }
+        yield run_faults(receivers, tmp_path_factory.mktemp("registry"))
+
+
+@pytest.mark.parametrize(
+    ("arrived", "transport"),
+    [
+        (("webhook",), "webhook"),
+        *(pytest.param(BROKERS, name, marks=pytest.mark.servers) for name in BROKERS),
+    ],
+    indirect=["arrived"],
+)
+def test_every_change_comes_in_order(arrived: dict[str, list[Event]], transport: str) -> None:
+    """Nothing is lost and nothing is out of order, though the sender was killed and the receiver was away."""
+    events = arrived[transport]
+    for subject in SUBJECTS:
+        assert list_versions(events, subject) == list(range(1, ROUNDS + 1))
+    known = {(event["source"], event["id"]): event for event in events}
+    assert all(known[event["source"], event["id"]] == event for event in events)
