@@ -110,7 +110,7 @@ class Broker(ABC):
 
     @abstractmethod
     def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 30.0) -> list[Message]:
-        """Return the messages that came, in order, once there are enough. Raises `TimeoutError`."""
+        """Return all messages that ever came, in order, once there are enough. Raises `TimeoutError`."""
 
 
 def _give_to_nobody(path: Path) -> Path:
@@ -129,6 +129,10 @@ class Mosquitto(Broker):
     scheme, encrypted_scheme = "mqtt", "mqtts"
     settings: ClassVar = {"topicname": "stele/changes"}
     stop_signal = signal.SIGTERM  # it writes its sessions to disk now and then, and at the end
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._messages: list[Message] = []
 
     def configure(self) -> list[str]:
         """See `Broker`."""
@@ -173,7 +177,7 @@ class Mosquitto(Broker):
 
     def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 30.0) -> list[Message]:
         """See `Broker`."""
-        messages: list[Message] = []
+        messages = self._messages
         client = self._make_client()
         client.on_message = lambda client, userdata, message: messages.append(_read_mqtt(message))
         self._connect(client)
@@ -355,7 +359,10 @@ class RabbitMq(Broker):
                 attributes = {
                     str(name).removeprefix("cloudEvents:"): value for name, value in (message.properties or {}).items()
                 }
-                self._messages.append(Message(bytes(message.body), str(message.content_type or ""), attributes))
+                media_type = str(message.content_type)  # the library says 'None' where there is none
+                self._messages.append(
+                    Message(bytes(message.body), "" if media_type == "None" else media_type, attributes)
+                )
         finally:
             connection.close()
         return self._messages

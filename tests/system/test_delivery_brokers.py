@@ -40,6 +40,7 @@ def subscribe(url: str, broker: Broker, **members: Any) -> str:
         "protocolsettings": broker.settings,
         "sinkCredential": CREDENTIAL,
         "source": SOURCE,
+        "filters": [{"prefix": {"subject": "/schemagroups/"}}],
         **members,
     }
     answer = httpx.post(f"{url}/subscriptions", json=body)
