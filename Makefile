@@ -25,7 +25,7 @@ test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.j
 	@$(JAR)
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers and foreign clients: Maven, Node.js, PostgreSQL and MariaDB, too
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers and foreign clients: Maven, Node.js, PostgreSQL, MariaDB, Mosquitto, NATS and RabbitMQ, too
 	@$(JAR)
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	PYTHONHASHSEED=$(HASHSEED) $(VENV)/spark41/bin/python -m pytest -q $(SIDE_BY_SIDE) tests/spark/lakehouse
@@ -71,7 +71,7 @@ lock: $(VENV)/uv.stamp ## Pin every dependency again
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    pyproject.toml requirements/build.in --extra dev -c requirements/demo.lock -o requirements/dev.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	    pyproject.toml requirements/build.in --extra postgres --extra mysql --extra kafka \
+	    pyproject.toml requirements/build.in --extra postgres --extra mysql --extra kafka --extra mqtt --extra nats \
 	    --extra protobuf --extra xsd --extra fast --extra otel --extra access \
 	    -c requirements/dev.lock -o requirements/container.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -223,8 +223,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outgoing_networks: Annotated[
         tuple[str, ...],
         _description(
-            "Networks, besides public addresses, that the server may send requests of its own to, as to webhooks:"
-            " `10.1.0.0/16`; comma list; empty: none."
+            "Networks, besides public addresses, that the server may send requests of its own to, as to webhooks and"
+            " brokers: `10.1.0.0/16`; comma list; empty: none."
         ),
     ] = ()
     event_brokers: Annotated[
