@@ -18,24 +18,24 @@ from typing import Any, Final
 from stele.core.globs import GlobPiece, compile_pieces
 from stele.service.cesql.functions import FUNCTIONS
 from stele.service.cesql.syntax import Attribute, Binary, Call, Exists, Expression, In, Like, Literal, Unary
-from stele.service.cesql.values import GREATEST, SMALLEST, ErrorKind, Outcome, Value, bound_number, cast_value
+from stele.service.cesql.values import GREATEST, SMALLEST, CesqlResult, ErrorKind, Value, bound_number, cast_value
 
 Event = Mapping[str, Value]
 
-_FALSE: Final = Outcome(False)
+_FALSE: Final = CesqlResult(False)
 _KEPT: Final = 256
 _PIECE: Final = re.compile(r"\\([%_])|([%_])|([\s\S])")
 
 
-def evaluate(node: Expression, event: Event) -> Outcome:
+def evaluate(node: Expression, event: Event) -> CesqlResult:
     """Return what an expression says of an event, given as its attributes by name."""
     match node:
         case Literal(value):
-            return Outcome(value)
+            return CesqlResult(value)
         case Attribute(name):
-            return Outcome(event[name]) if name in event else Outcome(False, ErrorKind.MISSING_ATTRIBUTE)
+            return CesqlResult(event[name]) if name in event else CesqlResult(False, ErrorKind.MISSING_ATTRIBUTE)
         case Exists(name):
-            return Outcome(name in event)
+            return CesqlResult(name in event)
         case Unary(name, operand):
             return _evaluate_unary(name, evaluate(operand, event))
         case Binary(name, left, right):
@@ -43,31 +43,31 @@ def evaluate(node: Expression, event: Event) -> Outcome:
         case Like(operand, pattern, is_negated):
             text = _cast(evaluate(operand, event), str)
             if text.error is not None:
-                return Outcome(False, text.error)
-            return Outcome((_compile_pattern(pattern).fullmatch(str(text.value)) is not None) is not is_negated)
+                return CesqlResult(False, text.error)
+            return CesqlResult((_compile_pattern(pattern).fullmatch(str(text.value)) is not None) is not is_negated)
         case In(operand, items, is_negated):
             found = _find_in(evaluate(operand, event), items, event)
-            return found if found.error is not None else Outcome(bool(found.value) is not is_negated)
+            return found if found.error is not None else CesqlResult(bool(found.value) is not is_negated)
         case Call(name, arguments):
             return _call_function(name, [evaluate(argument, event) for argument in arguments])
 
 
-def _cast(outcome: Outcome, wanted: type[Value]) -> Outcome:
+def _cast(outcome: CesqlResult, wanted: type[Value]) -> CesqlResult:
     """Return an outcome as one of a type; after an error it is the zero of that type."""
-    return cast_value(outcome.value, wanted) if outcome.error is None else Outcome(wanted(), outcome.error)
+    return cast_value(outcome.value, wanted) if outcome.error is None else CesqlResult(wanted(), outcome.error)
 
 
-def _evaluate_unary(name: str, outcome: Outcome) -> Outcome:
+def _evaluate_unary(name: str, outcome: CesqlResult) -> CesqlResult:
     if name == "NOT":
         cast = _cast(outcome, bool)
-        return cast if cast.error is not None else Outcome(not cast.value)
+        return cast if cast.error is not None else CesqlResult(not cast.value)
     cast = _cast(outcome, int)
     if cast.value == SMALLEST:
-        return Outcome(GREATEST, ErrorKind.MATH)
-    return Outcome(-int(cast.value), cast.error)
+        return CesqlResult(GREATEST, ErrorKind.MATH)
+    return CesqlResult(-int(cast.value), cast.error)
 
 
-def _evaluate_binary(name: str, left: Expression, right: Expression, event: Event) -> Outcome:
+def _evaluate_binary(name: str, left: Expression, right: Expression, event: Event) -> CesqlResult:
     first = evaluate(left, event)
     if name in {"AND", "OR", "XOR"}:
         return _evaluate_logic(name, _cast(first, bool), right, event)
@@ -76,62 +76,68 @@ def _evaluate_binary(name: str, left: Expression, right: Expression, event: Even
         if first.error is None and second.error is None:
             first = cast_value(first.value, type(second.value))
         error = first.error or second.error
-        return Outcome(False, error) if error is not None else Outcome(_EQUALITY[name](first.value, second.value))
+        return (
+            CesqlResult(False, error) if error is not None else CesqlResult(_EQUALITY[name](first.value, second.value))
+        )
     first, second = _cast(first, int), _cast(second, int)
     error = first.error or second.error
     if name in _ORDER:
-        return Outcome(False, error) if error is not None else Outcome(_ORDER[name](first.value, second.value))
+        return CesqlResult(False, error) if error is not None else CesqlResult(_ORDER[name](first.value, second.value))
     if error is not None:
-        return Outcome(0, error)
+        return CesqlResult(0, error)
     return _ARITHMETIC[name](int(first.value), int(second.value))
 
 
-def _evaluate_logic(name: str, first: Outcome, right: Expression, event: Event) -> Outcome:
+def _evaluate_logic(name: str, first: CesqlResult, right: Expression, event: Event) -> CesqlResult:
     """Return what AND, OR and XOR say; the right side is not evaluated where the left one decides."""
     if first.error is not None or (name != "XOR" and first.value is (name == "OR")):
         return first
     second = _cast(evaluate(right, event), bool)
     if name != "XOR" or second.error is not None:
         return second
-    return Outcome(first.value is not second.value)
+    return CesqlResult(first.value is not second.value)
 
 
-def _find_in(wanted: Outcome, items: tuple[Expression, ...], event: Event) -> Outcome:
+def _find_in(wanted: CesqlResult, items: tuple[Expression, ...], event: Event) -> CesqlResult:
     """Return whether a value is among others, which are cast to its type one by one."""
     if wanted.error is not None:
-        return Outcome(False, wanted.error)
+        return CesqlResult(False, wanted.error)
     for item in items:
         found = _cast(evaluate(item, event), type(wanted.value))
         if found.error is not None:
-            return Outcome(False, found.error)
+            return CesqlResult(False, found.error)
         if found.value == wanted.value:
-            return Outcome(True)
+            return CesqlResult(True)
     return _FALSE
 
 
-def _call_function(name: str, outcomes: list[Outcome]) -> Outcome:
+def _call_function(name: str, outcomes: list[CesqlResult]) -> CesqlResult:
     function = FUNCTIONS[name]
     values: list[Any] = []
     for position, outcome in enumerate(outcomes):
         wanted = function.parameters[position] if position < len(function.parameters) else function.rest
         cast = outcome if wanted is None else _cast(outcome, wanted)
         if cast.error is not None:
-            return Outcome(function.returns(), cast.error)
+            return CesqlResult(function.returns(), cast.error)
         values.append(cast.value)
     return function.call(*values)
 
 
-def _divide(first: int, second: int) -> Outcome:
+def _divide(first: int, second: int) -> CesqlResult:
     """Return a quotient without its fraction."""
     if second == 0:
-        return Outcome(0, ErrorKind.MATH)
+        return CesqlResult(0, ErrorKind.MATH)
     quotient = abs(first) // abs(second)
     return bound_number(quotient if (first < 0) is (second < 0) else -quotient)
 
 
-def _remainder(first: int, second: int) -> Outcome:
+def _remainder(first: int, second: int) -> CesqlResult:
     """Return what a division leaves, with the sign of the dividend."""
-    return Outcome(0, ErrorKind.MATH) if second == 0 else Outcome(int(math.copysign(abs(first) % abs(second), first)))
+    return (
+        CesqlResult(0, ErrorKind.MATH)
+        if second == 0
+        else CesqlResult(int(math.copysign(abs(first) % abs(second), first)))
+    )
 
 
 @lru_cache(_KEPT)
@@ -151,7 +157,7 @@ _ORDER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_ARITHMETIC: Final[Mapping[str, Callable[[int, int], Outcome]]] = {
+_ARITHMETIC: Final[Mapping[str, Callable[[int, int], CesqlResult]]] = {
     "+": lambda first, second: bound_number(first + second),
     "-": lambda first, second: bound_number(first - second),
     "*": lambda first, second: bound_number(first * second),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from stele.service.cesql.values import GREATEST, SMALLEST, ErrorKind, Outcome, Value, cast_value
+from stele.service.cesql.values import GREATEST, SMALLEST, CesqlResult, ErrorKind, Value, cast_value
 
 
 class Function(NamedTuple):
@@ -23,7 +23,7 @@ class Function(NamedTuple):
 
     parameters: tuple[type[Value] | None, ...]
     returns: type[Value]
-    call: Callable[..., Outcome]
+    call: Callable[..., CesqlResult]
     rest: type[Value] | None = None
     optional: int = 0
 
@@ -35,37 +35,41 @@ def accepts_arguments(name: str, count: int) -> bool:
     return least <= count and (function.rest is not None or count <= len(function.parameters))
 
 
-def _make_text(call: Callable[..., str]) -> Callable[..., Outcome]:
-    return lambda *arguments: Outcome(call(*arguments))
+def _make_text(call: Callable[..., str]) -> Callable[..., CesqlResult]:
+    return lambda *arguments: CesqlResult(call(*arguments))
 
 
-def _return_value(value: Any) -> Outcome:
-    return Outcome(value)
+def _return_value(value: Any) -> CesqlResult:
+    return CesqlResult(value)
 
 
-def _make_test(wanted: type[Value]) -> Callable[[Value], Outcome]:
-    return lambda value: Outcome(cast_value(value, wanted).error is None)
+def _make_test(wanted: type[Value]) -> Callable[[Value], CesqlResult]:
+    return lambda value: CesqlResult(cast_value(value, wanted).error is None)
 
 
-def _absolute(number: int) -> Outcome:
-    return Outcome(GREATEST, ErrorKind.MATH) if number == SMALLEST else Outcome(abs(number))
+def _absolute(number: int) -> CesqlResult:
+    return CesqlResult(GREATEST, ErrorKind.MATH) if number == SMALLEST else CesqlResult(abs(number))
 
 
-def _left(text: str, count: int) -> Outcome:
-    return Outcome(text, ErrorKind.FUNCTION_EVALUATION) if count < 0 else Outcome(text[:count])
+def _left(text: str, count: int) -> CesqlResult:
+    return CesqlResult(text, ErrorKind.FUNCTION_EVALUATION) if count < 0 else CesqlResult(text[:count])
 
 
-def _right(text: str, count: int) -> Outcome:
-    return Outcome(text, ErrorKind.FUNCTION_EVALUATION) if count < 0 else Outcome(text[max(len(text) - count, 0) :])
+def _right(text: str, count: int) -> CesqlResult:
+    return (
+        CesqlResult(text, ErrorKind.FUNCTION_EVALUATION)
+        if count < 0
+        else CesqlResult(text[max(len(text) - count, 0) :])
+    )
 
 
-def _substring(text: str, position: int, length: int = GREATEST) -> Outcome:
+def _substring(text: str, position: int, length: int = GREATEST) -> CesqlResult:
     if not -len(text) <= position <= len(text) or length < 0:
-        return Outcome("", ErrorKind.FUNCTION_EVALUATION)
+        return CesqlResult("", ErrorKind.FUNCTION_EVALUATION)
     if position == 0:
-        return Outcome("")
+        return CesqlResult("")
     start = position - 1 if position > 0 else len(text) + position
-    return Outcome(text[start : start + length])
+    return CesqlResult(text[start : start + length])
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
@@ -75,7 +79,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "IS_INT": Function((None,), bool, _make_test(int)),
     "IS_BOOL": Function((None,), bool, _make_test(bool)),
     "ABS": Function((int,), int, _absolute),
-    "LENGTH": Function((str,), int, lambda text: Outcome(len(text))),
+    "LENGTH": Function((str,), int, lambda text: CesqlResult(len(text))),
     "CONCAT": Function((), str, _make_text(lambda *texts: "".join(texts)), rest=str),
     "CONCAT_WS": Function((str,), str, _make_text(lambda between, *texts: between.join(texts)), rest=str),
     "LOWER": Function((str,), str, _make_text(str.lower)),

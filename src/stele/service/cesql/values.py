@@ -30,30 +30,30 @@ class ErrorKind(StrEnum):
     """A function cannot do with its arguments what it is for."""
 
 
-class Outcome(NamedTuple):
+class CesqlResult(NamedTuple):
     """The value of an expression, and the first error on the way to it. After an error it is the zero of its type."""
 
     value: Value
     error: ErrorKind | None = None
 
 
-def cast_value(value: Value, wanted: type[Value]) -> Outcome:
+def cast_value(value: Value, wanted: type[Value]) -> CesqlResult:
     """Return a value as one of another type; the zero of that type and an error where it cannot be."""
     if type(value) is wanted:
-        return Outcome(value)
+        return CesqlResult(value)
     if wanted is str:
-        return Outcome(str(value).lower() if isinstance(value, bool) else str(value))
+        return CesqlResult(str(value).lower() if isinstance(value, bool) else str(value))
     if wanted is bool:
         cast = _BOOLEANS.get(value.lower()) if isinstance(value, str) else bool(value)
-        return Outcome(False, ErrorKind.CAST) if cast is None else Outcome(cast)
+        return CesqlResult(False, ErrorKind.CAST) if cast is None else CesqlResult(cast)
     if isinstance(value, str) and not _INTEGER.fullmatch(value):
-        return Outcome(0, ErrorKind.CAST)
+        return CesqlResult(0, ErrorKind.CAST)
     number = int(value)
-    return Outcome(number) if SMALLEST <= number <= GREATEST else Outcome(0, ErrorKind.CAST)
+    return CesqlResult(number) if SMALLEST <= number <= GREATEST else CesqlResult(0, ErrorKind.CAST)
 
 
-def bound_number(number: int) -> Outcome:
+def bound_number(number: int) -> CesqlResult:
     """Return a result of arithmetic; beyond 32 bits it wraps around and is an error."""
     if SMALLEST <= number <= GREATEST:
-        return Outcome(number)
-    return Outcome((number - SMALLEST) % 2**32 + SMALLEST, ErrorKind.MATH)
+        return CesqlResult(number)
+    return CesqlResult((number - SMALLEST) % 2**32 + SMALLEST, ErrorKind.MATH)

@@ -94,7 +94,7 @@ class AmqpSink(BlockingSink):
 
     def _make_message(self, event: CloudEvent) -> Any:
         encoded = encode_event(event, self._settings.contentmode)
-        message = self._proton.Message(body=encoded.body, inferred=True, durable=True)
+        message: Any = self._proton.Message(body=encoded.body, inferred=True, durable=True)
         if encoded.content_type:
             message.content_type = encoded.content_type
         if encoded.attributes:

@@ -300,14 +300,14 @@ class _Delivery:
         except BaseException:
             sending.cancel()
             raise
-        try:
+        failure = sending.exception()
+        if failure is None:
             return sending.result()
-        except SteleError:
-            raise
-        except Exception as error:  # a defect of a client must not end the delivery for ever
-            # Without a traceback: its variables hold credentials.
-            _logger.error("an attempt failed", follower=self._follower.name, error=type(error).__name__)
-            return Attempt(DeliveryCode.NO_ANSWER, detail=type(error).__name__)
+        if isinstance(failure, SteleError):
+            raise failure
+        # A defect of a client must not end the delivery for ever. No traceback: its variables hold credentials.
+        _logger.error("an attempt failed", follower=self._follower.name, error=type(failure).__name__)
+        return Attempt(DeliveryCode.NO_ANSWER, detail=type(failure).__name__)
 
     async def _finish(self, status: DeliveryStatus, event: ChangeEvent, **changes: int) -> DeliveryStatus:
         status = msgspec.structs.replace(status, position=str(event.position), failures=0, **changes)

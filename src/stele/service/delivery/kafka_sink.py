@@ -59,7 +59,7 @@ class KafkaSink(BlockingSink):
         if self._producer is None:
             self._producer = self._make_producer()
         message = encode_event(event, self._settings.contentmode)
-        headers = {f"ce_{name}": value for name, value in message.attributes.items()}
+        headers: dict[str, str | bytes | None] = {f"ce_{name}": value for name, value in message.attributes.items()}
         if message.content_type:
             headers["content-type"] = message.content_type
         failures: list[Any] = []

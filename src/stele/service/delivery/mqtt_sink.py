@@ -6,7 +6,8 @@ Source: docs/protocols/cloudevents.md#content-modes
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from stele.errors import NotInstalled
@@ -48,8 +49,8 @@ class MqttSink(BlockingSink):
             from paho.mqtt import client, packettypes, properties
         except ImportError:
             raise NotInstalled("paho-mqtt", "mqtt") from None
-        self._paho = client
-        self._make_properties = lambda: properties.Properties(packettypes.PacketTypes.PUBLISH)
+        self._paho: Any = client
+        self._make_properties: Callable[[], Any] = partial(properties.Properties, packettypes.PacketTypes.PUBLISH)
         self._settings = settings
         self._credential = credential
         self._is_version_5 = is_version_5
