@@ -5,6 +5,7 @@ Source: docs/protocols/cloudevents.md#content-modes
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -62,6 +63,7 @@ class AmqpSink(BlockingSink):
             import proton.utils
         except ImportError:
             raise NotInstalled("python-qpid-proton", "amqp") from None
+        logging.getLogger("proton").setLevel(logging.CRITICAL)  # what it complains of is told with each attempt
         self._proton = proton
         self._settings = settings
         self._credential = credential
