@@ -151,8 +151,9 @@ class Mosquitto(Broker):
 
     def _make_client(self) -> Any:
         from paho.mqtt import client
+        from paho.mqtt.enums import CallbackAPIVersion
 
-        made = client.Client(client.CallbackAPIVersion.VERSION2, "reader", clean_session=None, protocol=client.MQTTv5)
+        made = client.Client(CallbackAPIVersion.VERSION2, "reader", clean_session=None, protocol=client.MQTTv5)
         made.username_pw_set(USER, PASSWORD)
         return made
 

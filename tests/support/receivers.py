@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from tests.support.brokers import BROKERS, CREDENTIAL, Broker
 from tests.support.database_process import data_folder
 from tests.support.kafka import KafkaBroker

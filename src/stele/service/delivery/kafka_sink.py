@@ -5,7 +5,8 @@ Source: docs/protocols/cloudevents.md#content-modes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from stele.errors import NotInstalled
@@ -46,8 +47,8 @@ class KafkaSink(BlockingSink):
             }
         self._settings = settings
         self._topic = settings.topicname or address.path
-        self._make_producer = lambda: Producer(options)
-        self._producer: Producer | None = None
+        self._make_producer: Callable[[], Any] = partial(Producer, options)
+        self._producer: Any = None
         self._too_large = KafkaError.MSG_SIZE_TOO_LARGE
 
     def is_connected(self) -> bool:

@@ -38,6 +38,7 @@ from stele.core.state import State
 from stele.errors import SteleError
 from stele.protocol import confluent as api
 from stele.protocol.confluent import Association
+from stele.service.access import make_owner
 from stele.service.collections import Changes, Items
 from stele.service.kms import ALGORITHMS
 
@@ -274,5 +275,5 @@ def _import_exporter(
     asked: dict[str, Any] = {name: getattr(row, name) for name in ExporterRequest.__struct_fields__}
     asked["config"] = restore_hidden(row.config, before.config)
     at = (before.ts or current_millis()) if row.ts is None else row.ts
-    _, made = exporters.create_exporter(others, ExporterRequest(**asked), at)
+    _, made = exporters.create_exporter(others, ExporterRequest(**asked), at, make_owner())
     items[key] = msgspec.json.encode(replace(made, state=exporters.PAUSED))
