@@ -10,10 +10,20 @@ from typing import Final
 
 import pytest
 from tests.support.examples import load_profile
+from tests.support.java_machine import JavaMachine
 from tests.support.spark_jvm import start_machines_fast
 
 load_profile()
 start_machines_fast()
+
+
+@pytest.fixture(scope="session")
+def java_machine() -> Iterator[JavaMachine]:
+    """A Java machine for Spark programs that a test starts one after the other."""
+    machine = JavaMachine()
+    yield machine
+    machine.close()
+
 
 LONGEST_FIRST: Final = ("test_docs.py", "test_walkthrough.py", "spark", "interop", "system", "property", "conformance")
 """Files and folders by the time of their tests; the rest, seconds each, comes last and fills the gaps."""
