@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Tests run side by side, a file at a time, those that take long first (tests/conftest.py); their processes must agree on the order of sets to agree on the tests' names.
-TESTERS ?= 2
-SIDE_BY_SIDE = -n $(TESTERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 2
+TESTERS ?= 3
+SIDE_BY_SIDE = -n $(TESTERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 HASHSEED ?= $(shell echo $$RANDOM)
 # Where there is no JDK, Spark decodes without it.
 JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
