@@ -22,7 +22,7 @@ LEAST_FOLDED: Final = 4
 MOST_STOPS: Final = 60
 """Versions and folds in one picture; the oldest versions beyond become one fold."""
 
-_STEP: Final = 112
+_STEP: Final = 120
 _BOX: Final = Point(54, 30)
 _FOLD_BOX: Final = Point(66, 30)
 _LANE: Final = 7
@@ -196,20 +196,19 @@ class _StoryLine:
     def draw(self, per_row: int) -> Picture:
         columns = max(1, min(per_row, len(self._stops)))
         width = max(_MARGIN * 2 + columns * _STEP, 560)
-        places, height = self._lay_out(per_row, columns)
+        places, height = self._lay_out(per_row)
         root = self._drawing.root
         if not places:
             self._drawing.add_text(root, Point(_MARGIN, _TOP), "No version.", "p-quiet")
-        for index, place in enumerate(places):
+        for index in range(len(places)):
             self._draw_link(places, index, per_row)
         for place in places:
             self._draw_stop(place)
         self._draw_legend(height)
         return self._drawing.finish(width, height + _LEGEND)
 
-    def _lay_out(self, per_row: int, columns: int) -> tuple[list[_Place], float]:
+    def _lay_out(self, per_row: int) -> tuple[list[_Place], float]:
         """Return the places of all stops, and where the last row ends."""
-        del columns
         places: list[_Place] = []
         y: float = _TOP
         for row, start in enumerate(range(0, len(self._stops), per_row)):
@@ -218,7 +217,7 @@ class _StoryLine:
                 middle = Point(_MARGIN + (column + 0.5) * _STEP, y + (_BELOW if stop.is_below else 0))
                 places.append(_Place(stop, row, middle))
             y += _ROW + (_BELOW if any(stop.is_below for stop in stops) else 0)
-        return places, max(y, _TOP + 16)
+        return places, max(y - 14, _TOP + 16)
 
     # --- versions ---------------------------------------------------------------------------------------------------
 
@@ -242,7 +241,7 @@ class _StoryLine:
         lines = [line for line in (*below, version.author) if line]
         for number, line in enumerate(lines):
             at = Point(x, y + _BOX.y / 2 + 14 + 13 * number)
-            draw.add_text(group, at, line, "p-middle p-small p-quiet", 16)
+            draw.add_text(group, at, line, "p-middle p-small p-quiet", 14)
 
     def _draw_fold(self, place: _Place) -> None:
         draw, (x, y) = self._drawing, place.middle
@@ -294,7 +293,7 @@ class _StoryLine:
             source = places[source_index]
             start = Point(source.middle.x + source.half, source.middle.y)
             if source.row != place.row:
-                self._draw_break(source, index - 1 - (index - 1) % per_row, places[index - 1])
+                self._draw_break(source, per_row)
                 start = Point(_MARGIN / 3, y)
         before = self._find_version(link.before)
         changes_format = before is not None and before.format != place.stop.first.format
@@ -306,14 +305,13 @@ class _StoryLine:
             return None
         return next(version for version in self._stops[index].versions if version.version == number)
 
-    def _draw_break(self, source: _Place, row_start: int, last: _Place) -> None:
+    def _draw_break(self, source: _Place, per_row: int) -> None:
         """Draw the end of a line that goes on in a later row."""
-        del row_start, last
-        start = source.middle.x + source.half
+        x, y = source.middle
+        end = _MARGIN * 1.6 + per_row * _STEP
         for lane in (-_LANE, _LANE):
-            self._drawing.add_path(
-                self._drawing.root, _line(Point(start, source.middle.y + lane), Point(start + 22, source.middle.y + lane)), "p-edge"
-            )
+            path = _line(Point(x + source.half, y + lane), Point(end, y + lane))
+            self._drawing.add_path(self._drawing.root, path, "p-edge")
 
     def _draw_lanes(
         self, start: Point, end: Point, sign_x: float, link: VersionLink, stop: Stop, changes_format: bool
@@ -322,28 +320,44 @@ class _StoryLine:
         subject = (self._history.namespace, self._history.subject)
         href = self._links.link_pair(*subject, link.before, stop.first.version)
         group = draw.add_group(draw.root, _describe_link(link, stop.first), href)
-        verdicts = (link.backward,) if link.backward is None and link.forward is None else (link.backward, link.forward)
-        for number, verdict in enumerate(verdicts):
-            lane = 0 if len(verdicts) == 1 else -_LANE if number == 0 else _LANE
-            classes = _edge_class(verdict)
-            y = end.y + lane
-            bend = start.y != end.y
-            left = f"M{_pair(start.x, start.y + lane)} "
-            if bend:  # down to a deleted version
-                turn = start.x + 16 - lane
-                left += f"H{print_number(turn - 6)} q6 0 6 6 V{print_number(y - 6)} q0 6 6 6 "
-            draw.add_path(group, f"{left}H{print_number(sign_x - 8)} M{_pair(sign_x + 8, y)} H{print_number(end.x - 4)}", f"p-edge {classes}".strip())
-            draw.add_sign(group, Point(sign_x, y), verdict)
-            if verdict is None:
-                continue
-            if number == 0:
-                draw.add_arrow_head(group, Point(end.x - 1, y), classes)
-            else:
-                draw.add_arrow_head(group, Point(start.x + 1, start.y + lane), classes, left=True)
+        lanes = (
+            ((0, None),)
+            if link.backward is None and link.forward is None
+            else ((-_LANE, link.backward), (_LANE, link.forward))
+        )
+        for lane, verdict in lanes:
+            self._draw_lane(group, start, end, sign_x, lane, verdict)
         label = "forced" if link.forced else "other format" if changes_format else ""
         if label:
-            draw.add_text(group, Point(sign_x, end.y - 19), label, "p-middle p-small p-no" if link.forced else "p-middle p-small p-quiet")
+            classes = f"p-middle p-small {'p-no' if link.forced else 'p-quiet'}"
+            x = sign_x if start.y == end.y else end.x + _BOX.x / 2  # beside the turn
+            draw.add_text(group, Point(x, end.y - 19), label, classes)
         draw.add_rect(group, Point(sign_x - 24, end.y - 16), Point(48, 32), "p-hit", 6)
+
+    def _draw_lane(
+        self, group: Element, start: Point, end: Point, sign_x: float, lane: float, verdict: Verdict | None
+    ) -> None:
+        """Draw one direction: the upper lane points to the newer version, the lower one to the older."""
+        draw, classes, y = self._drawing, _edge_class(verdict), end.y + lane
+        points_left = lane > 0
+        if start.y == end.y:
+            before = f"M{_pair(start.x, y)} "
+            if points_left:
+                draw.add_arrow_head(group, Point(start.x + 1, y), classes, left=True)
+        else:  # down to a deleted version
+            turn = sign_x - 17 - lane * 0.55
+            begin = start.x if sign_x - start.x < _STEP / 2 else turn - 4
+            before = (
+                f"M{_pair(begin, start.y + lane)} H{print_number(turn - 4)} q4 0 4 4 V{print_number(y - 4)} q0 4 4 4 "
+            )
+            if points_left:
+                top = f"{_pair(turn, start.y + lane + 10)} l-3.5 6 h7 z"
+                draw.add_path(group, f"M{top}", f"p-head {classes}".strip())
+        path = f"{before}H{print_number(sign_x - 8)} M{_pair(sign_x + 8, y)} H{print_number(end.x - 4)}"
+        draw.add_path(group, path, f"p-edge {classes}".strip())
+        draw.add_sign(group, Point(sign_x, y), verdict)
+        if lane < 0:
+            draw.add_arrow_head(group, Point(end.x - 1, y), classes)
 
     # --- what the signs mean ----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from functools import cache
 from typing import Final, NamedTuple
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import msgspec
 
@@ -77,7 +77,7 @@ class Picture(msgspec.Struct, frozen=True):
 
     def _print_root(self, before: str) -> str:
         # Links inside an image would be hidden from assistive technology.
-        root = ElementTree.Element(
+        root = ET.Element(
             "svg",
             {
                 "xmlns": _NAMESPACE,
@@ -91,8 +91,8 @@ class Picture(msgspec.Struct, frozen=True):
             },
         )
         for tag, text in (("title", self.title), ("desc", self.description)):
-            ElementTree.SubElement(root, tag).text = text
-        start, end, _ = ElementTree.tostring(root, encoding="unicode").rpartition("</")
+            ET.SubElement(root, tag).text = text
+        start, end, _ = ET.tostring(root, encoding="unicode").rpartition("</")
         return f"{start}{before}{self.body}{end}svg>"
 
 
@@ -107,15 +107,15 @@ class Drawing:
 
     def __init__(self, title: str, description: str) -> None:
         self._title, self._description = clean_text(title), clean_text(description)
-        self._root = ElementTree.Element("g")
+        self._root = ET.Element("g")
         self._has_links = False
 
     @property
-    def root(self) -> ElementTree.Element:
+    def root(self) -> ET.Element:
         """The element around all others."""
         return self._root
 
-    def add_group(self, parent: ElementTree.Element, tip: str = "", href: str | None = None) -> ElementTree.Element:
+    def add_group(self, parent: ET.Element, tip: str = "", href: str | None = None) -> ET.Element:
         """Add a group of elements.
 
         Args:
@@ -127,13 +127,13 @@ class Drawing:
         if href is not None:
             self._has_links = True
             attributes = {"href": clean_text(href), "aria-label": clean_text(tip)}
-        group = ElementTree.SubElement(parent, "g" if href is None else "a", attributes)
+        group = ET.SubElement(parent, "g" if href is None else "a", attributes)
         if tip:
-            ElementTree.SubElement(group, "title").text = clean_text(tip)
+            ET.SubElement(group, "title").text = clean_text(tip)
         return group
 
     def add_text(
-        self, parent: ElementTree.Element, at: Point, text: str, classes: str = "", most: int = 0, *, end: bool = False
+        self, parent: ET.Element, at: Point, text: str, classes: str = "", most: int = 0, *, end: bool = False
     ) -> None:
         """Add a line of text.
 
@@ -148,14 +148,14 @@ class Drawing:
         whole = clean_text(text)
         shown = shorten(whole, most, end=end) if most else whole
         attributes = {"x": print_number(at.x), "y": print_number(at.y)} | ({"class": classes} if classes else {})
-        element = ElementTree.SubElement(parent, "text", attributes)
+        element = ET.SubElement(parent, "text", attributes)
         element.text = shown
         if shown != whole:
-            ElementTree.SubElement(element, "title").text = whole
+            ET.SubElement(element, "title").text = whole
 
     def add_rect(
-        self, parent: ElementTree.Element, at: Point, size: Point, classes: str, radius: float = 0
-    ) -> ElementTree.Element:
+        self, parent: ET.Element, at: Point, size: Point, classes: str, radius: float = 0
+    ) -> ET.Element:
         """Add a rectangle by its top left corner and its size."""
         attributes = {
             "class": classes,
@@ -166,19 +166,19 @@ class Drawing:
         }
         if radius:
             attributes["rx"] = print_number(radius)
-        return ElementTree.SubElement(parent, "rect", attributes)
+        return ET.SubElement(parent, "rect", attributes)
 
-    def add_path(self, parent: ElementTree.Element, data: str, classes: str) -> None:
+    def add_path(self, parent: ET.Element, data: str, classes: str) -> None:
         """Add a line or shape by its path data."""
-        ElementTree.SubElement(parent, "path", {"class": classes, "d": data})
+        ET.SubElement(parent, "path", {"class": classes, "d": data})
 
-    def add_sign(self, parent: ElementTree.Element, at: Point, verdict: Verdict | None) -> None:
+    def add_sign(self, parent: ET.Element, at: Point, verdict: Verdict | None) -> None:
         """Add the sign of a verdict: a check mark, a cross, a wave, or a dash where nothing was compared."""
         kind, data = _SIGNS[verdict]
         place = f"translate({print_number(at.x)} {print_number(at.y)})"
-        ElementTree.SubElement(parent, "path", {"class": f"p-sign {kind}", "transform": place, "d": data})
+        ET.SubElement(parent, "path", {"class": f"p-sign {kind}", "transform": place, "d": data})
 
-    def add_arrow_head(self, parent: ElementTree.Element, at: Point, classes: str = "", *, left: bool = False) -> None:
+    def add_arrow_head(self, parent: ET.Element, at: Point, classes: str = "", *, left: bool = False) -> None:
         """Add the head of an arrow that ends at a point, flying to the right or to the left."""
         back = 6 if left else -6
         x, y = print_number(at.x), print_number(at.y)
@@ -186,7 +186,7 @@ class Drawing:
 
     def finish(self, width: float, height: float) -> Picture:
         """Return the picture of all that was added."""
-        body = ElementTree.tostring(self._root, encoding="unicode")
+        body = ET.tostring(self._root, encoding="unicode")
         return Picture(self._title, self._description, round(width), round(height), body, self._has_links)
 
 
