@@ -53,8 +53,8 @@ def draw_compatibility_matrix(matrix: CompatibilityMatrix, links: PictureLinks =
             if (reader, writer) in demands:
                 draw.add_rect(group, Point(x + 2, y + 2), Point(_CELL - 4, _CELL - 4), "p-demand", 3)
     bottom = _TOP + size * _CELL
-    _draw_legend(draw, matrix, bottom)
-    return draw.finish(max(_LEFT + size * _CELL + _MARGIN, 420), bottom + 62)
+    legend_end = _draw_legend(draw, matrix, bottom)
+    return draw.finish(max(_LEFT + size * _CELL, legend_end) + _MARGIN, bottom + (62 if matrix.earlier else 40))
 
 
 def tabulate_matrix(matrix: CompatibilityMatrix) -> PictureTable:
@@ -74,9 +74,7 @@ def describe_matrix(matrix: CompatibilityMatrix) -> str:
     size = len(matrix.versions)
     if not size:
         return "No active version."
-    pairs = [
-        matrix.reads[row][column] for row in range(size) for column in range(size) if row != column
-    ]
+    pairs = [matrix.reads[row][column] for row in range(size) for column in range(size) if row != column]
     newest = sum(verdict is Verdict.COMPATIBLE for verdict in matrix.reads[-1])
     parts = [
         f"{size} version{'s' * (size != 1)}",
@@ -87,7 +85,8 @@ def describe_matrix(matrix: CompatibilityMatrix) -> str:
     return list_words(parts) + "."
 
 
-def _draw_legend(draw: Drawing, matrix: CompatibilityMatrix, bottom: float) -> None:
+def _draw_legend(draw: Drawing, matrix: CompatibilityMatrix, bottom: float) -> float:
+    """Draw what the signs mean, and return where it ends on the right."""
     x, y = float(_MARGIN), bottom + 20
     for verdict in (Verdict.COMPATIBLE, Verdict.INCOMPATIBLE, Verdict.UNDECIDED, None):
         if any(verdict in row for row in matrix.reads):
@@ -97,7 +96,10 @@ def _draw_legend(draw: Drawing, matrix: CompatibilityMatrix, bottom: float) -> N
             x += 28 + 6.5 * len(text)
     if matrix.demands:
         draw.add_rect(draw.root, Point(x, y - 8), Point(16, 16), "p-demand", 3)
-        draw.add_text(draw.root, Point(x + 22, y + 4), f"asked for by {matrix.policy}", "p-small p-quiet")
+        text = f"asked for by {matrix.policy}"
+        draw.add_text(draw.root, Point(x + 22, y + 4), text, "p-small p-quiet")
+        x += 22 + 6.5 * len(text)
     if matrix.earlier:
         text = f"{matrix.earlier} earlier version{'s are' if matrix.earlier != 1 else ' is'} not shown"
         draw.add_text(draw.root, Point(_MARGIN, y + 24), text, "p-small p-quiet")
+    return x

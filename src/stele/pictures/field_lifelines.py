@@ -7,12 +7,13 @@ changed are folded where there are many.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element
 
 from stele.pictures.links import NO_LINKS, PictureLinks
-from stele.pictures.svg import Drawing, Picture, Point, measure_columns, print_number, shorten
+from stele.pictures.svg import Drawing, Kept, Picture, Point, measure_columns, print_number, shorten
 from stele.pictures.table import PictureTable, list_words
 from stele.protocol.history import FieldLifeline, FieldLifelines, FieldSpan
 
@@ -26,7 +27,7 @@ _LABELS: Final = 236
 _LABEL_COLUMNS: Final = 30
 _PLOT: Final = 760
 _WIDEST: Final = 96
-_NARROWEST_NUMBER: Final = 26
+_NARROWEST_NUMBER: Final = 38
 """Pixels below which a version has no number of its own at the top."""
 _LETTER: Final = 6.4
 _TOP: Final = 44
@@ -149,13 +150,16 @@ class _Lifelines:
 
     def _draw_columns(self, bottom: float) -> None:
         draw = self._drawing
-        every = max(1, -(-_NARROWEST_NUMBER // max(1, int(self._step))))
+        every = max(1, math.ceil(_NARROWEST_NUMBER / self._step))
+        end = _MARGIN + _LABELS + len(self._column) * self._step
         subject = (self._lifelines.namespace, self._lifelines.subject)
         for number, index in self._column.items():
             if index % every:
                 continue
             x = self._left(number)
             draw.add_path(draw.root, f"M{print_number(x)} {_TOP - 6} V{print_number(bottom)}", "p-grid")
+            if every > 1 and x > end - _NARROWEST_NUMBER / 2 and index:
+                continue
             href = self._links.link_version(*subject, number)
             group = draw.add_group(draw.root, f"Version {number}", href)
             is_wide = every == 1
@@ -170,7 +174,7 @@ class _Lifelines:
         href = self._links.link_field(self._lifelines.namespace, self._lifelines.subject, field.path)
         group = draw.add_group(draw.root, self._describe_field(field), href)
         classes = "p-path p-small" + (" p-quiet" if is_gone else "")
-        draw.add_text(group, Point(_MARGIN, y + 4), field.path, classes, _LABEL_COLUMNS, end=True)
+        draw.add_text(group, Point(_MARGIN, y + 4), field.path, classes, _LABEL_COLUMNS, Kept.END)
         runs = self._find_runs(field.spans)
         for run in runs:
             self._draw_run(group, run, y)
@@ -196,7 +200,7 @@ class _Lifelines:
         for number, span in enumerate(run):
             begin = self._left(span.first) + (inset if number == 0 else 0)
             end = self._left(span.last) + self._step - (inset if number == len(run) - 1 else 0)
-            colour = f"p-c{self._colours[span.type]}"
+            colour = f"p-bar p-c{self._colours[span.type]}"
             at, size = Point(begin, y - _BAR / 2), Point(end - begin, _BAR)
             draw.add_rect(group, at, size, colour, 3 if len(run) == 1 else 0)
             is_new = number == 0 or run[number - 1].type != span.type
@@ -204,7 +208,7 @@ class _Lifelines:
             if is_new and room >= min(4, measure_columns(span.type)):
                 label = shorten(span.type, room)
                 at = Point(begin + (5 if number == 0 else 9), y + 4)
-                draw.add_text(group, at, label, "p-small p-on")
+                draw.add_text(group, at, label, "p-small")
 
     def _draw_rename(self, field: FieldLifeline) -> None:
         """Draw the curve from the last version under the old name to the first one under the new name."""

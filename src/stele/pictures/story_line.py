@@ -7,7 +7,7 @@ change nothing for anybody are folded, and long histories fold their beginning; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 

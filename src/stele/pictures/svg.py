@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from enum import Enum
 from functools import cache
 from typing import Final, NamedTuple
 from xml.etree import ElementTree as ET
@@ -133,7 +134,7 @@ class Drawing:
         return group
 
     def add_text(
-        self, parent: ET.Element, at: Point, text: str, classes: str = "", most: int = 0, *, end: bool = False
+        self, parent: ET.Element, at: Point, text: str, classes: str = "", most: int = 0, kept: Kept | None = None
     ) -> None:
         """Add a line of text.
 
@@ -143,19 +144,17 @@ class Drawing:
             text: The text.
             classes: Classes of the stylesheet.
             most: Columns of letters after which it is cut; 0: none. What is cut is told by a tip.
-            end: Whether the end of the text is kept instead of its beginning.
+            kept: Which part stays then; None: the beginning.
         """
         whole = clean_text(text)
-        shown = shorten(whole, most, end=end) if most else whole
+        shown = shorten(whole, most, kept or Kept.BEGINNING) if most else whole
         attributes = {"x": print_number(at.x), "y": print_number(at.y)} | ({"class": classes} if classes else {})
         element = ET.SubElement(parent, "text", attributes)
         element.text = shown
         if shown != whole:
             ET.SubElement(element, "title").text = whole
 
-    def add_rect(
-        self, parent: ET.Element, at: Point, size: Point, classes: str, radius: float = 0
-    ) -> ET.Element:
+    def add_rect(self, parent: ET.Element, at: Point, size: Point, classes: str, radius: float = 0) -> ET.Element:
         """Add a rectangle by its top left corner and its size."""
         attributes = {
             "class": classes,
@@ -205,14 +204,33 @@ def measure_columns(text: str) -> int:
     return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
-def shorten(text: str, most: int, *, end: bool = False) -> str:
-    """Return the beginning of a text, or its end, of at most so many columns; what is cut shows as `…`."""
+class Kept(Enum):
+    """Which part of a text stays when it is cut."""
+
+    BEGINNING = "beginning"
+    END = "end"
+    BOTH = "both"
+
+
+def shorten(text: str, most: int, kept: Kept = Kept.BEGINNING) -> str:
+    """Return a part of a text that takes at most so many columns; what is cut shows as `…`."""
     if len(text) <= most and measure_columns(text) <= most:
         return text
-    part = text[-most:] if end else text[:most]
-    while part and measure_columns(part) >= most:
-        part = part[1:] if end else part[:-1]
-    return f"…{part}" if end else f"{part}…"
+    room = max(most - 1, 0)
+    if kept is Kept.BEGINNING:
+        return f"{_take_columns(text, room)}…"
+    if kept is Kept.END:
+        return f"…{_take_columns(text[::-1], room)[::-1]}"
+    start = _take_columns(text, room * 2 // 5)
+    return f"{start}…{_take_columns(text[::-1], room - measure_columns(start))[::-1]}"
+
+
+def _take_columns(text: str, most: int) -> str:
+    """Return the beginning of a text that takes at most so many columns."""
+    part = text[:most]
+    while measure_columns(part) > most:
+        part = part[:-1]
+    return part
 
 
 def print_number(number: float) -> str:

@@ -5,7 +5,7 @@ Behind `GET /api/history/{subject}` and `GET /api/matrix/{subject}`; `stele.pict
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from stele.core import queries

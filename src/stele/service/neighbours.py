@@ -6,7 +6,7 @@ caller may read are told of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from stele.core import queries
@@ -118,9 +118,7 @@ class _Surroundings:
     def __init__(self, registry: Registry, center: Version) -> None:
         self._registry = registry
         self._can_read: CanRead = registry.access.make_filter(Operation.READ)
-        self.nodes: dict[tuple[str, str], SubjectNode] = {
-            center.subject.key: _make_node(center.subject, center, 0)
-        }
+        self.nodes: dict[tuple[str, str], SubjectNode] = {center.subject.key: _make_node(center.subject, center, 0)}
         self.references: dict[tuple[tuple[str, str], tuple[str, str]], SubjectReference] = {}
         self.omitted: set[SubjectKey] = set()
         self._used_ring = [center]
