@@ -149,7 +149,7 @@ def tabulate_history(history: SubjectHistory) -> PictureTable:
         )
         for version in reversed(history.versions)
     ]
-    columns = ("version", "registered (UTC)", "by", "state", "reads old", "old reads it", "old", "id", "note")
+    columns = ("version", "registered (UTC)", "by", "state", "new reads old", "old reads new", "old", "id", "note")
     return PictureTable(f"Versions of {history.subject}", columns, tuple(rows), history.earlier)
 
 
