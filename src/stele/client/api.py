@@ -126,6 +126,7 @@ class Api:
     associated_subject = Endpoint(workflows.associated_subject)
     resolve = Endpoint(workflows.resolve)
     resolve_version = Endpoint(workflows.resolve_version)
+    diff = Endpoint(workflows.diff)
     resolve_metadata = Endpoint(workflows.resolve_metadata)
     lineage = Endpoint(workflows.lineage)
     resolve_schema = Endpoint(workflows.resolve_schema)

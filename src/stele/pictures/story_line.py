@@ -205,7 +205,8 @@ class _StoryLine:
         for place in places:
             self._draw_stop(place)
         self._draw_legend(height)
-        return self._drawing.finish(width, height + _LEGEND)
+        has_notes = bool(self._history.earlier) or not self._history.complete
+        return self._drawing.finish(width, height + (_LEGEND if has_notes else _LEGEND - 22))
 
     def _lay_out(self, per_row: int) -> tuple[list[_Place], float]:
         """Return the places of all stops, and where the last row ends."""
