@@ -18,7 +18,7 @@ from stele.protocol.history import SubjectHistory
 from stele.testing.registry_box import RegistryBox
 
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "pictures"
-SUBJECT: Final = "parcels-value"
+SUBJECT: Final = "crates-value"
 _FIRST_DAY: Final = 1_772_438_400_000
 """2 March 2026, in milliseconds since 1970."""
 _DAY: Final = 86_400_000
@@ -47,7 +47,7 @@ ADDRESSES: Final = (
     _record("Address", _CITY),
     _record("Address", _CITY, _field("zip", ["null", "string"], default=None)),
 )
-PARCELS: Final = (
+CRATES: Final = (
     (_ID, _MAIL),
     (_ID, _MAIL, _TOTAL),
     (_ID, _EMAIL, _TOTAL),
@@ -61,19 +61,19 @@ PARCELS: Final = (
 
 
 def register_example(client: SchemaRegistryClient) -> None:
-    """Register the subjects of the example: parcels, which refer to addresses, and invoices, which refer to both."""
+    """Register the subjects of the example: crates, which refer to addresses, and invoices, which refer to both."""
     for text in ADDRESSES:
         client.register("address", Schema(text))
-    for number, fields in enumerate(PARCELS, 1):
+    for number, fields in enumerate(CRATES, 1):
         references = (SchemaReference("shop.Address", "address", 1),) if _SHIP_TO in fields else ()
         if number == 7:
             client.set_config(ConfigUpdateRequest(compatibility="NONE"), SUBJECT)
-        client.register(SUBJECT, Schema(_record("Parcel", *fields), references=references))
+        client.register(SUBJECT, Schema(_record("Crate", *fields), references=references))
     client.set_config(ConfigUpdateRequest(compatibility="BACKWARD"), SUBJECT)
     client.delete_version(SUBJECT, 4)
-    invoice = _record("Invoice", _ID, _field("parcel", "shop.Parcel"), _field("to", "shop.Address"))
-    parcel, address = SchemaReference("shop.Parcel", SUBJECT, 8), SchemaReference("shop.Address", "address", 1)
-    client.register("invoices-value", Schema(invoice, references=(address, parcel)))
+    invoice = _record("Invoice", _ID, _field("crate", "shop.Crate"), _field("to", "shop.Address"))
+    crate, address = SchemaReference("shop.Crate", SUBJECT, 8), SchemaReference("shop.Address", "address", 1)
+    client.register("invoices-value", Schema(invoice, references=(address, crate)))
     customer = _record("Customer", _ID, _field("home", "shop.Address"))
     client.register("customers-value", Schema(customer, references=(SchemaReference("shop.Address", "address", 2),)))
 
