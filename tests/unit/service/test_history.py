@@ -121,13 +121,13 @@ async def test_pages_go_backwards(registry: Registry) -> None:
 async def test_verdicts_are_found_as_far_as_time_goes(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the time is up the rest is not compared, and the next answer goes on from there without asking again."""
     await fill(registry)
-    monkeypatch.setattr(version_verdicts.find_verdicts, "__defaults__", (-1.0,))
+    monkeypatch.setattr(version_verdicts, "SECONDS", -1.0)
     none = await get_history(registry, ORDERS)
     assert not none.complete
     assert {row.link.backward for row in none.versions if row.link} == {None}
-    monkeypatch.setattr(version_verdicts.find_verdicts, "__defaults__", (5.0,))
+    monkeypatch.setattr(version_verdicts, "SECONDS", 5.0)
     assert (await get_history(registry, ORDERS)).complete
-    monkeypatch.setattr(version_verdicts.find_verdicts, "__defaults__", (-1.0,))
+    monkeypatch.setattr(version_verdicts, "SECONDS", -1.0)
     assert (await get_history(registry, ORDERS)).complete
 
 
