@@ -280,7 +280,7 @@ class RabbitMq(Broker):
 
     protocol = "AMQP"
     scheme, encrypted_scheme = "amqp", "amqps"
-    settings: ClassVar = {"address": "/queue/changes", "linkname": "stele", "linkproperties": {"team": "data"}}
+    settings: ClassVar = {"address": "/amq/queue/changes", "linkname": "stele", "linkproperties": {"team": "data"}}
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -340,8 +340,15 @@ class RabbitMq(Broker):
 
     def prepare(self) -> None:
         """See `Broker`."""
+        from proton import Terminus
+        from proton.reactor import ReceiverOption
+
+        class DurableQueue(ReceiverOption):
+            def apply(self, receiver: Any) -> None:
+                receiver.source.durability = Terminus.DELIVERIES
+
         connection = self._connect()
-        connection.create_receiver("/queue/changes", credit=0)
+        connection.create_receiver("/queue/changes", credit=0, options=DurableQueue())
         connection.close()
 
     def drain(self, is_enough: Callable[[list[Message]], bool], seconds: float = 30.0) -> list[Message]:
@@ -349,7 +356,7 @@ class RabbitMq(Broker):
         from proton import Timeout
 
         connection, until = self._connect(), time.monotonic() + seconds
-        receiver = connection.create_receiver("/queue/changes", credit=50)
+        receiver = connection.create_receiver("/amq/queue/changes", credit=50)
         try:
             while not is_enough(self._messages):
                 try:
