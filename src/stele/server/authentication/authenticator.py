@@ -71,6 +71,7 @@ class RequestAuthenticator:
     def __init__(self, registry: Registry, methods: AuthenticationMethods) -> None:
         self._registry = registry
         self._methods = methods.by_port
+        self._default_methods = methods.by_port[0]
         self._passwords = methods.passwords
         self._tokens = methods.tokens
         self._certificates = methods.certificates
@@ -81,6 +82,16 @@ class RequestAuthenticator:
         self._addresses: Counter[str] = Counter()
         self._fresh_until = 0.0
 
+    def find_known_principal(self, credentials: tuple[bytes, bytes], port: int) -> Principal | None:
+        """See `Authenticator`."""
+        methods = self._find_methods(port)
+        if not methods:
+            return ANONYMOUS
+        verified = self._known.find_verified(self._known.digest_header(credentials))
+        if verified is None or verified.method not in methods or not self._holds(verified):
+            return None
+        return verified.principal
+
     def find_principal(self, presented: PresentedCredentials) -> Principal | None:
         """See `Authenticator`."""
         methods = self._find_methods(presented.port)
@@ -89,9 +100,9 @@ class RequestAuthenticator:
         found = find_credentials(presented.headers)
         if found is None:
             return self._find_without_credentials(methods, presented)
-        verified = self._known.find_verified(self._known.digest_header(found))
-        if verified is not None and verified.method in methods and self._holds(verified):
-            return verified.principal
+        known = self.find_known_principal(found, presented.port)
+        if known is not None:
+            return known
         if Method.KEYS not in methods:
             return None
         key = _find_key(parse_credentials(*found))
@@ -133,8 +144,7 @@ class RequestAuthenticator:
             self._tokens.close()
 
     def _find_methods(self, port: int) -> Methods:
-        found = self._methods.get(port)
-        return self._methods[0] if found is None else found
+        return self._methods.get(port, self._default_methods)
 
     def _find_without_credentials(self, methods: Methods, presented: PresentedCredentials) -> Principal:
         if Method.MTLS in methods and presented.certificate is not None and self._certificates is not None:
