@@ -412,7 +412,7 @@ def collect_texts(state: State, source: SchemaSource, extra: Mapping[bytes, byte
 
 def compute_digests(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
     """Return every digest of a schema that other registries look up by."""
-    text = fmt.digest_text(parsed) if isinstance(fmt, HasDigestText) else fmt.canonical(parsed, TextForm.NORMALIZED)
+    text = fmt.digest_text(parsed) if supports(fmt, HasDigestText) else fmt.canonical(parsed, TextForm.NORMALIZED)
     return {**fmt.fingerprints(parsed), "normalized": hashlib.sha256(text).digest()}
 
 
