@@ -69,6 +69,7 @@ from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
 from stele.service.tracing import NoTracer, Tracer
+from stele.service.work_processes import WorkProcesses
 
 _logger = structlog.get_logger("stele.registry")
 
@@ -133,6 +134,8 @@ class Registry:
         """The keys that seal secrets in documents."""
         self.stateless_threads: Executor | None = None
         """Where `run_stateless` runs; None: among the threads of everything else."""
+        self.stateless_processes: WorkProcesses | None = None
+        """Where it runs what takes long; None: in those threads, too."""
         self.time_slices = TimeSlices()
         """For loops over all subjects, all versions of a subject and the like."""
         self.tracer: Tracer = NoTracer()
