@@ -66,7 +66,7 @@ def _make_call(message: bytes) -> bytes:
 
     try:
         try:
-            outcome = CallOutcome(pickle.loads(message)())
+            outcome = CallOutcome(pickle.loads(message)())  # noqa: S301 - from the server that started this process
         except SteleError as error:
             outcome = CallOutcome(error=(type(error), error.args, vars(error)))
         except MemoryError:
@@ -87,6 +87,6 @@ def _find_peak_memory() -> int:
 if __name__ == "__main__":
     sys.path[:], *_bounds = json.loads(sys.argv[1])
     # Outcomes name their type by its module, which this script is not to those who read them.
-    from stele.service import process_worker
+    from stele.service import process_worker  # noqa: PLW0406 - under its own name
 
     process_worker.main(*_bounds)

@@ -60,7 +60,7 @@ class WorkProcesses:
         message = pickle.dumps(call)
         with self._take_slot():
             answer = self._ask_process(message)
-        outcome: CallOutcome = pickle.loads(answer)
+        outcome: CallOutcome = pickle.loads(answer)  # noqa: S301 - from a process of this program
         if outcome.error is not None:
             kind, arguments, attributes = outcome.error
             error = kind.__new__(kind, *arguments)
