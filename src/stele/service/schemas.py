@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from cachetools import LRUCache
 
@@ -412,7 +412,8 @@ def collect_texts(state: State, source: SchemaSource, extra: Mapping[bytes, byte
 
 def compute_digests(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
     """Return every digest of a schema that other registries look up by."""
-    text = fmt.digest_text(parsed) if supports(fmt, HasDigestText) else fmt.canonical(parsed, TextForm.NORMALIZED)
+    own_text = cast("HasDigestText[Any]", fmt).digest_text if supports(fmt, HasDigestText) else None
+    text = fmt.canonical(parsed, TextForm.NORMALIZED) if own_text is None else own_text(parsed)
     return {**fmt.fingerprints(parsed), "normalized": hashlib.sha256(text).digest()}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import pickle
 import select
 import sys
@@ -16,14 +17,16 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeVar, cast
 
 from stele.errors import Unavailable
-from stele.service import process_worker
-from stele.service.process_worker import LENGTH, CallOutcome, read_frame
+from stele.service import process_launcher
+from stele.service.process_worker import LENGTH, CallOutcome, write_frame
+from stele.service.progress import ComparisonProgress, current_progress
 from stele.worker_process import WorkerProcess
 
 T = TypeVar("T")
 
 _LOOK_SECONDS: Final = 0.1
 """How long a thread waits before it can be interrupted (`service.threads`)."""
+_MOST_READ: Final = 1 << 20
 
 
 class WorkProcesses:
@@ -59,8 +62,7 @@ class WorkProcesses:
         """
         message = pickle.dumps(call)
         with self._take_slot():
-            answer = self._ask_process(message)
-        outcome: CallOutcome = pickle.loads(answer)  # noqa: S301 - from a process of this program
+            outcome = self._ask_process(message)
         if outcome.error is not None:
             kind, arguments, attributes = outcome.error
             error = kind.__new__(kind, *arguments)
@@ -86,18 +88,18 @@ class WorkProcesses:
         finally:
             self._slots.release()
 
-    def _ask_process(self, message: bytes) -> bytes:
-        """The answer of a process. One that made other calls before may have ended after the last of them."""
+    def _ask_process(self, message: bytes) -> CallOutcome:
+        """The outcome in a process. One that made other calls before may have ended after the last of them."""
         while True:
             process = self._take_process()
             is_fresh = process.answered == 0
-            answer = process.ask(message)
-            if answer is not None:
+            outcome = process.ask(message, current_progress())
+            if outcome is not None:
                 if self._is_closed:
                     process.close()
                 else:
                     self._idle.append(process)
-                return answer
+                return outcome
             if is_fresh:
                 raise Unavailable("the process that did the work was killed")
 
@@ -115,23 +117,40 @@ class _Process(WorkerProcess):
         self.answered = 0
         paths = [path for path in sys.path if path]
         try:
-            super().__init__(process_worker.__file__, json.dumps([paths, seconds, memory]))
+            super().__init__(process_launcher.__file__, json.dumps([paths, seconds, memory]))
         except OSError as error:
             raise Unavailable("a process for the work could not be started") from error
 
-    def ask(self, message: bytes) -> bytes | None:
-        """Return the answer to a message; None when the process ended instead."""
-        answer = None
+    def ask(self, message: bytes, progress: ComparisonProgress) -> CallOutcome | None:
+        """Return the outcome of a call; None when the process ended instead. Says to progress how far the call is."""
+        outcome = None
         try:
             with contextlib.suppress(OSError):  # the process is gone
-                self.input.write(LENGTH.pack(len(message)))
-                self.input.write(message)
-                self.input.flush()
-                while not select.select([self.output], [], [], _LOOK_SECONDS)[0]:
-                    pass
-                answer = read_frame(self.output)
+                write_frame(self.input, message)
+                while outcome is None and (answer := self._read_answer()) is not None:
+                    if isinstance(answer, ComparisonProgress):
+                        progress.take_over(answer)
+                    else:
+                        outcome = answer
         finally:
-            if answer is None:  # also when the thread was interrupted: nobody else may get this answer
+            if outcome is None:  # also when the thread was interrupted: nobody else may get this outcome
                 self.close()
         self.answered += 1
-        return answer
+        return outcome
+
+    def _read_answer(self) -> ComparisonProgress | CallOutcome | None:
+        head = self._read_exactly(LENGTH.size)
+        body = None if head is None else self._read_exactly(*LENGTH.unpack(head))
+        return None if body is None else pickle.loads(body)  # noqa: S301 - from a process of this program
+
+    def _read_exactly(self, size: int) -> bytes | None:
+        """Read so many bytes, None when the process has ended; past the buffer, which hides what has come already."""
+        descriptor, found = self.output.fileno(), bytearray()
+        while len(found) < size:
+            while not select.select([descriptor], [], [], _LOOK_SECONDS)[0]:
+                pass
+            data = os.read(descriptor, min(size - len(found), _MOST_READ))
+            if not data:
+                return None
+            found += data
+        return bytes(found)

@@ -77,7 +77,7 @@ def test_most_questions_are_answered(clients: tuple[httpx.Client, httpx.Client])
 
 def test_a_killed_process_is_no_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller is told to try again."""
-    monkeypatch.setattr("stele.service.process_worker.__file__", "/nonexistent/worker.py")
+    monkeypatch.setattr("stele.service.process_launcher.__file__", "/nonexistent/worker.py")
     with serving(process_bytes=1) as client:
         status, body, headers = ask(client, "fields", {"format": "avro", "schema": LONG})
     assert (status, headers["retry-after"]) == (503, "1")

@@ -11,8 +11,10 @@ from functools import partial
 
 import pytest
 
+from stele.core.findings import Finding
 from stele.errors import MalformedSchema, TooLarge, Unavailable
 from stele.service.convert import SchemaRequest, list_fields
+from stele.service.progress import current_progress, track_progress
 from stele.service.threads import WorkThreads
 from stele.service.work_processes import WorkProcesses
 
@@ -77,6 +79,28 @@ def test_a_call_that_nobody_ends_does() -> None:
     with pytest.raises(Unavailable):
         made.run_call(partial(time.sleep, 60))
     made.close()
+
+
+def compare_slowly(seconds: float) -> str:
+    """Make two of three comparisons, with findings."""
+    progress = current_progress()
+    progress.plan_comparisons(3)
+    for number in range(2):
+        time.sleep(seconds)
+        progress.add_findings([Finding(f"R{number}", "/")])
+        progress.count_comparison()
+    return str(progress)
+
+
+def test_progress_is_told(processes: WorkProcesses) -> None:
+    """Whoever gives the call up knows how far it was, as with a thread."""
+    with track_progress() as progress:
+        assert processes.run_call(partial(compare_slowly, 0.2)) == "2 of 3 comparisons were made"
+    assert str(progress) == "2 of 3 comparisons were made"
+    assert [finding.rule for finding in progress.findings] == ["R0", "R1"]
+    with track_progress() as fresh:
+        processes.run_call(partial(compare_slowly, 0.0))
+    assert str(fresh) in {"1 of 3 comparisons were made", "2 of 3 comparisons were made"}
 
 
 async def test_a_call_that_nobody_waits_for_is_killed() -> None:
