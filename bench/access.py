@@ -1,8 +1,8 @@
 """What access control costs: a decision among 10,000 rules, and a read by id of a user who proves who he is.
 
 The read is the hot one: its answer is given again by the connection. One server asks nobody anything; the other checks
-a password with each request and has 10,000 rules. Rounds are interleaved, so a noisy neighbour hits both alike; the
-figure is the CPU time that the server process got, divided by the requests of all rounds.
+a password with each request and has 10,000 rules. Short rounds are interleaved, so a noisy neighbour hits both alike.
+The figures are medians: of the CPU time per request, and of the ratio of two rounds that follow each other.
 
     python -m bench.access
 """
@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ from bench.report import Row, report
 from stele.core.access import AccessRule, AccessRules, NamePattern, Operation, Resource, ResourceType
 from stele.core.access_rule_text import print_rule
 
-ROUNDS, SECONDS, CONNECTIONS, SCHEMAS, RULES, DECISIONS = 7, 2.0, 16, 200, 10_000, 9_000
+ROUNDS, SECONDS, CONNECTIONS, SCHEMAS, RULES, DECISIONS = 15, 1.0, 16, 200, 10_000, 9_000
 PASSWORD = "open-sesame"
 
 
@@ -140,7 +141,7 @@ def measure_reads(folder: Path) -> list[Row]:
         "authentication": "basic",
         "password_file": str(passwords),
     }
-    totals = {"open": [0.0, 0.0], "closed": [0.0, 0.0]}
+    micros: dict[str, list[float]] = {"open": [], "closed": []}
     with running(folder / "open") as one, running(folder / "closed", **closed) as other:
         servers = {"open": one, "closed": other}
         for port, _ in servers.values():
@@ -150,15 +151,14 @@ def measure_reads(folder: Path) -> list[Row]:
                 before = cpu_seconds(pid)
                 answered = asyncio.run(run_clients(_make_clients(port, authorization), SECONDS))
                 if number:  # The first round warms up.
-                    totals[name][0] += answered
-                    totals[name][1] += cpu_seconds(pid) - before
-    micros = {name: seconds / answered * 1e6 for name, (answered, seconds) in totals.items()}
+                    micros[name].append((cpu_seconds(pid) - before) / answered * 1e6)
+    ratios = [closed / open_ for open_, closed in zip(micros["open"], micros["closed"], strict=True)]
     return [
         {
             "read by id, given again": "with a password and 10,000 rules, and without",
-            "µs of CPU, open": round(micros["open"], 1),
-            "µs of CPU, with access control": round(micros["closed"], 1),
-            "CPU time, times": round(micros["closed"] / micros["open"], 3),
+            "µs of CPU, open": round(statistics.median(micros["open"]), 1),
+            "µs of CPU, with access control": round(statistics.median(micros["closed"]), 1),
+            "CPU time, times": round(statistics.median(ratios), 3),
         }
     ]
 

@@ -13,6 +13,10 @@ class HeaderAuthenticator:
     def __init__(self, identify: Callable[[Headers], Principal]) -> None:
         self._identify = identify
 
+    def find_known_principal(self, credentials: tuple[bytes, bytes], port: int) -> Principal | None:
+        """See `Authenticator`."""
+        return None
+
     def find_principal(self, presented: PresentedCredentials) -> Principal | None:
         """See `Authenticator`."""
         return self._identify(presented.headers)

@@ -214,8 +214,10 @@ def test_work_ends_with_its_client(server: Running) -> None:
 
 def test_a_request_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     """After `request_seconds` the answer is 503 in the words of the dialect, with `Retry-After`."""
-    environ = {"STELE_REQUEST_SECONDS": "1"}
+    environ = {"STELE_REQUEST_SECONDS": "4"}
     with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
+        with start_request(server, "/api/check", slow_check(1)) as connection:
+            read_answer(connection)  # which starts the process that checks
         with start_request(server, "/api/check", slow_check(200)) as connection:
             head, body = read_answer(connection)
         assert head.startswith(b"HTTP/1.1 503")

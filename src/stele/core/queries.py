@@ -55,10 +55,14 @@ SOFT_DELETED_ONLY = frozenset({VersionState.SOFT_DELETED})
 # --- levels ---------------------------------------------------------------------------------------------------------
 
 NO_SETTINGS = Settings()
+_DEFAULT_LEVEL = SettingsLevel(DEFAULT_NAMESPACE)
 
 
 def settings_for(state: State, level: SettingsLevel) -> Settings:
     """Return the settings in force at a level: each one from the nearest level that has it."""
+    namespace = None if level.namespace is None else state.namespaces.get(level.namespace)
+    if namespace is None or not namespace.settings:  # nothing is set below the registry
+        return state.settings or NO_SETTINGS
     found = [own for place in _levels_upwards(level) if (own := state.settings_at(place)) is not None]
     if len(found) < 2:  # the commonest cases by far
         return found[0] if found else NO_SETTINGS
@@ -95,8 +99,11 @@ def mode_for(state: State, level: SettingsLevel) -> Mode:
 
     READONLY_OVERRIDE of the default namespace wins everywhere.
     """
-    if state.mode_at(SettingsLevel(DEFAULT_NAMESPACE)) is Mode.READONLY_OVERRIDE:
+    if state.mode_at(_DEFAULT_LEVEL) is Mode.READONLY_OVERRIDE:
         return Mode.READONLY_OVERRIDE
+    namespace = None if level.namespace is None else state.namespaces.get(level.namespace)
+    if namespace is None or not namespace.modes:
+        return state.mode or Mode.READWRITE
     modes = (state.mode_at(place) for place in _levels_upwards(level))
     return next((mode for mode in modes if mode is not None), Mode.READWRITE)
 

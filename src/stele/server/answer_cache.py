@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable
 from http import HTTPStatus
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -81,7 +81,7 @@ class CachedAnswer(NamedTuple):
 def make_key(
     method: str,
     target: bytes,
-    headers: Sequence[tuple[bytes, bytes]],
+    headers: Iterable[tuple[bytes, bytes]],
     place: tuple[str, int],
     caller: Hashable,
     digest: bytes = b"",
@@ -91,12 +91,17 @@ def make_key(
     Args:
         method: The method.
         target: Path and query, as they were sent.
-        headers: All headers; those that matter are taken.
+        headers: Those that answers depend on (`select_key_headers`).
         place: Scheme and port the request came to.
         caller: Who asks (`AccessControl.make_caller_key`): what he may see is part of the answer.
         digest: Of the body.
     """
-    return (method, target, place, caller, digest, *[pair for pair in headers if pair[0] in KEY_HEADERS])
+    return (method, target, place, caller, digest, *headers)
+
+
+def select_key_headers(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return those headers of a request that answers depend on."""
+    return [pair for pair in headers if pair[0] in KEY_HEADERS]
 
 
 def make_answer(
@@ -183,13 +188,13 @@ class ResponseCache:
 
     def _holds(self, answer: CachedAnswer) -> bool:
         """Whether the dialect would answer the same now, as far as can be told without waiting."""
-        immutable = answer.dependencies is not None and answer.dependencies.immutable
-        now = time.perf_counter() if immutable else 0.0
-        if not (immutable and now < self._trusted_until):
-            if not (self._registry.has_read_all() if immutable else self._registry.is_fresh()):
+        if answer.dependencies is None or not answer.dependencies.immutable:
+            return self._registry.is_fresh() and self._is_unchanged(answer)
+        now = time.perf_counter()
+        if now >= self._trusted_until:
+            if not self._registry.has_read_all():
                 return False
-            if immutable:
-                self._trusted_until = now + _TRUSTED_SECONDS
+            self._trusted_until = now + _TRUSTED_SECONDS
         return self._is_unchanged(answer)
 
     def _is_unchanged(self, answer: CachedAnswer) -> bool:

@@ -33,6 +33,7 @@ from stele.service.delivery.stats import DeliveryStats
 from stele.service.log_sealing import prepare_keys, seal_plain_log
 from stele.service.registry import Registry, current_millis
 from stele.service.threads import WorkThreads
+from stele.service.work_processes import WorkProcesses
 from stele.storage import open_log
 from stele.storage.past_log import open_past
 from stele.templates import PAGE_HEADERS
@@ -47,6 +48,8 @@ _START_GRACE_SECONDS = 1.0
 _MAX_AGE_SECONDS = 15.0
 """A node that has not read the log to its end for longer takes no requests; it looks every second."""
 _RETRY_SECONDS = 1
+_KILL_SECONDS = 5
+"""How much longer than its request a process may work that nobody ended."""
 
 
 class Server:
@@ -66,6 +69,9 @@ class Server:
         self._ready = False
         self._work = WorkThreads(settings.work_threads, settings.work_waiting, "parsing and comparing")
         self._stateless = WorkThreads(settings.stateless_threads, settings.stateless_waiting, "checks")
+        self._processes = WorkProcesses(
+            settings.stateless_threads, settings.process_bytes, settings.request_seconds + _KILL_SECONDS
+        )
         self._connections = ConnectionTable(settings.connection_limits, self._metrics.count_closed_connection)
         self._starting: asyncio.Task[Registry] | None = None
         self._following: asyncio.Task[None] | None = None
@@ -169,6 +175,7 @@ class Server:
         if access.has_files:
             self._following = asyncio.create_task(follow_files(access))
         registry.stateless_threads = self._stateless
+        registry.stateless_processes = self._processes
         if self.settings.otel:
             self._telemetry = self._start_telemetry(registry)
         if has_audit(self.settings) and not self.settings.as_of:
@@ -225,6 +232,7 @@ class Server:
             self._delivery.cancel()
             await asyncio.wait({self._delivery})
         self._stateless.shutdown()
+        self._processes.close()
         if self._authenticator is not None:
             self._authenticator.close()
         if self._audit is not None:

@@ -117,7 +117,8 @@ class BoundedProtocol(Http1Protocol):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.address = ""
+        self.address = self._own_address = ""
+        self._place = "", 0
         self._certificate: PeerCertificate | None = None
         self._table: ConnectionTable = self.app_state[CONNECTIONS]
         self._limits = self._table.limits
@@ -135,6 +136,8 @@ class BoundedProtocol(Http1Protocol):
         """Take a new connection, or refuse it when there is no room."""
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
+        self._own_address, port = self.server or ("", None)
+        self._place = self.scheme or "", port or 0
         self._certificate = read_peer_certificate(transport.get_extra_info("peercert"))
         if self._table.admit(self):
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
@@ -195,18 +198,19 @@ class BoundedProtocol(Http1Protocol):
                 self.abort(CloseReason.PIPELINED)
             raise ValueError("too many requests wait on this connection")
         if self._is_between_requests():
-            if self._answer_at_once("GET"):
+            method = self.parser.get_method()
+            if method == b"GET" and self._answer_at_once("GET"):
                 self._is_answered = True
                 return
             self._wait(CloseReason.BODY_TIME, self._limits.body_seconds)
-            if self._expects_short_body():
+            if method == b"POST" and self._expects_short_body():
                 self._held_body = bytearray()
                 return
         super().on_headers_complete()
 
     def _expects_short_body(self) -> bool:
-        """Whether this is a POST with a body so short that it is read before anybody is asked for an answer."""
-        if self._table.find_answer is None or self.parser.get_method() != b"POST":
+        """Whether the body is so short that it is read before anybody is asked for an answer."""
+        if self._table.find_answer is None:
             return False
         return not (self.expect_100_continue or self.parser.should_upgrade()) and is_short_body(self.headers)
 
@@ -225,14 +229,15 @@ class BoundedProtocol(Http1Protocol):
         """Write the answer to a request, if it is ready and nothing is left to be sent before it."""
         parser, transport = self.parser, self.transport
         find_answer = self._table.find_answer
-        if find_answer is None or parser.get_method() != method.encode() or parser.get_http_version() != "1.1":
+        if find_answer is None or parser.get_http_version() != "1.1":
             return False
         if self._is_closed or not parser.should_keep_alive() or transport.get_write_buffer_size():
             return False
-        address, port = self.server or ("", None)
-        place = self.scheme or "", port or 0
-        request = ReceivedRequest(method, self.url, self.headers, body, place, address, self.address, self._certificate)
-        answer = find_answer(request)
+        answer = find_answer(
+            ReceivedRequest(
+                method, self.url, self.headers, body, self._place, self._own_address, self.address, self._certificate
+            )
+        )
         if answer is None:
             return False
         line, headers, content = answer

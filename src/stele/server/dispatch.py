@@ -26,8 +26,17 @@ from stele.apis.http.errors import error_message
 from stele.apis.http.media_types import bare_media_type, is_preferred
 from stele.apis.http.requests import ERROR, MOUNTED_PREFIX, PRINCIPAL, REFUSAL, REQUEST_SECONDS, decode_path
 from stele.errors import Forbidden, ForeignSite, Overloaded, SteleError, TooManyRequests, Unauthenticated, Unavailable
-from stele.server.answer_cache import AnswerKey, CachedAnswer, ResponseCache, make_answer, make_key
+from stele.server.answer_cache import (
+    KEY_HEADERS,
+    AnswerKey,
+    CachedAnswer,
+    ResponseCache,
+    make_answer,
+    make_key,
+    select_key_headers,
+)
 from stele.server.asgi import App, AsgiScope, Message, Receive, ReceivedRequest, Send
+from stele.server.authentication.credentials import CREDENTIAL_HEADERS
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.server.rate_limits import RateLimiter
 from stele.server.request_bodies import read_short_body
@@ -35,7 +44,6 @@ from stele.server.site_guard import SiteGuard
 from stele.service.access import (
     ANONYMOUS,
     CALLER,
-    AnyoneAuthenticator,
     Authenticator,
     Caller,
     Headers,
@@ -44,6 +52,7 @@ from stele.service.access import (
 )
 
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
+_REQUEST_ID_HEADER: Final = b"x-request-id"
 _RETRY_AFTER = (b"retry-after", b"1")
 PEER_CERTIFICATE: Final = "stele.certificate"
 """Key of the ASGI scope under which a connection leaves the certificate of its client; absent: there is none."""
@@ -118,7 +127,8 @@ class Dispatcher:
         self._names = names
         self._ports = ports
         self._media = {name.encode("ascii"): mount for name, mount in media.items()}
-        self._authenticator: Authenticator = authenticator or AnyoneAuthenticator()
+        self._authenticator = authenticator
+        """None: every caller is nobody in particular, and nobody is asked who he is."""
         self._guard = guard
         self._rates = rates if rates is not None and rates.is_limiting else None
         self._slow_headers = _SLOW_HEADERS if self._rates is None else _SLOW_HEADERS | {b"x-forwarded-for"}
@@ -168,6 +178,8 @@ class Dispatcher:
             foreign = self._guard.find_refusal(scope["method"], headers, address)
             if foreign is not None:
                 return ANONYMOUS, foreign
+        if self._authenticator is None:
+            return ANONYMOUS, None
         client = _find_address(scope)
         presented = PresentedCredentials(headers, port or 0, client, scope.get(PEER_CERTIFICATE))
         principal: Principal | None = None
@@ -192,6 +204,8 @@ class Dispatcher:
 
     def list_challenges(self, scope: AsgiScope) -> list[tuple[bytes, bytes]]:
         """Return the headers of a 401, which say how a caller may prove who he is."""
+        if self._authenticator is None:
+            return []
         port = (scope.get("server") or ("", 0))[1] or 0
         return [(b"www-authenticate", challenge) for challenge in self._authenticator.list_challenges(port)]
 
@@ -202,31 +216,38 @@ class Dispatcher:
             The status line; the headers, without an empty line at their end; the body.
         """
         started = time.perf_counter()
-        headers, is_read = request.headers, request.method == "GET"
+        cache, is_read = self.cache, request.method == "GET"
+        if cache is None or not (is_read or request.target.startswith(self._repeatable_targets)):
+            return None
         slow = self._slow_headers if is_read else self._slow_headers_of_posts
-        if self.cache is None or not slow.isdisjoint([name for name, _ in headers]):
-            return None
-        if not is_read and not request.target.startswith(self._repeatable_targets):
-            return None
-        host = next((value for name, value in headers if name == b"host"), b"")
+        key_headers, credentials, host, given_id = [], [], b"", b""
+        for pair in request.headers:
+            name = pair[0]
+            if name in KEY_HEADERS:
+                key_headers.append(pair)
+                if name == b"host":
+                    host = pair[1]
+            elif name in slow:
+                return None
+            elif name in CREDENTIAL_HEADERS:
+                credentials.append(pair)
+            elif name == _REQUEST_ID_HEADER:
+                given_id = given_id or pair[1]
         if self._guard is not None and not self._guard.knows_host(host, request.address):
             return None
-        try:
-            principal = self._authenticator.find_principal(
-                PresentedCredentials(headers, request.place[1], certificate=request.certificate)
-            )
-        except Unauthenticated:
+        principal = self._find_principal_at_once(request, credentials)
+        if principal is None:
             return None
-        if principal is None or self.cache.make_caller_key(principal, request.client) is not principal:
-            return None  # Where rules name addresses, what proxies say of them is read first.
         digest = b"" if is_read else sha256(request.body).digest()
-        key = make_key(request.method, request.target, headers, request.place, principal, digest)
-        answer = self.cache.find_answer(key)
-        if answer is None or not answer.raw_headers:
+        answer = cache.find_answer(
+            make_key(request.method, request.target, key_headers, request.place, principal, digest)
+        )
+        # Where rules name addresses, what proxies say of them is read first.
+        if answer is None or not answer.raw_headers or answer.position.rules.has_hosts:
             return None
-        if self._find_excess(principal, request.client, request.method) is not None:
+        if self._rates is not None and self._rates.find_refusal(principal, request.client, request.method) is not None:
             return None
-        request_id = _make_request_id(headers)
+        request_id = _choose_request_id(given_id)
         answer.counter.count_cached(started)
         if not is_read:
             path = unquote(request.target.partition(b"?")[0].decode("ascii"))
@@ -234,6 +255,21 @@ class Dispatcher:
             who, status = principal.name or request.client, answer.head["status"]
             self._log_request(asked, answer.dialect, status, started, request_id, caller=who, subject=answer.subject)
         return answer.status_line, b"%bx-request-id: %b\r\n" % (answer.raw_headers, request_id), answer.body["body"]
+
+    def _find_principal_at_once(
+        self, request: ReceivedRequest, credentials: list[tuple[bytes, bytes]]
+    ) -> Principal | None:
+        """Return who sends a request with these headers with credentials; None: that takes waiting, or is refused."""
+        authenticator, port = self._authenticator, request.place[1]
+        if authenticator is None:
+            return ANONYMOUS
+        if len(credentials) == 1:
+            return authenticator.find_known_principal(credentials[0], port)
+        try:
+            presented = PresentedCredentials(request.headers, port, request.client, request.certificate)
+            return authenticator.find_principal(presented)
+        except Unauthenticated:
+            return None
 
     async def _identify_request(
         self, scope: AsgiScope, receive: Receive, principal: Principal
@@ -253,7 +289,7 @@ class Dispatcher:
         place = scope.get("scheme", "http"), (scope.get("server") or ("", 0))[1]
         assert self.cache is not None
         caller = self.cache.make_caller_key(principal, _find_address(scope))
-        return make_key(method, target, scope["headers"], place, caller, digest), receive
+        return make_key(method, target, select_key_headers(scope["headers"]), place, caller, digest), receive
 
     async def _send_cached(
         self, answer: CachedAnswer, scope: AsgiScope, send: Send, principal: Principal, started: float
@@ -462,17 +498,28 @@ def _decode_path(scope: AsgiScope) -> str:
 
 
 def _make_request_id(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    given = next((value for name, value in headers if name == b"x-request-id"), b"")
-    return given if _REQUEST_ID.match(given) else _make_unique_id()
+    return _choose_request_id(next((value for name, value in headers if name == _REQUEST_ID_HEADER), b""))
 
 
-_unique_ids: dict[int, Iterator[bytes]] = {}
+def _choose_request_id(given: bytes) -> bytes:
+    """Return the id that a client has given, if it is one, else a new one."""
+    return given if given and _REQUEST_ID.match(given) else next(_unique_ids)
 
 
-def _make_unique_id() -> bytes:
-    """Return 32 hexadecimal digits that no other process, and no other call, returns: random ones and a number."""
-    known = _unique_ids.get(os.getpid())  # A process that was forked begins anew.
-    if known is None:
-        prefix = os.urandom(8).hex()
-        known = _unique_ids[os.getpid()] = (f"{prefix}{number:016x}".encode() for number in count())
-    return next(known)
+def _number_ids() -> Iterator[bytes]:
+    """Yield ids of 32 hexadecimal digits that no other process yields: random ones and a number."""
+    prefix = os.urandom(8).hex()
+    return (f"{prefix}{number:016x}".encode() for number in count())
+
+
+_unique_ids = _number_ids()
+
+
+def _begin_ids_anew() -> None:
+    """Number the requests of a process that was forked from this one otherwise than its parent."""
+    global _unique_ids  # noqa: PLW0603 - the process has one
+    _unique_ids = _number_ids()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_ids_anew)

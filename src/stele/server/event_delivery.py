@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import Final
 from urllib.parse import urlsplit
@@ -13,13 +14,16 @@ from stele.service.delivery.stats import DeliveryStats
 from stele.service.registry import Registry
 
 _LOOK_SECONDS: Final = 60.0
-"""How often a server whom nobody follows looks for followers, besides after each record of the log."""
+"""How often a server whom nobody follows looks for followers, besides when the log has grown."""
+_PAUSE_SECONDS: Final = 0.05
+"""How long it leaves the log alone after a look, so that a look is not a cost of every write."""
 
 
 async def deliver_changes(registry: Registry, settings: ServerSettings, stats: DeliveryStats) -> None:
     """Send changes to subscribers and exporters until cancelled; stats counts them."""
     while registry.state.collections.keys().isdisjoint({EXPORTERS, SUBSCRIPTIONS}):
         await registry.wait_for_record(registry.state.seq + 1, _LOOK_SECONDS)
+        await asyncio.sleep(_PAUSE_SECONDS)
     from stele.apis.confluent.exporting import ExporterSource
     from stele.service.delivery.deliverer import Deliverer, FollowerSource
     from stele.service.delivery.sinks import SinkFactory

@@ -311,6 +311,14 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stateless_waiting: Annotated[
         int, _description("Checks and the like that may wait for a thread; more are refused (503).", ge=0, le=1_000_000)
     ] = 32
+    process_bytes: Annotated[
+        int,
+        _description(
+            "Bodies of checks and the like from this length on are worked on in processes of their own, as many as"
+            " there are threads for them; 0: in threads.",
+            ge=0,
+        ),
+    ] = 16 * 1024
     shutdown_seconds: Annotated[int, _description("How long open requests may finish after SIGTERM.", ge=0)] = 10
     max_schema_bytes: Annotated[int, _description("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
     max_request_bytes: Annotated[int, _description("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024

@@ -103,6 +103,15 @@ class PresentedCredentials(NamedTuple):
 class Authenticator(Protocol):
     """Turns what a request presents into a principal; asked on every request."""
 
+    def find_known_principal(self, credentials: tuple[bytes, bytes], port: int) -> Principal | None:
+        """Return who sent credentials that were verified before and still hold; None: `find_principal` finds out.
+
+        Args:
+            credentials: Name and value of the one header of a request that has credentials.
+            port: To which the request came.
+        """
+        ...
+
     def find_principal(self, presented: PresentedCredentials) -> Principal | None:
         """Return the caller if that takes no waiting; None: `authenticate` finds out. Raises `Unauthenticated`."""
         ...
@@ -114,22 +123,6 @@ class Authenticator(Protocol):
     def list_challenges(self, port: int) -> Sequence[bytes]:
         """Return the values of `WWW-Authenticate`: how callers of a port may prove who they are."""
         ...
-
-
-class AnyoneAuthenticator:
-    """The default: every caller is anonymous and nobody is asked who he is."""
-
-    def find_principal(self, presented: PresentedCredentials) -> Principal | None:
-        """See `Authenticator`."""
-        return ANONYMOUS
-
-    async def authenticate(self, presented: PresentedCredentials) -> Principal:
-        """See `Authenticator`."""
-        return ANONYMOUS
-
-    def list_challenges(self, port: int) -> Sequence[bytes]:
-        """See `Authenticator`."""
-        return ()
 
 
 class AccessControl:

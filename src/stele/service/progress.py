@@ -38,6 +38,10 @@ class ComparisonProgress:
         """Note that one more comparison is made."""
         self._made += 1
 
+    def take_over(self, other: ComparisonProgress) -> None:
+        """Be as far as the same comparisons are in another process."""
+        self._planned, self._made, self._findings = other._planned, other._made, other._findings
+
     def __str__(self) -> str:
         """Say how far it is; '' where there is nothing to compare."""
         return f"{self._made} of {self._planned} comparisons were made" if self._planned else ""
@@ -47,9 +51,9 @@ _CURRENT: Final = ContextVar[ComparisonProgress]("progress")
 
 
 @contextlib.contextmanager
-def track_progress() -> Iterator[ComparisonProgress]:
-    """Count what is compared in the block, and in the threads that it runs work in."""
-    progress = ComparisonProgress()
+def track_progress(progress: ComparisonProgress | None = None) -> Iterator[ComparisonProgress]:
+    """Count what is compared in the block, and in the threads that it runs work in; progress: what counts it."""
+    progress = progress or ComparisonProgress()
     token = _CURRENT.set(progress)
     try:
         yield progress

@@ -69,6 +69,7 @@ from stele.service.schemas import SchemaParser
 from stele.service.secrets import Secrets
 from stele.service.time_slices import TimeSlices
 from stele.service.tracing import NoTracer, Tracer
+from stele.service.work_processes import WorkProcesses
 
 _logger = structlog.get_logger("stele.registry")
 
@@ -79,6 +80,8 @@ _BATCH = 256
 _SNAPSHOT_EVERY = 20_000
 """Records after the last snapshot that make the next one worth its time (at start-up and close)."""
 _POLL_SECONDS = 1.0
+_OWN_GROWTH_SECONDS = 0.02
+"""How long a node that sees the log grow by its own records leaves it alone: others' are seen so much later."""
 _ITEMS_CHANGED = b"ItemsChanged"
 """In every record that has such an event; decoding all others would take long."""
 SKIPPED_SCHEMA_IDS: Final = 10_000
@@ -131,6 +134,8 @@ class Registry:
         """The keys that seal secrets in documents."""
         self.stateless_threads: Executor | None = None
         """Where `run_stateless` runs; None: among the threads of everything else."""
+        self.stateless_processes: WorkProcesses | None = None
+        """Where it runs what takes long; None: in those threads, too."""
         self.time_slices = TimeSlices()
         """For loops over all subjects, all versions of a subject and the like."""
         self.tracer: Tracer = NoTracer()
@@ -555,10 +560,15 @@ class Registry:
             self.state.erased.clear()
 
     async def _run_follower(self) -> None:
+        looked_at = 0.0
         while True:
             try:
                 await self._log.wait(self.state.seq, _POLL_SECONDS)
                 self.lag_records = max(await self._log.head() - self.state.seq, 0)
+                if not self.lag_records and time.monotonic() < looked_at + _POLL_SECONDS:
+                    await asyncio.sleep(_OWN_GROWTH_SECONDS)
+                    continue
+                looked_at = time.monotonic()
                 await self._catch_up()
                 await self._erase_purged_texts()
                 await self._log.require_writable()

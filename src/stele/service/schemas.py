@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from cachetools import LRUCache
 
@@ -417,7 +417,8 @@ def measure_texts(texts: SchemaTexts) -> int:
 
 def compute_digests(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
     """Return every digest of a schema that other registries look up by."""
-    text = fmt.digest_text(parsed) if isinstance(fmt, HasDigestText) else fmt.canonical(parsed, TextForm.NORMALIZED)
+    own_text = cast("HasDigestText[Any]", fmt).digest_text if supports(fmt, HasDigestText) else None
+    text = fmt.canonical(parsed, TextForm.NORMALIZED) if own_text is None else own_text(parsed)
     return {**fmt.fingerprints(parsed), "normalized": hashlib.sha256(text).digest()}
 
 

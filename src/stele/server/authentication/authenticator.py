@@ -1,8 +1,8 @@
 """Who sends a request, by the methods that are on at the port it came to.
 
-What is verified once is remembered under a keyed hash of the credentials, so that the next request costs microseconds
-and no waiting. Passwords and tokens are verified in threads, few at a time for each address, once for all requests that
-wait for the same credentials.
+What is verified once is remembered (`KnownCredentials`), and counts for as long as what proved it is in force: the hash
+in the password file, the API key in the log, the issuer's keys. Passwords and tokens are verified in threads, few at a
+time for each address, once for all requests that wait for the same credentials.
 """
 
 from __future__ import annotations
@@ -11,15 +11,10 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
-from secrets import token_bytes
 from typing import Final, NamedTuple
 
-from cachetools import TLRUCache
-
 from stele.errors import InvalidRequest, Overloaded, StoreError, Unauthenticated
-from stele.server.authentication import tokens
 from stele.server.authentication.certificate_rules import CertificateRules
 from stele.server.authentication.credentials import (
     REFUSED,
@@ -29,6 +24,7 @@ from stele.server.authentication.credentials import (
     parse_credentials,
 )
 from stele.server.authentication.key_set import KeySet
+from stele.server.authentication.known_credentials import KnownCredentials, VerifiedCredentials
 from stele.server.authentication.methods import Method, Methods, parse_methods
 from stele.server.authentication.password_file import PasswordFile
 from stele.server.authentication.tokens import TokenRules, TokenVerifier
@@ -38,10 +34,6 @@ from stele.service.access import ANONYMOUS, PresentedCredentials, Principal
 from stele.service.registry import Registry
 from stele.service.threads import WorkThreads
 
-_MOST_KNOWN: Final = 10_000
-"""Verified credentials that are remembered."""
-_KNOWN_SECONDS: Final = 300.0
-"""For so long: then a password or token is verified again."""
 _FRESH_SECONDS: Final = 0.001
 """How long memory counts as up to date for API keys."""
 _HASHING_THREADS: Final = 2
@@ -49,19 +41,6 @@ _HASHING_WAITING: Final = 32
 _MOST_PER_ADDRESS: Final = 8
 """Verifications that go on for one address; more are refused, so that nobody takes all the room."""
 _REALM: Final = b'realm="stele", charset="UTF-8"'
-
-
-class _Verified(NamedTuple):
-    """Verified credentials.
-
-    name, proof  for a password, the user and the hash that must still stand in the file; for an API key, its id and the
-                 document that must still stand in the log
-    """
-
-    principal: Principal
-    expires: float
-    name: str = ""
-    proof: str | bytes = b""
 
 
 class AuthenticationMethods(NamedTuple):
@@ -92,18 +71,26 @@ class RequestAuthenticator:
     def __init__(self, registry: Registry, methods: AuthenticationMethods) -> None:
         self._registry = registry
         self._methods = methods.by_port
+        self._default_methods = methods.by_port[0]
         self._passwords = methods.passwords
         self._tokens = methods.tokens
         self._certificates = methods.certificates
         self._is_anonymous_allowed = methods.is_anonymous_allowed
         self._hashing = WorkThreads(_HASHING_THREADS, _HASHING_WAITING, "passwords")
-        self._hash_key = token_bytes(32)
-        self._known: TLRUCache[bytes, _Verified] = TLRUCache(
-            _MOST_KNOWN, lambda _, verified, now: min(verified.expires, now + _KNOWN_SECONDS), timer=time.time
-        )
-        self._verifying: dict[bytes, asyncio.Task[_Verified]] = {}
+        self._known = KnownCredentials()
+        self._verifying: dict[bytes, asyncio.Task[VerifiedCredentials]] = {}
         self._addresses: Counter[str] = Counter()
         self._fresh_until = 0.0
+
+    def find_known_principal(self, credentials: tuple[bytes, bytes], port: int) -> Principal | None:
+        """See `Authenticator`."""
+        methods = self._find_methods(port)
+        if not methods:
+            return ANONYMOUS
+        verified = self._known.find_verified(self._known.digest_header(credentials))
+        if verified is None or verified.method not in methods or not self._holds(verified):
+            return None
+        return verified.principal
 
     def find_principal(self, presented: PresentedCredentials) -> Principal | None:
         """See `Authenticator`."""
@@ -113,9 +100,9 @@ class RequestAuthenticator:
         found = find_credentials(presented.headers)
         if found is None:
             return self._find_without_credentials(methods, presented)
-        verified = self._known.get(self._digest(found))
-        if verified is not None and self._holds(verified, methods):
-            return verified.principal
+        known = self.find_known_principal(found, presented.port)
+        if known is not None:
+            return known
         if Method.KEYS not in methods:
             return None
         key = _find_key(parse_credentials(*found))
@@ -141,7 +128,7 @@ class RequestAuthenticator:
             return principal
         if (Method.BASIC if isinstance(given, UserPassword) else Method.OIDC) not in methods:
             raise Unauthenticated("the credentials are of a kind that is not accepted here")
-        return (await self._verify_once(self._digest(found), given, presented.address)).principal
+        return (await self._verify_once(self._known.digest_header(found), given, presented.address)).principal
 
     def list_challenges(self, port: int) -> Sequence[bytes]:
         """See `Authenticator`."""
@@ -157,8 +144,7 @@ class RequestAuthenticator:
             self._tokens.close()
 
     def _find_methods(self, port: int) -> Methods:
-        found = self._methods.get(port)
-        return self._methods[0] if found is None else found
+        return self._methods.get(port, self._default_methods)
 
     def _find_without_credentials(self, methods: Methods, presented: PresentedCredentials) -> Principal:
         if Method.MTLS in methods and presented.certificate is not None and self._certificates is not None:
@@ -167,20 +153,15 @@ class RequestAuthenticator:
             return ANONYMOUS
         raise Unauthenticated("the request does not say who sends it")
 
-    def _digest(self, header: tuple[bytes, bytes]) -> bytes:
-        return blake2b(b"%b:%b" % header, key=self._hash_key, digest_size=16).digest()
-
-    def _holds(self, verified: _Verified, methods: Methods) -> bool:
-        """Whether what was verified before counts at this port and now."""
-        match verified.principal.method:
-            case api_keys.METHOD:
-                is_there = api_keys.find_document(self._registry.state, verified.name) == verified.proof
-                return is_there and Method.KEYS in methods and self._has_read_all() and time.time() < verified.expires
-            case tokens.METHOD:
-                return Method.OIDC in methods
-            case _:
-                assert self._passwords is not None
-                return Method.BASIC in methods and self._passwords.find_hash(verified.name) == verified.proof
+    def _holds(self, verified: VerifiedCredentials) -> bool:
+        """Whether what proved credentials is still in force."""
+        if verified.method is Method.BASIC:
+            return self._passwords is not None and self._passwords.find_hash(verified.name) == verified.proof
+        if verified.method is Method.KEYS:
+            return self._has_read_all() and (
+                api_keys.find_document(self._registry.state, verified.name) == verified.proof
+            )
+        return self._tokens is not None and self._tokens.are_keys_in_force(verified.proof)
 
     def _has_read_all(self) -> bool:
         """Whether memory tells of API keys all that this node was told of, without waiting."""
@@ -198,10 +179,11 @@ class RequestAuthenticator:
         if document is None:
             return None
         principal, expires = api_keys.check_api_key(document, key, time.time())
-        self._known[self._digest(header)] = _Verified(principal, expires, key_id, document)
+        verified = VerifiedCredentials(principal, Method.KEYS, expires, key_id, document)
+        self._known.remember(self._known.digest_header(header), verified)
         return principal
 
-    async def _verify_once(self, digest: bytes, given: UserPassword | Token, address: str) -> _Verified:
+    async def _verify_once(self, digest: bytes, given: UserPassword | Token, address: str) -> VerifiedCredentials:
         """Verify credentials, or wait for who does. Raises `Overloaded` where too many others do, too."""
         verifying = self._verifying.get(digest)
         if verifying is None:
@@ -212,24 +194,26 @@ class RequestAuthenticator:
             verifying.add_done_callback(lambda task: self._note_end(digest, address, task))
         return await asyncio.shield(verifying)
 
-    def _note_end(self, digest: bytes, address: str, task: asyncio.Task[_Verified]) -> None:
+    def _note_end(self, digest: bytes, address: str, task: asyncio.Task[VerifiedCredentials]) -> None:
         del self._verifying[digest]
         self._addresses[address] -= 1
         if not self._addresses[address]:
             del self._addresses[address]
         if not task.cancelled() and task.exception() is None:
-            self._known[digest] = task.result()
+            self._known.remember(digest, task.result())
 
-    async def _verify(self, given: UserPassword | Token) -> _Verified:
+    async def _verify(self, given: UserPassword | Token) -> VerifiedCredentials:
         if isinstance(given, Token):
             assert self._tokens is not None
-            return _Verified(*await self._tokens.verify_token(given.text))
+            token = await self._tokens.verify_token(given.text)
+            return VerifiedCredentials(token.principal, Method.OIDC, token.expires, proof=token.keys)
         assert self._passwords is not None
         loop = asyncio.get_running_loop()
         password_hash = await loop.run_in_executor(self._hashing, self._passwords.check_password, given)
         if password_hash is None:
             raise Unauthenticated(REFUSED)
-        return _Verified(Principal(given.user, method="basic"), float("inf"), given.user, password_hash)
+        principal = Principal(given.user, method="basic")
+        return VerifiedCredentials(principal, Method.BASIC, float("inf"), given.user, password_hash)
 
 
 def _find_key(given: UserPassword | Token) -> str | None:

@@ -12,6 +12,7 @@ from stele.service.access import Headers
 _LONGEST: Final = 16_384
 """Bytes of credentials that are looked at."""
 _LONGEST_NAME: Final = 256
+CREDENTIAL_HEADERS: Final = frozenset({b"authorization", b"x-api-key"})
 LONGEST_PASSWORD: Final = 1024
 """Bytes of a password; hashing a longer one would be work for nothing."""
 
@@ -36,14 +37,11 @@ def find_credentials(headers: Headers) -> tuple[bytes, bytes] | None:
     """Return the header with credentials, None if there is none. Raises `Unauthenticated` for several of them."""
     found = None
     for pair in headers:
-        if pair[0] in _HEADERS:
+        if pair[0] in CREDENTIAL_HEADERS:
             if found is not None:
                 raise Unauthenticated("the request has credentials twice")
             found = pair
     return found
-
-
-_HEADERS: Final = frozenset({b"authorization", b"x-api-key"})
 
 
 def parse_credentials(name: bytes, value: bytes) -> UserPassword | Token:

@@ -57,25 +57,29 @@ class KeySet:
         self._is_insecure = is_insecure
         self._address = source if urlsplit(source).scheme in {"http", "https"} else ""
         self._file = WatchedFile(Path(source)) if source and not self._address else None
-        self._keys: Mapping[str, PublicKey] = {}
+        self.keys: Mapping[str, PublicKey] = {}
+        """By id; another mapping each time they were got, also if they are the same."""
         self._has_file_changed = False
         self._fetch_at = self._retry_at = 0.0
         if self._file is not None:
-            self._keys = self._read_file(self._file)
+            self.keys = self._read_file(self._file)
         else:
             self._check_address(self._address or issuer)
 
     def find_key(self, key_id: str) -> PublicKey | None:
         """Return a key by its id. A token without an id means the only key, if there is only one."""
-        if not key_id and len(self._keys) == 1:
-            return next(iter(self._keys.values()))
-        return self._keys.get(key_id)
+        if not key_id and len(self.keys) == 1:
+            return next(iter(self.keys.values()))
+        return self.keys.get(key_id)
 
     def is_due(self) -> bool:
         """Return whether the keys were fetched long ago, or never, or their file has changed."""
-        if self._file is None:
-            return monotonic() >= self._fetch_at
-        self._has_file_changed = self._has_file_changed or self._file.has_changed()
+        return self.has_new_file() if self._file is not None else monotonic() >= self._fetch_at
+
+    def has_new_file(self) -> bool:
+        """Return whether the keys stand in a file that has changed since they were read."""
+        if self._file is not None and not self._has_file_changed:
+            self._has_file_changed = self._file.has_changed()
         return self._has_file_changed
 
     def can_fetch(self) -> bool:
@@ -85,17 +89,18 @@ class KeySet:
     def fetch(self) -> None:
         """Get the keys, and wait for them. Raises `Unavailable`, and leaves the keys as they are."""
         self._retry_at = monotonic() + _RETRY_SECONDS
-        self._has_file_changed = False
         if self._file is not None:
             try:
-                self._keys = self._read_file(self._file)
+                self.keys = self._read_file(self._file)
             except InvalidRequest as error:
                 raise Unavailable(str(error)) from None
+            finally:
+                self._has_file_changed = False
             return
         import httpx
 
         try:
-            self._keys = read_key_set(self._get(self._address or self._discover()))
+            self.keys = read_key_set(self._get(self._address or self._discover()))
         except (httpx.HTTPError, httpx.InvalidURL, InvalidRequest) as error:
             raise Unavailable(f"cannot get the keys of {self._issuer}: {error}") from None
         self._fetch_at = monotonic() + _REFRESH_SECONDS

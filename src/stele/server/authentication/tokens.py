@@ -48,10 +48,11 @@ class TokenRules(NamedTuple):
 
 
 class VerifiedToken(NamedTuple):
-    """Who sent a token, and until when it holds, in seconds since 1970."""
+    """Who sent a token, until when it holds, in seconds since 1970, and the keys of its issuer at that time."""
 
     principal: Principal
     expires: float
+    keys: Mapping[str, PublicKey]
 
 
 class TokenVerifier:
@@ -82,7 +83,7 @@ class TokenVerifier:
         algorithm, key_id = self._read_header(token)
         if self._keys.is_due():
             fetching = self._start_fetching()
-            if fetching is not None and self._keys.find_key(key_id) is None:
+            if fetching is not None and (self._keys.has_new_file() or self._keys.find_key(key_id) is None):
                 await asyncio.shield(fetching)
         key = self._keys.find_key(key_id)
         if key is None:
@@ -92,8 +93,14 @@ class TokenVerifier:
                 key = self._keys.find_key(key_id)
         if key is None or not key.serves(algorithm):
             raise Unauthenticated("the token is signed with a key that its issuer does not have")
+        keys = self._keys.keys
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, _decode_token, token, algorithm, key, self._rules)
+        decoding = loop.run_in_executor(self._threads, _decode_token, token, algorithm, key, self._rules)
+        return VerifiedToken(*await decoding, keys)
+
+    def are_keys_in_force(self, keys: Mapping[str, PublicKey]) -> bool:
+        """Return whether these are still the issuer's keys, as far as this server was told."""
+        return keys is self._keys.keys and not self._keys.has_new_file()
 
     def close(self) -> None:
         """End the threads."""
@@ -129,7 +136,8 @@ class TokenVerifier:
         return str(algorithm), key_id
 
 
-def _decode_token(token: str, algorithm: str, key: PublicKey, rules: TokenRules) -> VerifiedToken:
+def _decode_token(token: str, algorithm: str, key: PublicKey, rules: TokenRules) -> tuple[Principal, float]:
+    """Return who sent a token, and until when it holds, in seconds since 1970. Raises `Unauthenticated`."""
     import jwt
 
     try:
@@ -151,7 +159,7 @@ def _decode_token(token: str, algorithm: str, key: PublicKey, rules: TokenRules)
     name = _find_claim(claims, rules.name_claim)
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         raise Unauthenticated(f"the token is not valid: its claim {rules.name_claim} is no name")
-    return VerifiedToken(Principal(name, _read_groups(_find_claim(claims, rules.groups_claim)), METHOD), expires)
+    return Principal(name, _read_groups(_find_claim(claims, rules.groups_claim)), METHOD), expires
 
 
 def _describe_kind(error: Exception) -> str:

@@ -7,7 +7,6 @@ fsync.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
@@ -33,6 +32,7 @@ from stele.storage.files.folder import (
 from stele.storage.files.head import Head
 from stele.storage.files.segment import damaged_segment, read_lines
 from stele.storage.files.writer import FolderWriter
+from stele.storage.forks import count_forks
 from stele.storage.polling import wait_for_growth
 
 __all__ = ["FilesLog"]
@@ -72,7 +72,7 @@ class FilesLog:
         self._seen = b""
         self._has_failed = False
         """Whether the last append did."""
-        self._owner = os.getpid()
+        self._forks = count_forks()
         self._closed = False
 
     @classmethod
@@ -248,5 +248,5 @@ class FilesLog:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreError(f"The log {self._folder} is closed")
-        if self._owner != os.getpid():
+        if self._forks != count_forks():
             raise StoreError(f"The log {self._folder} was opened before a fork: open it again in the new process")

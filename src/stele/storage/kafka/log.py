@@ -17,6 +17,7 @@ import msgspec
 
 from stele.core.ports import LogEntry
 from stele.errors import DamagedLog, StoreError, StoreTimeout
+from stele.storage.forks import count_forks
 from stele.storage.kafka.client import TopicClient, TopicMessage
 from stele.storage.kafka.follower import TopicFollower
 from stele.storage.kafka.messages import (
@@ -61,7 +62,7 @@ class KafkaLog:
         self._has_snapshot_topic = False
         self._seen = -1
         self._closed = False
-        self._owner = os.getpid()
+        self._forks = count_forks()
         self._withdrawals: set[asyncio.Task[None]] = set()
         self._asking: asyncio.Task[None] | None = None
         self._next_asking: asyncio.Task[None] | None = None
@@ -330,7 +331,7 @@ class KafkaLog:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreError(f"The log {self.place} is closed")
-        if self._owner != os.getpid():
+        if self._forks != count_forks():
             raise StoreError(f"The log {self.place} was opened before a fork: open it again in the new process")
 
 

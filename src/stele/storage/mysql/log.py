@@ -26,6 +26,7 @@ from stele.core.ports import LogEntry
 from stele.errors import StoreError, StoreReplaced
 from stele.storage.disk import LEAST_ROOM
 from stele.storage.drivers import hide_credentials
+from stele.storage.forks import count_forks
 from stele.storage.mysql.database import (
     CREATE_ROW,
     CREATE_TABLES,
@@ -89,7 +90,7 @@ class MysqlLog:
         """The head at the last look, and at the last time that somebody was told of it."""
         self._looked_at = 0.0
         self._scrubber: Scrubber | None = None
-        self._owner = os.getpid()
+        self._forks = count_forks()
         self._closed = False
 
     @classmethod
@@ -376,7 +377,7 @@ class MysqlLog:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreError(f"The store {self._place} is closed")
-        if self._owner != os.getpid():
+        if self._forks != count_forks():
             raise StoreError(f"The store {self._place} was opened before a fork: open it again in the new process")
 
 

@@ -9,7 +9,6 @@ See https://www.postgresql.org/docs/current/explicit-locking.html#ADVISORY-LOCKS
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -21,6 +20,7 @@ from stele.core.ports import LogEntry
 from stele.errors import StoreError, StoreReplaced
 from stele.storage.disk import LEAST_ROOM
 from stele.storage.drivers import hide_credentials
+from stele.storage.forks import count_forks
 from stele.storage.postgres.database import (
     CREATE_TABLES,
     LAYOUT,
@@ -90,7 +90,7 @@ class PostgresLog:
         """Whether the last append did."""
         self._listener: Listener | None = None
         self._scrubber: Scrubber | None = None
-        self._owner = os.getpid()
+        self._forks = count_forks()
         self._closed = False
 
     @classmethod
@@ -337,7 +337,7 @@ class PostgresLog:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreError(f"The store {self._place} is closed")
-        if self._owner != os.getpid():
+        if self._forks != count_forks():
             raise StoreError(f"The store {self._place} was opened before a fork: open it again in the new process")
 
 

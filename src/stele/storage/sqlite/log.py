@@ -7,7 +7,6 @@ changed, short tails), `writer` and `reader` have a thread each for what may tak
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from stele.core.ports import LogEntry
 from stele.errors import StoreError
 from stele.storage.disk import LEAST_ROOM, require_room
 from stele.storage.file_turn import FileTurn
+from stele.storage.forks import count_forks
 from stele.storage.polling import wait_for_growth
 from stele.storage.sqlite.file import (
     lock_path,
@@ -34,6 +34,7 @@ from stele.storage.sqlite.prepare import prepare_file
 __all__ = ["SqliteLog"]
 
 _HEAD = "SELECT coalesce(max(seq), 0) FROM record"
+_APPEND = f"INSERT INTO record (seq, stored) SELECT ?, ? WHERE ({_HEAD}) = ?"
 _TAIL = "SELECT seq, stored FROM record WHERE seq > ? ORDER BY seq LIMIT ?"
 
 _INLINE = 64
@@ -63,7 +64,7 @@ class SqliteLog:
         self._seen = -1
         self._has_failed = False
         """Whether the last append did."""
-        self._owner = os.getpid()
+        self._forks = count_forks()
         self._closed = False
 
     @classmethod
@@ -90,7 +91,10 @@ class SqliteLog:
         """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head."""
         self._require_open()
         try:
-            written = await self._writer.run_job(_append_records, self._identity, expected, records)
+            self._identity.require_same()
+            written = await self._writer.run_job(_append_records, expected, records)
+            if written:
+                self._identity.require_same()  # again: what was committed into files that are gone is not written
         except BaseException:
             self._has_failed = True
             raise
@@ -192,7 +196,7 @@ class SqliteLog:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreError(f"The log {self._path} is closed")
-        if self._owner != os.getpid():
+        if self._forks != count_forks():
             raise StoreError(f"The log {self._path} was opened before a fork: open it again in the new process")
 
 
@@ -218,19 +222,17 @@ class _Worker:
         await asyncio.shield(asyncio.wrap_future(done))
 
 
-def _append_records(
-    connection: sqlite3.Connection, identity: FileIdentity, expected: int, records: Sequence[bytes]
-) -> bool:
-    identity.require_same()
-    # A first look without the write lock: a loser need not queue behind the winner's fsync.
-    if _read_head(connection) != expected:
+def _append_records(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
+    if len(records) == 1:
+        # One statement is a transaction by itself. After each one this thread waits for the event loop's to pause.
+        return connection.execute(_APPEND, (expected + 1, records[0], expected)).rowcount == 1
+    if _read_head(connection) != expected:  # without the write lock: a loser need not queue behind a winner's fsync
         return False
     if records:
         with transaction(connection):
             if _read_head(connection) != expected:
                 return False
             connection.executemany("INSERT INTO record (seq, stored) VALUES (?, ?)", enumerate(records, expected + 1))
-        identity.require_same()  # again: what was committed into files that are gone is not written
     return True
 
 

@@ -217,8 +217,53 @@ async def test_a_token_is_known_until_it_ends(
     await authenticator.authenticate(present(header))
     assert authenticator.find_principal(present(header))
     now = time.time() + 21
-    authenticator._known.timer._Timer__timer = lambda: now  # type: ignore[attr-defined]  # cachetools' clock
+    monkeypatch.setattr("time.time", lambda: now)
     assert authenticator.find_principal(present(header)) is None
+
+
+async def test_a_withdrawn_key_ends_the_tokens_it_signed(
+    authenticator: RequestAuthenticator, issuer: TokenIssuer, tmp_path: Path
+) -> None:
+    """A token is verified again when its issuer's keys have changed, and refused if its own is gone."""
+    old = bearer(issuer.sign_token())
+    await authenticator.authenticate(present(old))
+    issuer.rotate_key()
+    (tmp_path / "keys.json").write_text(json.dumps(issuer.key_set))
+    authenticator._tokens._keys._file._look_at = 0.0  # type: ignore[union-attr]  # else it looks within a second
+    for _ in range(2):
+        assert authenticator.find_principal(present(old)) is None
+        with pytest.raises(Unauthenticated):
+            await authenticator.authenticate(present(old))
+    assert await identify(authenticator, present(bearer(issuer.sign_token())))
+
+
+async def test_known_credentials_are_bounded_and_hold_no_secret(
+    authenticator: RequestAuthenticator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the bound the oldest are verified again, so are all after a while; a hash is all that is kept of them."""
+    monkeypatch.setattr("stele.server.authentication.known_credentials._MOST_KNOWN", 1)
+    ann, bob = basic("ann", "one"), basic("bob", "two")
+    for header in (ann, bob):
+        await authenticator.authenticate(present(header))
+    assert authenticator.find_principal(present(ann)) is None
+    assert authenticator.find_principal(present(bob))
+    assert len(authenticator._known) == 1
+    kept = repr(vars(authenticator._known))
+    assert bob[1].decode() not in kept
+    assert bob[1].removeprefix(b"Basic ").decode() not in kept
+    now = time.time() + 301
+    monkeypatch.setattr("time.time", lambda: now)
+    assert authenticator.find_principal(present(bob)) is None
+
+
+async def test_each_process_and_header_hashes_otherwise(
+    authenticator: RequestAuthenticator, registry: Registry, methods: AuthenticationMethods
+) -> None:
+    """The same text in another header, or at another process, has another hash, so nothing can be made beforehand."""
+    other = RequestAuthenticator(registry, methods)
+    pairs = [(b"authorization", b"x"), (b"x-api-key", b"x")]
+    found = {each._known.digest_header(pair) for each in (authenticator, other) for pair in pairs}
+    assert len(found) == 4
 
 
 def test_certificates_and_nobody(registry: Registry, methods: AuthenticationMethods) -> None:

@@ -323,8 +323,10 @@ class Operations:
         ids = queries.schemas_with_text(state, sha, draft.document.format)
         found = [use for schema in ids for use in list_versions_of_entry(schema) if use.subject.key == key]
         rows = [use for use in found if use.state in lives and not use.subject.closed]
-        digests = {digest_key(kind, digest) for kind, digest in draft.document.digests.items() if kind in KINDS}
         others = queries.list_versions(state.find_subject(key), lives)
+        if not others:
+            return []
+        digests = {digest_key(kind, digest) for kind, digest in draft.document.digests.items() if kind in KINDS}
         async for row in self.registry.time_slices.iterate(others):
             if row.kind.format != draft.document.format or row.content.sha == sha:
                 continue

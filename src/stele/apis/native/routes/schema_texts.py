@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.http.access import NO_RIGHT_NEEDED
 from stele.apis.http.application import openapi_body
-from stele.apis.http.requests import read_body
+from stele.apis.http.requests import decode_body, read_body, read_bytes
 from stele.apis.native.errors import ERRORS
 from stele.service import check as checks
 from stele.service import convert as conversions
@@ -30,6 +31,9 @@ from stele.service.lint import LintAnswer, LintRequest
 from stele.service.registry import Registry
 from stele.service.ruleset_adoption import adopted_versions
 
+Q = TypeVar("Q")
+A = TypeVar("A")
+
 RULESET_HEADER = "Stele-Ruleset"
 """Header that names the ruleset which decided, with its version; absent where nothing was compared."""
 
@@ -37,6 +41,20 @@ RULESET_HEADER = "Stele-Ruleset"
 def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints: within the registry's limits, by its ruleset versions and its treatment of doubt."""
     return [*_create_review_routes(registry), *_create_conversion_routes(registry)]
+
+
+async def _answer_body(
+    registry: Registry, request: Request[Any, Any, Any], shape: type[Q], answer: Callable[[Q], A]
+) -> A:
+    """Return the answer to a body of this shape; a long body is decoded and answered in a process of its own."""
+    body, processes = await read_bytes(request), registry.stateless_processes
+    if processes is not None and processes.takes_input(len(body)):
+        return await registry.run_stateless(processes.run_call, partial(_decode_and_answer, body, shape, answer))
+    return await registry.run_stateless(answer, await read_body(request, shape))
+
+
+def _decode_and_answer(body: bytes, shape: type[Q], answer: Callable[[Q], A]) -> A:
+    return answer(decode_body(body, shape))
 
 
 def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
@@ -48,16 +66,13 @@ def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckAnswer]:
         # POST /api/check
         """Check a schema against others under a policy, without registering anything."""
-        asked = await read_body(request, CheckRequest)
-        versions = await adopted_versions(registry)
         decide = partial(
             checks.check_compatibility,
-            asked,
-            registry.limits,
+            limits=registry.limits,
             undecided=registry.compatibility.undecided,
-            adopted=versions,
+            adopted=await adopted_versions(registry),
         )
-        answer = await registry.run_stateless(decide)
+        answer = await _answer_body(registry, request, CheckRequest, decide)
         headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
         return Response(answer, headers=headers)
 
@@ -67,12 +82,13 @@ def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def diff_schemas(request: Request[Any, Any, Any]) -> DiffAnswer:
         # POST /api/diff
         """List what changed between two schemas, each change with its verdict both ways, without registering any."""
-        asked = await read_body(request, DiffRequest)
-        versions = await adopted_versions(registry)
         compare = partial(
-            diffs.diff_schemas, asked, registry.limits, undecided=registry.compatibility.undecided, adopted=versions
+            diffs.diff_schemas,
+            limits=registry.limits,
+            undecided=registry.compatibility.undecided,
+            adopted=await adopted_versions(registry),
         )
-        return await registry.run_stateless(compare)
+        return await _answer_body(registry, request, DiffRequest, compare)
 
     @post(
         "/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
@@ -80,8 +96,7 @@ def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def lint_schema(request: Request[Any, Any, Any]) -> LintAnswer:
         # POST /api/lint
         """Advice on a schema that is valid, without registering anything."""
-        asked = await read_body(request, LintRequest)
-        return await registry.run_stateless(lints.lint_schema, asked, registry.limits)
+        return await _answer_body(registry, request, LintRequest, partial(lints.lint_schema, limits=registry.limits))
 
     return [check_schema, diff_schemas, lint_schema]
 
@@ -99,8 +114,9 @@ def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def convert_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
         # POST /api/convert
         """Return a schema in another language, and what it does not say there."""
-        asked = await read_body(request, ConvertRequest)
-        return await registry.run_stateless(conversions.convert_schema, asked, registry.limits)
+        return await _answer_body(
+            registry, request, ConvertRequest, partial(conversions.convert_schema, limits=registry.limits)
+        )
 
     @post(
         "/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS, opt=NO_RIGHT_NEEDED
@@ -108,8 +124,7 @@ def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def infer_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
         # POST /api/infer
         """Return a schema made from samples of its data."""
-        asked = await read_body(request, InferRequest)
-        return await registry.run_stateless(conversions.infer_schema, asked)
+        return await _answer_body(registry, request, InferRequest, conversions.infer_schema)
 
     @post(
         "/api/example",
@@ -121,8 +136,9 @@ def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def show_example(request: Request[Any, Any, Any]) -> ExampleAnswer:
         # POST /api/example
         """Return a small datum that fits a schema."""
-        asked = await read_body(request, SchemaRequest)
-        return await registry.run_stateless(conversions.make_example, asked, registry.limits)
+        return await _answer_body(
+            registry, request, SchemaRequest, partial(conversions.make_example, limits=registry.limits)
+        )
 
     @post(
         "/api/fields",
@@ -134,7 +150,8 @@ def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def list_fields(request: Request[Any, Any, Any]) -> FieldsAnswer:
         # POST /api/fields
         """Return all fields of a schema, at any depth."""
-        asked = await read_body(request, SchemaRequest)
-        return await registry.run_stateless(conversions.list_fields, asked, registry.limits)
+        return await _answer_body(
+            registry, request, SchemaRequest, partial(conversions.list_fields, limits=registry.limits)
+        )
 
     return [convert_schema, infer_schema, show_example, list_fields]

@@ -1,0 +1,128 @@
+"""Registering new schemas over HTTP: the server of this checkout against that of an earlier one, in turns.
+
+    git worktree add ../before COMMIT
+    python -m bench.registrations ../before [--rounds 20] [--requests 150]
+
+Every request begins a subject with an Avro record of 14 fields, durably, in a SQLite file. Clients wait for each answer
+before they send the next request; one and eight of them. A figure is the median CPU time that the server process got
+per request, and the ratio the median of that of neighbouring rounds, so noisy neighbours and the disk cancel out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bench.get_by_id import schema
+from bench.http_load import CONTENT_LENGTH
+from bench.report import Row, report
+
+CONNECTIONS = (1, 8)
+HERE = Path(__file__).resolve().parent.parent
+
+
+@contextmanager
+def running(tree: Path, folder: Path) -> Iterator[tuple[int, int]]:
+    """(port, pid) of the server of a checkout."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folder.mkdir()
+    command = [sys.executable, "-m", "stele.cli", "serve", "--port", str(port), "--log-level", "error"]
+    environ = {**os.environ, "PYTHONPATH": str(tree / "src")}
+    process = subprocess.Popen(
+        [*command, "--store", "sqlite:///log.db"], cwd=folder, env=environ, stdout=subprocess.DEVNULL
+    )
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield port, process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def cpu_micros(pid: int) -> float:
+    """CPU time that the threads of a process got, in microseconds; finer than what `bench.http_load` reads."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text(encoding="ascii").split()[0]) for task in tasks) / 1000
+
+
+async def register_schemas(port: int, numbers: Iterator[int], connections: int) -> None:
+    """Register a schema for each number."""
+
+    async def register_in_turn() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for number in numbers:
+            body = json.dumps({"schema": schema(number)}).encode()
+            head = (
+                f"POST /subjects/thing-{number}/versions HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+            )
+            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            length = CONTENT_LENGTH.search(answer)
+            assert answer.startswith(b"HTTP/1.1 200"), answer
+            assert length is not None
+            await reader.readexactly(int(length[1]))
+        writer.close()
+
+    await asyncio.gather(*(register_in_turn() for _ in range(connections)))
+
+
+def main() -> None:
+    """Measure in turns, and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path, help="the earlier checkout")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--requests", type=int, default=150, help="of each round")
+    given = parser.parse_args()
+    trees = {"before": given.before.resolve(), "now": HERE}
+    commands = {name: ["git", "-C", str(tree), "rev-parse", "--short", "HEAD"] for name, tree in trees.items()}
+    commits = {name: subprocess.check_output(line, text=True).strip() for name, line in commands.items()}
+    rows: list[Row] = []
+    numbers = itertools.count(1)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as started:
+        servers = {name: started.enter_context(running(tree, Path(folder) / name)) for name, tree in trees.items()}
+        for connections in CONNECTIONS:
+            micros: dict[str, list[float]] = {name: [] for name in servers}
+            for turn in range(given.rounds + 1):
+                chosen = list(itertools.islice(numbers, given.requests))
+                for name, (port, pid) in servers.items():
+                    before = cpu_micros(pid)
+                    asyncio.run(register_schemas(port, iter(chosen), connections))
+                    if turn:  # the first round warms up
+                        micros[name].append((cpu_micros(pid) - before) / given.requests)
+            ratios = [now / old for old, now in zip(micros["before"], micros["now"], strict=True)]
+            rows.append(
+                {
+                    "connections": connections,
+                    "µs of CPU, before": round(statistics.median(micros["before"])),
+                    "µs of CPU, now": round(statistics.median(micros["now"])),
+                    "CPU time, times": round(statistics.median(ratios), 3),
+                }
+            )
+    notes = [
+        f"medians of {given.rounds} rounds of {given.requests} new schemas each, in turns; before: {commits['before']}"
+    ]
+    report("registrations", rows, notes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Long calls in processes of their own, so that the event loop need not share its interpreter with them.
+
+Threads take turns in one interpreter. A thread with long work that the system stops in the middle of its turn holds
+everybody up, the more so on a busy machine. A process holds nobody up, and it can be killed when nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import select
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar, cast
+
+from stele.errors import Unavailable
+from stele.service import process_launcher
+from stele.service.process_worker import LENGTH, CallOutcome, write_frame
+from stele.service.progress import ComparisonProgress, current_progress
+from stele.worker_process import WorkerProcess
+
+T = TypeVar("T")
+
+_LOOK_SECONDS: Final = 0.1
+"""How long a thread waits before it can be interrupted (`service.threads`)."""
+_MOST_READ: Final = 1 << 20
+
+
+class WorkProcesses:
+    """A few processes that make calls, started when they are needed. Safe to share between threads.
+
+    Args:
+        processes: How many calls are made at a time; further threads wait.
+        long_bytes: From how many bytes of input on a call is worth a process; 0: none is.
+        seconds: How long a call may take by the clock, whoever still waits for it.
+        memory: Bytes that a process may have grown to after a call; then a new one takes its place.
+    """
+
+    def __init__(self, processes: int, long_bytes: int, seconds: int, memory: int = 512 << 20) -> None:
+        self._long_bytes = long_bytes if sys.platform != "win32" else 0  # where pipes cannot be waited for
+        self._slots = threading.BoundedSemaphore(processes)
+        self._idle: list[_Process] = []
+        self._is_closed = False
+        self._bounds = seconds, memory
+
+    def takes_input(self, size: int) -> bool:
+        """Return whether a call with so many bytes of input is made in a process."""
+        return 0 < self._long_bytes <= size
+
+    def run_call(self, call: Callable[[], T]) -> T:
+        """Make a call in a process, and wait for its result in this thread; interrupting that kills the process.
+
+        Everything in the call has to be importable, and its result and errors plain data.
+
+        Raises:
+            SteleError: What the call raises.
+            Unavailable: No process can be started, or it was killed.
+            RuntimeError: The call raises something else.
+        """
+        message = pickle.dumps(call)
+        with self._take_slot():
+            outcome = self._ask_process(message)
+        if outcome.error is not None:
+            kind, arguments, attributes = outcome.error
+            error = kind.__new__(kind, *arguments)
+            error.args = arguments
+            vars(error).update(attributes)
+            raise error
+        if outcome.defect:
+            raise RuntimeError(f"a call in another process failed:\n{outcome.defect}")
+        return cast("T", outcome.result)
+
+    def close(self) -> None:
+        """End the processes that wait for calls; those that make one end after it."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextlib.contextmanager
+    def _take_slot(self) -> Iterator[None]:
+        while not self._slots.acquire(timeout=_LOOK_SECONDS):
+            pass
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    def _ask_process(self, message: bytes) -> CallOutcome:
+        """The outcome in a process. One that made other calls before may have ended after the last of them."""
+        while True:
+            process = self._take_process()
+            is_fresh = process.answered == 0
+            outcome = process.ask(message, current_progress())
+            if outcome is not None:
+                if self._is_closed:
+                    process.close()
+                else:
+                    self._idle.append(process)
+                return outcome
+            if is_fresh:
+                raise Unavailable("the process that did the work was killed")
+
+    def _take_process(self) -> _Process:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _Process(*self._bounds)
+
+
+class _Process(WorkerProcess):
+    """One process; one thread at a time uses it."""
+
+    def __init__(self, seconds: int, memory: int) -> None:
+        self.answered = 0
+        paths = [path for path in sys.path if path]
+        try:
+            super().__init__(process_launcher.__file__, json.dumps([paths, seconds, memory]))
+        except OSError as error:
+            raise Unavailable("a process for the work could not be started") from error
+
+    def ask(self, message: bytes, progress: ComparisonProgress) -> CallOutcome | None:
+        """Return the outcome of a call; None when the process ended instead. Says to progress how far the call is."""
+        outcome = None
+        try:
+            with contextlib.suppress(OSError):  # the process is gone
+                write_frame(self.input, message)
+                while outcome is None and (answer := self._read_answer()) is not None:
+                    if isinstance(answer, ComparisonProgress):
+                        progress.take_over(answer)
+                    else:
+                        outcome = answer
+        finally:
+            if outcome is None:  # also when the thread was interrupted: nobody else may get this outcome
+                self.close()
+        self.answered += 1
+        return outcome
+
+    def _read_answer(self) -> ComparisonProgress | CallOutcome | None:
+        head = self._read_exactly(LENGTH.size)
+        body = None if head is None else self._read_exactly(*LENGTH.unpack(head))
+        return None if body is None else pickle.loads(body)  # noqa: S301 - from a process of this program
+
+    def _read_exactly(self, size: int) -> bytes | None:
+        """Read so many bytes, None when the process has ended; past the buffer, which hides what has come already."""
+        descriptor, found = self.output.fileno(), bytearray()
+        while len(found) < size:
+            while not select.select([descriptor], [], [], _LOOK_SECONDS)[0]:
+                pass
+            data = os.read(descriptor, min(size - len(found), _MOST_READ))
+            if not data:
+                return None
+            found += data
+        return bytes(found)

@@ -1,0 +1,121 @@
+"""Calls in processes of their own: what they return and raise, and how processes end that nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from stele.core.findings import Finding
+from stele.errors import MalformedSchema, TooLarge, Unavailable
+from stele.service.convert import SchemaRequest, list_fields
+from stele.service.progress import current_progress, track_progress
+from stele.service.threads import WorkThreads
+from stele.service.work_processes import WorkProcesses
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[WorkProcesses]:
+    """Two processes for input of a hundred bytes and more."""
+    made = WorkProcesses(2, 100, 60)
+    yield made
+    made.close()
+
+
+def test_long_input_is_for_processes(processes: WorkProcesses) -> None:
+    """Short input is not, and none is where they are switched off."""
+    assert [processes.takes_input(size) for size in (0, 99, 100, 5000)] == [False, False, True, True]
+    assert not WorkProcesses(1, 0, 60).takes_input(1 << 30)
+
+
+def test_results_and_errors_arrive_whole(processes: WorkProcesses) -> None:
+    """A process answers one call after the other, and an error arrives with its place."""
+    own = processes.run_call(os.getpid)
+    assert own not in {os.getpid(), 0}
+    assert processes.run_call(os.getpid) == own
+    assert processes.run_call(partial(pow, 3, 200)) == 3**200
+    with pytest.raises(MalformedSchema) as refused:
+        processes.run_call(partial(list_fields, SchemaRequest("avro", '{"type":\n"recod"}')))
+    with pytest.raises(MalformedSchema) as directly:
+        list_fields(SchemaRequest("avro", '{"type":\n"recod"}'))
+    assert (str(refused.value), vars(refused.value)) == (str(directly.value), vars(directly.value))
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        processes.run_call(partial(divmod, 1, 0))
+    with pytest.raises(RuntimeError, match="cannot pickle"):
+        processes.run_call(partial(memoryview, b"no data"))
+    with pytest.raises(TooLarge, match="memory"):
+        processes.run_call(partial(bytes, 1 << 60))
+    assert processes.run_call(os.getpid) == own
+
+
+def test_a_process_that_died_is_replaced(processes: WorkProcesses) -> None:
+    """One that dies while it waits costs nothing; one that dies during a call costs that call."""
+    before = processes.run_call(os.getpid)
+    os.kill(before, signal.SIGKILL)
+    after = processes.run_call(os.getpid)
+    assert after != before
+    fresh = WorkProcesses(1, 1, 60)
+    with pytest.raises(Unavailable):
+        fresh.run_call(partial(os._exit, 1))
+    assert fresh.run_call(partial(pow, 2, 3)) == 8
+    fresh.close()
+
+
+def test_a_process_that_has_grown_is_replaced() -> None:
+    """What calls leave behind does not add up."""
+    made = WorkProcesses(1, 1, 60, memory=1)
+    assert made.run_call(os.getpid) != made.run_call(os.getpid)
+    made.close()
+
+
+def test_a_call_that_nobody_ends_does() -> None:
+    """By the clock, also if it sleeps."""
+    made = WorkProcesses(1, 1, seconds=1)
+    with pytest.raises(Unavailable):
+        made.run_call(partial(time.sleep, 60))
+    made.close()
+
+
+def compare_slowly(seconds: float) -> str:
+    """Make two of three comparisons, with findings."""
+    progress = current_progress()
+    progress.plan_comparisons(3)
+    for number in range(2):
+        time.sleep(seconds)
+        progress.add_findings([Finding(f"R{number}", "/")])
+        progress.count_comparison()
+    return str(progress)
+
+
+def test_progress_is_told(processes: WorkProcesses) -> None:
+    """Whoever gives the call up knows how far it was, as with a thread."""
+    with track_progress() as progress:
+        assert processes.run_call(partial(compare_slowly, 0.2)) == "2 of 3 comparisons were made"
+    assert str(progress) == "2 of 3 comparisons were made"
+    assert [finding.rule for finding in progress.findings] == ["R0", "R1"]
+    with track_progress() as fresh:
+        processes.run_call(partial(compare_slowly, 0.0))
+    assert str(fresh) in {"1 of 3 comparisons were made", "2 of 3 comparisons were made"}
+
+
+async def test_a_call_that_nobody_waits_for_is_killed() -> None:
+    """Its thread and its place are free at once, and the process is gone."""
+    threads, made = WorkThreads(2, 10, "tests"), WorkProcesses(1, 1, 60)
+    loop = asyncio.get_running_loop()
+    pid = await loop.run_in_executor(threads, made.run_call, os.getpid)
+    asleep = asyncio.ensure_future(loop.run_in_executor(threads, made.run_call, partial(time.sleep, 60)))
+    waiting = asyncio.ensure_future(loop.run_in_executor(threads, made.run_call, os.getpid))
+    await asyncio.sleep(0.3)
+    assert not waiting.done(), "one call at a time"
+    asleep.cancel()
+    async with asyncio.timeout(20):
+        assert await waiting != pid
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    threads.shutdown()
+    made.close()
