@@ -101,6 +101,9 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         _description("File with users and permissions as Pravega has it, read again when it changes; empty: none."),
     ] = ""
+    pravega_acl_passwords: Annotated[
+        bool, _description("For `basic`: users of `pravega_acl` log in with the passwords in that file.")
+    ] = False
     authentication: Annotated[
         tuple[str, ...],
         _description(
@@ -123,6 +126,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         _description(
             "Users for `basic`, as `htpasswd -B` writes them (bcrypt), or with argon2id; read again when it changes."
+        ),
+    ] = ""
+    group_file: Annotated[
+        str,
+        _description(
+            "Groups of the users of `basic`, lines `group: user user …` as in Apache's `AuthGroupFile`; read again when"
+            " it changes; empty: users have none."
         ),
     ] = ""
     oidc_issuer: Annotated[

@@ -30,8 +30,8 @@ from stele.server.authentication.credentials import (
 )
 from stele.server.authentication.key_set import KeySet
 from stele.server.authentication.methods import Method, Methods, parse_methods
-from stele.server.authentication.password_file import PasswordFile
 from stele.server.authentication.tokens import TokenRules, TokenVerifier
+from stele.server.authentication.users import User, UserFiles
 from stele.server.settings import ServerSettings
 from stele.service import api_keys
 from stele.service.access import ANONYMOUS, PresentedCredentials, Principal
@@ -54,14 +54,14 @@ _REALM: Final = b'realm="stele", charset="UTF-8"'
 class _Verified(NamedTuple):
     """Verified credentials.
 
-    name, proof  for a password, the user and the hash that must still stand in the file; for an API key, its id and the
-                 document that must still stand in the log
+    name, proof  for a password, the user as the files must still have it; for an API key, its id and the document that
+                 must still stand in the log
     """
 
     principal: Principal
     expires: float
     name: str = ""
-    proof: str | bytes = b""
+    proof: User | bytes = b""
 
 
 class AuthenticationMethods(NamedTuple):
@@ -75,7 +75,7 @@ class AuthenticationMethods(NamedTuple):
     """
 
     by_port: Mapping[int, Methods]
-    passwords: PasswordFile | None = None
+    passwords: UserFiles | None = None
     tokens: TokenVerifier | None = None
     certificates: CertificateRules | None = None
     is_anonymous_allowed: bool = False
@@ -180,7 +180,7 @@ class RequestAuthenticator:
                 return Method.OIDC in methods
             case _:
                 assert self._passwords is not None
-                return Method.BASIC in methods and self._passwords.find_hash(verified.name) == verified.proof
+                return Method.BASIC in methods and self._passwords.find_user(verified.name) == verified.proof
 
     def _has_read_all(self) -> bool:
         """Whether memory tells of API keys all that this node was told of, without waiting."""
@@ -226,10 +226,10 @@ class RequestAuthenticator:
             return _Verified(*await self._tokens.verify_token(given.text))
         assert self._passwords is not None
         loop = asyncio.get_running_loop()
-        password_hash = await loop.run_in_executor(self._hashing, self._passwords.check_password, given)
-        if password_hash is None:
+        user = await loop.run_in_executor(self._hashing, self._passwords.check_password, given)
+        if user is None:
             raise Unauthenticated(REFUSED)
-        return _Verified(Principal(given.user, method="basic"), float("inf"), given.user, password_hash)
+        return _Verified(Principal(given.user, user.groups, "basic"), float("inf"), given.user, user)
 
 
 def _find_key(given: UserPassword | Token) -> str | None:
@@ -255,17 +255,27 @@ def open_methods(settings: ServerSettings, ports: Mapping[int, str]) -> Authenti
     used = frozenset[Method]().union(*by_dialect.values())
     if not used:
         return None
-    if Method.BASIC in used and not settings.password_file:
-        raise InvalidRequest("authentication by basic needs the setting password_file")
     if Method.MTLS in used and not settings.tls_client_ca:
         raise InvalidRequest("authentication by mtls needs the settings tls_certificate and tls_client_ca")
     return AuthenticationMethods(
         {0: by_dialect[""]} | {port: by_dialect[name] for port, name in ports.items() if name in by_dialect},
-        passwords=PasswordFile(Path(settings.password_file)) if Method.BASIC in used else None,
+        passwords=_open_users(settings) if Method.BASIC in used else None,
         tokens=_open_tokens(settings) if Method.OIDC in used else None,
         certificates=CertificateRules(settings.mtls_principal_rules) if Method.MTLS in used else None,
         is_anonymous_allowed=settings.anonymous,
     )
+
+
+def _open_users(settings: ServerSettings) -> UserFiles:
+    pravega = settings.pravega_acl if settings.pravega_acl_passwords else ""
+    if not settings.password_file and not pravega:
+        raise InvalidRequest(
+            "authentication by basic needs the setting password_file, or pravega_acl with pravega_acl_passwords"
+        )
+    passwords, groups, users = (
+        Path(name) if name else None for name in (settings.password_file, settings.group_file, pravega)
+    )
+    return UserFiles(passwords, groups, users)
 
 
 def _open_tokens(settings: ServerSettings) -> TokenVerifier:
