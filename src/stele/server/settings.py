@@ -285,7 +285,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     requests_per_second: Annotated[
         float,
         _description(
-            "Requests per second and process that one caller may send on average, a principal or an anonymous address;"
+            "Requests per second that one caller may send on average, a principal or an anonymous address;"
             " more are refused (429); 0: any number.",
             ge=0,
         ),
@@ -336,6 +336,17 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         _description("Changes per process that may wait for the store; more are refused (503).", ge=1, le=1_000_000),
     ] = 4096
+    max_caller_schemas: Annotated[
+        int,
+        _description(
+            "Versions that one caller may have registered and nobody purged, soft-deleted ones included; super users"
+            " may have more; 0: any number.",
+            ge=0,
+        ),
+    ] = 0
+    max_caller_bytes: Annotated[
+        int, _description("Length of the texts of those versions together, bytes, each one counted; 0: any.", ge=0)
+    ] = 0
     max_associations: Annotated[int, _description("Associations of subjects with topics.", ge=0)] = 100_000
     max_keys: Annotated[int, _description("Keys of each kind in the DEK registry.", ge=0)] = 10_000
     max_places: Annotated[int, _description("Topics, tables and paths whose last census is recorded.", ge=0)] = 10_000
@@ -392,6 +403,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             associations=self.max_associations,
             keys=self.max_keys,
             places=self.max_places,
+            caller_schemas=self.max_caller_schemas,
+            caller_bytes=self.max_caller_bytes,
         )
 
 
