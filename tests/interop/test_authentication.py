@@ -225,3 +225,46 @@ def test_franz_go(server: SecuredServer) -> None:
         command = ["go", "run", ".", server.url, server.ca, credentials]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+_CARGO_SECONDS = 300
+_OLDEST_RUST = (1, 86)
+"""Of the client's dependencies; the Rust of Debian 12 is older."""
+
+
+def find_cargo() -> str | None:
+    """Return the path of Cargo, if there is one that is new enough."""
+    cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo" / "bin"))
+    if cargo is None:
+        return None
+    told = subprocess.run([cargo, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout.split()
+    version = tuple(int(part) for part in told[1].split(".")[:2]) if len(told) > 1 else (0, 0)
+    return cargo if version >= _OLDEST_RUST else None
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(600)
+def test_rust(server: SecuredServer) -> None:
+    """schema_registry_converter's client logs in over TLS with a password and with a token; wrong ones are refused."""
+    cargo = find_cargo()
+    if cargo is None:
+        pytest.skip("needs Cargo of Rust 1.86 or newer, and the headers of OpenSSL")
+    folder = Path(__file__).parent / "rust"
+    target = folder.parents[2] / ".venv" / "rust"
+    build = [
+        cargo,
+        "build",
+        "--locked",
+        "--quiet",
+        "--manifest-path",
+        str(folder / "Cargo.toml"),
+        "--target-dir",
+        str(target),
+    ]
+    done = subprocess.run(build, capture_output=True, text=True, timeout=_CARGO_SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    environ = {**os.environ, "SSL_CERT_FILE": server.ca}
+    for credentials in ("ann:one", server.issuer.sign_token()):
+        client = [str(target / "debug" / "registry-client"), server.url, credentials]
+        done = subprocess.run(client, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr

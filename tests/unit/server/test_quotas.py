@@ -66,7 +66,9 @@ REGISTRATIONS = {
         {"schemaIdl": AVRO, "schemaType": "AVRO"},
         "application/json",
     ),
-    "openschema": Registration("POST", "/openschema/subjects/o/versions", {"schemaDefinition": AVRO}, "application/json"),
+    "openschema": Registration(
+        "POST", "/openschema/subjects/o/versions", {"schemaDefinition": AVRO}, "application/json"
+    ),
 }
 
 

@@ -9,7 +9,7 @@ use schema_registry_converter::blocking::schema_registry::{
 use schema_registry_converter::schema_registry_common::{SchemaType, SuppliedSchema};
 
 const SUBJECT: &str = "rust-value";
-const SCHEMA: &str = r#"{"type":"string"}"#;
+const SCHEMA: &str = r#""string""#;
 
 fn settings(url: &str, credentials: &str) -> SrSettings {
     let mut builder = SrSettings::new_builder(url.to_string());
