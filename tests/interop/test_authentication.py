@@ -191,7 +191,7 @@ def test_pages_of_the_server(server: SecuredServer) -> None:
 
 
 def test_a_renewed_certificate(server: SecuredServer) -> None:
-    """New connections get it within seconds from all workers; a half written one changes nothing."""
+    """New connections get it within seconds from all workers, and so do authorities; half a file changes nothing."""
 
     def read_serial() -> str:
         host, port = server.url.removeprefix("https://").split(":")
@@ -212,7 +212,25 @@ def test_a_renewed_certificate(server: SecuredServer) -> None:
     while time.monotonic() < until and {read_serial() for _ in range(8)} != {after}:
         time.sleep(0.2)
     assert {read_serial() for _ in range(8)} == {after}
+    assert _read_as(server, server.folder) == 200
     shutil.copy(renewed / "ca.pem", server.folder / "ca.pem")
+    until = time.monotonic() + 20
+    while time.monotonic() < until and {_read_as(server, renewed) for _ in range(8)} != {200}:
+        time.sleep(0.2)
+    assert {_read_as(server, renewed) for _ in range(8)} == {200}
+    assert {_read_as(server, server.folder) for _ in range(8)} == {0}
+
+
+def _read_as(server: SecuredServer, folder: Path) -> int:
+    """Status of a request with the client certificate of a folder; 0 if the connection is refused."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.load_cert_chain(folder / "client.pem", folder / "client.key")
+    try:
+        return httpx.get(f"{server.url}/subjects", verify=context).status_code
+    except httpx.TransportError:
+        return 0
 
 
 @pytest.mark.servers
