@@ -23,6 +23,7 @@ tree, so a new error gets the answer of its nearest ancestor until it has one of
     │   ├── ReadOnly                      the mode in force forbids the write
     │   ├── ModeChangeRefused
     │   ├── Unauthenticated · Forbidden
+    │   ├── QuotaUsedUp                   the caller has registered as much as one caller may
     │   ├── ForbiddenAddress              the server would have to ask its own network
     │   └── TooManyRequests               the caller asks more often than he may
     ├── Unavailable
@@ -336,6 +337,10 @@ class ForeignSite(Forbidden):
 
 class ForbiddenAddress(Refused):
     """The server sends no requests to that address."""
+
+
+class QuotaUsedUp(Refused):
+    """The caller has registered as many schemas, or as many bytes of them, as the settings allow one caller."""
 
 
 class TooManyRequests(Refused):

@@ -191,7 +191,7 @@ def test_pages_of_the_server(server: SecuredServer) -> None:
 
 
 def test_a_renewed_certificate(server: SecuredServer) -> None:
-    """New connections get it within seconds from all workers; a half written one changes nothing."""
+    """New connections get it within seconds from all workers, and so do authorities; half a file changes nothing."""
 
     def read_serial() -> str:
         host, port = server.url.removeprefix("https://").split(":")
@@ -212,7 +212,25 @@ def test_a_renewed_certificate(server: SecuredServer) -> None:
     while time.monotonic() < until and {read_serial() for _ in range(8)} != {after}:
         time.sleep(0.2)
     assert {read_serial() for _ in range(8)} == {after}
+    assert _read_as(server, server.folder) == 200
     shutil.copy(renewed / "ca.pem", server.folder / "ca.pem")
+    until = time.monotonic() + 20
+    while time.monotonic() < until and {_read_as(server, renewed) for _ in range(8)} != {200}:
+        time.sleep(0.2)
+    assert {_read_as(server, renewed) for _ in range(8)} == {200}
+    assert {_read_as(server, server.folder) for _ in range(8)} == {0}
+
+
+def _read_as(server: SecuredServer, folder: Path) -> int:
+    """Status of a request with the client certificate of a folder; 0 if the connection is refused."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.load_cert_chain(folder / "client.pem", folder / "client.key")
+    try:
+        return httpx.get(f"{server.url}/subjects", verify=context).status_code
+    except httpx.TransportError:
+        return 0
 
 
 @pytest.mark.servers
@@ -224,4 +242,47 @@ def test_franz_go(server: SecuredServer) -> None:
     for credentials in ("ann:one", server.issuer.sign_token()):
         command = ["go", "run", ".", server.url, server.ca, credentials]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+_CARGO_SECONDS = 300
+_OLDEST_RUST = (1, 86)
+"""Of the client's dependencies; the Rust of Debian 12 is older."""
+
+
+def find_cargo() -> str | None:
+    """Return the path of Cargo, if there is one that is new enough."""
+    cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo" / "bin"))
+    if cargo is None:
+        return None
+    told = subprocess.run([cargo, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout.split()
+    version = tuple(int(part) for part in told[1].split(".")[:2]) if len(told) > 1 else (0, 0)
+    return cargo if version >= _OLDEST_RUST else None
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(600)
+def test_rust(server: SecuredServer) -> None:
+    """schema_registry_converter's client logs in over TLS with a password and with a token; wrong ones are refused."""
+    cargo = find_cargo()
+    if cargo is None:
+        pytest.skip("needs Cargo of Rust 1.86 or newer, and the headers of OpenSSL")
+    folder = Path(__file__).parent / "rust"
+    target = folder.parents[2] / ".venv" / "rust"
+    build = [
+        cargo,
+        "build",
+        "--locked",
+        "--quiet",
+        "--manifest-path",
+        str(folder / "Cargo.toml"),
+        "--target-dir",
+        str(target),
+    ]
+    done = subprocess.run(build, capture_output=True, text=True, timeout=_CARGO_SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    environ = {**os.environ, "SSL_CERT_FILE": server.ca}
+    for credentials in ("ann:one", server.issuer.sign_token()):
+        client = [str(target / "debug" / "registry-client"), server.url, credentials]
+        done = subprocess.run(client, env=environ, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -1,18 +1,27 @@
-"""An issuer of tokens for tests: OAuth 2.0 client credentials, OpenID Connect metadata, and keys that rotate."""
+"""An issuer of tokens for tests: OAuth 2.0 client credentials by Authlib, OpenID Connect metadata, keys that rotate.
+
+Its token endpoint is Authlib's server of OAuth 2.0, so clients meet another maker's reading of RFC 6749.
+"""
 
 from __future__ import annotations
 
-import base64
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 import jwt
+from authlib.oauth2.rfc6749 import (
+    AuthorizationServer,
+    ClientCredentialsGrant,
+    ClientMixin,
+    OAuth2Payload,
+    OAuth2Request,
+)
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
@@ -55,6 +64,86 @@ class TokenIssuer:
         return jwt.encode(said, self.key, "RS256", headers={"kid": self.key_id})
 
 
+class _Client(ClientMixin):  # type: ignore[misc]  # the library has no types
+    """The one client there is: `client` with the secret `secret`, which it may send in a header or in the form."""
+
+    def get_client_id(self) -> str:
+        return "client"
+
+    def check_client_secret(self, client_secret: str) -> bool:
+        return client_secret == "secret"
+
+    def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
+        return method in ClientCredentialsGrant.TOKEN_ENDPOINT_AUTH_METHODS
+
+    def check_grant_type(self, grant_type: str) -> bool:
+        return grant_type == ClientCredentialsGrant.GRANT_TYPE
+
+    def get_allowed_scope(self, scope: str) -> str:
+        return scope or ""
+
+
+class _Grant(ClientCredentialsGrant):  # type: ignore[misc]  # the library has no types
+    TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
+
+
+class _Form(OAuth2Payload):  # type: ignore[misc]  # the library has no types
+    """The parameters of a request."""
+
+    def __init__(self, form: dict[str, list[str]]) -> None:
+        self._form = form
+
+    @property
+    def data(self) -> dict[str, str]:
+        return {name: values[0] for name, values in self._form.items()}
+
+    @property
+    def datalist(self) -> dict[str, list[str]]:
+        return self._form
+
+
+class _Request(OAuth2Request):  # type: ignore[misc]  # the library has no types
+    """A request to the token endpoint."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], form: dict[str, list[str]]) -> None:
+        super().__init__("POST", url, headers=headers)
+        self.payload = _Form(form)
+        self._form = self.payload.data
+
+    @property
+    def form(self) -> dict[str, str]:
+        return self._form
+
+
+class _TokenEndpoint(AuthorizationServer):  # type: ignore[misc]  # the library has no types
+    """Authlib's server of OAuth 2.0 (RFC 6749), whose tokens an issuer signs."""
+
+    def __init__(self, issuer: TokenIssuer) -> None:
+        super().__init__()
+        self.register_grant(_Grant)
+        self.register_token_generator("default", self._make_token)
+        self._issuer = issuer
+
+    def _make_token(self, scope: str | None = None, **_: Any) -> dict[str, Any]:
+        token = self._issuer.sign_token(sub="client", scope=scope or "", groups=["services"])
+        return {"access_token": token, "token_type": "Bearer", "expires_in": 60, "scope": scope or ""}
+
+    def query_client(self, client_id: str) -> _Client | None:
+        return _Client() if client_id == "client" else None
+
+    def save_token(self, token: dict[str, Any], request: OAuth2Request) -> None:
+        """A signed token is its own record."""
+
+    def create_oauth2_request(self, request: _Request) -> _Request:
+        return request
+
+    def handle_response(self, status: int, body: Any, headers: Any) -> tuple[int, Any]:
+        return status, body
+
+    def send_signal(self, name: str, *args: Any, **kwargs: Any) -> None:
+        """Nobody listens."""
+
+
 @contextmanager
 def run_issuer() -> Iterator[TokenIssuer]:
     """An issuer that answers on a port of this machine."""
@@ -72,22 +161,7 @@ def run_issuer() -> Iterator[TokenIssuer]:
         def do_POST(self) -> None:
             issuer.requests.append(self.path)
             form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            if form.get("grant_type") != ["client_credentials"]:
-                self.answer(400, {"error": "unsupported_grant_type"})
-            elif self.read_client(form) != ("client", "secret"):
-                self.answer(401, {"error": "invalid_client"})
-            else:
-                scope = form.get("scope", [""])[0]
-                token = issuer.sign_token(sub="client", scope=scope, groups=["services"])
-                self.answer(200, {"access_token": token, "token_type": "Bearer", "expires_in": 60, "scope": scope})
-
-        def read_client(self, form: dict[str, list[str]]) -> tuple[str, str]:
-            """Id and secret of the client, in a header or in the form (RFC 6749, section 2.3.1)."""
-            scheme, _, encoded = self.headers.get("Authorization", "").partition(" ")
-            if scheme == "Basic":
-                user, _, secret = base64.b64decode(encoded).decode().partition(":")
-                return unquote(user), unquote(secret)
-            return form.get("client_id", [""])[0], form.get("client_secret", [""])[0]
+            self.answer(*endpoint.create_token_response(_Request(issuer.url + self.path, self.headers, form)))
 
         def answer(self, status: int, body: Any) -> None:
             data = json.dumps(body).encode()
@@ -102,6 +176,7 @@ def run_issuer() -> Iterator[TokenIssuer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     issuer = TokenIssuer(f"http://127.0.0.1:{server.server_port}")
+    endpoint = _TokenEndpoint(issuer)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

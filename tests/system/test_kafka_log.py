@@ -16,6 +16,7 @@ import pytest_asyncio
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.support.kafka import KafkaBroker, kafka
+from tests.support.sealing import check_sealing
 
 from stele.core import commands as cmd
 from stele.core.model import SubjectKey
@@ -24,6 +25,7 @@ from stele.service.registry import Registry
 from stele.storage import open_log
 from stele.storage.kafka.log import KafkaLog
 from stele.storage.kafka.maintenance import TopicFiles, inspect_topic
+from stele.storage.kafka.topic import name_snapshot_topic
 from stele.testing.log_crew import read_all
 
 pytestmark = pytest.mark.servers
@@ -234,6 +236,30 @@ async def test_a_purged_schema_leaves_the_topic(broker: str, topic: str, url: st
     taken_back = {json.dumps(key) for _, key, value in messages if value is None}
     left = [value or b"" for _, key, value in messages if json.dumps(key) not in taken_back]
     assert not any(b"Sesame" in value for value in left)
+
+
+async def test_sealed_secrets_leave_the_topic(
+    broker: str, topic: str, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sealing takes plain secrets out of all messages without a tombstone, and compaction out of the broker's files."""
+    for name in (topic, name_snapshot_topic(topic)):
+        _make_topic(broker, name, EAGER)
+
+    def find_files(wanted: bytes) -> list[Path]:
+        segments = (folder / "data").glob(f"{topic}*/*.log")
+        return [file for file in segments if wanted in file.read_bytes()]
+
+    async def wait(registry: Registry) -> None:
+        deadline = time.monotonic() + 60
+        number = 0
+        while find_files(b"open-sesame"):
+            assert time.monotonic() < deadline, "Kafka has not compacted the topic"
+            number += 1  # What is written last stays in the active segment, which is never compacted.
+            await registry.execute(cmd.CreateSubject(SubjectKey("", f"more-{number}")))
+            await registry._save_snapshot(always=True)
+            await asyncio.sleep(0.7)
+
+    await check_sealing(url, find_files, monkeypatch, wait_for_erasure=wait)
 
 
 # --- brokers --------------------------------------------------------------------------------------------------------

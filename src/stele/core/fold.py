@@ -16,6 +16,7 @@ from stele.core.model import (
     Attachments,
     Collection,
     Content,
+    CreatorUsage,
     Namespace,
     Numbering,
     SchemaEntry,
@@ -29,7 +30,7 @@ from stele.core.model import (
     pack_origin,
 )
 from stele.core.state import ErasedText, State, settings_slot, uid_from_bytes
-from stele.core.traversal import find_version, list_entries, list_formats_of_text
+from stele.core.traversal import find_creator, find_version, list_entries, list_formats_of_text
 
 
 def apply_record(state: State, seq: int, record: ev.LogRecord) -> None:
@@ -199,6 +200,7 @@ def _version_registered(state: State, event: ev.VersionRegistered, stamp: ev.Eve
         state.add_referrer((reference.namespace, reference.subject, reference.version_number), version)
     if state.by_uid is not None:
         state.set_item(state.by_uid, version.uid, version)
+    _count_for_creator(state, version, 1)
     if state.by_origin is not None and event.origin_uri:
         earlier = state.by_origin.get(event.origin_uri, ())
         state.set_item(state.by_origin, event.origin_uri, (*earlier, version))
@@ -348,11 +350,22 @@ def _purge_versions(state: State, subject: Subject, going: list[Version]) -> Non
     _clear_default_version(state, subject, numbers)
     # Newest first, as the uses of a schema are chained: each one is found at once.
     for version in reversed(going):
+        _count_for_creator(state, version, -1)
         _remove_referrer(state, version)
         _remove_origin(state, version)
         _remove_from_entry(state, version)
         if state.by_uid is not None:
             state.remove_item(state.by_uid, version.uid)
+
+
+def _count_for_creator(state: State, version: Version, number: int) -> None:
+    """Add a version to what its creator has registered (1), or take it away (-1)."""
+    if state.by_creator is None:
+        return
+    creator = find_creator(version)
+    usage = state.by_creator.get(creator, CreatorUsage())
+    length = number * state.get_text_length(version.content)
+    state.set_item(state.by_creator, creator, CreatorUsage(usage.versions + number, usage.text_bytes + length))
 
 
 def _remove_referrer(state: State, version: Version) -> None:

@@ -253,6 +253,13 @@ class Version(msgspec.Struct, gc=False):
         return self.subject.record_id | self.version_number
 
 
+class CreatorUsage(NamedTuple):
+    """What a caller has registered and nobody has purged: versions, and the bytes of their texts, one by one."""
+
+    versions: int = 0
+    text_bytes: int = 0
+
+
 SKIPPED_ENCODING: Final = (0, "")
 """In the place of an encoding id that was never given out here."""
 

@@ -18,6 +18,7 @@ from stele.core.model import (
     Binding,
     BindingIndexKey,
     Content,
+    CreatorUsage,
     Mode,
     Namespace,
     Reference,
@@ -34,6 +35,7 @@ from stele.core.policy import BACKWARD, Policy
 from stele.core.rulesets import FIRST
 from stele.core.state import State
 from stele.core.traversal import (
+    find_creator,
     find_version,
     list_entries,
     list_formats_of_text,
@@ -238,6 +240,22 @@ def _all_subjects(state: State) -> Iterator[Subject]:
     yield from state.closed
     for namespace in state.namespaces.values():
         yield from namespace.subjects.values()
+
+
+def find_usage_of_creator(state: State, name: str) -> CreatorUsage:
+    """Return what a caller has registered and nobody has purged; '' stands for all without a name together."""
+    return state.get_index("by_creator", _creator_index).get(name, CreatorUsage())
+
+
+def _creator_index(state: State) -> dict[str, CreatorUsage]:
+    index: dict[str, CreatorUsage] = {}
+    for subject in _all_subjects(state):
+        for version in subject.versions:
+            creator = find_creator(version)
+            usage = index.get(creator, CreatorUsage())
+            length = state.get_text_length(version.content)
+            index[creator] = CreatorUsage(usage.versions + 1, usage.text_bytes + length)
+    return index
 
 
 def find_version_by_origin(state: State, uri: str) -> Version | None:

@@ -19,6 +19,7 @@ from stele.core.model import (
     BindingIndexKey,
     Collection,
     Content,
+    CreatorUsage,
     Mode,
     Namespace,
     Settings,
@@ -84,6 +85,7 @@ class State:
         self.by_digest: dict[bytes, tuple[Content, ...]] | None = None
         self.by_place: dict[BindingIndexKey, tuple[Binding, ...]] | None = None
         self.by_serial: dict[int, Subject] | None = None
+        self.by_creator: dict[str, CreatorUsage] | None = None
         """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
         self.purges = 0
         """How many schema ids went away: what caches of answers by id watch."""
@@ -108,6 +110,11 @@ class State:
         """Return the raw bytes of a content; empty when they were purged."""
         held = content.text_or_handle
         return self.packed_texts.get_text(held) if isinstance(held, int) else held.text or b""
+
+    def get_text_length(self, content: Content) -> int:
+        """Return the length of a content in bytes; 0 when it was purged."""
+        held = content.text_or_handle
+        return self.packed_texts.get_length(held) if isinstance(held, int) else len(held.text or b"")
 
     def get_digests(self, content: Content) -> bytes:
         """Return the packed digests of a content (see `digests`)."""

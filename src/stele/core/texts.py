@@ -73,6 +73,10 @@ class PackedTexts:
             raise KeyError(handle)
         return self._decompress_block(self._block[handle])[start : start + length]
 
+    def get_length(self, handle: int) -> int:
+        """Return the length of a text in bytes, also after `drop`."""
+        return self._length[handle]
+
     def get_tag(self, handle: int) -> bytes:
         """Return the tag of a handle, also after `drop`."""
         return bytes(self._tags[self._tag_end[handle - 1] if handle else 0 : self._tag_end[handle]])

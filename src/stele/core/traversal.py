@@ -64,6 +64,11 @@ def list_versions_of_entry(schema: SchemaEntry) -> list[Version]:
     return found
 
 
+def find_creator(version: Version) -> str:
+    """Return the name of the caller who registered a version, '' for nobody in particular."""
+    return version.attributes.created_by if version.attributes is not None else ""
+
+
 def list_versions_in_subject(subject: Subject | None, schema: SchemaEntry) -> list[Version]:
     """Return the versions of a subject that a schema id stands for, ascending, by the shorter way to them."""
     if subject is None:

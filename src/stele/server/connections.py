@@ -25,6 +25,7 @@ from stele.server.dispatch import PEER_CERTIFICATE
 from stele.server.http2_upgrade import Http1Protocol
 from stele.server.peer_certificates import read_peer_certificate
 from stele.server.request_bodies import is_short_body
+from stele.server.tls import has_outlived_authorities
 from stele.service.access import PeerCertificate
 
 CONNECTIONS: Final = "stele.connections"
@@ -139,6 +140,8 @@ class BoundedProtocol(Http1Protocol):
         self._own_address, port = self.server or ("", None)
         self._place = self.scheme or "", port or 0
         self._certificate = read_peer_certificate(transport.get_extra_info("peercert"))
+        if self._certificate is not None and has_outlived_authorities(transport.get_extra_info("ssl_object")):
+            transport.abort()  # The client may begin anew, and is judged then.
         if self._table.admit(self):
             self._wait(CloseReason.HEADER_TIME, self._limits.header_seconds)
         else:

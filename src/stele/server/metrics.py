@@ -90,6 +90,7 @@ def _make_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
         name: Gauge(f"stele_{name}", text, registry=registry, multiprocess_mode="livesum")
         for name, text in (
             ("audit_dropped", "Entries of the audit trail that were lost before they were written or delivered."),
+            ("quota_refusals", "Registrations refused because their callers had registered as much as one caller may."),
             ("audit_failing", "Processes that cannot write the file of the audit trail."),
             ("connections", "Open connections."),
             ("answer_cache_bytes", "Memory that cached answers take, about."),
@@ -282,6 +283,7 @@ class Metrics:
             "packed_bytes": state.packed_texts.packed_bytes,
             "records_appended": registry.appended,
             "append_conflicts": registry.conflicts,
+            "quota_refusals": registry.quota_refusals,
             "writes_waiting": registry.waiting_writes,
             "can_write": int(registry.write_failure is None),
             **counts,

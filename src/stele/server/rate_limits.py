@@ -1,28 +1,33 @@
 """How often one caller may ask: rates per principal, or per address of callers that are nobody in particular.
 
 Each caller has a bucket that takes a burst of requests and drains at the rate of the settings. One time is kept of it:
-when it will be empty. Where there are very many callers, those who have not asked for longest are forgotten, as if they
-had not asked at all. Each worker process counts by itself.
+when it will be empty. The times stand in memory that the workers of a server share, so a rate holds for the server as a
+whole. Where there are very many callers, those whose buckets are empty first are forgotten.
 """
 
 from __future__ import annotations
 
 import math
+import mmap
 import time
 from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
+from hashlib import blake2b
 from ipaddress import AddressValueError, IPv6Address
+from secrets import token_bytes
 from typing import Final
 
 import msgspec
-from cachetools import LRUCache
 
 from stele.errors import TooManyRequests
 from stele.service.access import Principal
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_MOST_CALLERS: Final = 20_000
+_SETS: Final = 4096
+_ROWS: Final = 8
+"""Callers of one set: of more with the same set, the one whose bucket is empty first makes room."""
+_ROW_BYTES: Final = 16
 _IPV6_NETWORK_BITS: Final = 64
 """A network of that length is one caller: every host has that many addresses for itself."""
 
@@ -41,8 +46,50 @@ class Rate(msgspec.Struct, frozen=True):
     burst: int
 
 
+class BucketTimes:
+    """Times at which buckets are empty, by caller, in memory that processes forked from this one share.
+
+    A row is eight bytes of a keyed hash of the caller and a time of `time.monotonic`, which all processes of a machine
+    have in common. Nothing is locked: of two requests that two processes count in the same instant one may be lost.
+    """
+
+    def __init__(self) -> None:
+        memory = memoryview(mmap.mmap(-1, _SETS * _ROWS * _ROW_BYTES))
+        self._callers = memory[: _SETS * _ROWS * 8].cast("Q")
+        self._times = memory[_SETS * _ROWS * 8 :].cast("d")
+        self._key = token_bytes(32)
+
+    def find_row(self, caller: str) -> tuple[int, int]:
+        """Return the row of a caller, or the one it may take, and the hash that marks it."""
+        digest = blake2b(caller.encode("utf-8", "surrogatepass"), key=self._key, digest_size=8).digest()
+        mark = int.from_bytes(digest, "big") or 1
+        first = mark % _SETS * _ROWS
+        rows = range(first, first + _ROWS)
+        for row in rows:
+            if self._callers[row] == mark:
+                return row, mark
+        return min(rows, key=self._times.__getitem__), mark
+
+    def get_time(self, row: int, mark: int) -> float:
+        """Return when the bucket of the caller with that row is empty; 0 if it is not known."""
+        return self._times[row] if self._callers[row] == mark else 0.0
+
+    def set_time(self, row: int, mark: int, time: float) -> None:
+        """Say when the bucket of a caller is empty."""
+        self._times[row] = time
+        self._callers[row] = mark
+
+
+_shared_times: dict[RateKind, BucketTimes] = {}
+
+
+def share_rates() -> None:
+    """Have this process and those that are forked from it afterwards count their callers together."""
+    _shared_times.update({kind: BucketTimes() for kind in RateKind})
+
+
 class RateLimiter:
-    """Counts the requests of each caller.
+    """Counts the requests of each caller, together with other processes after `share_rates`.
 
     Args:
         requests: The rate of all requests of a caller.
@@ -51,8 +98,8 @@ class RateLimiter:
     """
 
     def __init__(self, requests: Rate, changes: Rate, clock: Callable[[], float] = time.monotonic) -> None:
-        self._requests = _Buckets(requests) if requests.per_second else None
-        self._changes = _Buckets(changes) if changes.per_second else None
+        self._requests = _Buckets(requests, RateKind.REQUESTS) if requests.per_second else None
+        self._changes = _Buckets(changes, RateKind.CHANGES) if changes.per_second else None
         self._clock = clock
 
     @property
@@ -87,19 +134,20 @@ class RateLimiter:
 class _Buckets:
     """By caller the time at which its bucket is empty again."""
 
-    def __init__(self, rate: Rate) -> None:
+    def __init__(self, rate: Rate, kind: RateKind) -> None:
         self.rate = rate
         self._seconds = 1 / rate.per_second
         self._full = rate.burst * self._seconds
-        self._empty_at: LRUCache[str, float] = LRUCache(_MOST_CALLERS)
+        self._times = _shared_times.get(kind) or BucketTimes()
 
     def find_wait(self, caller: str, now: float) -> float:
         """Return after how many seconds the bucket has room for one more request, 0 if it has some."""
-        left = self._empty_at.get(caller, now) - now
+        left = max(0.0, self._times.get_time(*self._times.find_row(caller)) - now)
         return max(0.0, left + self._seconds - self._full)
 
     def add_request(self, caller: str, now: float) -> None:
-        self._empty_at[caller] = max(self._empty_at.get(caller, now), now) + self._seconds
+        row, mark = self._times.find_row(caller)
+        self._times.set_time(row, mark, max(self._times.get_time(row, mark), now) + self._seconds)
 
 
 @lru_cache(4096)

@@ -28,6 +28,7 @@ from stele.errors import InvalidRequest, StoreError
 from stele.server.authentication import open_methods
 from stele.server.exposure import check_exposure
 from stele.server.log_config import configure_logs
+from stele.server.rate_limits import share_rates
 from stele.server.service_manager import notify_service_manager, take_sockets
 from stele.server.settings import ServerSettings
 from stele.server.tls import ServerTls
@@ -231,6 +232,7 @@ def _fork_loaded_workers() -> None:
             signal.signal(signal_number, signal.SIG_DFL)
 
     os.register_at_fork(after_in_child=restore_signals)
+    share_rates()
     gc.freeze()
     _subprocess.spawn = multiprocessing.get_context("fork")  # type: ignore[assignment]  # uvicorn has no setting for it
 

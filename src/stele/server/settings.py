@@ -101,6 +101,9 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         _description("File with users and permissions as Pravega has it, read again when it changes; empty: none."),
     ] = ""
+    pravega_acl_passwords: Annotated[
+        bool, _description("For `basic`: users of `pravega_acl` log in with the passwords in that file.")
+    ] = False
     authentication: Annotated[
         tuple[str, ...],
         _description(
@@ -123,6 +126,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         _description(
             "Users for `basic`, as `htpasswd -B` writes them (bcrypt), or with argon2id; read again when it changes."
+        ),
+    ] = ""
+    group_file: Annotated[
+        str,
+        _description(
+            "Groups of the users of `basic`, lines `group: user user …` as in Apache's `AuthGroupFile`; read again when"
+            " it changes; empty: users have none."
         ),
     ] = ""
     oidc_issuer: Annotated[
@@ -275,7 +285,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     requests_per_second: Annotated[
         float,
         _description(
-            "Requests per second and process that one caller may send on average, a principal or an anonymous address;"
+            "Requests per second that one caller may send on average, a principal or an anonymous address;"
             " more are refused (429); 0: any number.",
             ge=0,
         ),
@@ -334,6 +344,17 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         _description("Changes per process that may wait for the store; more are refused (503).", ge=1, le=1_000_000),
     ] = 4096
+    max_caller_schemas: Annotated[
+        int,
+        _description(
+            "Versions that one caller may have registered and nobody purged, soft-deleted ones included; super users"
+            " may have more; 0: any number.",
+            ge=0,
+        ),
+    ] = 0
+    max_caller_bytes: Annotated[
+        int, _description("Length of the texts of those versions together, bytes, each one counted; 0: any.", ge=0)
+    ] = 0
     max_associations: Annotated[int, _description("Associations of subjects with topics.", ge=0)] = 100_000
     max_keys: Annotated[int, _description("Keys of each kind in the DEK registry.", ge=0)] = 10_000
     max_places: Annotated[int, _description("Topics, tables and paths whose last census is recorded.", ge=0)] = 10_000
@@ -390,6 +411,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             associations=self.max_associations,
             keys=self.max_keys,
             places=self.max_places,
+            caller_schemas=self.max_caller_schemas,
+            caller_bytes=self.max_caller_bytes,
         )
 
 

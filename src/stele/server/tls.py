@@ -1,8 +1,9 @@
-"""TLS of the server: its certificate, which may change while it runs, and those of its clients."""
+"""TLS of the server: its certificate and the authorities of its clients, which may change while it runs."""
 
 from __future__ import annotations
 
 import ssl
+import time
 from pathlib import Path
 
 import structlog
@@ -14,42 +15,78 @@ from stele.service.watched_file import WatchedFile
 _logger = structlog.get_logger("stele.server")
 
 
+class ServerContext(ssl.SSLContext):
+    """A context of the server, and since when it knows the authorities of clients (seconds since 1970)."""
+
+    authorities_since: float = 0.0
+
+
 class ServerTls:
-    """The TLS context of one process, and the files it was made of. Raises `InvalidRequest` for unusable files."""
+    """The TLS contexts of one process, and the files they are made of. Raises `InvalidRequest` for unusable files.
+
+    A socket keeps the context that it was opened with. Every new connection is handed over to the one of now, whose
+    authorities are the only ones: a context can learn authorities, but never forget one.
+    """
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._certificate = settings.tls_certificate
-        self._key = settings.tls_key or None
-        _load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self._certificate, self._key)
-        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        _load_certificate(self.context, self._certificate, self._key)
-        self._files = [WatchedFile(Path(file)) for file in (self._certificate, self._key) if file]
-        if settings.tls_client_ca:
-            try:
-                self.context.load_verify_locations(settings.tls_client_ca)
-            except (OSError, ssl.SSLError) as error:
-                raise InvalidRequest(f"tls_client_ca: {settings.tls_client_ca}: {error.strerror or error}") from None
-            self.context.verify_mode = ssl.CERT_REQUIRED if settings.tls_client_required else ssl.CERT_OPTIONAL
+        self._settings = settings
+        self._now = _make_context(settings)
+        self._certificate_files = [
+            WatchedFile(Path(name)) for name in (settings.tls_certificate, settings.tls_key) if name
+        ]
+        self._authority_file = WatchedFile(Path(settings.tls_client_ca)) if settings.tls_client_ca else None
+        self.context = self._now
+        """What listens."""
+        self.context.sni_callback = self._hand_over  # OpenSSL asks also where a client names no server.
 
     def reload_when_changed(self) -> None:
-        """Give new connections the certificate that the files have now. Files that do not fit leave the one before."""
-        changed = [file for file in self._files if file.has_changed()]
-        if not changed:
+        """Give new connections what the files have now. Files that do not fit leave everything as it was."""
+        has_new_authorities = self._authority_file is not None and self._authority_file.has_changed()
+        changed = [file for file in self._certificate_files if file.has_changed()]
+        if not changed and not has_new_authorities:
             return
         try:
-            # A certificate without its key, as in the middle of a change, would leave the context without either.
-            _load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self._certificate, self._key)
-            _load_certificate(self.context, self._certificate, self._key)
+            context = _make_context(self._settings)
         except InvalidRequest as error:
-            _logger.error("certificate not reloaded", reason=str(error))
-        else:
-            _logger.info("certificate reloaded", file=self._certificate)
+            _logger.error("certificates not reloaded", reason=str(error))
+            return
+        # Files that changed together may have been read one by one: the whole is as new as the newest.
+        context.authorities_since = time.time() if self._authority_file is not None else 0.0
+        self._now = context
+        _logger.info(
+            "certificates reloaded", file=self._settings.tls_certificate, authorities=self._settings.tls_client_ca
+        )
+
+    def _hand_over(
+        self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext
+    ) -> None:
+        connection.context = self._now
 
 
-def _load_certificate(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
+def has_outlived_authorities(connection: ssl.SSLObject | ssl.SSLSocket) -> bool:
+    """Whether a connection takes up a session from before the authorities changed: its certificate was judged then."""
+    context, session = connection.context, connection.session
+    if not connection.session_reused or session is None or not isinstance(context, ServerContext):
+        return False
+    return session.time <= context.authorities_since
+
+
+def _make_context(settings: ServerSettings) -> ServerContext:
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate, key, authorities = settings.tls_certificate, settings.tls_key or None, settings.tls_client_ca
     try:
         # Without a password, OpenSSL would ask for one on the terminal.
         context.load_cert_chain(certificate, key, password="")
     except (OSError, ssl.SSLError) as error:
         files = f"{certificate} and {key}" if key else certificate
         raise InvalidRequest(f"tls_certificate: cannot use {files}: {error.strerror or error}") from None
+    if authorities:
+        try:
+            context.load_verify_locations(authorities)
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidRequest(f"tls_client_ca: {authorities}: {error.strerror or error}") from None
+        context.verify_mode = ssl.CERT_REQUIRED if settings.tls_client_required else ssl.CERT_OPTIONAL
+        # A ticket carries a client's certificate past a change of authorities, and its time cannot be told from it.
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
+    return context

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from stele.errors import TooLarge
+from stele.errors import QuotaUsedUp, TooLarge
 
 if TYPE_CHECKING:
-    from stele.core.events import Event
+    from stele.core.events import Event, VersionRegistered
     from stele.core.state import State
 
 
@@ -33,6 +33,8 @@ class Limits(msgspec.Struct, frozen=True):
     waiting_writes    changes that may wait for the log at a time
     associations      bindings of subjects to resources of data systems
     keys              keys of the DEK registry, of each kind
+    caller_schemas    versions that one caller has registered and nobody has purged; 0: any number
+    caller_bytes      length of their texts, each version counted; 0: any number
     places            places whose last census is recorded
     """
 
@@ -45,6 +47,13 @@ class Limits(msgspec.Struct, frozen=True):
     associations: int = 100_000
     keys: int = 10_000
     places: int = 10_000
+    caller_schemas: int = 0
+    caller_bytes: int = 0
+
+    @property
+    def has_quotas(self) -> bool:
+        """Whether there is a bound of what one caller may register."""
+        return bool(self.caller_schemas or self.caller_bytes)
 
     def check_text(self, text: bytes) -> None:
         """Raise `TooLarge` for a text over the limit."""
@@ -72,6 +81,31 @@ class Limits(msgspec.Struct, frozen=True):
                     f" of {self.text_bytes} (max_text_bytes)"
                 )
 
+    def check_quota(self, state: State, events: Iterable[Event], creator: str) -> None:
+        """Raise `QuotaUsedUp` when what was decided on a state would give a caller more than one may have.
+
+        creator is the name of the caller; all without a name count as one.
+        """
+        from stele.core.events import VersionRegistered
+        from stele.core.queries import find_usage_of_creator
+
+        added = [event for event in events if isinstance(event, VersionRegistered)]
+        if not self.has_quotas or not added:
+            return
+        usage = find_usage_of_creator(state, creator)
+        who = creator or "callers without a name"
+        if self.caller_schemas and usage.versions + len(added) > self.caller_schemas:
+            raise QuotaUsedUp(
+                f"{who} registered {usage.versions} schemas that are still there; one caller may have"
+                f" {self.caller_schemas} (max_caller_schemas): purge some"
+            )
+        length = sum(_measure_text(state, event) for event in added)
+        if self.caller_bytes and usage.text_bytes + length > self.caller_bytes:
+            raise QuotaUsedUp(
+                f"{who} registered {usage.text_bytes} bytes of schemas that are still there; with {length} more they"
+                f" would pass what one caller may have, {self.caller_bytes} (max_caller_bytes): purge some"
+            )
+
     def check_reference_depth(self, depth: int) -> None:
         """Raise `TooLarge` for references that refer to others too often in a row."""
         if depth > MAX_REFERENCE_DEPTH:
@@ -83,3 +117,11 @@ class Limits(msgspec.Struct, frozen=True):
         """Raise `TooLarge` for a closure over the limit."""
         if count > self.references:
             raise TooLarge(f"the schema needs {count} references, the limit (max_references) is {self.references}")
+
+
+def _measure_text(state: State, event: VersionRegistered) -> int:
+    """Return the length of the text of a new version, which is in the event or known already."""
+    known = state.contents.get(event.sha)
+    if event.text is not None or known is None:
+        return len(event.text or b"")
+    return state.get_text_length(known)

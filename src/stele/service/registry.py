@@ -53,6 +53,7 @@ from stele.errors import (
     NewerLog,
     NotFound,
     Overloaded,
+    QuotaUsedUp,
     SteleError,
     StoreError,
     StoreReplaced,
@@ -98,6 +99,8 @@ class _Job(NamedTuple):
     stamp: EventMetadata
     verdicts: dict[Any, tuple[Finding, ...]]
     done: asyncio.Future[cmd.Outcome]
+    has_quota: bool = False
+    """Whether the caller may register only so much."""
 
 
 class _DecidedJob(NamedTuple):
@@ -141,6 +144,8 @@ class Registry:
         self.tracer: Tracer = NoTracer()
         self.conflicts = 0
         self.appended = 0
+        self.quota_refusals = 0
+        """Changes that this node refused because their callers had registered as much as one caller may."""
         self.write_failure: StoreError | None = None
         """Why the log takes no record; None when it does, as far as anybody knows."""
         self.lag_records = 0
@@ -326,7 +331,8 @@ class Registry:
             agent=caller.agent,
             request_id=caller.request_id,
         )
-        job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
+        has_quota = self.limits.has_quotas and not self.access.is_super(caller)
+        job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future(), has_quota)
         if not expects_change:
             decision = await self._decide_job(job)
             if not decision.events:
@@ -425,6 +431,8 @@ class Registry:
         batch: list[_DecidedJob] = []
         undecided: list[_Job] = []
         latest = self.state.latest_at
+        if self.limits.has_quotas:
+            queries.find_usage_of_creator(self.state, "")  # An index built within a draft is built again after it.
         self.state.begin_draft()
         try:
             for job in jobs:
@@ -433,9 +441,12 @@ class Registry:
                 try:
                     decision = decide(self.state, job.command, stamp, self._collect_verdicts(job))
                     self.limits.check_growth(self.state, decision.events)
+                    if job.has_quota:
+                        self.limits.check_quota(self.state, decision.events, stamp.actor)
                 except VerdictsRequired:
                     undecided.append(job)
                 except SteleError as error:
+                    self.quota_refusals += isinstance(error, QuotaUsedUp)
                     batch.append(_DecidedJob(job, error))
                 else:
                     record = make_record(stamp, decision.events) if decision.events else None

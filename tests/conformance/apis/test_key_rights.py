@@ -184,6 +184,18 @@ async def test_what_may_be_secret_is_not_shown_and_not_lost(client: httpx.AsyncC
         assert (await client.post(f"{KEKS}/mine/test")).status_code == 200, "the secret is there"
 
 
+async def test_user_info_in_a_key_id_is_not_shown(client: httpx.AsyncClient) -> None:
+    """A URL keeps all but user name and password; sent back as it was shown it means the stored one."""
+    with acting_as("both"):
+        made = await make_kek(client, kmsType="local-kms", kmsKeyId="https://me:s3cret@vault.example/transit/keys/a")
+        shown = made.json()["kmsKeyId"]
+        assert shown == "https://[hidden]@vault.example/transit/keys/a"
+        answers = [await client.get(path) for path in (f"{KEKS}/mine", KEKS, f"{KEKS}?subjectPrefix=")]
+        assert "s3cret" not in "".join(answer.text for answer in answers)
+        assert (await make_kek(client, kmsType="local-kms", kmsKeyId=shown)).status_code == 409, "it is there already"
+        assert (await make_kek(client, name="both", kmsType="local-kms", kmsKeyId=shown)).status_code == 422
+
+
 def _rewrite_base64(text: str) -> str:
     """Other base64 of the same bytes: bits that padding leaves unused are set."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -18,7 +18,7 @@ from tests.support.token_issuer import TokenIssuer
 from tests.unit.server.authentication.test_password_file import bcrypt_line
 
 from stele.server.authentication.credentials import UserPassword
-from stele.server.authentication.password_file import PasswordFile
+from stele.server.authentication.users import User, UserFiles
 from stele.server.in_process import InProcessServer, InProcessTransport
 from stele.server.settings import ServerSettings
 
@@ -125,13 +125,13 @@ def test_guesses_at_passwords_are_counted(tmp_path: Path, monkeypatch: pytest.Mo
         requests_burst=20,
     )
     tried = []
-    check = PasswordFile.check_password
+    check = UserFiles.check_password
 
-    def note(self: PasswordFile, given: UserPassword) -> str | None:
+    def note(self: UserFiles, given: UserPassword) -> User | None:
         tried.append(given)
         return check(self, given)
 
-    monkeypatch.setattr(PasswordFile, "check_password", note)
+    monkeypatch.setattr(UserFiles, "check_password", note)
     server = InProcessServer(settings)
     with httpx.Client(transport=InProcessTransport(server), base_url="http://127.0.0.1:8081") as client:
         own = {"authorization": "Basic " + b64encode(b"ann:one").decode()}

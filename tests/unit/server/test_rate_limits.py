@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from tests.support.server_process import serving
 from tests.unit.server.test_site_guard import CHANGES
 
 from stele.errors import TooManyRequests
+from stele.server import rate_limits
 from stele.server.dialects import DIALECTS
 from stele.server.in_process import InProcessServer, InProcessTransport
-from stele.server.rate_limits import _MOST_CALLERS, Rate, RateLimiter
+from stele.server.rate_limits import Rate, RateLimiter, share_rates
 from stele.server.settings import ServerSettings
 from stele.service.access import ANONYMOUS, Principal
 
@@ -91,11 +93,28 @@ def test_changes_have_a_rate_of_their_own() -> None:
 
 def test_very_many_callers_take_bounded_memory() -> None:
     """A caller who has an address for every request makes the server remember no more than so many."""
-    limiter = make_limiter(Clock())
-    for number in range(_MOST_CALLERS + 1000):
-        assert limiter.find_refusal(ANONYMOUS, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", "GET") is None
-    assert limiter._requests is not None
-    assert len(limiter._requests._empty_at) == _MOST_CALLERS
+    clock = Clock()
+    limiter = make_limiter(clock)
+    for _ in range(3):
+        assert ask(limiter, 1, name="ann") == 1
+    for number in range(50_000):
+        clock.now += 1e-6
+        assert ask(limiter, 1, address=f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}") == 1
+    assert ask(limiter, 1, name="ann") == 0, "the fullest buckets are remembered"
+
+
+def test_processes_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a forked process counts leaves less for the others."""
+    monkeypatch.setattr(rate_limits, "_shared_times", {})
+    share_rates()
+    clock = Clock()
+    limiter = make_limiter(clock)
+    if (child := os.fork()) == 0:
+        os._exit(ask(limiter, 2, name="ann"))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    assert ask(limiter, 10, name="ann") == 1
+    assert ask(make_limiter(clock), 10, name="bob") == 3
+    assert ask(limiter, 10, name="bob") == 0
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +187,12 @@ def test_answers_at_once_count_too(tmp_path: Path) -> None:
         metrics = client.get("/metrics").text
     assert 'stele_requests_limited_total{rate="requests"} 10.0' in metrics
     assert "stele_answer_cache_hits_total 19.0" in metrics
+
+
+def test_a_rate_holds_for_all_workers(tmp_path: Path) -> None:
+    """Requests over many connections, which several workers answer, have one burst together."""
+    environ = {"STELE_REQUESTS_PER_SECOND": "0.01", "STELE_REQUESTS_BURST": "20"}
+    with serving("--workers", "3", folder=tmp_path, environ=environ) as server:
+        statuses = [httpx.get(f"{server.url}/subjects").status_code for _ in range(40)]
+    assert statuses.count(200) == 20
+    assert statuses.count(429) == 20

@@ -14,6 +14,7 @@ from tests.support.certificates import write_certificates
 from tests.support.doc_pages import list_sql
 from tests.support.dropping_relay import dropping_relay
 from tests.support.mariadb import MariadbServer, mariadb
+from tests.support.sealing import check_sealing
 from tests.unit.service.test_registry import put, record
 
 from stele.core.commands import DeleteMode, DeleteSubject
@@ -294,6 +295,20 @@ async def test_erased_bytes_are_gone(server: MariadbServer, database: str, url: 
     server.execute("FLUSH TABLES stele_log FOR EXPORT", "UNLOCK TABLES", database=database)
     assert [path for path in files.glob("*") if secret in path.read_bytes()] == []
     assert server.execute("SELECT erasures > 0, scrubbed = erasures FROM stele_store", database=database) == [(1, 1)]
+
+
+async def test_sealed_secrets_are_gone(
+    server: MariadbServer, database: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sealing takes plain secrets out of the rows and out of the files of the tables."""
+
+    def find_secret(wanted: bytes) -> list[object]:
+        server.execute("FLUSH TABLES stele_log FOR EXPORT", "UNLOCK TABLES", database=database)
+        rows = server.execute(f"SELECT seq FROM stele_log WHERE LOCATE('{wanted.decode()}', stored)", database=database)
+        files = (server.data / database).glob("*")
+        return [*rows, *(path for path in files if wanted in path.read_bytes())]
+
+    await check_sealing(url, find_secret, monkeypatch)
 
 
 async def test_a_restored_database(server: MariadbServer, database: str, url: str, tmp_path: Path) -> None:

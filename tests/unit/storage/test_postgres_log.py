@@ -15,6 +15,7 @@ from tests.support.certificates import write_certificates
 from tests.support.doc_pages import list_sql
 from tests.support.dropping_relay import dropping_relay
 from tests.support.postgres import KINDS, PostgresServer, postgres
+from tests.support.sealing import check_sealing
 from tests.unit.service.test_registry import put, record
 from typer.testing import CliRunner
 
@@ -317,6 +318,20 @@ async def test_erased_bytes_are_gone(server: PostgresServer, database: str, url:
 def find_bytes(server: PostgresServer, wanted: bytes) -> list[Path]:
     """Files of tables that have the bytes."""
     return [path for path in (server.data / "base").rglob("*") if path.is_file() and wanted in path.read_bytes()]
+
+
+async def test_sealed_secrets_are_gone(
+    server: PostgresServer, database: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sealing takes plain secrets out of the rows and out of the files of the server's tables."""
+
+    def find_secret(wanted: bytes) -> list[object]:
+        server.execute("CHECKPOINT")
+        question = f"SELECT seq FROM stele_log WHERE position('{wanted.decode()}' IN stored) > 0"
+        rows = server.execute(question, database=database)
+        return [*rows, *find_bytes(server, wanted)]
+
+    await check_sealing(url, find_secret, monkeypatch)
 
 
 async def test_who_may_not_scrub(

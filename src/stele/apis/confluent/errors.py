@@ -386,6 +386,7 @@ ERROR_TABLE: ErrorTable = {
     err.InvalidName: (422, 42208, lambda e, a: f"The specified subject '{e.name}' is not a valid."),
     err.TooLarge: (422, 42209, lambda e, a: f"Register operation failed because schema is too large: {e}"),
     RegistryFull: (422, 42209, lambda e, a: f"Register operation failed because a limit is reached: {e}"),
+    err.QuotaUsedUp: (422, 42209, lambda e, a: f"Register operation failed because a limit is reached: {e}"),
     err.InvalidRuleSet: (422, 42210, _plain_message),
     err.Refused: (403, 403, _plain_message),
     err.Forbidden: (403, 40301, _plain_message),

@@ -26,8 +26,8 @@ from stele.server.authentication.credentials import (
 from stele.server.authentication.key_set import KeySet
 from stele.server.authentication.known_credentials import KnownCredentials, VerifiedCredentials
 from stele.server.authentication.methods import Method, Methods, parse_methods
-from stele.server.authentication.password_file import PasswordFile
 from stele.server.authentication.tokens import TokenRules, TokenVerifier
+from stele.server.authentication.users import UserFiles
 from stele.server.settings import ServerSettings
 from stele.service import api_keys
 from stele.service.access import ANONYMOUS, PresentedCredentials, Principal
@@ -54,7 +54,7 @@ class AuthenticationMethods(NamedTuple):
     """
 
     by_port: Mapping[int, Methods]
-    passwords: PasswordFile | None = None
+    passwords: UserFiles | None = None
     tokens: TokenVerifier | None = None
     certificates: CertificateRules | None = None
     is_anonymous_allowed: bool = False
@@ -156,7 +156,7 @@ class RequestAuthenticator:
     def _holds(self, verified: VerifiedCredentials) -> bool:
         """Whether what proved credentials is still in force."""
         if verified.method is Method.BASIC:
-            return self._passwords is not None and self._passwords.find_hash(verified.name) == verified.proof
+            return self._passwords is not None and self._passwords.find_user(verified.name) == verified.proof
         if verified.method is Method.KEYS:
             return self._has_read_all() and (
                 api_keys.find_document(self._registry.state, verified.name) == verified.proof
@@ -209,11 +209,11 @@ class RequestAuthenticator:
             return VerifiedCredentials(token.principal, Method.OIDC, token.expires, proof=token.keys)
         assert self._passwords is not None
         loop = asyncio.get_running_loop()
-        password_hash = await loop.run_in_executor(self._hashing, self._passwords.check_password, given)
-        if password_hash is None:
+        user = await loop.run_in_executor(self._hashing, self._passwords.check_password, given)
+        if user is None:
             raise Unauthenticated(REFUSED)
-        principal = Principal(given.user, method="basic")
-        return VerifiedCredentials(principal, Method.BASIC, float("inf"), given.user, password_hash)
+        principal = Principal(given.user, user.groups, "basic")
+        return VerifiedCredentials(principal, Method.BASIC, float("inf"), given.user, user)
 
 
 def _find_key(given: UserPassword | Token) -> str | None:
@@ -239,17 +239,27 @@ def open_methods(settings: ServerSettings, ports: Mapping[int, str]) -> Authenti
     used = frozenset[Method]().union(*by_dialect.values())
     if not used:
         return None
-    if Method.BASIC in used and not settings.password_file:
-        raise InvalidRequest("authentication by basic needs the setting password_file")
     if Method.MTLS in used and not settings.tls_client_ca:
         raise InvalidRequest("authentication by mtls needs the settings tls_certificate and tls_client_ca")
     return AuthenticationMethods(
         {0: by_dialect[""]} | {port: by_dialect[name] for port, name in ports.items() if name in by_dialect},
-        passwords=PasswordFile(Path(settings.password_file)) if Method.BASIC in used else None,
+        passwords=_open_users(settings) if Method.BASIC in used else None,
         tokens=_open_tokens(settings) if Method.OIDC in used else None,
         certificates=CertificateRules(settings.mtls_principal_rules) if Method.MTLS in used else None,
         is_anonymous_allowed=settings.anonymous,
     )
+
+
+def _open_users(settings: ServerSettings) -> UserFiles:
+    pravega = settings.pravega_acl if settings.pravega_acl_passwords else ""
+    if not settings.password_file and not pravega:
+        raise InvalidRequest(
+            "authentication by basic needs the setting password_file, or pravega_acl with pravega_acl_passwords"
+        )
+    passwords, groups, users = (
+        Path(name) if name else None for name in (settings.password_file, settings.group_file, pravega)
+    )
+    return UserFiles(passwords, groups, users)
 
 
 def _open_tokens(settings: ServerSettings) -> TokenVerifier:

@@ -26,7 +26,7 @@ class VerifiedCredentials(NamedTuple):
     method     how that was proved
     expires    from when on they prove nothing, in seconds since 1970
     name       the user whose password it is, or the id of the API key; '' for a token
-    proof      what must still be in force: the hash in the password file, the document of the key in the log, the keys
+    proof      what must still be in force: the user as the files have it, the document of the key in the log, the keys
                of the issuer of tokens
     """
 

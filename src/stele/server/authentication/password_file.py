@@ -1,88 +1,100 @@
-"""Users and hashes of their passwords, in the file that Apache's `htpasswd` writes: bcrypt, and argon2id."""
+"""Hashes of passwords: the files that have them, and whether one fits.
+
+Apache's `htpasswd` writes bcrypt; argon2id counts as well. Pravega's file of users has PBKDF2 with HMAC-SHA-256. It
+writes the text `iterations:salt:key` in hexadecimal digits, and salt and key in that text are such digits, too.
+
+Source: docs/protocols/pravega.md#the-file-of-users.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from hashlib import blake2b
+from hashlib import pbkdf2_hmac
+from hmac import compare_digest
 from importlib.util import find_spec
 from pathlib import Path
-from secrets import token_bytes
-from typing import Final
+from typing import Final, NamedTuple
 
-import structlog
-
+from stele.apis.pravega.acl_file import parse_acl_users
 from stele.errors import InvalidRequest, NotInstalled
-from stele.server.authentication.credentials import UserPassword
-from stele.service.watched_file import WatchedFile
 
-_logger = structlog.get_logger("stele.server")
-
-_BCRYPT = re.compile(r"\$2[aby]\$(?:0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
-_ARGON2ID = re.compile(r"\$argon2id\$v=19\$m=\d{1,7},t=\d{1,2},p=\d{1,2}\$[A-Za-z0-9+/]{10,}\$[A-Za-z0-9+/]{10,}")
-_NOBODY: Final = "$2b$10$" + "." * 53
-"""Compared with when the file has no user at all: well-formed, and the hash of no known password."""
+_BCRYPT: Final = re.compile(r"\$2[aby]\$(?:0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
+_ARGON2ID: Final = re.compile(
+    r"\$argon2id\$v=19\$m=\d{1,7},t=\d{1,2},p=\d{1,2}\$[A-Za-z0-9+/]{10,}\$[A-Za-z0-9+/]{10,}"
+)
+_HEXADECIMAL: Final = re.compile(r"(?:[0-9a-fA-F]{2}){40,1000}")
+_PBKDF2: Final = re.compile(
+    rb"(?P<iterations>[1-9][0-9]{0,6}):(?P<salt>(?:[0-9a-f]{2}){8,64}):(?P<key>(?:[0-9a-f]{2}){16,64})"
+)
 _BCRYPT_BYTES: Final = 72
 """What bcrypt takes of a password; `htpasswd` cuts off the rest, too."""
 
 
-class PasswordFile:
-    """The users of a file, read again when it changes. A file that became unreadable leaves the users as they are.
-
-    Raises `InvalidRequest` at first for a file that cannot be read or has another kind of hash, `NotInstalled`.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._file = WatchedFile(path)
-        self._mark = token_bytes(16)
-        self._hashes: Mapping[str, str] = read_passwords(path)
-
-    def find_hash(self, user: str) -> str | None:
-        """Return the hash of a user's password as the file has it now."""
-        if self._file.has_changed():
-            try:
-                self._hashes = read_passwords(self._file.path)
-            except InvalidRequest as error:
-                _logger.error("password file not read", reason=str(error))
-        return self._hashes.get(user)
-
-    def check_password(self, given: UserPassword) -> str | None:
-        """Return the hash that fits a name and a password, None if they are wrong. Takes a while, in C.
-
-        A name that is not in the file costs as much as one that is: the hash of another user is computed for it.
-        """
-        own = self.find_hash(given.user)
-        fits = verify_password(own or self._choose_stand_in(given.user), given.password)
-        return own if fits and own is not None else None
-
-    def _choose_stand_in(self, user: str) -> str:
-        """Return the same line for the same name: repeated trials show no mean of several costs."""
-        hashes = list(self._hashes.values())
-        number = int.from_bytes(blake2b(user.encode(), key=self._mark, digest_size=8).digest(), "big")
-        return hashes[number % len(hashes)] if hashes else _NOBODY
-
-
 def read_passwords(path: Path) -> dict[str, str]:
-    """Return hashes by user. Raises `InvalidRequest` with the number of the line, `NotInstalled`."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise InvalidRequest(f"password_file: {path}: {getattr(error, 'strerror', None) or error}") from None
+    """Return hashes by user. Raises `InvalidRequest` with the number of the line."""
     hashes: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text("password_file", path).splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         user, _, text = line.strip().partition(":")
-        if not user or not (_BCRYPT.fullmatch(text) or _ARGON2ID.fullmatch(text)):
+        if not user or not _is_slow_hash(text):
             raise InvalidRequest(
                 f"password_file: line {number} of {path} is not `user:hash` with a hash of bcrypt (`htpasswd -B`) or"
                 " argon2id"
             )
         hashes[user] = text
+    return hashes
+
+
+def read_pravega_passwords(path: Path) -> dict[str, str]:
+    """Return the hashes in Pravega's file of users, by user; those without one have none.
+
+    Raises `InvalidRequest` for a hash of an unknown kind, with the name of the user.
+    """
+    try:
+        users = parse_acl_users(read_text("pravega_acl", path))
+    except InvalidRequest as error:
+        raise InvalidRequest(f"pravega_acl: {path}: {error}") from None
+    for user in users:
+        text = user.password_hash
+        if text and not _is_slow_hash(text) and _parse_pbkdf2(text) is None:
+            raise InvalidRequest(
+                f"pravega_acl: {path}: the hash of {user.name} is neither Pravega's own nor bcrypt or argon2id"
+            )
+    return {user.name: user.password_hash for user in users if user.password_hash}
+
+
+def read_groups(path: Path) -> Mapping[str, frozenset[str]]:
+    """Return the groups by user of a file of lines `group: user user …`, as Apache's `AuthGroupFile` has them.
+
+    Several lines of one group count together. Raises `InvalidRequest` with the number of the line.
+    """
+    groups: dict[str, set[str]] = {}
+    for number, line in enumerate(read_text("group_file", path).splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, users = line.partition(":")
+        if not name.strip() or not colon:
+            raise InvalidRequest(f"group_file: line {number} of {path} is not `group: user user …`")
+        for user in users.split():
+            groups.setdefault(user, set()).add(name.strip())
+    return {user: frozenset(names) for user, names in groups.items()}
+
+
+def read_text(setting: str, path: Path) -> str:
+    """Return the text of a file that a setting names. Raises `InvalidRequest`."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"{setting}: {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def require_hashers() -> None:
+    """Raise `NotInstalled` unless the packages are there that check passwords."""
     for package, title in (("bcrypt", "bcrypt"), ("argon2", "argon2-cffi")):
         if find_spec(package) is None:
             raise NotInstalled(title, "access")
-    return hashes
 
 
 def verify_password(text: str, password: bytes) -> bool:
@@ -95,8 +107,32 @@ def verify_password(text: str, password: bytes) -> bool:
             return verify_secret(text.encode("ascii"), password, Type.ID)
         except VerificationError:
             return False
+    derived = _parse_pbkdf2(text)
+    if derived is not None:
+        key = pbkdf2_hmac("sha256", password, derived.salt, derived.iterations, len(derived.key))
+        return compare_digest(key, derived.key)
     import bcrypt
 
     has_nul = b"\0" in password  # where other implementations end
     fits = bcrypt.checkpw(password.replace(b"\0", b" ")[:_BCRYPT_BYTES], text.encode("ascii"))
     return fits and not has_nul
+
+
+class _DerivedKey(NamedTuple):
+    """What PBKDF2 made of a password, and how."""
+
+    iterations: int
+    salt: bytes
+    key: bytes
+
+
+def _is_slow_hash(text: str) -> bool:
+    return (_BCRYPT.fullmatch(text) or _ARGON2ID.fullmatch(text)) is not None
+
+
+def _parse_pbkdf2(text: str) -> _DerivedKey | None:
+    found = _PBKDF2.fullmatch(bytes.fromhex(text)) if _HEXADECIMAL.fullmatch(text) else None
+    if found is None:
+        return None
+    salt, key = (bytes.fromhex(found[name].decode("ascii")) for name in ("salt", "key"))
+    return _DerivedKey(int(found["iterations"]), salt, key)

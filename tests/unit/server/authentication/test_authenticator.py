@@ -21,12 +21,12 @@ from stele.server.authentication import (
     AuthenticationMethods,
     Method,
     RequestAuthenticator,
-    password_file,
+    users,
 )
 from stele.server.authentication.certificate_rules import CertificateRules
 from stele.server.authentication.key_set import KeySet
-from stele.server.authentication.password_file import PasswordFile
 from stele.server.authentication.tokens import TokenRules, TokenVerifier
+from stele.server.authentication.users import UserFiles
 from stele.service import api_keys
 from stele.service.access import ANONYMOUS, PeerCertificate, PresentedCredentials, Principal
 from stele.service.registry import Registry
@@ -71,7 +71,7 @@ def methods(tmp_path: Path, issuer: TokenIssuer) -> AuthenticationMethods:
         TokenRules(issuer.url, (issuer.audience,), ("RS256",)), KeySet(str(tmp_path / "keys.json"), issuer.url)
     )
     certificates = CertificateRules("RULE:CN=([^,]+).*/$1/")
-    return AuthenticationMethods({0: ALL}, PasswordFile(tmp_path / "users"), tokens, certificates)
+    return AuthenticationMethods({0: ALL}, UserFiles(tmp_path / "users"), tokens, certificates)
 
 
 @pytest.fixture
@@ -202,11 +202,26 @@ async def test_a_changed_password_ends_what_is_known(
     await authenticator.authenticate(present(basic("ann", "one")))
     await authenticator.authenticate(present(basic("bob", "two")))
     (tmp_path / "users").write_text(bcrypt_line("ann", "another"))
-    authenticator._passwords._file._look_at = 0.0  # type: ignore[union-attr]  # else it looks within a second
+    authenticator._passwords._files[0]._look_at = 0.0  # type: ignore[union-attr]  # else it looks within a second
     for header in (basic("ann", "one"), basic("bob", "two")):
         assert authenticator.find_principal(present(header)) is None
         with pytest.raises(Unauthenticated):
             await authenticator.authenticate(present(header))
+
+
+async def test_groups_follow_their_file(
+    registry: Registry, methods: AuthenticationMethods, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user has the groups that the file has now, although his credentials are remembered."""
+    monkeypatch.setattr("stele.service.watched_file._LOOK_SECONDS", 0.0)
+    (tmp_path / "groups").write_text("dev: ann")
+    authenticator = RequestAuthenticator(
+        registry, methods._replace(passwords=UserFiles(tmp_path / "users", tmp_path / "groups"))
+    )
+    header = basic("ann", "one")
+    assert await identify(authenticator, present(header)) == Principal("ann", frozenset({"dev"}), "basic")
+    (tmp_path / "groups").write_text("dev: bob\nops: ann")
+    assert await identify(authenticator, present(header)) == Principal("ann", frozenset({"ops"}), "basic")
 
 
 async def test_a_token_is_known_until_it_ends(
@@ -310,7 +325,7 @@ async def test_floods_are_bounded(authenticator: RequestAuthenticator, monkeypat
         calls.append(password)
         return gate.wait(30) and password == b"two"
 
-    monkeypatch.setattr(password_file, "verify_password", wait)
+    monkeypatch.setattr(users, "verify_password", wait)
     flood = [
         asyncio.create_task(authenticator.authenticate(present(basic("eve", f"guess-{number}"), address="10.0.0.9")))
         for number in range(50)

@@ -1,7 +1,8 @@
-"""Users in a file: which hashes are read, what checking costs, and changes while the server runs."""
+"""Users in files: which hashes are read, their groups, what checking costs, and changes while the server runs."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import bcrypt
 import pytest
 
 from stele.errors import InvalidRequest
-from stele.server.authentication import password_file
+from stele.server.authentication import users as user_files
 from stele.server.authentication.credentials import UserPassword
-from stele.server.authentication.password_file import PasswordFile, verify_password
+from stele.server.authentication.password_file import verify_password
+from stele.server.authentication.users import User, UserFiles
 from stele.service import watched_file
 
 
@@ -27,17 +29,17 @@ def argon2_line(user: str, password: str) -> str:
 
 
 @pytest.fixture
-def users(tmp_path: Path) -> PasswordFile:
+def users(tmp_path: Path) -> UserFiles:
     """Ann with bcrypt, Bob with argon2id."""
     path = tmp_path / "users"
     path.write_text("# users\n\n" + bcrypt_line("ann", "pass:word") + argon2_line("bob", "gehéim"), encoding="utf-8")
-    return PasswordFile(path)
+    return UserFiles(path)
 
 
-def test_both_kinds_of_hashes(users: PasswordFile) -> None:
+def test_both_kinds_of_hashes(users: UserFiles) -> None:
     """The right password of the right user counts, and nothing else does."""
-    assert users.check_password(UserPassword("ann", b"pass:word")) == users.find_hash("ann")
-    assert users.check_password(UserPassword("bob", "gehéim".encode())) == users.find_hash("bob")
+    assert users.check_password(UserPassword("ann", b"pass:word")) == users.find_user("ann")
+    assert users.check_password(UserPassword("bob", "gehéim".encode())) == users.find_user("bob")
     for user, password in (("ann", b""), ("ann", "gehéim".encode()), ("bob", b"pass:word"), ("eve", b"pass:word")):
         assert users.check_password(UserPassword(user, password)) is None
     assert users.check_password(UserPassword("ann", b"pass:word\0")) is None
@@ -45,7 +47,7 @@ def test_both_kinds_of_hashes(users: PasswordFile) -> None:
     assert users.check_password(UserPassword("ann", b"x" * 1000)) is None
 
 
-def test_an_unknown_user_costs_as_much(users: PasswordFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_user_costs_as_much(users: UserFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """One real hash is computed whoever is named, and the password of the line that stands in lets nobody in."""
     checked: list[str] = []
 
@@ -53,21 +55,24 @@ def test_an_unknown_user_costs_as_much(users: PasswordFile, monkeypatch: pytest.
         checked.append(text)
         return verify_password(text, password)
 
-    monkeypatch.setattr(password_file, "verify_password", count)
+    monkeypatch.setattr(user_files, "verify_password", count)
     users.check_password(UserPassword("ann", b"wrong"))
     names = [f"nobody-{number}" for number in range(20)]
     for name in names:
         for password in (b"pass:word", "gehéim".encode()):
             assert users.check_password(UserPassword(name, password)) is None
     assert len(checked) == 41
-    assert set(checked) == {users.find_hash("ann"), users.find_hash("bob")}, "both kinds stand in for unknown names"
+    ann, bob = users.find_user("ann"), users.find_user("bob")
+    assert ann is not None
+    assert bob is not None
+    assert set(checked) == {ann.password_hash, bob.password_hash}, "both kinds stand in for unknown names"
     assert checked[1] == checked[2], "the same name costs the same every time"
 
 
 def test_a_file_without_users(tmp_path: Path) -> None:
     """Nobody gets in, and a hash is computed all the same."""
     (tmp_path / "users").write_text("")
-    assert PasswordFile(tmp_path / "users").check_password(UserPassword("ann", b"x")) is None
+    assert UserFiles(tmp_path / "users").check_password(UserPassword("ann", b"x")) is None
 
 
 @pytest.mark.parametrize(
@@ -85,10 +90,10 @@ def test_weak_or_endless_hashes_are_refused(line: str, tmp_path: Path) -> None:
     """The start ends with the number of the line, and the message does not repeat the hash."""
     (tmp_path / "users").write_text(f"\n{line}\n")
     with pytest.raises(InvalidRequest, match="line 2 of") as refused:
-        PasswordFile(tmp_path / "users")
+        UserFiles(tmp_path / "users")
     assert line not in str(refused.value)
     with pytest.raises(InvalidRequest, match="No such file"):
-        PasswordFile(tmp_path / "none")
+        UserFiles(tmp_path / "none")
 
 
 def test_changes_count_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,15 +101,94 @@ def test_changes_count_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(watched_file, "_LOOK_SECONDS", 0.0)
     path = tmp_path / "users"
     path.write_text(bcrypt_line("ann", "one"))
-    users = PasswordFile(path)
-    before = users.find_hash("ann")
+    users = UserFiles(path)
+    before = users.find_user("ann")
+    assert before is not None
     path.write_text(bcrypt_line("bob", "two") + "\n")
-    assert users.find_hash("ann") is None
+    assert users.find_user("ann") is None
     assert users.check_password(UserPassword("bob", b"two"))
     path.write_text("bob:plain\n")
-    assert users.find_hash("bob")
+    assert users.find_user("bob")
     path.unlink()
-    assert users.find_hash("bob")
-    (tmp_path / "new").write_text(f"ann:{before}\n")
+    assert users.find_user("bob")
+    (tmp_path / "new").write_text(f"ann:{before.password_hash}\n")
     os.replace(tmp_path / "new", path)
     assert users.check_password(UserPassword("ann", b"one")) == before
+
+
+PRAVEGA_HASH = (
+    "353030303a633132666135376233353937356534613430383430373939343839333733616463363433616532363238653930346230333035"
+    "393666643961316264616661393a3639376330623663396634343864643262663335326463653062613965336439613864306264323839633"
+    "037626166663563613166333733653631383732353134643961303435613237653130353633633031653364366565316434626534656565"
+    "636335663666306465663064376165313765646263656638373764396361"
+)
+"""What Pravega's own tool made of the password 1111_aaaa, as its documentation shows it."""
+
+
+def pravega_hash(password: str, iterations: int = 5) -> str:
+    """A hash in Pravega's form, with little work."""
+    key = hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt of a test", iterations, 64)
+    return f"{iterations}:{b'salt of a test'.hex()}:{key.hex()}".encode().hex()
+
+
+def test_pravegas_passwords(tmp_path: Path) -> None:
+    """The hash of Pravega's own tool counts beside those of htpasswd; a user without a hash cannot log in."""
+    path = tmp_path / "acl"
+    bcrypted = bcrypt_line("bob", "two").strip()
+    path.write_text(f"admin:{PRAVEGA_HASH}:*,READ_UPDATE;\n{bcrypted}:prn::/,READ\nguest::prn::/,READ\n")
+    users = UserFiles(None, None, path)
+    assert users.check_password(UserPassword("admin", b"1111_aaaa")) == User(PRAVEGA_HASH)
+    assert users.check_password(UserPassword("bob", b"two"))
+    for user, password in (("admin", b"1111_aaab"), ("admin", b""), ("guest", b""), ("bob", b"1111_aaaa")):
+        assert users.check_password(UserPassword(user, password)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        PRAVEGA_HASH[:-1],
+        PRAVEGA_HASH[:-2] + "zz",
+        b"99999999:00112233445566778899:00112233445566778899aabbccddeeff".hex(),
+        b"5000:00:00112233445566778899aabbccddeeff0011223344556677889900".hex(),
+        "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=",
+    ],
+)
+def test_other_hashes_of_pravegas_file_are_refused(text: str, tmp_path: Path) -> None:
+    """Plain passwords, cut hashes and endless ones end the start; the message names the user and repeats no hash."""
+    (tmp_path / "acl").write_text(f"admin:{text}:*,READ\n")
+    with pytest.raises(InvalidRequest, match="the hash of admin") as refused:
+        UserFiles(None, None, tmp_path / "acl")
+    assert text not in str(refused.value)
+
+
+def test_a_user_stands_in_one_file(tmp_path: Path) -> None:
+    """One name in both files would have two passwords."""
+    (tmp_path / "users").write_text(bcrypt_line("ann", "one"))
+    (tmp_path / "acl").write_text(f"ann:{pravega_hash('two')}:*,READ\n")
+    with pytest.raises(InvalidRequest, match="ann is a user of password_file and of pravega_acl"):
+        UserFiles(tmp_path / "users", None, tmp_path / "acl")
+
+
+def test_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups are those of the file as it is now; a broken file leaves them as they were."""
+    monkeypatch.setattr(watched_file, "_LOOK_SECONDS", 0.0)
+    (tmp_path / "users").write_text(bcrypt_line("ann", "one") + bcrypt_line("bob", "two"))
+    groups = tmp_path / "groups"
+    groups.write_text("# teams\n\ndev: ann bob\nops:ann\ndev: eve\n")
+    users = UserFiles(tmp_path / "users", groups)
+
+    def find_groups(name: str) -> set[str]:
+        user = users.find_user(name)
+        assert user is not None
+        return set(user.groups)
+
+    assert find_groups("ann") == {"dev", "ops"}
+    assert find_groups("bob") == {"dev"}
+    assert users.find_user("eve") is None, "a member without a password is no user"
+    groups.write_text("dev: bob bob\n")
+    assert find_groups("ann") == set()
+    groups.write_text("no colon here\n")
+    assert find_groups("bob") == {"dev"}
+    with pytest.raises(InvalidRequest, match=r"group_file: line 1 of .* is not `group: user user …`"):
+        UserFiles(tmp_path / "users", groups)

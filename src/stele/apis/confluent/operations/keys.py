@@ -39,7 +39,7 @@ from stele.errors import NotInstalled, SteleError
 from stele.service import collections
 from stele.service.access import AccessControl
 from stele.service.collections import Changes, Items
-from stele.service.disclosure import is_harmless
+from stele.service.disclosure import HIDDEN, hide_url, is_harmless, restore_url
 from stele.service.kms import ALTERNATES, HARMLESS, KmsDenied, KmsError, UnknownKms, new_material, unwrap, wrap
 from stele.service.retry import retry_when_overtaken
 
@@ -190,9 +190,12 @@ def create_kek(
     kek = kek_in(request, now)
     before = items.get(key)
     if before is None:
+        if HIDDEN in kek.key_id:  # which an answer showed: nobody could use such a key
+            raise InvalidKey("kmsKeyId")
         require_room(items, key.kind, most)
     else:
         known = msgspec.json.decode(before, type=StoredKek)
+        kek = replace(kek, key_id=restore_url(kek.key_id, known.key_id))
         if known.deleted == kek.deleted or replace(known, ts=now, deleted=kek.deleted) != kek:
             raise KeyExists(key.name)
     return {key: msgspec.json.encode(kek)}, kek
@@ -360,7 +363,7 @@ def kek_out(name: str, kek: StoredKek) -> api.Kek:
     return api.Kek(
         name=name,
         kms_type=kek.kms_type,
-        kms_key_id=kek.key_id,
+        kms_key_id=hide_url(kek.key_id) if "://" in kek.key_id else kek.key_id,
         kms_props={name: kek.properties[name] for name in kek.properties.keys() - hidden_properties(kek)},
         doc=kek.doc,
         shared=kek.shared,

@@ -1,0 +1,77 @@
+"""Locks and the list of ignored advisories hold what they promise, as far as that shows without a network.
+
+`make audit` asks a database of advisories, which needs a network and is a step of its own.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
+IGNORED = re.compile(
+    r"(?:GHSA(?:-[a-z0-9]{4}){3}|CVE-\d{4}-\d+|PYSEC-\d{4}-\d+) .+ until (?P<day>\d{4}-\d{2}-\d{2})\.?"
+)
+LONGEST = dt.timedelta(days=366)
+PINNED = re.compile(r"[A-Za-z0-9._-]+(\[[\w,-]+\])?==[^ ;]+( ; .+)?")
+HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+
+
+def find_wrong_lines(text: str, today: dt.date) -> list[str]:
+    """Lines of a list of ignored advisories without id, reason or date, and those whose date is over or far away."""
+    wrong = []
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        match = IGNORED.fullmatch(line)
+        if match is None or not today <= dt.date.fromisoformat(match["day"]) <= today + LONGEST:
+            wrong.append(line)
+    return wrong
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_every_pin_has_hashes(lock: Path) -> None:
+    """Each package of a lock has one version and SHA-256 sums, so an exchanged file is not installed."""
+    text = lock.read_text(encoding="utf-8").replace("\\\n", " ")
+    rows = [line.partition("#")[0].strip() for line in text.splitlines() if line.strip() and line[0] not in " #"]
+    assert rows
+    for row in rows:
+        pin, *hashes = re.split(r"\s+(?=--hash)", row)
+        assert PINNED.fullmatch(pin.strip()), pin
+        assert hashes, pin
+        assert all(HASH.fullmatch(each.strip()) for each in hashes), pin
+
+
+def test_every_lock_is_audited() -> None:
+    """`make audit` asks about all locks, also one that comes new."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    match = re.search(r"^AUDITED = .*addsuffix \.lock,([\w ]+)\)", makefile, re.MULTILINE)
+    assert match is not None
+    assert set(match[1].split()) == {lock.stem for lock in LOCKS}
+
+
+def test_ignored_advisories_have_a_reason_and_an_end() -> None:
+    """An advisory is left out for a reason and for a year at most; when its time is over, somebody looks again."""
+    text = (ROOT / "requirements" / "audit-ignored.txt").read_text(encoding="utf-8")
+    assert find_wrong_lines(text, dt.datetime.now(tz=dt.UTC).date()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_right"),
+    [
+        ("CVE-2026-1 only its command line is concerned, which nothing calls; until 2026-12-31", True),
+        ("GHSA-aaaa-bbbb-cccc tests only, until 2026-12-31.", True),
+        ("CVE-2026-1", False),
+        ("CVE-2026-1 tests only", False),
+        ("CVE-2026-1 tests only, until 2026-10-31", False),
+        ("CVE-2026-1 tests only, until 2099-12-31", False),
+        ("every one until 2026-12-31", False),
+    ],
+)
+def test_which_lines_are_right(line: str, is_right: bool) -> None:
+    """Without an id, a reason or a date within a year, a line is wrong."""
+    assert (find_wrong_lines(line, dt.date(2026, 11, 24)) == []) is is_right
