@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "storage": _DATA,
     "service": _DATA | {"formats", "wire", "storage", "protocol"},
     "apis": _DATA | {"service", "protocol", "templates"},
-    "ui": _DATA | {"service"},
+    "ui": _DATA | {"service", "apis", "templates", "pictures"},  # pages are answers, made as a dialect's are: apis.http
     "server": _DATA | {"storage", "service", "apis", "ui", "templates"},
     "client": _DATA | {"formats", "wire", "protocol", "expressions"},
     "spark": _DATA | {"formats", "wire", "protocol", "client", "templates"},

@@ -378,6 +378,16 @@ OPENSCHEMA: dict[str, Sample] = {
     "get_config": Sample(),
     "put_config": Sample(body={"compatibility": "BACKWARD"}),
 }
+
+UI_PAGES: dict[str, Sample] = {
+    "view_home": Sample(),
+    "view_subjects": Sample(),
+}
+UI = {
+    "get_asset": Sample(shows=False),
+    **UI_PAGES,
+    **{f"{name}_json": sample for name, sample in UI_PAGES.items()},
+}
 SAMPLES = {
     "confluent": CONFLUENT,
     "native": NATIVE,
@@ -386,6 +396,7 @@ SAMPLES = {
     "cncf": CNCF,
     "rocketmq": ROCKETMQ,
     "openschema": OPENSCHEMA,
+    "ui": UI,
 }
 PARAMS = {
     "confluent": {
@@ -418,6 +429,7 @@ PARAMS = {
     "cncf": {"group": TEAM, "schema": SUBJECT, "version": "1", "subscription": "sub"},
     "rocketmq": {"cluster": "default", "tenant": TEAM, "subject": SUBJECT, "schema_name": SUBJECT, "version": "1"},
     "openschema": {"subject": SUBJECT, "version": "1"},
+    "ui": {"name": SUBJECT, "digest": "0", "file": "style.css"},
 }
 """Values of the parameters of paths; more of them are known once the world is there."""
 

@@ -33,6 +33,7 @@ _RECEIVERS = {
     "audit_webhook": (re.compile(r"https?://[^/\s]+(/\S*)?"), "https://host/path"),
 }
 """Patterns of settings that say who gets the audit trail, and what they want."""
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 Port = Annotated[int, _description("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
@@ -238,6 +239,16 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         _description("Ask a webhook whether it takes events (OPTIONS, `WebHook-Request-Origin`) before the first one."),
     ] = True
+    ui: Annotated[bool, _description("Serve web pages for people at `/ui`.")] = True
+    ui_read_only: Annotated[
+        bool, _description("Pages offer no change and refuse those that are sent to them; the APIs go on taking them.")
+    ] = False
+    ui_environment: Annotated[
+        str, _description("Name of the environment, shown on every page: `production`; empty: none.", max_length=100)
+    ] = ""
+    ui_environment_color: Annotated[
+        str, _description("Colour of the strip beside that name: `#b00020`; empty: a neutral one.")
+    ] = ""
     cache_seconds: Annotated[
         int,
         _description(
@@ -421,6 +432,8 @@ def load_settings(
     for name, (pattern, shape) in _RECEIVERS.items():
         if (url := getattr(settings, name)) and not pattern.fullmatch(url):
             raise InvalidRequest(f"settings: {name}: it is no {shape}")
+    if settings.ui_environment_color and not _COLOR.fullmatch(settings.ui_environment_color):
+        raise InvalidRequest("settings: ui_environment_color: it is no colour such as #b00020")
     for origin in settings.cors_origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise InvalidRequest(f"settings: cors_origins: {origin!r} is no origin such as https://ui.example.org")

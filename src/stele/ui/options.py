@@ -1,0 +1,62 @@
+"""Options of the pages, and what they show of the server around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+NAME: Final = "ui"
+SEGMENTS: Final = ("ui",)
+
+
+class SettingRow(NamedTuple):
+    """A setting of the server, for people.
+
+    name         of the setting
+    value        in force, as text; what may be secret is hidden
+    origin       who set it: `flag`, `environment`, `file` or `default`
+    description  what it is
+    """
+
+    name: str
+    value: str
+    origin: str
+    description: str
+
+
+class DialectRow(NamedTuple):
+    """A dialect of the server, for people.
+
+    name     in settings and metrics
+    title    for people
+    paths    what its paths begin with
+    openapi  path of its OpenAPI document
+    """
+
+    name: str
+    title: str
+    paths: Sequence[str]
+    openapi: str
+
+
+class UiOptions(NamedTuple):
+    """Options of one deployment of the pages.
+
+    read_only          whether pages offer no change and refuse those that are sent
+    environment        name shown on every page; '' shows none
+    environment_color  colour of its strip, `#rrggbb`; '' is the accent colour
+    public_url         base URI of the server as browsers see it; '' is that of each request
+    max_request_bytes  longest request body
+    store              kind of the store, such as `sqlite`
+    settings           those of the server
+    dialects           those of the server
+    """
+
+    read_only: bool = False
+    environment: str = ""
+    environment_color: str = ""
+    public_url: str = ""
+    max_request_bytes: int = 16 * 1024 * 1024
+    store: str = "memory"
+    settings: Sequence[SettingRow] = ()
+    dialects: Sequence[DialectRow] = ()
