@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from stele.core.compatibility_requests import VALIDATOR_PREFIX, CompatibilityRequest, Verdicts
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.state import State
+from stele.errors import SteleError
 from stele.formats import rulesets
 from stele.formats.registry import get_format
 from stele.service import validators
@@ -23,7 +25,8 @@ _FINDING_BYTES: Final = 300
 _QUICK_QUESTIONS: Final = 2
 """So many comparisons of short texts are not worth a thread: both directions with one version."""
 
-_Comparison = tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]
+Comparison = tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]
+"""A question with the texts of the reader and of the writer."""
 
 
 class CompatibilityChecker:
@@ -56,6 +59,39 @@ class CompatibilityChecker:
             self._remember(dict(found))
         return found
 
+    def prepare_comparisons(self, state: State, questions: Iterable[CompatibilityRequest]) -> list[Comparison]:
+        """Return the questions with the texts they are about, for `compare_until`; a purged text leaves its out."""
+        prepared = []
+        for question in questions:
+            try:
+                texts = collect_texts(state, question.reader), collect_texts(state, question.writer)
+            except KeyError:  # purged meanwhile
+                continue
+            prepared.append((question, *texts))
+        return prepared
+
+    def compare_until(
+        self, work: Iterable[Comparison], until: float
+    ) -> dict[CompatibilityRequest, tuple[Finding, ...] | None]:
+        """Answer questions one by one in the calling thread, until a time that `time.monotonic` tells.
+
+        Unlike `answer_requests` it goes on behind a break, and None stands for what cannot be answered. Pass the
+        answers to `remember_verdicts`, which belongs to the event loop.
+        """
+        found: dict[CompatibilityRequest, tuple[Finding, ...] | None] = {}
+        for comparison in work:
+            if time.monotonic() >= until:
+                break
+            try:
+                found[comparison[0]] = self._compare(comparison)
+            except SteleError:
+                found[comparison[0]] = None
+        return found
+
+    def remember_verdicts(self, found: Mapping[CompatibilityRequest, tuple[Finding, ...] | None]) -> None:
+        """Keep answers; what could not be answered is asked again next time."""
+        self._remember({question: findings for question, findings in found.items() if findings is not None})
+
     def _remember(self, found: Verdicts) -> None:
         for question, findings in found.items():
             if question not in self._known:
@@ -66,34 +102,38 @@ class CompatibilityChecker:
 
     def _compare_all(
         self,
-        work: list[_Comparison],
+        work: list[Comparison],
         found: dict[CompatibilityRequest, tuple[Finding, ...]],
     ) -> None:
         """Add a verdict to `found` for each question, up to the first that refuses."""
         progress = current_progress()
         progress.plan_comparisons(len(work))
-        for question, reader_texts, writer_texts in work:
-            fmt = get_format(question.format)
-            reader = self._schemas.parse_source(fmt, question.reader, reader_texts)
-            adopted = dict(question.adopted)
-            if question.ruleset.startswith(VALIDATOR_PREFIX):
-                # The first document of a subject is shown to its validators beside itself.
-                first = question.writer == question.reader
-                before = None if first else self._schemas.parse_source(fmt, question.writer, writer_texts)
-                name = question.ruleset.removeprefix(VALIDATOR_PREFIX)
-                findings = validators.run_validator(name, fmt, reader, before, adopted)
-            else:
-                writer = self._schemas.parse_source(fmt, question.writer, writer_texts)
-                ruleset = rulesets.require_effective(fmt, question.ruleset, adopted)
-                findings = tuple(rulesets.run_ruleset(fmt, reader, writer, ruleset))
-            found[question] = findings = self.undecided.weigh_findings(findings)
+        for comparison in work:
+            found[comparison[0]] = findings = self._compare(comparison)
             progress.add_findings(findings)
             progress.count_comparison()
             if any(finding.breaks for finding in findings):
                 break
 
+    def _compare(self, comparison: Comparison) -> tuple[Finding, ...]:
+        question, reader_texts, writer_texts = comparison
+        fmt = get_format(question.format)
+        reader = self._schemas.parse_source(fmt, question.reader, reader_texts)
+        adopted = dict(question.adopted)
+        if question.ruleset.startswith(VALIDATOR_PREFIX):
+            # The first document of a subject is shown to its validators beside itself.
+            first = question.writer == question.reader
+            before = None if first else self._schemas.parse_source(fmt, question.writer, writer_texts)
+            name = question.ruleset.removeprefix(VALIDATOR_PREFIX)
+            findings = validators.run_validator(name, fmt, reader, before, adopted)
+        else:
+            writer = self._schemas.parse_source(fmt, question.writer, writer_texts)
+            ruleset = rulesets.require_effective(fmt, question.ruleset, adopted)
+            findings = tuple(rulesets.run_ruleset(fmt, reader, writer, ruleset))
+        return self.undecided.weigh_findings(findings)
 
-def _are_quick(work: list[_Comparison]) -> bool:
+
+def _are_quick(work: list[Comparison]) -> bool:
     """Whether comparisons take less time than handing them to a thread; what a validator takes nobody knows."""
     return len(work) <= _QUICK_QUESTIONS and all(
         not question.ruleset.startswith(VALIDATOR_PREFIX) and are_quick(get_format(question.format), reader, writer)
