@@ -17,12 +17,12 @@ from stele.ui import assets
 from stele.ui.errors import make_error_handler
 from stele.ui.options import UiOptions
 from stele.ui.pages import Site, create_handlers
-from stele.ui.routes import home, subjects
+from stele.ui.routes import definition, home, subjects
 
 CHANGES_NOTHING: Final = "stele_changes_nothing"
 """Option of an endpoint for POST that only asks: read-only pages answer it."""
 
-_MODULES = (home, subjects)
+_MODULES = (home, subjects, definition)
 """Modules with pages: `list_pages()` returns them, and `create_routes(site)`, if there is one, more endpoints."""
 
 

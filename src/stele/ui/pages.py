@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -228,6 +228,7 @@ class Page(NamedTuple):
     menu      path of its entry in the menu; None for none
     twin      path of its JSON twin; '' is the path with `.json` behind it
     aliases   more paths of the page, without twins of their own
+    helpers   functions and texts that the template knows beside what the view returns
     """
 
     path: str
@@ -237,6 +238,7 @@ class Page(NamedTuple):
     menu: str | None = None
     twin: str = ""
     aliases: Sequence[str] = ()
+    helpers: Mapping[str, Any] = MappingProxyType({})
 
 
 def create_handlers(site: Site, page: Page) -> list[HTTPRouteHandler]:
@@ -246,7 +248,7 @@ def create_handlers(site: Site, page: Page) -> list[HTTPRouteHandler]:
     async def show_page(request: Request[Any, Any, Any]) -> Response[bytes]:
         asked = PageRequest(site, request)
         shown = await page.view(asked)
-        return render_page(asked, page.template, shown, twin=_fill_path(twin, request), current=page.menu)
+        return render_page(asked, page.template, shown, twin=_fill_path(twin, request), current=page.menu, **page.helpers)
 
     async def show_twin(request: Request[Any, Any, Any]) -> Response[bytes]:
         body = msgspec.json.encode(await page.view(PageRequest(site, request)))
