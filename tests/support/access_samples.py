@@ -379,12 +379,33 @@ OPENSCHEMA: dict[str, Sample] = {
     "put_config": Sample(body={"compatibility": "BACKWARD"}),
 }
 
+_IN_DEFAULT = Sample(resource=subject_resource(SubjectKey("", SUBJECT)))
 UI_PAGES: dict[str, Sample] = {
     "view_home": Sample(),
     "view_subjects": Sample(),
+    "view_atlas": Sample(),
+    "view_usage_places": Sample(),
+    "view_policies": Sample(shows=False),
+    "view_rulesets": Sample(shows=False),
+    "view_apis": Sample(shows=False),
+    "view_about": Sample(shows=False),
+    "view_settings": _REGISTRY._replace(shows=False),
+    "view_access": _REGISTRY._replace(shows=False),
+    "view_audit": _REGISTRY,
+    "view_events": _REGISTRY,
+    "view_definition": _IN_DEFAULT,
+    "view_fields": _IN_DEFAULT,
+    "view_versions": _IN_DEFAULT,
+    "view_history": _IN_DEFAULT,
+    "view_compare": _IN_DEFAULT,
+    "view_references": _IN_DEFAULT,
+    "view_rules": _IN_DEFAULT,
+    "view_usage": _IN_DEFAULT,
+    "view_clients": _IN_DEFAULT,
 }
 UI = {
     "get_asset": Sample(shows=False),
+    "download_text": _IN_DEFAULT,
     **UI_PAGES,
     **{f"{name}_json": sample for name, sample in UI_PAGES.items()},
 }

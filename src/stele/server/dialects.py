@@ -18,6 +18,7 @@ from stele.server.answer_cache import ResponseCache
 from stele.server.answers import AnswerFinisher, AnswerOptions
 from stele.server.asgi import App, AsgiScope, Receive, Send
 from stele.server.audit_trail import note_refusal
+from stele.server.client_views import describe_version
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.rate_limits import Rate, RateLimiter
@@ -156,6 +157,7 @@ def _ui_options(settings: ServerSettings) -> UiOptions:
             )
             for dialect in DIALECTS
         ],
+        describe_version=describe_version,
     )
 
 

@@ -17,12 +17,40 @@ from stele.ui import assets
 from stele.ui.errors import make_error_handler
 from stele.ui.options import UiOptions
 from stele.ui.pages import Site, create_handlers
-from stele.ui.routes import definition, home, subjects
+from stele.ui.routes import (
+    clients,
+    compare,
+    definition,
+    fields,
+    history,
+    home,
+    operation,
+    references,
+    rules,
+    server,
+    subjects,
+    usage,
+    versions,
+)
 
 CHANGES_NOTHING: Final = "stele_changes_nothing"
 """Option of an endpoint for POST that only asks: read-only pages answer it."""
 
-_MODULES = (home, subjects, definition)
+_MODULES = (
+    home,
+    subjects,
+    definition,
+    fields,
+    versions,
+    history,
+    compare,
+    references,
+    rules,
+    usage,
+    clients,
+    server,
+    operation,
+)
 """Modules with pages: `list_pages()` returns them, and `create_routes(site)`, if there is one, more endpoints."""
 
 

@@ -14,6 +14,7 @@ from litestar.params import FromPath
 
 from stele.apis.http.access import NO_RIGHT_NEEDED
 from stele.apis.http.dependencies import depend_on_nothing
+from stele.pictures import read_stylesheet
 
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
@@ -47,8 +48,13 @@ def list_assets() -> dict[str, Asset]:
         media_type = _TYPES.get(file.name.rpartition(".")[2])
         if media_type is not None:
             body = file.read_bytes()
-            assets[file.name] = Asset(file.name, sha256(body).hexdigest()[:16], body, media_type)
-    return assets
+            assets[file.name] = _make_asset(file.name, body, media_type)
+    pictures = read_stylesheet().encode()
+    return assets | {"pictures.css": _make_asset("pictures.css", pictures, _TYPES["css"])}
+
+
+def _make_asset(name: str, body: bytes, media_type: str) -> Asset:
+    return Asset(name, sha256(body).hexdigest()[:16], body, media_type)
 
 
 def asset_path(name: str) -> str:

@@ -10,7 +10,9 @@ from markupsafe import Markup, escape
 LONGEST: Final = 200_000
 """Characters of a text that gets colours; a longer one is shown without."""
 
-_JSON: Final = re.compile(r'(?P<k>"(?:[^"\\\n]|\\.)*"(?=\s*:))|(?P<s>"(?:[^"\\\n]|\\.)*")|(?P<w>\b(?:true|false|null)\b)|(?P<n>-?\b\d[\d.eE+-]*)')
+_JSON: Final = re.compile(
+    r'(?P<k>"(?:[^"\\\n]|\\.)*"(?=\s*:))|(?P<s>"(?:[^"\\\n]|\\.)*")|(?P<w>\b(?:true|false|null)\b)|(?P<n>-?\b\d[\d.eE+-]*)'
+)
 _CODE: Final = re.compile(
     r"(?P<c>//[^\n]*|/\*.*?\*/|#[^\n]*)"
     r"|(?P<s>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
+
+from stele.core.model import Version
+from stele.core.state import State
 
 NAME: Final = "ui"
 SEGMENTS: Final = ("ui",)
@@ -39,6 +42,34 @@ class DialectRow(NamedTuple):
     openapi: str
 
 
+class ClientWord(NamedTuple):
+    """What one kind of client calls something of a version.
+
+    word   the dialect's word for it, such as `schema id`
+    value  what it is there
+    """
+
+    word: str
+    value: str
+
+
+class ClientView(NamedTuple):
+    """How clients of one dialect see a version.
+
+    dialect  its title
+    words    what they call it
+    path     under which they read it, as a URL path; '' where they cannot
+    """
+
+    dialect: str
+    words: Sequence[ClientWord]
+    path: str
+
+
+def _describe_nothing(state: State, version: Version) -> Sequence[ClientView]:
+    return ()
+
+
 class UiOptions(NamedTuple):
     """Options of one deployment of the pages.
 
@@ -50,6 +81,7 @@ class UiOptions(NamedTuple):
     store              kind of the store, such as `sqlite`
     settings           those of the server
     dialects           those of the server
+    describe_version   tells how clients of each dialect see a version
     """
 
     read_only: bool = False
@@ -60,3 +92,4 @@ class UiOptions(NamedTuple):
     store: str = "memory"
     settings: Sequence[SettingRow] = ()
     dialects: Sequence[DialectRow] = ()
+    describe_version: Callable[[State, Version], Sequence[ClientView]] = _describe_nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -19,9 +20,11 @@ from stele.core.access import REGISTRY_RESOURCE, Operation, Resource, ResourceTy
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.errors import InvalidName
 from stele.service.access import CALLER
+from stele.service.audit import AuditReader
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 from stele.service.subject_index import SubjectIndex
+from stele.service.usage import Usage
 from stele.templates import render_template
 from stele.ui.assets import asset_path
 from stele.ui.links import add_query, subject_path
@@ -96,6 +99,8 @@ class Site:
         self.registry = registry
         self.options = options
         self.subjects = SubjectIndex(registry)
+        self.usage = Usage(registry)
+        self.audit = AuditReader(registry)
 
 
 class PageRequest:
@@ -229,6 +234,7 @@ class Page(NamedTuple):
     twin      path of its JSON twin; '' is the path with `.json` behind it
     aliases   more paths of the page, without twins of their own
     helpers   functions and texts that the template knows beside what the view returns
+    in_thread whether its HTML takes so long to make that others must not wait for it
     """
 
     path: str
@@ -239,6 +245,7 @@ class Page(NamedTuple):
     twin: str = ""
     aliases: Sequence[str] = ()
     helpers: Mapping[str, Any] = MappingProxyType({})
+    in_thread: bool = False
 
 
 def create_handlers(site: Site, page: Page) -> list[HTTPRouteHandler]:
@@ -248,7 +255,10 @@ def create_handlers(site: Site, page: Page) -> list[HTTPRouteHandler]:
     async def show_page(request: Request[Any, Any, Any]) -> Response[bytes]:
         asked = PageRequest(site, request)
         shown = await page.view(asked)
-        return render_page(asked, page.template, shown, twin=_fill_path(twin, request), current=page.menu, **page.helpers)
+        render = partial(
+            render_page, asked, page.template, shown, twin=_fill_path(twin, request), current=page.menu, **page.helpers
+        )
+        return await site.registry.run_stateless(render) if page.in_thread else render()
 
     async def show_twin(request: Request[Any, Any, Any]) -> Response[bytes]:
         body = msgspec.json.encode(await page.view(PageRequest(site, request)))

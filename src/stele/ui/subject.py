@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from stele.apis.http.access import access
 from stele.apis.http.requests import parse_whole_number
 from stele.core import queries
 from stele.core.access import Operation, subject_resource
@@ -14,7 +15,7 @@ from stele.core.model import MAX_INT32, SettingsLevel, Subject, SubjectKey, Vers
 from stele.core.state import State
 from stele.errors import SubjectNotFound, VersionNotFound
 from stele.ui.links import qualify_name, subject_path
-from stele.ui.pages import Control, PageRequest
+from stele.ui.pages import Control, Page, PageRequest, View
 
 TABS: Final = (
     ("definition", "Definition"),
@@ -30,6 +31,27 @@ TABS: Final = (
 """Last segment of each tab's path, and what it is called."""
 _MOST_CHOICES: Final = 300
 """Versions that can be picked from a list, the newest ones."""
+
+
+def make_tab(name: str, view: View, *, in_thread: bool = False, **helpers: Any) -> Page:
+    """Return the page that a tab is.
+
+    Args:
+        name: Last segment of its path, and name of its template.
+        view: Returns what it shows; the struct has a member `head`.
+        in_thread: See `Page`.
+        helpers: See `Page`.
+    """
+    return Page(
+        f"/ui/subjects/{{name:str}}/{name}",
+        view,
+        f"{name}.html.j2",
+        access(Operation.READ),
+        menu="/subjects",
+        aliases=("/ui/subjects/{name:str}",) if name == TABS[0][0] else (),
+        helpers={"tab": name, "tabs": TABS, **helpers},
+        in_thread=in_thread,
+    )
 
 
 class VersionChoice(msgspec.Struct, frozen=True):

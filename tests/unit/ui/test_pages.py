@@ -26,7 +26,10 @@ def list_templates() -> list[str]:
     return sorted(
         route.path_format
         for route in app.routes
-        if isinstance(route, HTTPRoute) and "GET" in route.methods and "/static/" not in route.path_format
+        if isinstance(route, HTTPRoute)
+        and "GET" in route.methods
+        and not route.path_format.endswith("/download")
+        and not route.path_format.startswith("/ui/static/")
     )
 
 

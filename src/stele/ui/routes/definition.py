@@ -19,7 +19,7 @@ from stele.errors import InvalidRequest, SteleError
 from stele.ui.highlight import highlight_text
 from stele.ui.links import subject_path
 from stele.ui.pages import Page, PageRequest, Site
-from stele.ui.subject import SubjectHead, find_subject, find_version
+from stele.ui.subject import SubjectHead, find_subject, find_version, make_tab
 
 FORMS: Final = ("author", "indented", "normalized", "canonical")
 """Forms of a text: as the author wrote it, the same indented, and two that the format prints."""
@@ -176,14 +176,4 @@ def create_routes(site: Site) -> list[HTTPRouteHandler]:
 
 def list_pages() -> list[Page]:
     """Return the pages of this module."""
-    return [
-        Page(
-            "/ui/subjects/{name:str}/definition",
-            view_definition,
-            "definition.html.j2",
-            access(Operation.READ),
-            menu="/subjects",
-            aliases=("/ui/subjects/{name:str}",),
-            helpers={"highlight": highlight_text, "tab": "definition"},
-        )
-    ]
+    return [make_tab("definition", view_definition, highlight=highlight_text)]

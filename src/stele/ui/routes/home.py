@@ -25,7 +25,11 @@ _QUIET: Final = frozenset({"item_changed", "item_removed", "ids_skipped", "rules
 """Kinds of changes that the list leaves out."""
 _PRAVEGA_GROUP: Final = {
     "groupName": "orders",
-    "groupProperties": {"serializationFormat": {"serializationFormat": "Avro"}},
+    "groupProperties": {
+        "serializationFormat": {"serializationFormat": "Avro"},
+        "compatibility": {"policy": "Backward"},
+        "allowMultipleTypes": False,
+    },
 }
 _OLD_SECONDS: Final = 15.0
 """After which a node that has not read the log to its end counts as behind."""
