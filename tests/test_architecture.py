@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "core": {"errors"},
     "worker_process": set(),  # a process that can be killed, whatever it runs
     "templates": set(),  # renders pages for whoever has templates, and knows nothing of Stele
+    "pictures": _DATA | {"protocol", "templates"},  # pure: answers in, drawings out
     "formats": _DATA | {"worker_process"},
     "wire": _DATA,
     "expressions": {"errors", "worker_process"},
@@ -27,13 +28,25 @@ MAY_IMPORT = {
     "apis": _DATA | {"service", "protocol", "templates"},
     "ui": _DATA | {"service", "protocol", "apis", "templates", "pictures"},  # of apis: http, and native's errors
     "server": _DATA | {"storage", "service", "protocol", "apis", "ui", "templates"},
-    "client": _DATA | {"formats", "wire", "protocol", "expressions"},
-    "spark": _DATA | {"formats", "wire", "protocol", "client", "templates"},
+    "client": _DATA | {"formats", "wire", "protocol", "expressions", "pictures", "templates"},
+    "spark": _DATA | {"formats", "wire", "protocol", "client", "pictures", "templates"},
     "codegen": _DATA | {"formats", "wire", "protocol", "client"},
     "migrate": _DATA | {"formats", "service", "client", "protocol"},
     "review": _DATA | {"formats", "service", "client", "protocol"},
     "cli": _DATA
-    | {"formats", "wire", "protocol", "client", "spark", "codegen", "migrate", "review", "service", "server"},
+    | {
+        "formats",
+        "wire",
+        "protocol",
+        "client",
+        "pictures",
+        "spark",
+        "codegen",
+        "migrate",
+        "review",
+        "service",
+        "server",
+    },
 }
 MAX_FILE_LINES = 700
 MAX_FUNCTION_LINES = 60

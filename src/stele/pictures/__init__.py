@@ -11,7 +11,7 @@ from stele.pictures.links import NO_LINKS, PictureLinks
 from stele.pictures.neighbourhood import draw_neighbourhood, tabulate_neighbourhood
 from stele.pictures.story_line import draw_story_line, tabulate_history
 from stele.pictures.svg import Picture, read_stylesheet
-from stele.pictures.table import PictureTable
+from stele.pictures.table import PictureTable, render_figure
 
 __all__ = [
     "NO_LINKS",
@@ -24,6 +24,7 @@ __all__ = [
     "draw_neighbourhood",
     "draw_story_line",
     "read_stylesheet",
+    "render_figure",
     "tabulate_atlas",
     "tabulate_history",
     "tabulate_lifelines",

@@ -116,8 +116,9 @@ class _Atlas:
             draw.add_path(group, path, classes)
         for name, place in self._places.items():
             self._draw_node(self._nodes[name], place)
-        self._draw_legend(bottom)
-        return draw.finish(_WIDTH, bottom + 44)
+        legend_end = self._draw_legend(bottom)
+        right = max(place.x + _CELL.x for place in self._places.values())
+        return draw.finish(max(right + _MARGIN, legend_end), bottom + 44)
 
     def _place_components(self, components: Sequence[Sequence[Name]]) -> float:
         """Place groups that are joined in rows from left to right, and return where the last row ends."""
@@ -177,7 +178,8 @@ class _Atlas:
         draw.add_text(group, Point(x + 14, middle + 3.5), node.format[:1].upper(), "p-on p-middle")
         draw.add_text(group, Point(x + 31, middle + 4), node.subject, "", _LETTERS, Kept.BOTH)
 
-    def _draw_legend(self, y: float) -> None:
+    def _draw_legend(self, y: float) -> float:
+        """Draw what the dots mean, and return where it ends on the right."""
         draw, x = self._drawing, float(_MARGIN)
         for name, colour in self._colours.items():
             draw.add_rect(draw.root, Point(x, y + 10), Point(14, 14), f"p-dot p-c{colour}", 7)
@@ -186,7 +188,9 @@ class _Atlas:
             x += 44 + 6.5 * min(len(name), 20)
         hidden = len(self._atlas.nodes) + self._atlas.omitted - len(self._nodes)
         words = ["a larger dot has more versions", f"{hidden} more subjects" if hidden else ""]
-        draw.add_text(draw.root, Point(x, y + 21), list_words(words), "p-small p-quiet")
+        text = list_words(words)
+        draw.add_text(draw.root, Point(x, y + 21), text, "p-small p-quiet")
+        return x + _LETTER * len(text) + _MARGIN
 
 
 def _measure_node(node: SubjectNode) -> float:

@@ -139,8 +139,8 @@ class _Lifelines:
             self._draw_field(field)
         for field in self._fields:
             self._draw_rename(field)
-        self._draw_legend(bottom)
-        return draw.finish(width, bottom + 62)
+        has_notes = self._draw_legend(bottom)
+        return draw.finish(width, bottom + (62 if has_notes else 40))
 
     def _left(self, number: int) -> float:
         return _MARGIN + _LABELS + self._column[number] * self._step
@@ -241,7 +241,8 @@ class _Lifelines:
 
     # --- what the signs mean ----------------------------------------------------------------------------------------
 
-    def _draw_legend(self, bottom: float) -> None:
+    def _draw_legend(self, bottom: float) -> bool:
+        """Draw what the signs mean, and notes below; return whether there are notes."""
         draw = self._drawing
         y: float = bottom + 20
         x: float = _MARGIN
@@ -263,3 +264,4 @@ class _Lifelines:
         ]
         if any(notes):
             draw.add_text(legend, Point(_MARGIN, y + 24), list_words(notes), "p-small p-quiet")
+        return any(notes)

@@ -22,7 +22,7 @@ _BOX: Final = Point(196, 42)
 _STEP: Final = Point(276, 56)
 _MARGIN: Final = 20
 _TOP: Final = 44
-_LETTERS: Final = 27
+_LETTERS: Final = 26
 
 Name = tuple[str, str]
 
@@ -202,9 +202,9 @@ class _Picture:
 
 
 def _describe_reference(reference: SubjectReference) -> str:
+    user, used = format_name(reference.user), format_name(reference.used)
     told = [
-        f"{format_name(reference.user)} version {reference.user_version} refers to"
-        f" {format_name(reference.used)} version {reference.used_version}",
+        f"{user} version {reference.user_version} refers to {used} version {reference.used_version}",
         "an older version than the newest" if reference.stale else "",
         "the newest version does not" if reference.past else "",
     ]

@@ -149,7 +149,7 @@ def tabulate_history(history: SubjectHistory) -> PictureTable:
         )
         for version in reversed(history.versions)
     ]
-    columns = ("version", "registered (UTC)", "by", "state", "reads old", "old reads it", "old", "id", "note")
+    columns = ("version", "registered (UTC)", "by", "state", "new reads old", "old reads new", "old", "id", "note")
     return PictureTable(f"Versions of {history.subject}", columns, tuple(rows), history.earlier)
 
 
@@ -205,7 +205,8 @@ class _StoryLine:
         for place in places:
             self._draw_stop(place)
         self._draw_legend(height)
-        return self._drawing.finish(width, height + _LEGEND)
+        has_notes = bool(self._history.earlier) or not self._history.complete
+        return self._drawing.finish(width, height + (_LEGEND if has_notes else _LEGEND - 22))
 
     def _lay_out(self, per_row: int) -> tuple[list[_Place], float]:
         """Return the places of all stops, and where the last row ends."""

@@ -19,7 +19,6 @@ import msgspec
 from stele.core.findings import Verdict
 from stele.templates import render_template
 
-_NAMESPACE: Final = "http://www.w3.org/2000/svg"
 _NOT_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _INVISIBLE: Final = re.compile("[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Characters that would hide or turn round the text beside them: they are shown by their numbers."""
@@ -67,34 +66,14 @@ class Picture(msgspec.Struct, frozen=True):
 
     def to_inline(self) -> str:
         """Return the `svg` element for a page that has `read_stylesheet` among its styles."""
-        return self._print_root("")
+        return render_template("stele.pictures", "picture.svg.j2", picture=self, has_style=False)
 
     def to_document(self) -> str:
         """Return the `svg` element with its stylesheet and a ground: for a file, or a page with other styles."""
-        return self._print_root(
-            f"<style>{read_stylesheet()}</style>"
-            f'<rect class="p-ground" width="{self.width}" height="{self.height}" rx="6"/>'
-        )
+        return render_template("stele.pictures", "picture.svg.j2", picture=self, has_style=True)
 
-    def _print_root(self, before: str) -> str:
-        # Links inside an image would be hidden from assistive technology.
-        root = ET.Element(
-            "svg",
-            {
-                "xmlns": _NAMESPACE,
-                "class": "stele-picture",
-                "role": "group" if self.has_links else "img",
-                "aria-label": self.title,
-                "direction": "ltr",
-                "width": str(self.width),
-                "height": str(self.height),
-                "viewBox": f"0 0 {self.width} {self.height}",
-            },
-        )
-        for tag, text in (("title", self.title), ("desc", self.description)):
-            ET.SubElement(root, tag).text = text
-        start, end, _ = ET.tostring(root, encoding="unicode").rpartition("</")
-        return f"{start}{before}{self.body}{end}svg>"
+    def _repr_html_(self) -> str:
+        return self.to_document()
 
 
 @cache

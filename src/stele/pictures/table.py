@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from stele.pictures.svg import Picture
 from stele.templates import render_template
 
 Cell = str | int
@@ -34,6 +35,18 @@ class PictureTable(msgspec.Struct, frozen=True):
     def to_html(self) -> str:
         """Return a `table` element for a page with the shared stylesheet."""
         return render_template("stele.pictures", "table.html.j2", table=self)
+
+
+def render_figure(picture: Picture, table: PictureTable, *, has_style: bool = False) -> str:
+    """Return a picture with its description and, folded, its table: a `figure` element.
+
+    Args:
+        picture: The picture.
+        table: What says the same in words.
+        has_style: Whether the picture brings its stylesheet: where the page around has another one.
+    """
+    svg = picture.to_document() if has_style else picture.to_inline()
+    return render_template("stele.pictures", "figure.html.j2", picture=picture, table=table, svg=svg)
 
 
 def take_rows(table: PictureTable, most: int) -> PictureTable:
