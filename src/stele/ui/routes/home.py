@@ -165,6 +165,7 @@ def _list_first_commands(page: PageRequest) -> list[FirstCommand]:
     text = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}'
     as_json = "-H 'Content-Type: application/json'"
     wrapped = json.dumps({"schema": text})
+    definition = json.dumps({"schemaDefinition": json.loads(text)})
     idl = json.dumps({"schemaIdl": text, "schemaType": "AVRO"})
     return [
         FirstCommand(title, command)
@@ -177,7 +178,11 @@ def _list_first_commands(page: PageRequest) -> list[FirstCommand]:
                 "RocketMQ",
                 f"curl {root}/schema-registry/v1/subject/orders/schema/Order {as_json} \\\n  -d '{idl}'",
             ),
-            ("OpenSchema", f"curl {root}/openschema/subjects/orders/versions {as_json} \\\n  -d '{wrapped}'"),
+            (
+                "OpenSchema",
+                f"curl {root}/openschema/subjects/orders/versions {as_json} \
+  -d '{definition}'",
+            ),
         )
     ]
 
