@@ -18,11 +18,9 @@ from stele.core import queries
 from stele.core.access import Operation
 from stele.core.model import Namespace, Subject, SubjectKey, VersionState
 from stele.core.state import State
-from stele.service.journal import list_entries
+from stele.service.log_changes import find_changed_subjects
 from stele.service.registry import Registry
 
-_MOST_RECORDS: Final = 2000
-"""Records behind the log after which all rows are made anew: that costs less than reading so many."""
 _VIEWS: Final = 8
 """Callers whose rows are kept: those that may not see everything."""
 
@@ -70,6 +68,11 @@ class SubjectRow(msgspec.Struct, frozen=True, gc=False):
     def key(self) -> SubjectKey:
         """The subject's full name."""
         return SubjectKey(self.namespace, self.name)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the row says more than that the subject is there."""
+        return bool(self.facets.policy)
 
 
 class RowFilter(NamedTuple):
@@ -151,7 +154,8 @@ class SubjectIndex:
             seq = state.seq
             if state is self._state and seq == self._seq:
                 return
-            changed = await self._find_changed(state, seq)
+            is_known = state is self._state
+            changed = await find_changed_subjects(self._registry, self._seq, seq) if is_known else None
             if changed is None:
                 rows: dict[SubjectKey, SubjectRow] = {}
                 subjects = [each for namespace in _listed_namespaces(state) for each in namespace.subjects.values()]
@@ -164,25 +168,6 @@ class SubjectIndex:
             self._state, self._seq = state, seq
             self._ordered = sorted(self._rows.values(), key=attrgetter("namespace", "name"))
             self._views.clear()
-
-    async def _find_changed(self, state: State, seq: int) -> set[SubjectKey] | None:
-        """Return the subjects that records behind this index are about; None: all rows have to be made anew."""
-        if state is not self._state or seq - self._seq > _MOST_RECORDS:
-            return None
-        changed: set[SubjectKey] = set()
-        after = self._seq
-        while after < seq:
-            records = await self._registry.read_log(after, seq - after)
-            if not records:
-                return None
-            for number, record in records:
-                after = number
-                for entry in list_entries(number, record):
-                    if entry.subject is not None:
-                        changed.add(SubjectKey(entry.namespace or "", entry.subject))
-                    elif entry.kind not in _WITHOUT_ROWS:
-                        return None
-        return changed
 
     def _replace_row(self, state: State, key: SubjectKey) -> None:
         subject = state.find_subject(key)
@@ -211,20 +196,6 @@ class SubjectIndex:
             at=newest.at if newest is not None else subject.at,
             folded=subject.key.name.casefold(),
         )
-
-
-_WITHOUT_ROWS: Final = frozenset(
-    {
-        "binding_removed",
-        "ids_skipped",
-        "item_changed",
-        "item_removed",
-        "mode_changed",
-        "namespace_created",
-        "ruleset_adopted",
-    }
-)
-"""Kinds of changes of more than a subject that no row shows."""
 
 
 def _listed_namespaces(state: State) -> Iterable[Namespace]:

@@ -21,6 +21,7 @@ from stele.core.model import SettingsLevel, SubjectKey
 from stele.errors import InvalidName
 from stele.service.access import CALLER
 from stele.service.audit import AuditReader
+from stele.service.field_index import FieldIndex
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 from stele.service.subject_index import SubjectIndex
@@ -99,6 +100,7 @@ class Site:
         self.registry = registry
         self.options = options
         self.subjects = SubjectIndex(registry)
+        self.fields = FieldIndex(registry)
         self.usage = Usage(registry)
         self.audit = AuditReader(registry)
 
