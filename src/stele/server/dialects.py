@@ -23,6 +23,7 @@ from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.rate_limits import Rate, RateLimiter
 from stele.server.settings import ServerSettings
+from stele.server.settings_table import list_settings
 from stele.server.site_guard import SiteGuard
 from stele.service.access import Authenticator
 from stele.service.registry import Registry
@@ -148,6 +149,7 @@ def _ui_options(settings: ServerSettings) -> UiOptions:
         public_url=settings.public_url,
         max_request_bytes=settings.max_request_bytes,
         store=settings.store.partition(":")[0],
+        settings=list_settings(settings),
         dialects=[
             DialectRow(
                 dialect.name,

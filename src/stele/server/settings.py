@@ -396,6 +396,12 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+class LoadedSettings(ServerSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settings that know who set them: `flag`, `environment` or `file` by name; the others have their defaults."""
+
+    origins: dict[str, str] = {}
+
+
 def make_secrets(settings: ServerSettings) -> Secrets:
     """Return the keys that seal secrets. Raises `InvalidRequest` for one that is missing, `NotInstalled`."""
     return Secrets(
@@ -405,23 +411,26 @@ def make_secrets(settings: ServerSettings) -> Secrets:
 
 def load_settings(
     flags: Mapping[str, Any], *, config: Path | None = None, environ: Mapping[str, str] = os.environ
-) -> ServerSettings:
+) -> LoadedSettings:
     """Settings from all sources; a flag that is None was not given.
 
     config is read when given, else `stele.toml` in the working directory when there is one. Raises `InvalidRequest`
     with the name of the wrong setting.
     """
     values: dict[str, Any] = dict(_read_file(config))
+    origins = dict.fromkeys(values, "file")
     for name in ServerSettings.__struct_fields__:
         variable = f"STELE_{name.upper()}"
         if variable in environ:
-            values[name] = environ[variable]
-    values.update({name: value for name, value in flags.items() if value is not None})
+            values[name], origins[name] = environ[variable], "environment"
+    given = {name: value for name, value in flags.items() if value is not None}
+    values.update(given)
+    origins.update(dict.fromkeys(given, "flag"))
     for name in [field.name for field in msgspec.structs.fields(ServerSettings) if isinstance(field.default, tuple)]:
         if isinstance(values.get(name), str):
             values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
     try:
-        settings = msgspec.convert(values, ServerSettings, strict=False)
+        settings = msgspec.convert(values | {"origins": origins}, LoadedSettings, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"settings: {error}") from None
     driver = find_driver(settings.store)

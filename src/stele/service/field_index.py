@@ -33,6 +33,8 @@ _LONGEST_TYPE: Final = 200
 _BATCH: Final = 20
 """Subjects whose texts are in memory together."""
 _PAUSE_SECONDS: Final = 5.0
+_PATIENCE_SECONDS: Final = 0.5
+"""How long a search waits for the index to be complete."""
 
 
 class FieldHit(NamedTuple):
@@ -146,6 +148,8 @@ class FieldIndex:
             can_read: Whether the caller may read a subject; asked of many.
         """
         await self.follow_log()
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task}, timeout=_PATIENCE_SECONDS)
         folded = words.casefold()
         ranked: list[tuple[int, str]] = []
         for path, text in self._folded.items():

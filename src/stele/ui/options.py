@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from stele.core.model import Version
 from stele.core.state import State
 
@@ -12,12 +14,12 @@ NAME: Final = "ui"
 SEGMENTS: Final = ("ui",)
 
 
-class SettingRow(NamedTuple):
+class SettingRow(msgspec.Struct, frozen=True):
     """A setting of the server, for people.
 
     name         of the setting
     value        in force, as text; what may be secret is hidden
-    origin       who set it: `flag`, `environment`, `file` or `default`
+    origin       who set it: `flag`, `environment`, `file`, `program`, or nobody (`default`)
     description  what it is
     """
 
@@ -27,7 +29,7 @@ class SettingRow(NamedTuple):
     description: str
 
 
-class DialectRow(NamedTuple):
+class DialectRow(msgspec.Struct, frozen=True):
     """A dialect of the server, for people.
 
     name     in settings and metrics
@@ -42,7 +44,7 @@ class DialectRow(NamedTuple):
     openapi: str
 
 
-class ClientWord(NamedTuple):
+class ClientWord(msgspec.Struct, frozen=True):
     """What one kind of client calls something of a version.
 
     word   the dialect's word for it, such as `schema id`
@@ -53,7 +55,7 @@ class ClientWord(NamedTuple):
     value: str
 
 
-class ClientView(NamedTuple):
+class ClientView(msgspec.Struct, frozen=True):
     """How clients of one dialect see a version.
 
     dialect  its title
