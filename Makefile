@@ -25,7 +25,7 @@ test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.j
 	@$(JAR)
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers and foreign clients: Maven, Node.js, PostgreSQL and MariaDB, too
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers, foreign clients and in a browser: Maven, Node.js, PostgreSQL, MariaDB and Chromium, too
 	@$(JAR)
 	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
 	PYTHONHASHSEED=$(HASHSEED) $(VENV)/spark41/bin/python -m pytest -q $(SIDE_BY_SIDE) tests/spark/lakehouse
