@@ -156,7 +156,7 @@ def _register(client: httpx.Client, subject: str, schema: Any, **more: Any) -> N
 
 
 def take_pictures(
-    browser: Browser, url: str, pages: Mapping[str, str], folder: Path, *, width: int, dark: bool
+    browser: Browser, url: str, pages: Mapping[str, str], folder: Path, *, width: int, dark: bool, height: int = 900
 ) -> None:
     """Save a picture of each page.
 
@@ -167,9 +167,10 @@ def take_pictures(
         folder: Where they are saved.
         width: Of the window, in pixels.
         dark: Whether the theme is the dark one.
+        height: Of the window.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    size = {"width": width, "height": 900}
+    size = {"width": width, "height": height}
     context = browser.new_context(viewport=size, color_scheme="dark" if dark else "light")  # type: ignore[arg-type]  # a dict will do
     page = context.new_page()
     for name, path in pages.items():
@@ -186,12 +187,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_docs = parser.parse_args(arguments).docs
     from tests.support.server_process import serving
 
+    (ROOT / "build").mkdir(exist_ok=True)
     with serving("--store", "memory:", folder=ROOT / "build") as running, open_browser() as browser:
         with httpx.Client(base_url=running.url) as client:
             fill_registry(client)
         if is_docs:
             pages = {name: PAGES[page] for name, page in _IN_DOCS.items()}
-            take_pictures(browser, running.url, pages, _DOCS, width=1180, dark=False)
+            take_pictures(browser, running.url, pages, _DOCS, width=1180, dark=False, height=660)
             return 0
         for width in (WIDE, NARROW):
             for dark in (False, True):
