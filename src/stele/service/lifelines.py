@@ -175,7 +175,7 @@ class LifelineReader:
             field.type[:_LONGEST_TEXT],
             None if field.default is None else field.default[:_LONGEST_TEXT],
             field.doc[:_LONGEST_TEXT],
-            is_optional(field),
+            field.optional,
         )
         last = spans[-1] if spans else None
         if (
@@ -203,9 +203,3 @@ class LifelineReader:
             for before in sorted(names.get(name, ())):
                 if (was := f"{parent}{dot}{before}") in gone:
                     self._renamed_from[path] = was
-
-
-def is_optional(field: Field) -> bool | None:
-    """Return whether data may lack a field or have null for it, as far as its type and default say it."""
-    words = {word.strip() for word in field.type.split("|")}
-    return True if field.default is not None or "null" in words else None

@@ -76,10 +76,8 @@ class VersionQuestions:
         return None if closure is None else SchemaSource(version.content.sha, closure)
 
 
-async def find_verdicts(
-    registry: Registry, questions: Sequence[CompatibilityRequest], seconds: float = SECONDS
-) -> KnownVerdicts:
-    """Return what is known of questions, after asking for what is not known for at most about so many seconds.
+async def find_verdicts(registry: Registry, questions: Sequence[CompatibilityRequest]) -> KnownVerdicts:
+    """Return what is known of questions, after asking for what is not known for about `SECONDS` at most.
 
     Raises `Overloaded`.
     """
@@ -92,7 +90,7 @@ async def find_verdicts(
             missing.append(question)
         else:
             found[question] = known
-    until = time.monotonic() + seconds
+    until = time.monotonic() + SECONDS
     for start in range(0, len(missing), _BATCH):
         work = checker.prepare_comparisons(registry.state, missing[start : start + _BATCH])
         answers = await registry.run_stateless(checker.compare_until, work, until)
