@@ -76,7 +76,7 @@ async def view_access(page: PageRequest) -> AccessPage:
             answer = await explain_access(page.registry, frozenset({principal}), operation, parsed)
         except InvalidRequest as error:
             problem = str(error)
-    roles = {name: sorted(operations) for name, operations in ROLES.items()}
+    roles: dict[str, Sequence[str]] = {name: sorted(operations) for name, operations in ROLES.items()}
     rules = await list_rules(page.registry)
     return AccessPage(rules, principal, operation, resource, answer, problem, list(Operation), roles)
 
