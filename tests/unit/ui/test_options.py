@@ -7,6 +7,7 @@ import gzip
 import httpx
 import pytest
 from tests.unit.ui.conftest import JSON, open_client, register
+from tools.ui_assets import PACKAGES, check_files
 
 from stele.errors import InvalidRequest
 from stele.server.settings import load_settings
@@ -76,6 +77,15 @@ def test_assets_are_small_and_kept(client: httpx.Client) -> None:
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert client.get(f"/ui/static/0/{name}").headers["cache-control"] == "no-cache"
     assert client.get("/ui/static/0/nothing.js").status_code == 404
+
+
+def test_files_of_others_are_those_that_are_recorded() -> None:
+    """Each has the hash that the script names, and stands in the list of licences, which the page about shows."""
+    assert check_files() == []
+    for client in open_client():
+        licences = client.get("/ui/about.json").json()["licences"]
+        assert [row["files"] for row in licences] == [", ".join(file.name for file in each.files) for each in PACKAGES]
+        assert all(row["licence"] and row["version"] for row in licences)
 
 
 def test_every_dialect_reads_what_its_view_names(client: httpx.Client) -> None:

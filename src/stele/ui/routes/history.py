@@ -8,6 +8,8 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from stele.apis.http.requests import parse_whole_number
+from stele.core.model import MAX_INT32
 from stele.errors import InvalidRequest
 from stele.pictures import (
     Picture,
@@ -53,12 +55,14 @@ async def view_history(page: PageRequest) -> HistoryPage:
     picture, field = page.get_query("picture", "story"), page.get_query("field")
     if picture not in dict(PICTURES):
         raise InvalidRequest(f"picture is one of {', '.join(dict(PICTURES))}")
+    asked = page.get_query("before")
+    before = parse_whole_number("before", asked, 1, MAX_INT32) if asked else None
     bare = HistoryPage(shown.head, picture, field, bool(page.get_query("unfold")))
     if shown.version is None:
         return bare
     match picture:
         case "story":
-            return msgspec.structs.replace(bare, story=await get_history(page.registry, shown.key))
+            return msgspec.structs.replace(bare, story=await get_history(page.registry, shown.key, before=before))
         case "matrix":
             return msgspec.structs.replace(bare, matrix=await get_matrix(page.registry, shown.key))
         case _:
