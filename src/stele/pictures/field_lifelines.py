@@ -210,7 +210,7 @@ class _Lifelines:
             if is_new and room >= min(4, measure_columns(span.type)):
                 label = shorten(span.type, room)
                 at = Point(begin + (5 if number == 0 else 9), y + 4)
-                draw.add_text(group, at, label, "p-small")
+                draw.add_text(group, at, label, "p-small p-plain")
 
     def _draw_rename(self, field: FieldLifeline) -> None:
         """Draw the curve from the last version under the old name to the first one under the new name."""

@@ -10,12 +10,13 @@ import pytest
 import pytest_asyncio
 
 from stele.core.commands import ChangeSettings, CompatibilityCheck, DeleteMode, DeleteVersion, RegisterSchema
+from stele.core.compatibility_requests import SchemaSource
 from stele.core.findings import Verdict
 from stele.core.model import Reference, SettingsLevel, SubjectKey, VersionNumber
 from stele.core.policy import POLICIES, find_policy
 from stele.errors import SubjectNotFound
 from stele.protocol.history import FieldLifeline
-from stele.service import lifelines, version_verdicts
+from stele.service import history, lifelines, version_verdicts
 from stele.service.history import get_history, get_matrix
 from stele.service.lifelines import get_lifelines
 from stele.service.neighbours import get_atlas, get_neighbourhood
@@ -252,3 +253,19 @@ async def test_the_atlas_has_the_subjects_of_a_namespace(registry: Registry) -> 
     part = await get_atlas(registry, "", after="address", limit=1)
     assert ([node.subject for node in part.nodes], part.omitted, part.references) == (["invoice"], 1, ())
     assert (await get_atlas(registry, "nowhere")).nodes == ()
+
+
+async def test_what_cannot_be_answered_is_no_verdict(registry: Registry) -> None:
+    """A ruleset that is not installed, or a text that is gone, leaves its pair out and the others stay."""
+    await fill(registry)
+    state = await registry.fresh_state()
+    rows = history.list_history_versions(registry, ORDERS)
+    question = version_verdicts.VersionQuestions(state, ORDERS).ask(rows[1], rows[0])
+    assert question is not None
+    strange = question._replace(adopted=(("avro", 99),))
+    gone = question._replace(reader=SchemaSource(b"\0" * 32))
+    found = await version_verdicts.find_verdicts(registry, [strange, gone, question])
+    assert found.is_complete
+    assert found.findings == {strange: None, question: ()}
+    assert [found.find_verdict(each) for each in (strange, gone, question, None)] == [None, None, YES, None]
+    assert strange not in registry.compatibility.verdicts
