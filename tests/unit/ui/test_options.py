@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from base64 import b64decode
 
 import httpx
 import pytest
@@ -88,13 +89,25 @@ def test_files_of_others_are_those_that_are_recorded() -> None:
         assert all(row["licence"] and row["version"] for row in licences)
 
 
-def test_every_dialect_reads_what_its_view_names(client: httpx.Client) -> None:
-    """The paths on the page of clients are answered, with the schema behind each."""
-    for name in ("orders", "payments", ":.team:orders"):
-        views = client.get(f"/ui/subjects/{name}/clients.json").json()["views"]
-        assert len(views) == 6
-        for view in views:
-            if view["path"]:
-                answer = client.get(view["path"])
-                assert answer.status_code == 200, (name, view, answer.text)
-                assert answer.text
+@pytest.mark.parametrize("ids", ["sequential", "md5"])
+def test_every_dialect_reads_what_its_view_names(ids: str) -> None:
+    """The path on the page of clients is answered with the very version, in plain text or in base64."""
+    for client in open_client(schema_repo_ids=ids):
+        for prefix in ("", "/contexts/.team"):
+            for number in (1, 2, 3):
+                fields = [{"name": f"only_in_{number}", "type": "int", "default": 0}]
+                register(client, "orders", {"type": "record", "name": "Order", "fields": fields}, prefix=prefix)
+        for name in ("orders", ":.team:orders"):
+            for number in (1, 2, 3):
+                views = client.get(f"/ui/subjects/{name}/clients.json?version={number}").json()["views"]
+                assert len(views) == 6
+                for view in views:
+                    if not view["path"]:
+                        assert (view["dialect"], name) == ("AVRO-1124 and schema-repo", ":.team:orders")
+                        continue
+                    answer = client.get(view["path"])
+                    assert answer.status_code == 200, (name, view, answer.text)
+                    text = answer.text
+                    if view["dialect"] == "Pravega":
+                        text = b64decode(answer.json()["schemaData"]).decode()
+                    assert f"only_in_{number}" in text, (view, text)
