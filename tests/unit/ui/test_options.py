@@ -6,13 +6,15 @@ import gzip
 from base64 import b64decode
 
 import httpx
+import msgspec
 import pytest
-from tests.unit.ui.conftest import JSON, open_client, register
+from tests.unit.ui.conftest import JSON, open_client, open_server, register
 from tools.ui_assets import PACKAGES, check_files
 
 from stele.errors import InvalidRequest
 from stele.server.settings import load_settings
 from stele.server.settings_table import list_settings
+from stele.service.delivery.status import EXPORTERS, DeliveryState, DeliveryStatus, save_status
 from stele.ui.assets import list_assets
 
 
@@ -111,3 +113,23 @@ def test_every_dialect_reads_what_its_view_names(ids: str) -> None:
                     if view["dialect"] == "Pravega":
                         text = b64decode(answer.json()["schemaData"]).decode()
                     assert f"only_in_{number}" in text, (view, text)
+
+
+def test_events_show_how_far_everybody_is() -> None:
+    """Subscriptions and exporters have their state, what was delivered and what waits."""
+    for server, client in open_server():
+        subscription = {"sink": "https://sink.example.org/x", "protocol": "HTTP"}
+        assert client.post("/subscriptions", json=subscription).status_code == 201
+        register(client, "orders", '"string"')
+        status = DeliveryStatus("1", DeliveryState.PAUSED, delivered=1234, last_code="delivered")
+        for run, delivered in (("1", 5), ("10", 1234), ("9", 6)):
+            told = msgspec.structs.replace(status, delivered=delivered)
+            server.run(save_status(server.registry, EXPORTERS, f"east/{run}", told))
+        page = client.get("/ui/events.json").json()
+        assert [row["state"] for row in page["subscriptions"]] == ["active"]
+        (exporter,) = page["exporters"]
+        assert (exporter["name"], exporter["status"]["delivered"]) == ("east", 1234)
+        assert exporter["waiting_records"] >= 1
+        text = client.get("/ui/events").text
+        assert "1,234" in text
+        assert "~ paused" in text
