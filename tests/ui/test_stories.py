@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from tests.support.server_process import serving
 from tools.screenshots import NARROW, PAGES, SUBJECT, WIDE
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
@@ -145,6 +147,18 @@ def test_every_page_fits_and_keeps_to_its_origin(browser: Browser, url: str, wid
             left = [text for text in wrong if not any(each in text for each in expected)]
             assert not left, (name, left)
             wrong.clear()
+
+
+def test_the_first_page_of_an_empty_registry_fits(browser: Browser, tmp_path: Path) -> None:
+    """Its long commands scroll inside their boxes, and what read-only pages refuse is said once."""
+    with serving("--store", "memory:", folder=tmp_path, environ={"STELE_UI_READ_ONLY": "true"}) as running:
+        for width in (WIDE, NARROW):
+            with open_page(browser, width=width) as page:
+                page.goto(f"{running.url}/ui")
+                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+                expect(page.locator("main pre")).to_have_count(6)
+                expect(page.get_by_role("button", name="Register a schema")).to_be_disabled()
+                expect(page.get_by_text("These pages are read-only")).to_have_count(1)
 
 
 def test_every_page_without_scripts(browser: Browser, url: str) -> None:
