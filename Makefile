@@ -25,7 +25,7 @@ test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp $(VENV)/spark.j
 	@$(JAR)
 	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" $(SIDE_BY_SIDE)
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers and foreign clients: Maven, Node.js, PostgreSQL, MariaDB, Mosquitto, NATS and RabbitMQ, too
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark.jsa $(VENV)/spark41/spark.jsa ## The tests against real servers, brokers, foreign clients and in a browser
 	@$(JAR)
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line run-server-tests run-lakehouse-tests
 

@@ -26,8 +26,8 @@ MAY_IMPORT = {
     "storage": _DATA,
     "service": _DATA | {"formats", "wire", "storage", "protocol", "worker_process"},
     "apis": _DATA | {"service", "protocol", "templates"},
-    "ui": _DATA | {"service", "protocol", "pictures", "templates"},
-    "server": _DATA | {"storage", "service", "apis", "ui", "templates"},
+    "ui": _DATA | {"service", "protocol", "apis", "templates", "pictures"},  # of apis: http, and native's errors
+    "server": _DATA | {"storage", "service", "protocol", "apis", "ui", "templates"},
     "client": _DATA | {"formats", "wire", "protocol", "expressions", "pictures", "templates"},
     "spark": _DATA | {"formats", "wire", "protocol", "client", "pictures", "templates"},
     "codegen": _DATA | {"formats", "wire", "protocol", "client"},
@@ -115,6 +115,16 @@ def test_dialects_do_not_import_each_other() -> None:
             pieces = name.split(".")
             if len(parts) > 1 and pieces[:2] == ["stele", "apis"] and (SOURCE / "apis" / pieces[2]).is_dir():
                 assert pieces[2] in {parts[0], "http"}, f"{path}:{line} imports {name}"
+
+
+def test_pages_know_no_dialect() -> None:
+    """Pages share with dialects how requests are answered, and with the native one how errors are; nothing else."""
+    for path in (SOURCE / "ui").rglob("*.py"):
+        for line, name in imports(path):
+            if name.startswith("stele.apis."):
+                assert name.startswith(("stele.apis.http.", "stele.apis.native.errors.")), (
+                    f"{path}:{line} imports {name}"
+                )
 
 
 DIALECT_SHAPE = frozenset(

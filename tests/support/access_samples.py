@@ -383,6 +383,37 @@ OPENSCHEMA: dict[str, Sample] = {
     "get_config": Sample(),
     "put_config": Sample(body={"compatibility": "BACKWARD"}),
 }
+
+_IN_DEFAULT = Sample(resource=subject_resource(SubjectKey("", SUBJECT)))
+UI_PAGES: dict[str, Sample] = {
+    "view_home": Sample(),
+    "view_subjects": Sample(),
+    "view_atlas": Sample(),
+    "view_usage_places": Sample(),
+    "view_policies": Sample(shows=False),
+    "view_rulesets": Sample(shows=False),
+    "view_apis": Sample(shows=False),
+    "view_about": Sample(shows=False),
+    "view_settings": _REGISTRY._replace(shows=False),
+    "view_access": _REGISTRY._replace(shows=False),
+    "view_audit": _REGISTRY,
+    "view_events": _REGISTRY,
+    "view_definition": _IN_DEFAULT,
+    "view_fields": _IN_DEFAULT,
+    "view_versions": _IN_DEFAULT,
+    "view_history": _IN_DEFAULT,
+    "view_compare": _IN_DEFAULT,
+    "view_references": _IN_DEFAULT,
+    "view_rules": _IN_DEFAULT,
+    "view_usage": _IN_DEFAULT,
+    "view_clients": _IN_DEFAULT,
+}
+UI = {
+    "get_asset": Sample(shows=False),
+    "download_text": _IN_DEFAULT,
+    **UI_PAGES,
+    **{f"{name}_json": sample for name, sample in UI_PAGES.items()},
+}
 SAMPLES = {
     "confluent": CONFLUENT,
     "native": NATIVE,
@@ -391,6 +422,7 @@ SAMPLES = {
     "cncf": CNCF,
     "rocketmq": ROCKETMQ,
     "openschema": OPENSCHEMA,
+    "ui": UI,
 }
 PARAMS = {
     "confluent": {
@@ -423,6 +455,7 @@ PARAMS = {
     "cncf": {"group": TEAM, "schema": SUBJECT, "version": "1", "subscription": "sub"},
     "rocketmq": {"cluster": "default", "tenant": TEAM, "subject": SUBJECT, "schema_name": SUBJECT, "version": "1"},
     "openschema": {"subject": SUBJECT, "version": "1"},
+    "ui": {"name": SUBJECT, "digest": "0", "file": "style.css"},
 }
 """Values of the parameters of paths; more of them are known once the world is there."""
 

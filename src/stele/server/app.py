@@ -131,7 +131,9 @@ class Server:
             return False
         assert self._registry is not None
         kind = self.settings.store.partition(":")[0]
-        body = render_index(media_type, *self._find_status(), kind, count_contents(self._registry.state))
+        body = render_index(
+            media_type, *self._find_status(), kind, count_contents(self._registry.state), has_pages=self.settings.ui
+        )
         content_type = (
             f"{media_type}; charset=utf-8".encode() if media_type != "application/json" else b"application/json"
         )

@@ -18,13 +18,19 @@ from stele.server.answer_cache import ResponseCache
 from stele.server.answers import AnswerFinisher, AnswerOptions
 from stele.server.asgi import App, AsgiScope, Receive, Send
 from stele.server.audit_trail import note_refusal
+from stele.server.client_views import describe_version
 from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.rate_limits import Rate, RateLimiter
 from stele.server.settings import ServerSettings
+from stele.server.settings_table import list_settings
 from stele.server.site_guard import SiteGuard
 from stele.service.access import Authenticator
 from stele.service.registry import Registry
+from stele.ui import NAME as UI_NAME
+from stele.ui import SEGMENTS as UI_SEGMENTS
+from stele.ui import UiOptions
+from stele.ui.options import DialectRow
 
 T = TypeVar("T")
 
@@ -134,6 +140,45 @@ DIALECTS = (
 )
 
 
+def _ui_options(settings: ServerSettings) -> UiOptions:
+    return UiOptions(
+        read_only=settings.ui_read_only,
+        environment=settings.ui_environment,
+        environment_color=settings.ui_environment_color,
+        public_url=settings.public_url,
+        max_request_bytes=settings.max_request_bytes,
+        store=settings.store.partition(":")[0],
+        settings=list_settings(settings),
+        dialects=[
+            DialectRow(
+                dialect.name,
+                dialect.title,
+                [f"/{segment}" for segment in dialect.segments] or ["/"],
+                f"/_docs/{dialect.name}/openapi.json",
+            )
+            for dialect in DIALECTS
+        ],
+        describe_version=partial(describe_version, schema_repo_ids=settings.schema_repo_ids),
+    )
+
+
+def _build_ui(registry: Registry, options: UiOptions) -> Litestar:
+    from stele.ui.app import application  # The pages are loaded when the first one is asked for.
+
+    return application(registry, options)
+
+
+UI = DialectEntry(UI_NAME, "Web pages", UI_SEGMENTS, _ui_options, _build_ui, root="/ui")
+"""The pages, which are no dialect: they are mounted like one."""
+MOUNTS = (*DIALECTS, UI)
+"""All that a server answers."""
+
+
+def list_mounts(settings: ServerSettings) -> tuple[DialectEntry, ...]:
+    """Return what a server with these settings answers."""
+    return MOUNTS if settings.ui else DIALECTS
+
+
 class DeferredApp:
     """An ASGI application that is built when its first request arrives.
 
@@ -177,17 +222,18 @@ def build_dispatcher(
         traced = trace_app(dialect.name, finished) if trace_app is not None else finished
         return MountedDialect(dialect.name, traced, dialect.root)
 
-    apps = {dialect.name: mount_dialect(dialect) for dialect in DIALECTS}
+    mounts = list_mounts(settings)
+    apps = {dialect.name: mount_dialect(dialect) for dialect in mounts}
     is_cached = settings.answer_cache_bytes > 0 and trace_app is None
     return Dispatcher(
-        {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
+        {segment: apps[dialect.name] for dialect in mounts for segment in dialect.segments},
         apps[DIALECTS[0].name],
         metrics,
         cache=ResponseCache(registry, settings.answer_cache_bytes) if is_cached else None,
         repeatable=[path for dialect in DIALECTS for path in dialect.repeatable],
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
-        ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
+        ports={port: apps[name] for port, name in parse_ports(settings.listen, mounts).items()},
         authenticator=authenticator,
         guard=guard,
         rates=RateLimiter(
@@ -199,9 +245,14 @@ def build_dispatcher(
     )
 
 
-def parse_ports(listen: Iterable[str]) -> Mapping[int, str]:
-    """Dialects by port, from `name=port` items. Raises `InvalidRequest` for what is no such thing."""
-    names = [dialect.name for dialect in DIALECTS]
+def parse_ports(listen: Iterable[str], mounts: Iterable[DialectEntry] = MOUNTS) -> Mapping[int, str]:
+    """Dialects by port, from `name=port` items. Raises `InvalidRequest` for what is no such thing.
+
+    Args:
+        listen: The items.
+        mounts: What can have a port.
+    """
+    names = [dialect.name for dialect in mounts]
     ports: dict[int, str] = {}
     for item in listen:
         name, _, port = item.partition("=")

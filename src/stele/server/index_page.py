@@ -68,6 +68,8 @@ class ServerIndex(msgspec.Struct, frozen=True):
     counts: RegistryCounts
     dialects: Sequence[IndexedDialect]
     health: dict[str, str]
+    ui: str | None
+    """Path of the pages for people; None: this server has none."""
 
 
 def choose_index_type(scope: AsgiScope) -> str:
@@ -92,7 +94,9 @@ def count_contents(state: State) -> RegistryCounts:
     )
 
 
-def render_index(media_type: str, status: str, reason: str, store: str, counts: RegistryCounts) -> bytes:
+def render_index(
+    media_type: str, status: str, reason: str, store: str, counts: RegistryCounts, *, has_pages: bool
+) -> bytes:
     """Return the index of a server in one of the types that `choose_index_type` returns.
 
     Args:
@@ -101,6 +105,7 @@ def render_index(media_type: str, status: str, reason: str, store: str, counts: 
         reason: Why it is not; '' if it is.
         store: The kind of its store, such as `sqlite`.
         counts: How much it holds.
+        has_pages: Whether it has pages for people.
     """
     dialects = [
         IndexedDialect(
@@ -112,7 +117,9 @@ def render_index(media_type: str, status: str, reason: str, store: str, counts: 
         )
         for entry in DIALECTS
     ]
-    index = ServerIndex(__version__, status, reason, store, counts.schemas, counts, dialects, _HEALTH)
+    index = ServerIndex(
+        __version__, status, reason, store, counts.schemas, counts, dialects, _HEALTH, "/ui" if has_pages else None
+    )
     if media_type == _JSON:
         return msgspec.json.encode(index)
     return render_template("stele.server", "index.html.j2", index=index).encode("utf-8")

@@ -30,7 +30,7 @@ from stele.server.exposure import check_exposure
 from stele.server.log_config import configure_logs
 from stele.server.rate_limits import share_rates
 from stele.server.service_manager import notify_service_manager, take_sockets
-from stele.server.settings import ServerSettings
+from stele.server.settings import LoadedSettings, ServerSettings
 from stele.server.tls import ServerTls
 from stele.storage import open_log
 from stele.storage.drivers import hide_credentials
@@ -53,7 +53,7 @@ def make_worker_app() -> Server:
     from stele.server.app import Server
 
     global _app  # noqa: PLW0603 - uvicorn makes the application and does not hand it out
-    settings = msgspec.json.decode(os.environ[_HANDED_DOWN], type=ServerSettings)
+    settings = msgspec.json.decode(os.environ[_HANDED_DOWN], type=LoadedSettings)
     configure_logs(settings.log_level, settings.log_format)
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*_COLLECTED_AFTER)
@@ -72,7 +72,7 @@ _tls: ServerTls | None = None
 def _make_tls_context(config: uvicorn.Config, make_default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
     """Return the TLS context of this process, with the settings its parent handed down."""
     global _tls  # noqa: PLW0603 - as `_app`
-    _tls = ServerTls(msgspec.json.decode(os.environ[_HANDED_DOWN], type=ServerSettings))
+    _tls = ServerTls(msgspec.json.decode(os.environ[_HANDED_DOWN], type=LoadedSettings))
     return _tls.context
 
 

@@ -33,6 +33,7 @@ _RECEIVERS = {
     "audit_webhook": (re.compile(r"https?://[^/\s]+(/\S*)?"), "https://host/path"),
 }
 """Patterns of settings that say who gets the audit trail, and what they want."""
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 _HOST = re.compile(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 Port = Annotated[int, _description("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
@@ -248,6 +249,16 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         bool,
         _description("Ask a webhook whether it takes events (OPTIONS, `WebHook-Request-Origin`) before the first one."),
     ] = True
+    ui: Annotated[bool, _description("Serve web pages for people at `/ui`.")] = True
+    ui_read_only: Annotated[
+        bool, _description("Pages offer no change and refuse those that are sent to them; the APIs go on taking them.")
+    ] = False
+    ui_environment: Annotated[
+        str, _description("Name of the environment, shown on every page: `production`; empty: none.", max_length=100)
+    ] = ""
+    ui_environment_color: Annotated[
+        str, _description("Colour of the strip beside that name: `#b00020`; empty: a neutral one.")
+    ] = ""
     cache_seconds: Annotated[
         int,
         _description(
@@ -416,6 +427,12 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+class LoadedSettings(ServerSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settings that know who set them: `flag`, `environment` or `file` by name; the others have their defaults."""
+
+    origins: dict[str, str] = {}
+
+
 def make_secrets(settings: ServerSettings) -> Secrets:
     """Return the keys that seal secrets. Raises `InvalidRequest` for one that is missing, `NotInstalled`."""
     return Secrets(
@@ -425,23 +442,26 @@ def make_secrets(settings: ServerSettings) -> Secrets:
 
 def load_settings(
     flags: Mapping[str, Any], *, config: Path | None = None, environ: Mapping[str, str] = os.environ
-) -> ServerSettings:
+) -> LoadedSettings:
     """Settings from all sources; a flag that is None was not given.
 
     config is read when given, else `stele.toml` in the working directory when there is one. Raises `InvalidRequest`
     with the name of the wrong setting.
     """
     values: dict[str, Any] = dict(_read_file(config))
+    origins = dict.fromkeys(values, "file")
     for name in ServerSettings.__struct_fields__:
         variable = f"STELE_{name.upper()}"
         if variable in environ:
-            values[name] = environ[variable]
-    values.update({name: value for name, value in flags.items() if value is not None})
+            values[name], origins[name] = environ[variable], "environment"
+    given = {name: value for name, value in flags.items() if value is not None}
+    values.update(given)
+    origins.update(dict.fromkeys(given, "flag"))
     for name in [field.name for field in msgspec.structs.fields(ServerSettings) if isinstance(field.default, tuple)]:
         if isinstance(values.get(name), str):
             values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
     try:
-        settings = msgspec.convert(values, ServerSettings, strict=False)
+        settings = msgspec.convert(values | {"origins": origins}, LoadedSettings, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"settings: {error}") from None
     driver = find_driver(settings.store)
@@ -452,6 +472,8 @@ def load_settings(
     for name, (pattern, shape) in _RECEIVERS.items():
         if (url := getattr(settings, name)) and not pattern.fullmatch(url):
             raise InvalidRequest(f"settings: {name}: it is no {shape}")
+    if settings.ui_environment_color and not _COLOR.fullmatch(settings.ui_environment_color):
+        raise InvalidRequest("settings: ui_environment_color: it is no colour such as #b00020")
     for origin in settings.cors_origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise InvalidRequest(f"settings: cors_origins: {origin!r} is no origin such as https://ui.example.org")

@@ -9,6 +9,7 @@ page with pictures of `stele.pictures` sets `pictures=True`.
 from __future__ import annotations
 
 from base64 import b64encode
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import sha256
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_FIRST_DAY: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _POLICY: Final = (
     "default-src 'none'",
     "style-src 'unsafe-inline'",
@@ -60,12 +62,24 @@ def _get_environment(package: str) -> Environment:
     )
     environment.filters["segment"] = _encode_segment
     environment.filters["csp_hash"] = _hash_for_policy
+    environment.filters["iso_time"] = _format_iso_time
+    environment.filters["short_time"] = _format_short_time
     return environment
 
 
 def _encode_segment(text: str) -> str:
     """Return a text as one segment of a URL's path."""
     return quote(text, safe="")
+
+
+def _format_iso_time(milliseconds: int) -> str:
+    """Return a time (ms since 1970) in RFC 3339, UTC."""
+    return (_FIRST_DAY + timedelta(milliseconds=milliseconds)).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _format_short_time(milliseconds: int) -> str:
+    """Return a time (ms since 1970) for people, UTC, to the minute."""
+    return f"{_FIRST_DAY + timedelta(milliseconds=milliseconds):%Y-%m-%d %H:%M}"
 
 
 def _hash_for_policy(text: str) -> str:

@@ -16,7 +16,7 @@ from tests.support.access_samples import MARKER, SAMPLES, SUBJECT, TEAM, Sample
 from tests.support.access_world import Endpoint, World, list_endpoints
 
 from stele.core.access import AccessRule, AccessRules, Operation, ResourceType
-from stele.server.dialects import DIALECTS, DialectEntry
+from stele.server.dialects import MOUNTS, DialectEntry
 from stele.service.access import AccessControl
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -82,12 +82,12 @@ def _own_params(endpoint: Endpoint) -> Mapping[str, str]:
     """Parameters by which an endpoint is about what the neighbour has."""
     if endpoint.dialect == "cncf":
         return {"schema": "mine", "group": TEAM}
-    if endpoint.dialect == "native":
+    if endpoint.dialect in {"native", "ui"}:
         return {"name": "mine", "subject": "mine"}
     return _OWN_PARAMS
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
 async def test_no_answer_tells_of_a_hidden_subject(world: World, dialect: DialectEntry) -> None:
     """Bodies and headers have neither the name of the subject, unless the request had it, nor a word of its schema."""
     wrong: list[str] = []

@@ -1,4 +1,4 @@
-"""Every endpoint of every dialect, asked by everybody: who has the right gets an answer, nobody else learns or changes.
+"""Every endpoint and every page, asked by everybody: who has the right gets an answer, nobody else learns or changes.
 
 The rows come from the routes of the dialects themselves. An endpoint that does not say which right it wants, or for
 which `tests.support.access_samples` has no request, fails. What is expected follows from the right that it says it
@@ -18,7 +18,7 @@ from tests.support.access_world import Endpoint, World, list_endpoints
 
 from stele.apis.http.access import EndpointAccess, Place
 from stele.core.access import REGISTRY_RESOURCE, Operation
-from stele.server.dialects import DIALECTS, DialectEntry
+from stele.server.dialects import MOUNTS, DialectEntry
 from stele.service.access import AccessControl
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -56,6 +56,8 @@ def _shows(answer: httpx.Response) -> bool:
 
 def _has_error_shape(endpoint: Endpoint, answer: httpx.Response) -> bool:
     """Whether a refusal is one of the dialect's own."""
+    if endpoint.dialect == "ui" and not endpoint.template.endswith(".json"):
+        return answer.headers["content-type"].startswith("text/html") and 'role="alert"' in answer.text
     if endpoint.dialect in {"pravega", "schema-repo"}:
         return answer.headers["content-type"].startswith("text/plain") and bool(answer.text)
     body = json.loads(answer.text)
@@ -63,7 +65,7 @@ def _has_error_shape(endpoint: Endpoint, answer: httpx.Response) -> bool:
     match endpoint.dialect:
         case "confluent":
             return sorted(body) == ["error_code", "message"] and str(body["error_code"]).startswith(str(status))
-        case "native":
+        case "native" | "ui":
             return list(body) == ["error"]
         case "cncf" if endpoint.template.startswith("/$"):
             return list(body) == ["error"] and body["error"]["code"] in {"Unauthorized", "Forbidden"}
@@ -110,7 +112,7 @@ async def _check_refused(world: World, endpoint: Endpoint, sample: Sample, calle
         assert bool(answer.headers.get("www-authenticate")) == (status == 401)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
 async def test_who_may_do_what(world: World, dialect: DialectEntry) -> None:
     """Each endpoint answers those who have the right it wants, and refuses all others without a change."""
     wrong: list[str] = []
@@ -136,9 +138,7 @@ async def test_who_may_do_what(world: World, dialect: DialectEntry) -> None:
 async def test_operations_that_no_endpoint_wants() -> None:
     """Rights that only commands want, by what a request says, are known by name."""
     registry = await Registry.open(await open_log("memory:"))
-    wanted = {
-        each.wanted.operation for dialect in DIALECTS for each in list_endpoints(registry, dialect) if each.wanted
-    }
+    wanted = {each.wanted.operation for dialect in MOUNTS for each in list_endpoints(registry, dialect) if each.wanted}
     await registry.close()
     in_commands = {Operation.FORCE, Operation.PURGE, Operation.EXPORT, Operation.UNWRAP_KEYS, Operation.READ_AUDIT}
     assert set(Operation) - wanted <= in_commands

@@ -6,7 +6,7 @@ import pytest
 from litestar import Litestar
 from litestar.routes import HTTPRoute
 
-from stele.server.dialects import DIALECTS, DialectEntry, build_dispatcher
+from stele.server.dialects import MOUNTS, DialectEntry, build_dispatcher
 from stele.server.dispatch import Dispatcher
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
@@ -22,7 +22,7 @@ def front() -> Dispatcher:
     return made
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("dialect", MOUNTS, ids=lambda dialect: dialect.name)
 def test_every_path_of_a_dialect_reaches_it(dialect: DialectEntry, front: Dispatcher) -> None:
     """At the root, below its name and on its own port; OpenSchema's paths at the root are told by their media type."""
     app = dialect.build(Registry(MemoryLog()), dialect.options(ServerSettings()))

@@ -61,7 +61,7 @@ def test_no_answer_may_be_taken_for_something_else(client: httpx.Client) -> None
 
 
 def collect_pages(client: httpx.Client) -> dict[str, httpx.Response]:
-    """Every HTML page there is, by path: the start page, and what pages link to."""
+    """Every HTML page but those of `/ui`, by path: the start page, and what pages link to."""
     pages: dict[str, httpx.Response] = {}
     pending = [
         "/",
@@ -77,7 +77,9 @@ def collect_pages(client: httpx.Client) -> dict[str, httpx.Response]:
         if answer.headers["content-type"].startswith("text/html"):
             pages[path] = answer
             links = (html.unescape(link) for link in re.findall('href="([^"]*)"', answer.text))
-            pending += [link for link in links if link.startswith("/") and link not in pages]
+            pending += [
+                link for link in links if link.startswith("/") and not link.startswith("/ui") and link not in pages
+            ]
     return pages
 
 

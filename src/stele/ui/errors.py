@@ -1,0 +1,72 @@
+"""Answers to errors: a page of its own for each kind, and for a JSON twin the shape of the native API's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+import structlog
+from litestar import Request, Response
+
+from stele.apis.http.errors import error_headers, error_message, log_failure
+from stele.apis.native.errors import NativeError, describe_error, http_status
+from stele.errors import Forbidden
+from stele.ui.pages import PageRequest, Site, render_page
+
+_logger = structlog.get_logger("stele.ui")
+
+_ADVICE: Final = {
+    400: "Go back and correct what was sent.",
+    401: "Say who you are: with a user and password, an API key, a token or a certificate, as this server is set up.",
+    403: "Ask whoever manages the access rules of this registry for the right.",
+    404: "It may have been deleted, or its name may be spelled differently. Search for it.",
+    405: "Follow a link or use a form of these pages.",
+    413: "Send less at once.",
+    422: "Correct the address, or what was sent.",
+    429: "Wait a moment, then load the page again.",
+    500: "This is a defect. The log of the server says how it came about.",
+    503: "The registry is busy or cannot reach its store. Load the page again in a moment.",
+}
+"""What to do, by HTTP status."""
+
+
+class ErrorPage(msgspec.Struct, frozen=True):
+    """A page that says what went wrong.
+
+    status     HTTP status
+    title      its common name
+    message    what went wrong
+    advice     what to do
+    operation  the missing right; '' where it is none
+    """
+
+    status: int
+    title: str
+    message: str
+    advice: str
+    operation: str = ""
+
+
+def make_error_handler(site: Site) -> Callable[[Request[Any, Any, Any], Exception], Response[Any]]:
+    """Return the exception handler of the pages."""
+
+    def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+        status = http_status(error)
+        if status >= 500:
+            log_failure(_logger, request.scope["path"], error)
+        headers = error_headers(error)
+        if request.scope["path"].endswith(".json"):
+            body = msgspec.json.encode(NativeError(describe_error(error)))
+            return Response(body, status_code=status, media_type="application/json", headers=headers)
+        operation = str(error.operation or "") if isinstance(error, Forbidden) else ""
+        shown = ErrorPage(
+            status, HTTPStatus(status).phrase, error_message(error), _ADVICE.get(status, _ADVICE[500]), operation
+        )
+        page = PageRequest(site, request)
+        answer = render_page(page, "error.html.j2", shown, status=status)
+        answer.headers.update(headers)
+        return answer
+
+    return handle_error

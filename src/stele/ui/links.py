@@ -1,0 +1,30 @@
+"""Addresses of pages: what a page is about stands in its path, how it shows it in the query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from stele.core.model import SubjectKey
+
+
+def qualify_name(key: SubjectKey) -> str:
+    """Return a subject's name as paths have it: `orders`, or `:.sales:orders` outside the default namespace.
+
+    `service.policies.parse_level_name` reads it.
+    """
+    plain = not key.namespace and not key.name.startswith(":.")
+    return key.name if plain else f":.{key.namespace}:{key.name}"
+
+
+def subject_path(key: SubjectKey, tab: str = "") -> str:
+    """Return the path of a subject's page below `/ui`; tab is one of its views, such as `fields`."""
+    path = f"/subjects/{quote(qualify_name(key), safe='')}"
+    return f"{path}/{tab}" if tab else path
+
+
+def add_query(path: str, values: Mapping[str, Any]) -> str:
+    """Return a path with those values in its query that say something."""
+    query = urlencode({name: value for name, value in values.items() if value not in ("", None, False)})
+    return f"{path}?{query}" if query else path

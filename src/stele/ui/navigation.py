@@ -1,0 +1,40 @@
+"""The main menu of the pages: one line for each."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from stele.core.access import Operation
+
+
+class MenuItem(NamedTuple):
+    """An entry of the menu.
+
+    label    what it says
+    path     of the page, below `/ui`
+    section  heading above it
+    right    on the whole registry, without which the entry says that it is missing; None: the page shows to each
+             caller what he may see
+    """
+
+    label: str
+    path: str
+    section: str
+    right: Operation | None = None
+
+
+MENU: Final = (
+    MenuItem("Home", "", "Browse"),
+    MenuItem("Schemas", "/subjects", "Browse"),
+    MenuItem("Atlas", "/atlas", "Browse"),
+    MenuItem("Usage", "/usage", "Browse"),
+    MenuItem("Rulesets", "/rulesets", "Rules"),
+    MenuItem("Policies", "/policies", "Rules"),
+    MenuItem("Events", "/events", "Operate", Operation.MANAGE_EXPORTERS),
+    MenuItem("Access", "/access", "Operate", Operation.MANAGE_ACCESS),
+    MenuItem("Audit", "/audit", "Operate", Operation.READ_AUDIT),
+    MenuItem("Settings", "/settings", "Server", Operation.MANAGE_ACCESS),
+    MenuItem("APIs", "/apis", "Server"),
+    MenuItem("About", "/about", "Server"),
+)
+"""All entries, in the order of the menu; those of one section stand together."""

@@ -1,0 +1,97 @@
+"""Options of the pages, and what they show of the server around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from stele.core.model import Version
+from stele.core.state import State
+
+NAME: Final = "ui"
+SEGMENTS: Final = ("ui",)
+
+
+class SettingRow(msgspec.Struct, frozen=True):
+    """A setting of the server, for people.
+
+    name         of the setting
+    value        in force, as text; what may be secret is hidden
+    origin       who set it: `flag`, `environment`, `file`, `program`, or nobody (`default`)
+    description  what it is
+    """
+
+    name: str
+    value: str
+    origin: str
+    description: str
+
+
+class DialectRow(msgspec.Struct, frozen=True):
+    """A dialect of the server, for people.
+
+    name     in settings and metrics
+    title    for people
+    paths    what its paths begin with
+    openapi  path of its OpenAPI document
+    """
+
+    name: str
+    title: str
+    paths: Sequence[str]
+    openapi: str
+
+
+class ClientWord(msgspec.Struct, frozen=True):
+    """What one kind of client calls something of a version.
+
+    word   the dialect's word for it, such as `schema id`
+    value  what it is there
+    """
+
+    word: str
+    value: str
+
+
+class ClientView(msgspec.Struct, frozen=True):
+    """How clients of one dialect see a version.
+
+    dialect  its title
+    words    what they call it
+    path     under which they read it, as a URL path; '' where they cannot
+    """
+
+    dialect: str
+    words: Sequence[ClientWord]
+    path: str
+
+
+def _describe_nothing(state: State, version: Version) -> Sequence[ClientView]:
+    return ()
+
+
+class UiOptions(NamedTuple):
+    """Options of one deployment of the pages.
+
+    read_only          whether pages offer no change and refuse those that are sent
+    environment        name shown on every page; '' shows none
+    environment_color  colour of its strip, `#rrggbb`; '' is the accent colour
+    public_url         base URI of the server as browsers see it; '' is that of each request
+    max_request_bytes  longest request body
+    store              kind of the store, such as `sqlite`
+    settings           those of the server
+    dialects           those of the server
+    describe_version   tells how clients of each dialect see a version
+    """
+
+    read_only: bool = False
+    environment: str = ""
+    environment_color: str = ""
+    public_url: str = ""
+    max_request_bytes: int = 16 * 1024 * 1024
+    store: str = "memory"
+    settings: Sequence[SettingRow] = ()
+    dialects: Sequence[DialectRow] = ()
+    describe_version: Callable[[State, Version], Sequence[ClientView]] = _describe_nothing

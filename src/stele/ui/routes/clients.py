@@ -1,0 +1,32 @@
+"""How clients of each dialect see a version: ids, names and paths in their own words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from stele.ui.options import ClientView
+from stele.ui.pages import Page, PageRequest
+from stele.ui.subject import SubjectHead, find_subject, make_tab
+
+
+class ClientsPage(msgspec.Struct, frozen=True):
+    """A version as clients of each dialect see it; base is what their paths stand behind."""
+
+    head: SubjectHead
+    base: str
+    views: Sequence[ClientView]
+
+
+async def view_clients(page: PageRequest) -> ClientsPage:
+    """Show what clients of each dialect call a version, and where they read it."""
+    shown = await find_subject(page)
+    version = shown.version
+    views = page.options.describe_version(shown.state, version) if version is not None else ()
+    return ClientsPage(shown.head, page.base_uri, views)
+
+
+def list_pages() -> list[Page]:
+    """Return the pages of this module."""
+    return [make_tab("clients", view_clients)]

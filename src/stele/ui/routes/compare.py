@@ -1,0 +1,136 @@
+"""Two versions of a subject compared: first what the changes mean, then the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from stele.apis.http.requests import parse_whole_number
+from stele.core import queries
+from stele.core.model import MAX_INT32, SettingsLevel, Version
+from stele.core.state import State
+from stele.errors import SteleError
+from stele.service.changes import DeclarationChange
+from stele.service.check import Candidate, NamedText
+from stele.service.diff import DiffRequest, diff_schemas
+from stele.service.policies import get_policy
+from stele.service.ruleset_adoption import adopted_versions
+from stele.service.text_diff import unified_diff
+from stele.ui.highlight import highlight_diff
+from stele.ui.pages import Page, PageRequest
+from stele.ui.subject import ShownSubject, SubjectHead, find_subject, make_tab
+
+_MOST_CHANGES = 500
+
+
+class ComparePage(msgspec.Struct, frozen=True):
+    """What changed from one version to another.
+
+    old, new  their numbers; 0: there are not two
+    backward  whether the new one reads data of the old one; None: not compared
+    forward   whether the old one reads data of the new one
+    ruleset   rules that decided; '' for none
+    changes   in the order of the new version
+    omitted   changes that are left out
+    text      unified diff of the normalised texts, or of the authors' where these cannot be printed
+    problem   why there is no more than the texts; '' where there is
+    """
+
+    head: SubjectHead
+    old: int
+    new: int
+    backward: bool | None = None
+    forward: bool | None = None
+    ruleset: str = ""
+    changes: Sequence[DeclarationChange] = ()
+    omitted: int = 0
+    text: str = ""
+    problem: str = ""
+
+
+async def view_compare(page: PageRequest) -> ComparePage:
+    """Compare two versions of a subject: what changed, what follows, and the difference of the texts."""
+    shown = await find_subject(page)
+    pair = _choose_versions(page, shown)
+    if pair is None:
+        return ComparePage(shown.head, 0, 0)
+    old, new = pair
+    numbers = old.version_number, new.version_number
+    if old.kind.format != new.kind.format:
+        text = await _compare_texts(page, old, new)
+        problem = f"Version {numbers[0]} is {old.kind.format}, version {numbers[1]} is {new.kind.format}."
+        return ComparePage(shown.head, *numbers, text=text, problem=problem)
+    try:
+        policy = await get_policy(page.registry, SettingsLevel(*shown.key))
+        old_text, new_text = (_make_candidate(shown.state, each) for each in (old, new))
+        request = DiffRequest(new.kind.format, old_text, new_text, policy.rulesets.get(new.kind.format))
+        compare = partial(
+            diff_schemas,
+            request,
+            page.registry.limits,
+            undecided=page.registry.compatibility.undecided,
+            adopted=await adopted_versions(page.registry),
+        )
+        answer = await page.registry.run_stateless(compare)
+    except SteleError as error:
+        text = await _compare_texts(page, old, new)
+        return ComparePage(shown.head, *numbers, text=text, problem=f"Only the texts are compared: {error}")
+    return ComparePage(
+        head=shown.head,
+        old=numbers[0],
+        new=numbers[1],
+        backward=answer.backward,
+        forward=answer.forward,
+        ruleset=answer.ruleset,
+        changes=answer.changes[:_MOST_CHANGES],
+        omitted=max(0, len(answer.changes) - _MOST_CHANGES),
+        text=answer.text,
+    )
+
+
+def _choose_versions(page: PageRequest, shown: ShownSubject) -> tuple[Version, Version] | None:
+    """Return the versions that the query names: else the one that is shown and the one before it."""
+    versions = shown.subject.versions
+    if len(versions) < 2 and not (page.get_query("old") and page.get_query("new")):
+        return None
+    latest = shown.version or versions[-1]
+    new = _get_version(page, shown, "new") or latest
+    older = [each for each in versions if each.version_number < new.version_number]
+    active = [each for each in older if each.state.name == "ACTIVE"]
+    old = _get_version(page, shown, "old") or (active or older or versions)[-1]
+    return old, new
+
+
+def _get_version(page: PageRequest, shown: ShownSubject, name: str) -> Version | None:
+    asked = page.get_query(name)
+    if not asked:
+        return None
+    number = parse_whole_number(name, asked, 1, MAX_INT32)
+    return queries.get_version(shown.state, shown.key, number, queries.ACTIVE_OR_SOFT_DELETED)
+
+
+def _make_candidate(state: State, version: Version) -> Candidate:
+    """Return a version with all texts it refers to. Raises `UnresolvedReference`."""
+    references = queries.resolve_references(state, version.schema.attachments.references)
+    return Candidate(
+        _decode_text(state, version),
+        tuple(
+            NamedText(name, state.get_text(state.contents[sha]).decode("utf-8", "replace")) for name, sha in references
+        ),
+    )
+
+
+def _decode_text(state: State, version: Version) -> str:
+    return state.get_text(version.content).decode("utf-8", "replace")
+
+
+async def _compare_texts(page: PageRequest, old: Version, new: Version) -> str:
+    texts = (page.registry.state.get_text(each.content) for each in (old, new))
+    return await page.registry.run_stateless(unified_diff, *texts)
+
+
+def list_pages() -> list[Page]:
+    """Return the pages of this module."""
+    return [make_tab("compare", view_compare, in_thread=True, highlight_diff=highlight_diff)]

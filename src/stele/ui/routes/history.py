@@ -1,0 +1,118 @@
+"""The history of a subject in pictures: story line, field lifelines, matrix; each with its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+
+from stele.apis.http.requests import parse_whole_number
+from stele.core.model import MAX_INT32, SubjectKey
+from stele.errors import InvalidRequest
+from stele.pictures import (
+    Picture,
+    PictureTable,
+    draw_compatibility_matrix,
+    draw_field_lifelines,
+    draw_story_line,
+    tabulate_history,
+    tabulate_lifelines,
+    tabulate_matrix,
+)
+from stele.protocol.history import MOST_VERSIONS, CompatibilityMatrix, FieldLifelines, SubjectHistory
+from stele.service.history import get_history, get_matrix
+from stele.service.lifelines import get_lifelines
+from stele.ui.pages import Page, PageFrame, PageRequest
+from stele.ui.pictures import PageLinks, embed_picture, embed_table
+from stele.ui.subject import SubjectHead, find_subject, make_tab
+
+PICTURES: Final = (("story", "Story line"), ("lifelines", "Field lifelines"), ("matrix", "Who reads whom"))
+"""Pictures by their name in the query, and what they are called."""
+
+
+class HistoryPage(msgspec.Struct, frozen=True):
+    """What a picture is drawn from.
+
+    picture     which one: `story`, `lifelines` or `matrix`; its member is the one that is not null
+    field       path of the field whose lifeline is asked for alone; '' is all of them
+    unfold      versions `first-last` that are drawn one by one, with one at each side; '' draws all and folds some
+    """
+
+    head: SubjectHead
+    picture: str
+    field: str
+    unfold: str
+    story: SubjectHistory | None = None
+    lifelines: FieldLifelines | None = None
+    matrix: CompatibilityMatrix | None = None
+
+
+async def view_history(page: PageRequest) -> HistoryPage:
+    """Show how a subject came to be what it is: its story line, the lifelines of its fields, who reads whom."""
+    shown = await find_subject(page)
+    picture, field = page.get_query("picture", "story"), page.get_query("field")
+    if picture not in dict(PICTURES):
+        raise InvalidRequest(f"picture is one of {', '.join(dict(PICTURES))}")
+    bare = HistoryPage(shown.head, picture, field, page.get_query("unfold"))
+    if shown.version is None:
+        return bare
+    match picture:
+        case "story":
+            return msgspec.structs.replace(bare, story=await _find_story(page, shown.key))
+        case "matrix":
+            return msgspec.structs.replace(bare, matrix=await get_matrix(page.registry, shown.key))
+        case _:
+            lifelines = await get_lifelines(page.registry, shown.key)
+            if field:
+                fields = tuple(each for each in lifelines.fields if each.path == field)
+                lifelines = msgspec.structs.replace(lifelines, fields=fields)
+            return msgspec.structs.replace(bare, lifelines=lifelines)
+
+
+async def _find_story(page: PageRequest, key: SubjectKey) -> SubjectHistory:
+    """Return the part of the story line that the query asks for: up to a version, around a fold, or the newest."""
+    unfold, asked = page.get_query("unfold"), page.get_query("before")
+    if unfold:
+        first, _, last = unfold.partition("-")
+        lower = parse_whole_number("unfold", first, 1, MAX_INT32)
+        upper = parse_whole_number("unfold", last, lower, MAX_INT32)
+        limit = min(upper - lower + 3, MOST_VERSIONS)
+        return await get_history(page.registry, key, before=min(upper + 2, MAX_INT32), limit=limit)
+    before = parse_whole_number("before", asked, 1, MAX_INT32) if asked else None
+    return await get_history(page.registry, key, before=before)
+
+
+def draw_picture(page: HistoryPage, frame: PageFrame) -> Markup:
+    """Return the picture of a page."""
+    links = PageLinks(frame)
+    picture: Picture
+    if page.story is not None:
+        folding = {"least_folded": 0, "most_stops": len(page.story.versions) + 2} if page.unfold else {}
+        picture = draw_story_line(page.story, links, **folding)
+    elif page.lifelines is not None:
+        picture = draw_field_lifelines(page.lifelines, links)
+    else:
+        assert page.matrix is not None
+        picture = draw_compatibility_matrix(page.matrix, links)
+    return embed_picture(picture)
+
+
+def print_table(page: HistoryPage) -> Markup:
+    """Return the table that says the same as the picture of a page."""
+    table: PictureTable
+    if page.story is not None:
+        table = tabulate_history(page.story)
+    elif page.lifelines is not None:
+        table = tabulate_lifelines(page.lifelines)
+    else:
+        assert page.matrix is not None
+        table = tabulate_matrix(page.matrix)
+    return embed_table(table)
+
+
+def list_pages() -> Sequence[Page]:
+    """Return the pages of this module."""
+    helpers = {"draw_picture": draw_picture, "print_table": print_table, "pictures": PICTURES}
+    return [make_tab("history", view_history, in_thread=True, **helpers)]

@@ -1,0 +1,116 @@
+"""How the registry is run: who may do what, who did what, and who is told of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from stele.apis.http.access import Place, access
+from stele.apis.http.dependencies import VOLATILE
+from stele.apis.http.requests import parse_whole_number
+from stele.core.access import ROLES, Operation
+from stele.core.access_rule_text import parse_resource
+from stele.core.audit_chain import AuditEntry
+from stele.errors import InvalidRequest
+from stele.service.access_rules import AccessExplanation, RuleList, explain_access, list_rules
+from stele.service.delivery.overview import ExporterOverview, SubscriptionOverview, list_exporters, list_overviews
+from stele.ui.pages import Page, PageRequest
+
+_RECORDS: Final = 100
+"""Records of the log on one page of the audit trail."""
+_MOST_POSITION: Final = 2**63 - 1
+
+
+class AccessPage(msgspec.Struct, frozen=True):
+    """Who may do what.
+
+    principal, operation, resource  the question that the query asks; '' for none
+    answer      to it
+    problem     why there is no answer; '' for none
+    operations  those that can be asked for
+    roles       names that stand for several operations
+    """
+
+    rules: RuleList
+    principal: str
+    operation: str
+    resource: str
+    answer: AccessExplanation | None
+    problem: str
+    operations: Sequence[str]
+    roles: dict[str, Sequence[str]]
+
+
+class AuditTrailPage(msgspec.Struct, frozen=True):
+    """Entries of the audit trail, newest first.
+
+    before  the page shows entries of records up to this one
+    older   where the page of older entries ends; None: there are none
+    end     the newest record
+    """
+
+    entries: Sequence[AuditEntry]
+    before: int
+    older: int | None
+    end: int
+
+
+class EventsPage(msgspec.Struct, frozen=True):
+    """Who is told of changes, and how far each is; exporters are those that have sent something."""
+
+    subscriptions: Sequence[SubscriptionOverview]
+    exporters: Sequence[ExporterOverview]
+
+
+async def view_access(page: PageRequest) -> AccessPage:
+    """Show the rules of access, and why somebody may or may not do something."""
+    names = ("principal", "operation", "resource")
+    principal, operation, resource = (page.get_query(name).strip() for name in names)
+    answer, problem = None, ""
+    if principal and operation and resource:
+        try:
+            parsed = parse_resource(resource)
+            answer = await explain_access(page.registry, frozenset({principal}), operation, parsed)
+        except InvalidRequest as error:
+            problem = str(error)
+    roles: dict[str, Sequence[str]] = {name: sorted(operations) for name, operations in ROLES.items()}
+    rules = await list_rules(page.registry)
+    return AccessPage(rules, principal, operation, resource, answer, problem, list(Operation), roles)
+
+
+async def view_audit(page: PageRequest) -> AuditTrailPage:
+    """Show who changed what, newest first."""
+    end = (await page.registry.fresh_state()).seq
+    asked = page.get_query("before")
+    before = min(parse_whole_number("before", asked, 1, _MOST_POSITION), end) if asked else end
+    after = max(0, before - _RECORDS)
+    found = await page.site.audit.read_page(after, before - after)
+    return AuditTrailPage(found.entries[::-1], before, after or None, end)
+
+
+async def view_events(page: PageRequest) -> EventsPage:
+    """Show the subscriptions to changes and how far each is, and the exporters."""
+    return EventsPage(await list_overviews(page.registry), await list_exporters(page.registry))
+
+
+def list_pages() -> list[Page]:
+    """Return the pages of this module."""
+    return [
+        Page(
+            "/ui/access",
+            view_access,
+            "access.html.j2",
+            access(Operation.MANAGE_ACCESS, Place.REGISTRY) | {VOLATILE: True},
+            menu="/access",
+        ),
+        Page("/ui/audit", view_audit, "audit.html.j2", access(Operation.READ_AUDIT, Place.REGISTRY), menu="/audit"),
+        Page(
+            "/ui/events",
+            view_events,
+            "events.html.j2",
+            access(Operation.MANAGE_EXPORTERS, Place.REGISTRY) | {VOLATILE: True},
+            menu="/events",
+        ),
+    ]

@@ -1,0 +1,98 @@
+"""Which versions are in stored data: of one subject, and of all places that were counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from stele.apis.http.access import Place, access
+from stele.core.access import Operation
+from stele.service.usage import DeletionWarning, LocationUsage
+from stele.ui.pages import Page, PageRequest
+from stele.ui.subject import SubjectHead, find_subject, make_tab
+
+
+class UsageCell(msgspec.Struct, frozen=True):
+    """Records of one version at one place; records 0: none were seen."""
+
+    version: int
+    records: int
+    share: float
+    last_seen: int | None
+
+
+class UsageRow(msgspec.Struct, frozen=True):
+    """What a census found of a subject at a place; newest is the highest version that was seen."""
+
+    place: str
+    counted_at: int
+    whole: bool
+    cells: Sequence[UsageCell]
+    newest: int
+
+
+class SubjectUsagePage(msgspec.Struct, frozen=True):
+    """Where records of a subject were seen.
+
+    versions  those that were seen anywhere, ascending
+    unseen    active versions of which no record was seen
+    warnings  what deleting the subject would meet
+    """
+
+    head: SubjectHead
+    versions: Sequence[int]
+    rows: Sequence[UsageRow]
+    unseen: Sequence[int]
+    warnings: Sequence[DeletionWarning]
+
+
+class UsagePlacesPage(msgspec.Struct, frozen=True):
+    """Places that were counted, by name; next is the one to go on behind."""
+
+    places: Sequence[LocationUsage]
+    next: str | None
+
+
+async def view_usage(page: PageRequest) -> SubjectUsagePage:
+    """Show at which places records of a subject were seen, version by version."""
+    shown = await find_subject(page)
+    if shown.version is None:
+        return SubjectUsagePage(shown.head, (), (), (), ())
+    found = await page.site.usage.list_places(namespace=shown.key.namespace, subject=shown.key.name)
+    preview = await page.site.usage.preview_deletion(shown.key)
+    versions = sorted({seen.version for place in found.places for seen in place.seen})
+    rows = [_describe_place(place, versions) for place in found.places]
+    unseen = [
+        choice.number for choice in shown.head.choices if choice.number not in versions and choice.state == "active"
+    ]
+    return SubjectUsagePage(shown.head, versions, rows, sorted(unseen), preview.warnings)
+
+
+def _describe_place(place: LocationUsage, versions: Sequence[int]) -> UsageRow:
+    seen = {row.version: row for row in place.seen}
+    total = sum(row.records for row in place.seen) or 1
+    cells = [
+        UsageCell(
+            number,
+            seen[number].records if number in seen else 0,
+            seen[number].records / total if number in seen else 0.0,
+            seen[number].last_seen if number in seen else None,
+        )
+        for number in versions
+    ]
+    return UsageRow(place.place, place.counted_at, place.whole, cells, max(seen, default=0))
+
+
+async def view_usage_places(page: PageRequest) -> UsagePlacesPage:
+    """Show the places whose records were counted."""
+    found = await page.site.usage.list_places(page.get_query("after"), 100)
+    return UsagePlacesPage(found.places, found.next)
+
+
+def list_pages() -> list[Page]:
+    """Return the pages of this module."""
+    return [
+        make_tab("usage", view_usage),
+        Page("/ui/usage", view_usage_places, "usage_places.html.j2", access(Operation.READ, Place.LIST), menu="/usage"),
+    ]

@@ -1,0 +1,136 @@
+"""Every page: HTML and its JSON twin, the policy of its content, and what its address refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+from itertools import pairwise
+
+import httpx
+import pytest
+from litestar.routes import HTTPRoute
+from tests.unit.ui.conftest import open_client
+
+from stele.server.dialects import UI
+from stele.server.settings import ServerSettings
+from stele.service.registry import Registry
+from stele.service.subject_index import SubjectIndex
+from stele.storage.memory import MemoryLog
+
+PARAMETERS = {"name": ("orders", ":.team:orders", "payments", "clicks", "gone", "address")}
+
+
+def list_templates() -> list[str]:
+    """The path of every page, as its routes have it."""
+    app = UI.build(Registry(MemoryLog()), UI.options(ServerSettings()))
+    return sorted(
+        route.path_format
+        for route in app.routes
+        if isinstance(route, HTTPRoute)
+        and "GET" in route.methods
+        and not route.path_format.endswith("/download")
+        and not route.path_format.startswith("/ui/static/")
+    )
+
+
+def list_paths(template: str) -> list[str]:
+    """Addresses of a page."""
+    if "{" not in template:
+        return [template]
+    (name,) = re.findall(r"{(\w+)}", template)
+    return [template.replace(f"{{{name}}}", value) for value in PARAMETERS[name]]
+
+
+@pytest.mark.parametrize("template", list_templates())
+def test_every_page_answers(client: httpx.Client, template: str) -> None:
+    """A page is HTML under a strict policy, its twin a JSON object; a page links to its twin."""
+    for path in list_paths(template):
+        answer = client.get(path)
+        assert answer.status_code == 200, (path, answer.text)
+        if template.endswith(".json"):
+            assert answer.headers["content-type"] == "application/json"
+            assert isinstance(json.loads(answer.text), dict)
+            continue
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+        (twin,) = re.findall('<link rel="alternate" type="application/json" href="([^"]*)">', answer.text)
+        assert client.get(twin).headers["content-type"] == "application/json", twin
+
+
+@pytest.mark.parametrize("template", [each for each in list_templates() if not each.endswith(".json")])
+def test_pages_need_no_exception_from_their_policy(client: httpx.Client, template: str) -> None:
+    """No page has an inline script, an inline style or a handler, and none names another origin's file."""
+    for path in list_paths(template):
+        text = client.get(path).text
+        assert not re.findall(r"<script(?! src=)", text), path
+        assert not re.findall(r"\sstyle=|<style|\son[a-z]+=", text), path
+        assert not re.findall(r'(?:src|action|<link[^>]* href)="(?:https?:)?//', text), path
+        assert text.count("<h1") == 1, path
+
+
+def test_errors_have_pages_of_their_own(client: httpx.Client) -> None:
+    """What is not there and what nobody understands is said on a page, and in JSON to the twin."""
+    for path, status in (
+        ("/ui/nothing", 404),
+        ("/ui/subjects/nobody", 404),
+        ("/ui/subjects?page=0", 422),
+        ("/ui/subjects?sort=luck", 422),
+        ("/ui/subjects?q=a&q=b", 422),
+        ("/ui/subjects?q=" + "x" * 1001, 422),
+    ):
+        page = client.get(path)
+        assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8"), path
+        assert 'role="alert"' in page.text
+        assert "content-security-policy" in page.headers
+    twin = client.get("/ui/subjects.json?page=0")
+    assert twin.status_code == 422
+    assert json.loads(twin.text)["error"]["kind"] == "invalid_request"
+
+
+def test_an_empty_registry_shows_commands_that_work() -> None:
+    """Each of the commands to copy is taken by the dialect it is for."""
+    for client in open_client():
+        commands = client.get("/ui/home.json").json()["commands"]
+        assert len(commands) == 6
+        for each in commands:
+            words = shlex.split(each["command"].replace("\\\n", " "))
+            address = next(word for word in words if word.startswith("http"))
+            options = {word: value for word, value in pairwise(words) if word.startswith("-")}
+            headers = dict([options["-H"].split(": ")]) if "-H" in options else {}
+            answer = client.request(options.get("-X", "POST"), address, content=options["-d"], headers=headers)
+            assert answer.is_success, (each, answer.text)
+
+
+def test_refusals_of_the_server_are_pages_too() -> None:
+    """Too many requests, a foreign name of the server and a page of another origin get a page, in JSON to a twin."""
+    for client in open_client(requests_per_second=0.001, requests_burst=3):
+        foreign = client.get("/ui/subjects", headers={"host": "evil.example"})
+        twin = client.get("/ui/subjects.json", headers={"host": "evil.example"})
+        assert (twin.status_code, twin.json()["error"]["kind"]) == (403, "foreign_site")
+        answers = [client.get(f"/ui/subjects?page={number}") for number in range(1, 6)]
+        assert answers[0].status_code == 200
+        assert 900 <= int(answers[-1].headers["retry-after"]) <= 1000
+        for status, answer in ((403, foreign), (429, answers[-1])):
+            assert answer.status_code == status
+            assert answer.headers["content-type"] == "text/html; charset=utf-8"
+            assert 'role="alert"' in answer.text
+
+
+def test_a_page_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 with the setting that says how long a request may take, on a page and in JSON."""
+
+    async def wait_for_ever(self: SubjectIndex) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(SubjectIndex, "list_rows", wait_for_ever)
+    for client in open_client(request_seconds=1):
+        answer = client.get("/ui/subjects")
+        assert answer.status_code == 503
+        assert "request_seconds" in answer.text
+        assert 'role="alert"' in answer.text
+        assert answer.headers["retry-after"]

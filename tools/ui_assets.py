@@ -1,0 +1,152 @@
+"""Fetch the third-party files that pages of the registry load, from npm, and list their licences.
+
+    python -m tools.ui_assets           write them to src/stele/ui/static again
+    python -m tools.ui_assets --check   compare the files that are there with their recorded hashes; needs no network
+
+A package is named with its version and the integrity that npm publishes for it; a file with its SHA-256. Whoever takes
+a new version changes all of them here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+STATIC: Final = Path(__file__).parent.parent / "src" / "stele" / "ui" / "static"
+
+
+class VendoredFile(NamedTuple):
+    """A file of a package.
+
+    source  its path in the package
+    name    its name here
+    sha256  of its bytes
+    """
+
+    source: str
+    name: str
+    sha256: str
+
+
+class VendoredPackage(NamedTuple):
+    """A package of npm of which files are here.
+
+    name       of the package
+    version    of the package
+    integrity  of its archive, as npm publishes it
+    licence    SPDX identifier
+    homepage   of the project
+    files      those that are here
+    """
+
+    name: str
+    version: str
+    integrity: str
+    licence: str
+    homepage: str
+    files: Sequence[VendoredFile]
+
+
+PACKAGES: Final = (
+    VendoredPackage(
+        "htmx.org",
+        "2.0.8",
+        "sha512-fm297iru0iWsNJlBrjvtN7V9zjaxd+69Oqjh4F/Vq9Wwi2kFisLcrLCiv5oBX0KLfOX/zG8AUo9ROMU5XUB44Q==",
+        "0BSD",
+        "https://htmx.org",
+        (
+            VendoredFile(
+                "package/dist/htmx.min.js",
+                "htmx.js",
+                "22283ef68cb7545914f0a88a1bdedc7256a703d1d580c1d255217d0a50d31313",
+            ),
+        ),
+    ),
+)
+
+
+def fetch_package(package: VendoredPackage) -> dict[str, bytes]:
+    """Return the files of a package by their names here. Raises `ValueError` for bytes with another hash."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["npm", "pack", "--silent", f"{package.name}@{package.version}"]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        (archive,) = Path(folder).glob("*.tgz")
+        kind, _, expected = package.integrity.partition("-")
+        if base64.b64encode(hashlib.new(kind, archive.read_bytes()).digest()).decode() != expected:
+            raise ValueError(f"{package.name} {package.version} is not the archive that is expected")
+        with tarfile.open(archive) as packed:
+            found = {}
+            for file in package.files:
+                member = packed.extractfile(file.source)
+                assert member is not None, file.source
+                found[file.name] = _require_hash(file, member.read())
+            return found
+
+
+def _require_hash(file: VendoredFile, body: bytes) -> bytes:
+    digest = hashlib.sha256(body).hexdigest()
+    if digest != file.sha256:
+        raise ValueError(f"{file.name} has SHA-256 {digest}, not {file.sha256}")
+    return body
+
+
+def build_licence_page() -> str:
+    """Return the list of what is not the project's own."""
+    rows = [
+        f"| {', '.join(f'`{file.name}`' for file in each.files)} | [{each.name}]({each.homepage}) | {each.version} "
+        f"| {each.licence} |"
+        for each in PACKAGES
+    ]
+    return "\n".join(
+        [
+            "# Third-party files",
+            "",
+            "The pages of the registry load these files, which others wrote; everything else here is Stele's own.",
+            "",
+            "| file | package | version | licence |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def check_files() -> list[str]:
+    """Return what is wrong with the files that are here, a sentence each."""
+    wrong = []
+    for package in PACKAGES:
+        for file in package.files:
+            try:
+                _require_hash(file, (STATIC / file.name).read_bytes())
+            except (OSError, ValueError) as error:
+                wrong.append(str(error))
+    licences = STATIC / "LICENSES.md"
+    if not licences.exists() or licences.read_text(encoding="utf-8") != build_licence_page():
+        wrong.append(f"{licences.name} is not what this script writes")
+    return wrong
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only compare what is there")
+    if not parser.parse_args(arguments).check:
+        for package in PACKAGES:
+            for name, body in fetch_package(package).items():
+                (STATIC / name).write_bytes(body)
+        (STATIC / "LICENSES.md").write_text(build_licence_page(), encoding="utf-8")
+    wrong = check_files()
+    print("\n".join(wrong) or "all files are what they should be")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
