@@ -124,7 +124,6 @@ DIALECT_EXTRAS = {
     "cncf": {
         "responses": "responses with a document, and the headers that describe its version",
         "subscription_store": "validation and storage of subscriptions",
-        "uris": "URIs of versions, and what they mean",
     },
     "native": {},
     "openschema": {},

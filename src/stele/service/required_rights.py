@@ -60,7 +60,7 @@ def _rights_to_register(command: cmd.RegisterSchema, state: State) -> Rights:
     gives_number = command.version_number is not None and (
         queries.mode_for(state, SettingsLevel(*command.key)) is Mode.IMPORT
     )
-    if command.schema_id is not None or command.at is not None or gives_number:
+    if command.schema_id is not None or command.at is not None or command.uid is not None or gives_number:
         wanted.append(Operation.IMPORT)
     if command.check is cmd.CompatibilityCheck.SKIP:  # Only callers ask for that; no dialect does it by itself.
         wanted.append(Operation.FORCE)
@@ -108,7 +108,7 @@ def _rights_to_change_items(command: cmd.ChangeItems, state: State) -> Rights:
             # A KEK is under (kek, context, name), a DEK under (dek, name of its KEK, …).
             names = dict.fromkeys(key[2] if key[0] == "kek" else key[1] for key in command.changes)
             return tuple((Operation.MANAGE_KEYS, key_resource(name)) for name in names)
-        case "confluent.exporters" | "exporters.status" | "subscriptions" | "subscriptions.status":
+        case "confluent.exporters" | "exporters.status" | "subscriptions" | "subscriptions.status" | "replications":
             return ((Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE),)
         case _:  # Rules, API keys, and whatever else: what nobody thought of is for those who may do everything.
             return ((Operation.MANAGE_ACCESS, REGISTRY_RESOURCE),)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.apis.cncf import uris
+from stele.protocol import cncf_uris as uris
 from stele.errors import InvalidRequest
 
 TABLE = [
