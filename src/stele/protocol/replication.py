@@ -129,6 +129,15 @@ class ReplicaVersion(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
         return SubjectName(self.namespace, self.subject)
 
     @property
+    def key(self) -> tuple[str, str, int]:
+        """What names it in its registry."""
+        return self.namespace, self.subject, self.version
+
+    def referenced_keys(self) -> list[tuple[str, str, int]]:
+        """Return the keys of the versions it refers to."""
+        return [(row.namespace, row.subject, row.version) for row in self.references]
+
+    @property
     def has_text(self) -> bool:
         """Whether the text came along."""
         return self.text is not None or self.base64 is not None

@@ -58,3 +58,7 @@ class Renaming(NamedTuple):
         """Return the name that a subject has over there."""
         namespace = self.namespace.replace(_NAMESPACE, key.namespace).strip(".")
         return SubjectKey(namespace, self.subject.replace(_SUBJECT, key.name))
+
+
+SAME_NAMES: Final = Renaming()
+"""Every subject keeps its name and its namespace."""

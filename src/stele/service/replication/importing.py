@@ -163,9 +163,7 @@ class _Import:
             return
 
         def change(items: Items) -> tuple[Changes, None]:
-            return {
-                (uid,): msgspec.json.encode(row) for uid, row in tombstones.items() if (uid,) not in items
-            }, None
+            return {(uid,): msgspec.json.encode(row) for uid, row in tombstones.items() if (uid,) not in items}, None
 
         await collections.edit_collection(self._registry, TOMBSTONES, change, via=_VIA)
 
