@@ -62,6 +62,16 @@ def write_topic(
     _produce_records(kafka, own, topic, records)
 
 
+def append_to_topic(
+    bootstrap: str, records: Sequence[Record], topic: str = TOPIC, *, settings: Mapping[str, str] | None = None
+) -> None:
+    """Add records at the end of a topic, made compacted with one partition when there is none. Raises `StoreError`."""
+    kafka = _import_kafka()
+    own: dict[str, Any] = {"bootstrap.servers": bootstrap, **(settings or {})}
+    _create_topic(own, topic)
+    _produce_records(kafka, own, topic, records)
+
+
 def _produce_records(kafka: Any, settings: dict[str, Any], topic: str, records: Sequence[Record]) -> None:
     failed: list[str] = []
 

@@ -18,6 +18,7 @@ from stele.apis.native.routes import (
     events,
     journal,
     policies,
+    replications,
     schema_texts,
     subscriptions,
     usage,
@@ -27,7 +28,7 @@ from stele.core.access import Resource, level_resource
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 
-_MODULES = (schema_texts, policies, journal, audit, usage, subscriptions, access, api_keys)
+_MODULES = (schema_texts, policies, journal, audit, usage, subscriptions, replications, access, api_keys)
 
 
 def find_resource(request: Request[Any, Any, Any]) -> Resource:
