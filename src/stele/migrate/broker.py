@@ -62,6 +62,21 @@ def write_topic(
     _produce_records(kafka, own, topic, records)
 
 
+def has_topic(bootstrap: str, topic: str = TOPIC, *, settings: Mapping[str, str] | None = None) -> bool:
+    """Return whether a broker has a topic. Raises `NotInstalled`, `StoreError`."""
+    _import_kafka()
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    try:
+        return (
+            topic
+            in AdminClient({"bootstrap.servers": bootstrap, **(settings or {})}).list_topics(timeout=_SECONDS).topics
+        )
+    except KafkaException as error:
+        raise StoreError(f"the broker does not answer: {error}") from None
+
+
 def append_to_topic(
     bootstrap: str, records: Sequence[Record], topic: str = TOPIC, *, settings: Mapping[str, str] | None = None
 ) -> None:

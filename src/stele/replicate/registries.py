@@ -65,6 +65,8 @@ class Target(Protocol):
 
     name: str
     """What people are told of it; without credentials."""
+    compares_texts: bool
+    """Whether it knows versions by their texts, so that the source has to bring them for a comparison."""
 
     def get_authority(self) -> str:
         """Return the URI that is the authority of whatever has no other one."""

@@ -130,18 +130,31 @@ class Replicator:
         if chosen is not None and not chosen:
             return Plan(), ""
         source, target = self.source.get_authority(), self.target.get_authority()
-        reading = self.source.read(self.scope.namespace, chosen, texts=chosen is not None)
+        with_texts = chosen is not None or self.target.compares_texts
+        reading = self.source.read(self.scope.namespace, chosen, texts=with_texts)
         listed = self._add_referenced([row for row in reading.rows if self._is_chosen(SubjectKey(*row.place))])
         rows = [row for row in listed if not is_same_authority(row.authority, target)]
         renamed = [rename_version(row, self.scope.renaming) for row in rows]
         places = None if chosen is None else self._name_places(chosen, renamed)
         there = {row.uid: row for row in self.target.read_there(places, renamed)}
-        buried = self.target.find_buried([row for row in renamed if row.uid not in there])
-        renamed = self.source.rename_revived(renamed, buried)
+        renamed, buried = self._find_buried(renamed, there)
         comparison = Comparison(
             renamed, there, source, target, self._find_fates(renamed, there, source, target), buried
         )
         return make_plan(comparison), reading.position
+
+    def _find_buried(
+        self, rows: list[ReplicaVersion], there: Mapping[str, ReplicaVersion]
+    ) -> tuple[list[ReplicaVersion], dict[str, ReplicaState]]:
+        """Return what the target knows of versions that it does not list; the rows have next lives where they need."""
+        buried: dict[str, ReplicaState] = {}
+        while asked := [row for row in rows if row.uid not in there and row.uid not in buried]:
+            found = self.target.find_buried(asked)
+            if not found:
+                break
+            buried |= found
+            rows = self.source.rename_revived(rows, buried)
+        return rows, buried
 
     def _name_places(self, chosen: Sequence[SubjectName], renamed: Sequence[ReplicaVersion]) -> list[SubjectName]:
         names = {SubjectName(*self.scope.renaming.rename_subject(SubjectKey(*row))) for row in chosen}
@@ -156,7 +169,7 @@ class Replicator:
             if not wanted:
                 break
             asked |= wanted
-            more = self.source.read(None, sorted(wanted), texts=False).rows
+            more = self.source.read(None, sorted(wanted), texts=self.target.compares_texts).rows
             needed = {(*each.place, each.version) for row in found.values() for each in row.references}
             needed |= {(*each.place, each.version) for row in more for each in row.references}
             found |= {row.uid: row for row in more if row.key in needed}

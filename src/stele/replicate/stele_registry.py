@@ -97,6 +97,7 @@ class SteleRegistry:
     """
 
     poll_seconds = 0.0
+    compares_texts = False
 
     def __init__(self, api: ReplicationApi, name: str) -> None:
         self.name = name

@@ -279,7 +279,7 @@ class _Import:
             media_type=row.media_type,
             origin_uri=row.uri,
             subject_update=SubjectUpdate(row.subject_description or None, {DIALECT: own}),
-            at=row.at,
+            at=row.at or None,
             uid=uid_to_bytes(int(row.uid, 16)),
         )
         for _ in range(_MOST_TRIES):
@@ -288,7 +288,7 @@ class _Import:
                 await self._execute(replace(command, schema_id=schema_id), expects_change=True)
             except IdTaken:
                 continue  # Another version of this import was faster.
-            if schema_id != row.schema_id:
+            if row.schema_id not in (0, schema_id):
                 self.mapped.append(MappedId(row.uid, schema_id))
             return
         raise _Refusal(ConflictCode.ID_TAKEN, f"no schema id is left for version {row.version} of '{key.name}'")
