@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from stele.core.model import OPAQUE_FORMAT
 from stele.errors import NotFound, Refused, RegistryUnreachable
-from stele.formats import list_formats
+from stele.formats.registry import list_formats
 from stele.protocol import cncf_uris
 from stele.protocol.cncf import group_id_of, namespace_of
 from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName

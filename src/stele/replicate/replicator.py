@@ -36,8 +36,10 @@ _WAIT_SECONDS: Final = 20.0
 """How long a source that tells of its changes is asked to wait for one."""
 RECHECK_SECONDS: Final = 300.0
 """How often everything is compared again, whatever the source told."""
-_POLL_SHARE: Final = 4.0
+_POLL_SHARE: Final = 1.0
 """A look at a polled source is followed by a pause of so many times its length, at least."""
+_OTHER_NODE_SECONDS: Final = 1.0
+"""Pause before a node looks again whether another one has done what is to be done."""
 _MOST_ROUNDS: Final = 50
 """How far references are followed that lead out of what is replicated."""
 
@@ -88,7 +90,15 @@ class Outcome(NamedTuple):
 
 
 class Observer(Protocol):
-    """Is told how a replication goes."""
+    """Is told how a replication goes, and says whether it may go on."""
+
+    def claim(self) -> bool:
+        """Return whether changes may be applied from here: another node may be at it."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raise something to end it all."""
+        ...
 
     def note_pass(self, outcome: Outcome, subjects: frozenset[SubjectName] | None) -> None:
         """Take note that target and source are level, about these subjects or (None) about everything."""
@@ -193,7 +203,10 @@ class Replicator:
 
     def synchronize(self, subjects: Sequence[SubjectName] | None = None) -> Outcome:
         """Compare and apply, once. Raises `SteleError` where a registry does not answer."""
-        plan, position = self.make_plan(subjects)
+        return self.apply(*self.make_plan(subjects))
+
+    def apply(self, plan: Plan, position: str = "") -> Outcome:
+        """Carry out a plan. Raises `SteleError` where a registry does not answer."""
         conflicts = {row.uid: row for row in plan.conflicts}
         rows = {row.uid: row for row in plan.versions}
         registered = removed = mapped = done = 0
@@ -262,10 +275,15 @@ class Replicator:
                 observer.note_waiting(position)
             if self.source.poll_seconds:
                 observer.note_waiting(position)
-                time.sleep(max(self.source.poll_seconds, _POLL_SHARE * (time.monotonic() - began)))
+                observer.sleep(max(self.source.poll_seconds, _POLL_SHARE * (time.monotonic() - began)))
 
     def _look(self, observer: Observer, subjects: frozenset[SubjectName] | None, position: str = "") -> str:
-        outcome = self.synchronize(None if subjects is None else sorted(subjects))
+        chosen = None if subjects is None else sorted(subjects)
+        plan, began = self.make_plan(chosen)
+        while not plan.is_empty and not observer.claim():
+            observer.sleep(_OTHER_NODE_SECONDS)
+            plan, began = self.make_plan(chosen)
+        outcome = self.apply(plan, began)
         outcome = outcome._replace(position=position or outcome.position)
         observer.note_pass(outcome, subjects)
         return outcome.position

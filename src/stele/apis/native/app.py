@@ -28,7 +28,7 @@ from stele.core.access import Resource, level_resource
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 
-_MODULES = (schema_texts, policies, journal, audit, usage, subscriptions, replications, access, api_keys)
+_MODULES = (schema_texts, policies, journal, audit, usage, subscriptions, access, api_keys)
 
 
 def find_resource(request: Request[Any, Any, Any]) -> Resource:
@@ -41,7 +41,7 @@ def application(registry: Registry, options: NativeOptions | None = None, **lite
     """Return the API as an application of its own. Keyword arguments go to Litestar as they are."""
     options = options or NativeOptions()
     routes = [handler for module in _MODULES for handler in module.create_routes(registry)]
-    for addressed in (events, versions):
+    for addressed in (events, versions, replications):
         routes += addressed.create_routes(registry, options.public_url)
     return DialectApplication(
         route_handlers=routes,

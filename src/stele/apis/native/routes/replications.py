@@ -16,6 +16,7 @@ from stele.apis.http.dependencies import VOLATILE
 from stele.apis.http.requests import decode_segment, read_body
 from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.access import Operation
+from stele.errors import InvalidRequest
 from stele.service.registry import Registry
 from stele.service.replication import documents
 from stele.service.replication.documents import Replication, ReplicationOverview, RunState
@@ -34,7 +35,7 @@ class ReplicationsOut(msgspec.Struct, frozen=True):
     replications: list[ReplicationOverview]
 
 
-def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
+def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]:
     """Return the endpoints about the replications of one registry."""
 
     @get("/api/replications", opt=_READ)
@@ -53,7 +54,10 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def create_replication(request: Request[Any, Any, Any]) -> Response[ReplicationOverview]:
         # POST /api/replications
         """Begin to follow another registry (`pull`), or to bring this one's changes there (`push`)."""
-        made = await documents.create_replication(registry, await read_body(request, Replication))
+        wanted = await read_body(request, Replication)
+        if not public_url:
+            raise InvalidRequest("this server has no public_url, which is the authority of its schemas: set it first")
+        made = await documents.create_replication(registry, wanted)
         return Response(made, status_code=201)
 
     @get("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_READ)

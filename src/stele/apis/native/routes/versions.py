@@ -43,7 +43,7 @@ def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]
     )
     async def import_replicas(request: Request[Any, Any, Any]) -> api.ImportAnswer:
         # POST /api/versions/import
-        """Take in versions of other registries as replicas, and carry out what became of them; repeat it as you like."""
+        """Take in replicas of versions of other registries, and carry out what became of these; twice is harmless."""
         return await import_versions(registry, await read_body(request, api.ImportRequest))
 
     return [read_all_versions, import_replicas]
