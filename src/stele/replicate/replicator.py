@@ -34,6 +34,8 @@ _BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 """Versions applied at once, and bytes of their texts, at most."""
 _WAIT_SECONDS: Final = 20.0
 """How long a source that tells of its changes is asked to wait for one."""
+_BURST_SECONDS: Final = 1.0
+"""How long right after a change: when nothing follows, the observer is told so."""
 RECHECK_SECONDS: Final = 300.0
 """How often everything is compared again, whatever the source told."""
 _POLL_SHARE: Final = 1.0
@@ -259,11 +261,13 @@ class Replicator:
         if not position:
             position = self._look(observer, None)
         checked = time.monotonic()
+        wait = _BURST_SECONDS
         while True:
             if time.monotonic() - checked > RECHECK_SECONDS:
                 position, checked = self._look(observer, None), time.monotonic()
             began = time.monotonic()
-            changes = self.source.wait_for_changes(position, _WAIT_SECONDS)
+            changes = self.source.wait_for_changes(position, wait)
+            wait = _WAIT_SECONDS if changes.subjects == frozenset() else _BURST_SECONDS
             if changes.subjects is None:
                 position = self._look(observer, None) or changes.position
                 checked = time.monotonic()
