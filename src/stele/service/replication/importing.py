@@ -82,7 +82,7 @@ async def import_versions(registry: Registry, request: ImportRequest) -> ImportA
 
     Raises `Forbidden`, `StoreError`, `InvalidRequest` for a uid that is none.
     """
-    work = _Import(registry)
+    work = _Import(registry, request.versions)
     await work.remove(request.removed)
     await work.open_subjects({row.place for row in request.versions})
     for wave in _split_into_waves(request.versions):
@@ -121,8 +121,12 @@ class _Refusal(Exception):
 class _Import:
     """One import."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, versions: Iterable[ReplicaVersion]) -> None:
         self._registry = registry
+        self._wanted_ids: dict[str, int] = {}
+        """By namespace, the highest schema id that is to be kept: others that are given lie above."""
+        for row in versions:
+            self._wanted_ids[row.namespace] = max(row.schema_id, self._wanted_ids.get(row.namespace, 0))
         self.registered = 0
         self.removed = 0
         self.refused: list[ImportedVersionRefusal] = []
@@ -283,7 +287,7 @@ class _Import:
             uid=uid_to_bytes(int(row.uid, 16)),
         )
         for _ in range(_MOST_TRIES):
-            schema_id = _choose_schema_id(self._registry.state, row.schema_id, key, document, attachments)
+            schema_id = self._choose_schema_id(row.schema_id, key, document, attachments)
             try:
                 await self._execute(replace(command, schema_id=schema_id), expects_change=True)
             except IdTaken:
@@ -292,6 +296,22 @@ class _Import:
                 self.mapped.append(MappedId(row.uid, schema_id))
             return
         raise _Refusal(ConflictCode.ID_TAKEN, f"no schema id is left for version {row.version} of '{key.name}'")
+
+    def _choose_schema_id(
+        self, wanted: int, key: SubjectKey, document: SchemaDocument, attachments: Attachments
+    ) -> int:
+        """Return the id a version has where it comes from, or another one where that stands for another schema."""
+        state = self._registry.state
+        namespace = state.find_namespace(key.namespace)
+        holder = None if namespace is None else namespace.schema_entries.get(wanted)
+        stored = replace(attachments, metadata=attachments.metadata.in_stored_order() if attachments.metadata else None)
+        if wanted > 0 and (holder is None or (holder.content.sha == document.sha and holder.attachments == stored)):
+            return wanted
+        known = queries.find_schema_id(state, key.namespace, document.sha, document.format, stored)
+        if known is not None:
+            return known.schema_id
+        highest = namespace.highest_schema_id if namespace is not None else 0
+        return max(highest, state.skipped_schema_ids, self._wanted_ids[key.namespace]) + 1
 
 
 def _has_own_versions(state: State, level: SettingsLevel) -> bool:
@@ -316,19 +336,3 @@ def _require_place(state: State, key: SubjectKey, row: ReplicaVersion) -> None:
         )
     if any(version.version_number == row.version for version in subject.versions):
         raise _Refusal(ConflictCode.NUMBER_TAKEN, f"version {row.version} of '{key.name}' is there, and another one")
-
-
-def _choose_schema_id(
-    state: State, wanted: int, key: SubjectKey, document: SchemaDocument, attachments: Attachments
-) -> int:
-    """Return the id a version has where it comes from, or another one where that stands for another schema."""
-    namespace = state.find_namespace(key.namespace)
-    holder = None if namespace is None else namespace.schema_entries.get(wanted)
-    stored = replace(attachments, metadata=attachments.metadata.in_stored_order() if attachments.metadata else None)
-    if wanted > 0 and (holder is None or (holder.content.sha == document.sha and holder.attachments == stored)):
-        return wanted
-    known = queries.find_schema_id(state, key.namespace, document.sha, document.format, stored)
-    if known is not None:
-        return known.schema_id
-    highest = namespace.highest_schema_id if namespace is not None else 0
-    return max(highest, state.skipped_schema_ids) + 1
