@@ -170,6 +170,11 @@ class Link:
         if self.under_way and not self.is_cut:
             self.replicator.apply(self.under_way.pop(0))
 
+    def sync(self) -> None:
+        """Compare and apply without delay."""
+        if not self.is_cut:
+            self.replicator.synchronize()
+
     def lose(self) -> None:
         """Let the oldest plan arrive in part: whoever brought it was killed."""
         if self.under_way and not self.is_cut:
