@@ -13,8 +13,9 @@ from stele.service.replication.documents import COLLECTION
 _LOOK_SECONDS: Final = 60.0
 """How often a server without replications looks for some, besides after each record of the log."""
 _REQUEST_SECONDS: Final = 90.0
+_IDLE_SECONDS: Final = 30.0
 _ANSWER_BYTES: Final = 64 * 1024 * 1024
-"""How long another registry may take for an answer, and how long the answer may be."""
+"""How long another registry may take for an answer, say nothing meanwhile, and how long the answer may be."""
 
 _logger = structlog.get_logger("stele.replication")
 
@@ -31,7 +32,7 @@ async def run_replications(registry: Registry, settings: ServerSettings) -> None
     from stele.service.outgoing import AddressRules, OutgoingClient
 
     rules = AddressRules(settings.outgoing_networks)
-    client = OutgoingClient(rules, seconds=_REQUEST_SECONDS, answer_bytes=_ANSWER_BYTES)
+    client = OutgoingClient(rules, seconds=_REQUEST_SECONDS, idle_seconds=_IDLE_SECONDS, answer_bytes=_ANSWER_BYTES)
     try:
         await ReplicationManager(registry, settings.public_url, client).run()
     finally:
