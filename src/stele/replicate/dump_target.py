@@ -169,7 +169,7 @@ class DumpTarget(ABC):
             else:
                 why = f"the Confluent API has no schema type {row.format.upper()}"
                 refused.append(ImportedVersionRefusal(row.uid, ConflictCode.REFUSED, why))
-        uids = {(qualify_place(row.place), row.version): row.uid for row in fitting}
+        uids: dict[tuple[str, int | None], str] = {(qualify_place(row.place), row.version): row.uid for row in fitting}
         failed = self.write_dump([to_dump_version(row) for row in fitting]) if fitting else []
         lost = {uids[row.name, row.version]: row.why for row in failed if (row.name, row.version) in uids}
         refused += [ImportedVersionRefusal(uid, ConflictCode.REFUSED, why) for uid, why in lost.items()]

@@ -76,7 +76,9 @@ class CollectionMemory:
 
     def save(self, changes: Mapping[str, Carried]) -> None:
         """Note some of it."""
-        documents = {(self._name, uid): msgspec.json.encode(row) for uid, row in changes.items()}
+        documents: dict[tuple[str, ...], bytes | None] = {
+            (self._name, uid): msgspec.json.encode(row) for uid, row in changes.items()
+        }
 
         def change(items: Items) -> tuple[Changes, None]:
             return documents, None
