@@ -140,9 +140,14 @@ class SteleRegistry:
                 return Reading(rows, position)
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
-        """Return these versions with their texts."""
-        found = self._read_uids([row.uid for row in rows], texts=True)
-        return [row for row in found if row.state.is_listed]
+        """Return these versions with their texts; long ones come with several answers."""
+        found: list[ReplicaVersion] = []
+        left = [row.uid for row in rows]
+        while left:
+            answer = [row for row in self._read_uids(left, texts=True) if row.state.is_listed]
+            found += [row for row in answer if row.has_text]
+            left = [row.uid for row in answer if not row.has_text]
+        return found
 
     def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
         """Return what became of versions that it does not list."""

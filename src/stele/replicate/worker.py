@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from stele.client import Bearer, Retry, SchemaRegistryClient
 from stele.core.model import SubjectKey
+from stele.core.state import State
 from stele.errors import SteleError
 from stele.protocol.replication import SubjectName
 from stele.replicate.cncf_source import CncfSource
@@ -55,7 +56,8 @@ _SAVE_SECONDS: Final = 1.0
 """How often the status is written at most while changes come."""
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
-_IDLE_SECONDS: Final = 30.0
+_IDLE_SECONDS: Final = 5.0
+"""How often a node looks for changed documents, besides after each record: a test may have emptied the log."""
 _ONE_TRY: Final = Retry(rounds=1)
 
 _logger = structlog.get_logger("stele.replication")
@@ -76,7 +78,7 @@ class ReplicationManager:
         self._client = client
         self._lease = LeaseHolder(registry, LEASE)
         self._workers: dict[str, tuple[bytes, _Worker]] = {}
-        self._revision = 0
+        self._seen: tuple[State | None, int] = (None, 0)
 
     async def run(self) -> None:
         """Run what the documents say, for as long as the server does."""
@@ -93,8 +95,10 @@ class ReplicationManager:
 
     async def _follow_documents(self) -> None:
         """Start a worker for each new replication, another one for each changed one, and stop the others."""
-        found = self._registry.state.collections.get(COLLECTION)
-        if found is None or found.revision == self._revision:
+        state = self._registry.state
+        found = state.collections.get(COLLECTION)
+        seen = (state, 0 if found is None else found.revision)
+        if seen == self._seen:
             return
         items = await collections.read_collection(self._registry, COLLECTION)
         texts = {name: bytes(text) for (name,), text in items.items()}
@@ -109,7 +113,7 @@ class ReplicationManager:
                 worker = _Worker(self._registry, self._base, replication, self._lease, bridge, self._client)
                 self._workers[name] = (text, worker)
                 worker.start()
-        self._revision = found.revision
+        self._seen = seen
 
 
 class _Worker:

@@ -10,7 +10,7 @@ from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.service.replication.documents import COLLECTION
 
-_LOOK_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 5.0
 """How often a server without replications looks for some, besides after each record of the log."""
 _REQUEST_SECONDS: Final = 90.0
 _IDLE_SECONDS: Final = 30.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -10,6 +11,7 @@ from stele.core import queries
 from stele.core.access import REGISTRY_RESOURCE, Operation, namespace_resource, subject_resource
 from stele.core.model import Subject, SubjectKey, Version, VersionState
 from stele.core.state import State
+from stele.errors import TooLarge
 from stele.protocol import cncf_uris
 from stele.protocol.cncf import authority_of, group_id_of, own_data
 from stele.protocol.replication import (
@@ -24,6 +26,8 @@ from stele.service.registry import Registry
 
 TOMBSTONES: Final = "replications.tombstones"
 """Replicas whose originals were purged: by uid, so that no other replica brings them back."""
+MOST_NAMED: Final = 1000
+"""Subjects or uids that one request may name."""
 _PAGE_ROWS: Final = 2000
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 """Versions of a page, and bytes of their texts, after which it ends with the subject that it is at."""
@@ -53,13 +57,15 @@ async def read_versions(registry: Registry, base: str, request: ReadRequest) -> 
         request: Which ones.
 
     Raises:
+        TooLarge: It names too many.
         Forbidden: The caller may not export what is asked for: the whole, or the namespaces of it.
         StoreError: The log cannot be read.
     """
     state = await registry.fresh_state()
+    if len(request.uids or ()) > MOST_NAMED or len(request.subjects or ()) > MOST_NAMED:
+        raise TooLarge(f"a request names at most {MOST_NAMED} subjects or uids")
     if request.uids is not None:
-        rows = [row for uid in request.uids if (row := _find_row(registry, state, base, uid, request.texts))]
-        return ReadAnswer(base, str(state.seq), rows)
+        return ReadAnswer(base, str(state.seq), _find_rows(registry, state, base, request.uids, texts=request.texts))
     if request.subjects is not None:
         for key in request.subjects:
             registry.access.require(Operation.EXPORT, subject_resource(SubjectKey(*key)))
@@ -92,6 +98,20 @@ async def _make_page(
             size += len(row.text or row.base64 or "")
             rows.append(row)
     return ReadAnswer(base, position, rows)
+
+
+def _find_rows(
+    registry: Registry, state: State, base: str, uids: Iterable[str], *, texts: bool
+) -> list[ReplicaVersion]:
+    """Return what became of versions; where the texts get too long, the rest comes without them."""
+    rows: list[ReplicaVersion] = []
+    size = 0
+    for uid in uids:
+        row = _find_row(registry, state, base, uid, texts and size < _PAGE_BYTES)
+        if row is not None:
+            rows.append(row)
+            size += len(row.text or row.base64 or "")
+    return rows
 
 
 def _find_row(registry: Registry, state: State, base: str, uid: str, texts: bool) -> ReplicaVersion | None:
