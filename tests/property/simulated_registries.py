@@ -16,14 +16,14 @@ from stele.protocol.replication import (
     ConflictCode,
     ImportAnswer,
     ImportedVersionRefusal,
-    ImportRequest,
     ReadAnswer,
     ReadRequest,
+    ReplicaImportRequest,
     ReplicaState,
     ReplicaVersion,
     SubjectName,
 )
-from stele.replicate.plan import Plan
+from stele.replicate.plan import ReplicationPlan
 from stele.replicate.replicator import Replicator, Scope
 from stele.replicate.stele_registry import EventsRead, SteleRegistry
 
@@ -104,7 +104,7 @@ class SimulatedRegistry:
             self.authority, "", [row for row in rows if request.subjects is None or row.place in request.subjects]
         )
 
-    def import_versions(self, request: ImportRequest) -> ImportAnswer:
+    def import_versions(self, request: ReplicaImportRequest) -> ImportAnswer:
         """Take replicas in."""
         removed = registered = 0
         refused: list[ImportedVersionRefusal] = []
@@ -152,7 +152,7 @@ class Link:
     source: SimulatedRegistry
     target: SimulatedRegistry
     is_cut: bool = False
-    under_way: list[Plan] = field(default_factory=list)
+    under_way: list[ReplicationPlan] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Build the replication of the product."""
@@ -179,7 +179,9 @@ class Link:
         """Let the oldest plan arrive in part: whoever brought it was killed."""
         if self.under_way and not self.is_cut:
             plan = self.under_way.pop(0)
-            self.replicator.apply(Plan(removed=plan.removed, versions=plan.versions[: len(plan.versions) // 2]))
+            self.replicator.apply(
+                ReplicationPlan(removed=plan.removed, versions=plan.versions[: len(plan.versions) // 2])
+            )
 
 
 def reachable(links: list[Link], start: SimulatedRegistry) -> Iterator[SimulatedRegistry]:

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.property.simulated_registries import Link, SimulatedRegistry, reachable
 
-from stele.replicate.plan import Comparison, make_plan
+from stele.replicate.plan import RegistryComparison, make_plan
 
 REGISTRIES = 3
 _pairs = st.tuples(st.integers(0, REGISTRIES - 1), st.integers(0, REGISTRIES - 1)).filter(
@@ -120,6 +120,6 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do(history: list[tuple[st
     world.come_to_rest()
     source, target = world.registries[0], world.registries[1]
     there = {row.uid: row for row in target.listed()}
-    plan = make_plan(Comparison(source.listed(), there, source.authority, target.authority))
+    plan = make_plan(RegistryComparison(source.listed(), there, source.authority, target.authority))
     assert plan.is_empty
     assert plan.conflicts == ()

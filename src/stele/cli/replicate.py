@@ -29,13 +29,13 @@ from stele.cli.transfer import ProgressPrinter
 from stele.client.request import JSON, Effect, Request, build_path, encode_body, ignore_body, json_decoder
 from stele.errors import InvalidRequest, SteleError
 from stele.protocol.replication import SubjectName
-from stele.replicate.plan import Conflict, Plan
-from stele.replicate.replicator import Outcome, Replicator, Scope
+from stele.replicate.plan import ReplicationConflict, ReplicationPlan
+from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope
 from stele.service.replication.documents import (
-    Direction,
     OtherRegistry,
     RegistryKind,
     Replication,
+    ReplicationDirection,
     ReplicationOverview,
 )
 from stele.service.subject_patterns import Renaming
@@ -181,7 +181,7 @@ class _Observer:
         """Wait."""
         time.sleep(seconds)
 
-    def note_pass(self, outcome: Outcome, subjects: frozenset[SubjectName] | None) -> None:
+    def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Print what was done."""
         self.note_waiting(outcome.position)
         if outcome.registered or outcome.removed or outcome.conflicts:
@@ -193,7 +193,7 @@ class _Observer:
         self.passes += 1
 
 
-def _print_outcome(outcome: Outcome, output: Output) -> None:
+def _print_outcome(outcome: ReplicationOutcome, output: Output) -> None:
     if output is Output.JSON:
         print_json(msgspec.to_builtins(outcome._asdict()))
         return
@@ -209,7 +209,7 @@ def _print_outcome(outcome: Outcome, output: Output) -> None:
     )
 
 
-def _name_place(row: Conflict) -> str:
+def _name_place(row: ReplicationConflict) -> str:
     return f":.{row.namespace}:{row.subject}" if row.namespace else row.subject
 
 
@@ -235,7 +235,7 @@ def diff(
         raise typer.Exit(1)
 
 
-def _print_plan(plan: Plan, output: Output) -> None:
+def _print_plan(plan: ReplicationPlan, output: Output) -> None:
     rows: list[dict[str, Any]] = [
         {"what": "register", "namespace": row.namespace, "subject": row.subject, "version": row.version, "why": row.uri}
         for row in plan.versions
@@ -309,7 +309,7 @@ def create(
             raise InvalidRequest("say --pull URL or --push URL, one of the two")
         user, _, password = other_user.partition(":")
         other = OtherRegistry(pull or push or "", kind, user, password, other_token, authority)
-        direction = Direction.PULL if pull is not None else Direction.PUSH
+        direction = ReplicationDirection.PULL if pull is not None else ReplicationDirection.PUSH
         wanted = Replication(name, direction, other, scope.patterns, scope.rename, scope.namespace, poll)
         wanted.require_valid()
     body = encode_body(wanted)
@@ -394,7 +394,7 @@ def _print_overview(found: ReplicationOverview, output: Output) -> None:
     changed = (
         f"{datetime.fromtimestamp(status.changed_at / 1000, UTC):%Y-%m-%d %H:%M:%S}" if status.changed_at else "never"
     )
-    word = "from" if replication.direction is Direction.PULL else "to"
+    word = "from" if replication.direction is ReplicationDirection.PULL else "to"
     lines = [
         f"{replication.name}: {replication.direction} {word} {replication.registry.url} ({replication.registry.kind})",
         f"state {replication.state}, {status.phase}, lag {found.lag_seconds:.1f} s, last change {changed} UTC",

@@ -17,7 +17,7 @@ from stele.client import SchemaRegistryClient
 from stele.errors import InvalidRequest, NotFound, SteleError
 from stele.protocol.replication import ReadRequest
 from stele.replicate.dump_target import Carried, Memory, ProcessMemory
-from stele.replicate.registries import Source, Target
+from stele.replicate.registries import ReplicaSource, ReplicaTarget
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 
 _TIMEOUT_SECONDS: Final = 60.0
@@ -73,7 +73,7 @@ def find_connection(text: str) -> Connection:
     )
 
 
-def open_source(text: str, kind: EndKind, authority: str, poll_seconds: float) -> Source:
+def open_source(text: str, kind: EndKind, authority: str, poll_seconds: float) -> ReplicaSource:
     """Return the source that an address or profile means. Raises `InvalidRequest`, `RegistryUnreachable`."""
     connection = find_connection(text)
     url = _name_url(connection)
@@ -89,7 +89,7 @@ def open_source(text: str, kind: EndKind, authority: str, poll_seconds: float) -
     return ConfluentSource(client, url, authority or url, poll_seconds)
 
 
-def open_target(text: str, kind: EndKind, authority: str, state: Path | None) -> Target:
+def open_target(text: str, kind: EndKind, authority: str, state: Path | None) -> ReplicaTarget:
     """Return the target that an address or profile means; `kafka://broker/topic` is a `_schemas` topic.
 
     Raises `InvalidRequest`, `RegistryUnreachable`.

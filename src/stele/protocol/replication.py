@@ -181,7 +181,7 @@ class ReadAnswer(msgspec.Struct, frozen=True):
     next: SubjectName | None = None
 
 
-class ImportRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReplicaImportRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to do with replicas, in this order.
 
     Attributes:

@@ -25,7 +25,7 @@ from stele.protocol import cncf_uris
 from stele.protocol.cncf import group_id_of, namespace_of
 from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
 from stele.replicate.dump_versions import next_life
-from stele.replicate.registries import Changes, Reading
+from stele.replicate.registries import Changes, SourceListing
 
 _AT_ONCE: Final = 4
 _UID: Final = re.compile(r"[0-9a-f]{32}\Z")
@@ -79,13 +79,13 @@ class CncfSource:
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> Reading:
+    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
         """Return its versions; they come with their texts."""
         places = self._list_places(namespace) if subjects is None else list(subjects)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             found = [row for rows in pool.map(self._read_schema, places) for row in rows]
         shared = {uid for uid, count in Counter(row.uid for row in found).items() if count > 1}
-        return Reading([replace(row, uid=_make_uid(row)) if row.uid in shared else row for row in found], "")
+        return SourceListing([replace(row, uid=_make_uid(row)) if row.uid in shared else row for row in found], "")
 
     def _list_places(self, namespace: str | None) -> list[SubjectName]:
         groups = self._get_list(_names, "/schemagroups") if namespace is None else [group_id_of(namespace)]

@@ -14,7 +14,7 @@ from stele.errors import NotFound, SteleError
 from stele.migrate import registry_reader
 from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
 from stele.replicate.dump_versions import next_life, parse_uri, qualify_place, to_replica
-from stele.replicate.registries import Changes, Reading
+from stele.replicate.registries import Changes, SourceListing
 
 _MOST_LIVES: Final = 16
 """How often a version may come back as it was and still be known."""
@@ -42,14 +42,14 @@ class ConfluentSource:
         """Return the authority of its schemas."""
         return self._authority
 
-    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> Reading:
+    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
         """Return its versions; they come with their texts."""
         if subjects is None:
             rows = registry_reader.read_versions(self._client)
         else:
             rows = registry_reader.read_subject_versions(self._client, map(qualify_place, subjects))
         found = [to_replica(self._authority, row) for row in rows]
-        return Reading([row for row in found if namespace in (None, row.namespace)], "")
+        return SourceListing([row for row in found if namespace in (None, row.namespace)], "")
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
         """Return the rows: they have their texts."""

@@ -31,7 +31,7 @@ from stele.replicate.dump_versions import (
     to_dump_version,
     to_replica,
 )
-from stele.replicate.plan import Plan
+from stele.replicate.plan import ReplicationPlan
 
 
 class Carried(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -158,7 +158,7 @@ class DumpTarget(ABC):
 
     # --- writing --------------------------------------------------------------------------------------------------
 
-    def apply(self, plan: Plan) -> ImportAnswer:
+    def apply(self, plan: ReplicationPlan) -> ImportAnswer:
         """Carry out a part of a plan."""
         refused: list[ImportedVersionRefusal] = []
         removed = self._remove(plan.removed, refused)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from stele.protocol.replication import ImportAnswer, ImportRequest, ReadAnswer, ReadRequest
+from stele.protocol.replication import ImportAnswer, ReadAnswer, ReadRequest, ReplicaImportRequest
 from stele.replicate.dump_target import Carried
 from stele.replicate.loop_bridge import LoopBridge
 from stele.replicate.stele_registry import EventsRead
@@ -41,7 +41,7 @@ class LocalApi:
         """Return versions with everything they have."""
         return self._bridge.run(read_versions(self._registry, self._base, request))
 
-    def import_versions(self, request: ImportRequest) -> ImportAnswer:
+    def import_versions(self, request: ReplicaImportRequest) -> ImportAnswer:
         """Take versions in as replicas."""
         return self._bridge.run(import_versions(self._registry, request))
 

@@ -19,7 +19,7 @@ from stele.protocol.replication import ConflictCode, ReplicaReference, ReplicaSt
 from stele.service.subject_patterns import Renaming
 
 
-class Conflict(msgspec.Struct, frozen=True, rename="camel"):
+class ReplicationConflict(msgspec.Struct, frozen=True, rename="camel"):
     """A version that cannot be replicated: where it would be at the target, and why not."""
 
     uid: str
@@ -30,7 +30,7 @@ class Conflict(msgspec.Struct, frozen=True, rename="camel"):
     why: str
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ReplicationPlan(msgspec.Struct, frozen=True):
     """Steps in their order.
 
     Attributes:
@@ -44,7 +44,7 @@ class Plan(msgspec.Struct, frozen=True):
     removed: tuple[tuple[str, ReplicaState], ...] = ()
     versions: tuple[ReplicaVersion, ...] = ()
     deleted: tuple[str, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[ReplicationConflict, ...] = ()
     same: int = 0
 
     @property
@@ -53,7 +53,7 @@ class Plan(msgspec.Struct, frozen=True):
         return not (self.removed or self.versions or self.deleted)
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class RegistryComparison(msgspec.Struct, frozen=True):
     """What two registries say.
 
     Attributes:
@@ -102,7 +102,7 @@ def find_fate(row: ReplicaVersion, said: ReplicaState | None, source: str) -> Re
     return ReplicaState.PURGED if is_same_authority(row.authority, source) else None
 
 
-def make_plan(comparison: Comparison) -> Plan:
+def make_plan(comparison: RegistryComparison) -> ReplicationPlan:
     """Return what is to be done. Raises `InvalidRequest` for references that go in a circle."""
     there = comparison.there
     gone = {uid: fate for uid, fate in comparison.fates.items() if uid in there and not fate.is_listed}
@@ -110,7 +110,7 @@ def make_plan(comparison: Comparison) -> Plan:
     places = _Places(kept)
     new: list[ReplicaVersion] = []
     deleted = [uid for uid, fate in comparison.fates.items() if _is_newly_deleted(there.get(uid), fate)]
-    conflicts: list[Conflict] = []
+    conflicts: list[ReplicationConflict] = []
     same = 0
     for row in comparison.rows:
         known = there.get(row.uid)
@@ -135,7 +135,7 @@ def make_plan(comparison: Comparison) -> Plan:
             new.append(row)
             places.add(row)
     going = reversed(sort_by_dependency(there[uid] for uid in gone))
-    return Plan(
+    return ReplicationPlan(
         tuple((row.uid, gone[row.uid]) for row in going),
         sort_by_dependency(new),
         tuple(dict.fromkeys(deleted)),
@@ -148,8 +148,8 @@ def _is_newly_deleted(known: ReplicaVersion | None, state: ReplicaState) -> bool
     return known is not None and state is ReplicaState.DELETED and known.state is ReplicaState.ACTIVE
 
 
-def _make_conflict(row: ReplicaVersion, code: ConflictCode, why: str) -> Conflict:
-    return Conflict(row.uid, row.namespace, row.subject, row.version, code, why)
+def _make_conflict(row: ReplicaVersion, code: ConflictCode, why: str) -> ReplicationConflict:
+    return ReplicationConflict(row.uid, row.namespace, row.subject, row.version, code, why)
 
 
 class _Places:
@@ -168,7 +168,7 @@ class _Places:
         if row.state is ReplicaState.ACTIVE:
             self._uris[row.uri] = row.uid
 
-    def find_conflict(self, row: ReplicaVersion) -> Conflict | None:
+    def find_conflict(self, row: ReplicaVersion) -> ReplicationConflict | None:
         """Return what stands in the way of a version."""
         authority = self._authorities.get(row.place)
         if authority is not None and not is_same_authority(authority, row.authority):

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from stele.protocol.replication import ImportAnswer, ReplicaState, ReplicaVersion, SubjectName
-from stele.replicate.plan import Plan
+from stele.replicate.plan import ReplicationPlan
 
 
-class Reading(NamedTuple):
+class SourceListing(NamedTuple):
     """Versions that a source lists, and the position among its changes at which it did; '' where it has none."""
 
     rows: list[ReplicaVersion]
@@ -23,7 +23,7 @@ class Changes(NamedTuple):
     position: str
 
 
-class Source(Protocol):
+class ReplicaSource(Protocol):
     """A registry that is replicated. All methods raise `SteleError` where it does not answer."""
 
     name: str
@@ -35,7 +35,7 @@ class Source(Protocol):
         """Return the URI that is the authority of whatever has no other one."""
         ...
 
-    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> Reading:
+    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
         """Return what it lists: of a namespace, or of subjects; None: of all. Texts may come without being asked."""
         ...
 
@@ -60,7 +60,7 @@ class Source(Protocol):
         ...
 
 
-class Target(Protocol):
+class ReplicaTarget(Protocol):
     """A registry that gets replicas. All methods raise `SteleError` where it does not answer."""
 
     name: str
@@ -82,7 +82,7 @@ class Target(Protocol):
         """Return what it knows of versions that it does not list where they were looked for, by uid."""
         ...
 
-    def apply(self, plan: Plan) -> ImportAnswer:
+    def apply(self, plan: ReplicationPlan) -> ImportAnswer:
         """Carry out a part of a plan."""
         ...
 

@@ -18,15 +18,15 @@ from stele.protocol.replication import (
     SubjectName,
 )
 from stele.replicate.plan import (
-    Comparison,
-    Conflict,
-    Plan,
+    RegistryComparison,
+    ReplicationConflict,
+    ReplicationPlan,
     find_fate,
     is_same_authority,
     make_plan,
     rename_version,
 )
-from stele.replicate.registries import Source, Target
+from stele.replicate.registries import ReplicaSource, ReplicaTarget
 from stele.service.subject_patterns import SAME_NAMES, Renaming, match_any
 
 _ROWS_AT_ONCE: Final = 500
@@ -71,7 +71,7 @@ EVERYTHING: Final = Scope()
 """All subjects, under their own names."""
 
 
-class Outcome(NamedTuple):
+class ReplicationOutcome(NamedTuple):
     """What one comparison and its application came to.
 
     Attributes:
@@ -87,7 +87,7 @@ class Outcome(NamedTuple):
     removed: int = 0
     same: int = 0
     mapped: int = 0
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[ReplicationConflict, ...] = ()
     position: str = ""
 
 
@@ -102,7 +102,7 @@ class Observer(Protocol):
         """Wait; raise something to end it all."""
         ...
 
-    def note_pass(self, outcome: Outcome, subjects: frozenset[SubjectName] | None) -> None:
+    def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Take note that target and source are level, about these subjects or (None) about everything."""
         ...
 
@@ -122,7 +122,11 @@ class Replicator:
     """
 
     def __init__(
-        self, source: Source, target: Target, scope: Scope = EVERYTHING, progress: Progress = report_nothing
+        self,
+        source: ReplicaSource,
+        target: ReplicaTarget,
+        scope: Scope = EVERYTHING,
+        progress: Progress = report_nothing,
     ) -> None:
         scope.renaming.require_valid()
         self.source = source
@@ -133,14 +137,14 @@ class Replicator:
 
     # --- comparing ------------------------------------------------------------------------------------------------
 
-    def make_plan(self, subjects: Sequence[SubjectName] | None = None) -> tuple[Plan, str]:
+    def make_plan(self, subjects: Sequence[SubjectName] | None = None) -> tuple[ReplicationPlan, str]:
         """Return what is to be done, of subjects of the source or (None) of all, and the position it is about.
 
         Raises `SteleError` where a registry does not answer.
         """
         chosen = None if subjects is None else [row for row in subjects if self._is_chosen(SubjectKey(*row))]
         if chosen is not None and not chosen:
-            return Plan(), ""
+            return ReplicationPlan(), ""
         source, target = self.source.get_authority(), self.target.get_authority()
         with_texts = chosen is not None or self.target.compares_texts
         reading = self.source.read(self.scope.namespace, chosen, texts=with_texts)
@@ -150,7 +154,7 @@ class Replicator:
         places = None if chosen is None else self._name_places(chosen, renamed)
         there = {row.uid: row for row in self.target.read_there(places, renamed)}
         renamed, buried = self._find_buried(renamed, there)
-        comparison = Comparison(
+        comparison = RegistryComparison(
             renamed, there, source, target, self._find_fates(renamed, there, source, target), buried
         )
         return make_plan(comparison), reading.position
@@ -203,11 +207,11 @@ class Replicator:
 
     # --- applying -------------------------------------------------------------------------------------------------
 
-    def synchronize(self, subjects: Sequence[SubjectName] | None = None) -> Outcome:
+    def synchronize(self, subjects: Sequence[SubjectName] | None = None) -> ReplicationOutcome:
         """Compare and apply, once. Raises `SteleError` where a registry does not answer."""
         return self.apply(*self.make_plan(subjects))
 
-    def apply(self, plan: Plan, position: str = "") -> Outcome:
+    def apply(self, plan: ReplicationPlan, position: str = "") -> ReplicationOutcome:
         """Carry out a plan. Raises `SteleError` where a registry does not answer."""
         conflicts = {row.uid: row for row in plan.conflicts}
         rows = {row.uid: row for row in plan.versions}
@@ -219,25 +223,25 @@ class Replicator:
             conflicts |= _conflicts_of(answer, rows)
             done += len(part.versions)
             self._progress("replicate", done, len(plan.versions))
-        return Outcome(registered, removed, plan.same, mapped, tuple(conflicts.values()), position)
+        return ReplicationOutcome(registered, removed, plan.same, mapped, tuple(conflicts.values()), position)
 
-    def _split_plan(self, plan: Plan) -> Iterator[Plan]:
+    def _split_plan(self, plan: ReplicationPlan) -> Iterator[ReplicationPlan]:
         """Yield parts of a plan, with the texts that it needs."""
         if plan.removed:
-            yield Plan(removed=plan.removed)
+            yield ReplicationPlan(removed=plan.removed)
         part: list[ReplicaVersion] = []
         size = 0
         for row in self._fetch_texts(plan.versions):
             length = len(row.text or row.base64 or "")
             if part and (len(part) >= _ROWS_AT_ONCE or size + length > _BYTES_AT_ONCE):
-                yield Plan(versions=tuple(part))
+                yield ReplicationPlan(versions=tuple(part))
                 part, size = [], 0
             part.append(row)
             size += length
         if part:
-            yield Plan(versions=tuple(part))
+            yield ReplicationPlan(versions=tuple(part))
         if plan.deleted:
-            yield Plan(deleted=plan.deleted)
+            yield ReplicationPlan(deleted=plan.deleted)
 
     def _fetch_texts(self, rows: Sequence[ReplicaVersion]) -> Iterator[ReplicaVersion]:
         """Yield versions with their texts; those that are gone meanwhile are left to the next comparison."""
@@ -293,10 +297,10 @@ class Replicator:
         return outcome.position
 
 
-def _conflicts_of(answer: ImportAnswer, rows: Mapping[str, ReplicaVersion]) -> dict[str, Conflict]:
+def _conflicts_of(answer: ImportAnswer, rows: Mapping[str, ReplicaVersion]) -> dict[str, ReplicationConflict]:
     found = {}
     for refusal in answer.refused:
         row = rows.get(refusal.uid) or ReplicaVersion(refusal.uid)
         code = ConflictCode(refusal.code)
-        found[row.uid] = Conflict(row.uid, row.namespace, row.subject, row.version, code, refusal.why)
+        found[row.uid] = ReplicationConflict(row.uid, row.namespace, row.subject, row.version, code, refusal.why)
     return found

@@ -13,15 +13,15 @@ from stele.protocol.replication import (
     IMPORT_PATH,
     READ_PATH,
     ImportAnswer,
-    ImportRequest,
     ReadAnswer,
     ReadRequest,
+    ReplicaImportRequest,
     ReplicaState,
     ReplicaVersion,
     SubjectName,
 )
-from stele.replicate.plan import Plan
-from stele.replicate.registries import Changes, Reading
+from stele.replicate.plan import ReplicationPlan
+from stele.replicate.registries import Changes, SourceListing
 
 _UIDS_AT_ONCE: Final = 1000
 _SUBJECTS_AT_ONCE: Final = 1000
@@ -46,7 +46,7 @@ class ReplicationApi(Protocol):
         """Return versions with everything they have."""
         ...
 
-    def import_versions(self, request: ImportRequest) -> ImportAnswer:
+    def import_versions(self, request: ReplicaImportRequest) -> ImportAnswer:
         """Take versions in as replicas."""
         ...
 
@@ -73,7 +73,7 @@ class HttpApi:
         """Return versions with everything they have."""
         return self._client.send(Request("POST", READ_PATH, _read, body=encode_body(request), media=JSON))
 
-    def import_versions(self, request: ImportRequest) -> ImportAnswer:
+    def import_versions(self, request: ReplicaImportRequest) -> ImportAnswer:
         """Take versions in as replicas."""
         sent = Request("POST", IMPORT_PATH, _imported, body=encode_body(request), media=JSON, effect=Effect.WRITE)
         return self._client.send(sent)
@@ -112,7 +112,7 @@ class SteleRegistry:
 
     # --- as a source ----------------------------------------------------------------------------------------------
 
-    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> Reading:
+    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
         """Return what it lists, and the position from which on changes are to be followed."""
         if subjects is None:
             return self._read_pages(ReadRequest(namespace=namespace, texts=texts))
@@ -123,9 +123,9 @@ class SteleRegistry:
             reading = self._read_pages(ReadRequest(subjects=part, texts=texts))
             rows += reading.rows
             position = position or reading.position
-        return Reading(rows, position)
+        return SourceListing(rows, position)
 
-    def _read_pages(self, request: ReadRequest) -> Reading:
+    def _read_pages(self, request: ReadRequest) -> SourceListing:
         rows: list[ReplicaVersion] = []
         position = ""
         after: SubjectName | None = None
@@ -137,7 +137,7 @@ class SteleRegistry:
             position = position or page.position
             after = page.next
             if after is None:
-                return Reading(rows, position)
+                return SourceListing(rows, position)
 
     def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
         """Return these versions with their texts; long ones come with several answers."""
@@ -188,9 +188,11 @@ class SteleRegistry:
         """Return what it knows of versions that it does not list where they were looked for."""
         return self.find_fates(rows)
 
-    def apply(self, plan: Plan) -> ImportAnswer:
+    def apply(self, plan: ReplicationPlan) -> ImportAnswer:
         """Carry out a part of a plan."""
-        return self._api.import_versions(ImportRequest(list(plan.removed), list(plan.versions), list(plan.deleted)))
+        return self._api.import_versions(
+            ReplicaImportRequest(list(plan.removed), list(plan.versions), list(plan.deleted))
+        )
 
     def close(self) -> None:
         """Close connections."""

@@ -27,9 +27,9 @@ from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
 from stele.replicate.local_registry import CollectionMemory, LocalApi
 from stele.replicate.loop_bridge import BridgedTransport, LoopBridge, Stopped
-from stele.replicate.plan import Conflict
-from stele.replicate.registries import Source, Target
-from stele.replicate.replicator import Outcome, Replicator, Scope
+from stele.replicate.plan import ReplicationConflict
+from stele.replicate.registries import ReplicaSource, ReplicaTarget
+from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 from stele.service import collections
 from stele.service.delivery.lease import RENEWAL_SECONDS, LeaseHolder
@@ -39,11 +39,11 @@ from stele.service.replication import documents
 from stele.service.replication.documents import (
     COLLECTION,
     MOST_CONFLICTS,
-    Direction,
     OtherRegistry,
     Phase,
     RegistryKind,
     Replication,
+    ReplicationDirection,
     ReplicationStatus,
     RunState,
     StoredConflict,
@@ -175,13 +175,13 @@ class _Worker:
             source.close()
             target.close()
 
-    def _open_ends(self) -> tuple[Source, Target]:
+    def _open_ends(self) -> tuple[ReplicaSource, ReplicaTarget]:
         local = SteleRegistry(LocalApi(self._registry, self._base, self._bridge), "this registry")
-        if self._replication.direction is Direction.PULL:
+        if self._replication.direction is ReplicationDirection.PULL:
             return self._open_source(), local
         return local, self._open_target()
 
-    def _open_source(self) -> Source:
+    def _open_source(self) -> ReplicaSource:
         other, pause = self._replication.registry, self._replication.poll_seconds
         match other.kind:
             case RegistryKind.CONFLUENT:
@@ -192,7 +192,7 @@ class _Worker:
                 return CncfSource(client, other.url, other.authority, pause)
         return SteleRegistry(HttpApi(self._open_client(other)), other.url)
 
-    def _open_target(self) -> Target:
+    def _open_target(self) -> ReplicaTarget:
         other = self._replication.registry
         if other.kind is RegistryKind.CONFLUENT:
             memory = CollectionMemory(self._registry, self._replication.name, self._bridge)
@@ -220,7 +220,7 @@ class _Worker:
         """Wait. Raises `Stopped`."""
         self._bridge.sleep(seconds)
 
-    def note_pass(self, outcome: Outcome, subjects: frozenset[SubjectName] | None) -> None:
+    def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Take note that target and source are level."""
         before = self._status
         self._keep_conflicts(outcome, subjects)
@@ -245,7 +245,7 @@ class _Worker:
         )
         self._save(is_urgent=False)
 
-    def _keep_conflicts(self, outcome: Outcome, subjects: frozenset[SubjectName] | None) -> None:
+    def _keep_conflicts(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
         """Forget conflicts about what was compared again, and note those there are now."""
         if subjects is None:
             self._conflicts.clear()
@@ -300,9 +300,9 @@ def _make_auth(other: OtherRegistry) -> httpx.Auth | tuple[str, str] | None:
     return (other.user, other.password) if other.user else None
 
 
-def _key_of(row: Conflict) -> tuple[str, str, int]:
+def _key_of(row: ReplicationConflict) -> tuple[str, str, int]:
     return row.namespace, row.subject, row.version
 
 
-def _store(row: Conflict) -> StoredConflict:
+def _store(row: ReplicationConflict) -> StoredConflict:
     return StoredConflict(row.namespace, row.subject, row.version, row.code.value, row.why)

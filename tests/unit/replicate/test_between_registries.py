@@ -16,7 +16,7 @@ from stele.replicate.cncf_source import CncfSource
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
 from stele.replicate.dump_target import ProcessMemory
-from stele.replicate.replicator import Outcome, Replicator, Scope
+from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 from stele.service.subject_patterns import Renaming
 from stele.testing import registry
@@ -67,7 +67,7 @@ def stele(box: RegistryBox) -> SteleRegistry:
     return SteleRegistry(HttpApi(box.client), box.url)
 
 
-def replicate(source: RegistryBox, target: RegistryBox, scope: Scope | None = None) -> Outcome:
+def replicate(source: RegistryBox, target: RegistryBox, scope: Scope | None = None) -> ReplicationOutcome:
     """Compare and apply once."""
     return Replicator(stele(source), stele(target), scope or Scope()).synchronize()
 
@@ -95,7 +95,7 @@ def test_a_replica_keeps_everything(a: RegistryBox, b: RegistryBox) -> None:
     assert {row.authority for row in other} == {"http://a.example"}
     assert b.client.subjects() == ["order", "paid"]
     assert b.client.subjects(deleted=True) == ["old", "order", "paid"]
-    assert replicate(a, b) == Outcome(same=3, position=replicate(a, b).position)
+    assert replicate(a, b) == ReplicationOutcome(same=3, position=replicate(a, b).position)
 
 
 def test_import_makes_authority_and_id_explicit(a: RegistryBox, b: RegistryBox) -> None:

@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _MOST_PATTERNS: Final = 1000
 
 
-class Direction(StrEnum):
+class ReplicationDirection(StrEnum):
     """Which way versions go."""
 
     PULL = "pull"
@@ -102,7 +102,7 @@ class Replication(msgspec.Struct, frozen=True):
     """
 
     name: str
-    direction: Direction
+    direction: ReplicationDirection
     registry: OtherRegistry
     subjects: tuple[str, ...] = (":*:",)
     rename: str = "${subject}"
@@ -125,7 +125,7 @@ class Replication(msgspec.Struct, frozen=True):
             raise InvalidRequest(f"subjects has 1 to {_MOST_PATTERNS} patterns; `:*:` is everything")
         if not 0.1 <= self.poll_seconds <= 86_400:
             raise InvalidRequest("poll_seconds is between 0.1 and 86400")
-        if self.direction is Direction.PUSH and self.registry.kind is RegistryKind.CNCF:
+        if self.direction is ReplicationDirection.PUSH and self.registry.kind is RegistryKind.CNCF:
             raise InvalidRequest("a CNCF registry cannot be pushed to: it gives version numbers itself")
         Renaming(self.rename, self.namespace).require_valid()
 
@@ -241,7 +241,7 @@ async def create_replication(registry: Registry, wanted: Replication) -> Replica
         Forbidden: The caller may not import into, or export from, the whole registry.
     """
     wanted.require_valid()
-    right = Operation.IMPORT if wanted.direction is Direction.PULL else Operation.EXPORT
+    right = Operation.IMPORT if wanted.direction is ReplicationDirection.PULL else Operation.EXPORT
     registry.access.require(right, REGISTRY_RESOURCE)
 
     def change(items: Items) -> tuple[Changes, None]:

@@ -61,8 +61,8 @@ from stele.protocol.replication import (
     ConflictCode,
     ImportAnswer,
     ImportedVersionRefusal,
-    ImportRequest,
     MappedId,
+    ReplicaImportRequest,
     ReplicaState,
     ReplicaVersion,
 )
@@ -77,7 +77,7 @@ _VIA: Final = "replication"
 _MOST_TRIES: Final = 100
 
 
-async def import_versions(registry: Registry, request: ImportRequest) -> ImportAnswer:
+async def import_versions(registry: Registry, request: ReplicaImportRequest) -> ImportAnswer:
     """Carry out an import; what is refused is in the answer.
 
     Raises `Forbidden`, `StoreError`, `InvalidRequest` for a uid that is none.

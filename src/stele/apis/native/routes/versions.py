@@ -36,7 +36,7 @@ def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]
 
     @post(
         api.IMPORT_PATH,
-        operation_class=openapi_body(api.ImportRequest),
+        operation_class=openapi_body(api.ReplicaImportRequest),
         status_code=200,
         responses={number: ERRORS[number] for number in (400, 413, 422)},
         opt=access(Operation.IMPORT, Place.INSIDE),
@@ -44,6 +44,6 @@ def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]
     async def import_replicas(request: Request[Any, Any, Any]) -> api.ImportAnswer:
         # POST /api/versions/import
         """Take in replicas of versions of other registries, and carry out what became of these; twice is harmless."""
-        return await import_versions(registry, await read_body(request, api.ImportRequest))
+        return await import_versions(registry, await read_body(request, api.ReplicaImportRequest))
 
     return [read_all_versions, import_replicas]
