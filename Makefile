@@ -67,6 +67,7 @@ format: $(VENV)/dev.stamp ## Rewrite sources in the house format
 docs: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Write the generated reference pages again
 	$(BIN)/python -m tools.reference
 	$(BIN)/python -m tools.conformance
+	$(BIN)/python -m tools.history_pictures
 
 site: $(VENV)/dev.stamp $(VENV)/site.stamp ## Build the documentation site into build/site/; a broken link is an error
 	$(BIN)/python -m tools.site build/site --generator $(CURDIR)/$(VENV)/site/bin/zensical

@@ -80,7 +80,8 @@ def run_page(
         code = step.code.replace(PAGE_ADDRESS, address).replace(PAGE_BROKER, broker or PAGE_BROKER)
         script = f'export PATH="{Path(sys.executable).parent}:$PATH"\n{code}'
         command = ["bash", "-euo", "pipefail", "-c", script] if step.kind == "bash" else [sys.executable, "-c", code]
-        with java_machine.lend(folder) if java_machine is not None else nullcontext({}) as variables:
+        lent = nullcontext(dict[str, str]()) if java_machine is None else java_machine.lend(folder)
+        with lent as variables:
             done = subprocess.run(
                 command,
                 cwd=folder,
