@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from stele.core.model import SubjectKey
+from stele.errors import Conflict
 from stele.migrate.progress import Progress, report_nothing
 from stele.protocol.replication import (
     ConflictCode,
@@ -42,6 +43,8 @@ _POLL_SHARE: Final = 1.0
 """A look at a polled source is followed by a pause of so many times its length, at least."""
 _OTHER_NODE_SECONDS: Final = 1.0
 """Pause before a node looks again whether another one has done what is to be done."""
+_MANY_GONE: Final = 100
+"""Versions that are not taken away because of the silence of a source that lists nothing at all of its own."""
 _MOST_ROUNDS: Final = 50
 """How far references are followed that lead out of what is replicated."""
 
@@ -89,6 +92,10 @@ class ReplicationOutcome(NamedTuple):
     mapped: int = 0
     conflicts: tuple[ReplicationConflict, ...] = ()
     position: str = ""
+
+
+class SourceEmptied(Conflict):
+    """A source lists nothing of its own any more: rather a lost store than very many deletions."""
 
 
 class Observer(Protocol):
@@ -154,10 +161,10 @@ class Replicator:
         places = None if chosen is None else self._name_places(chosen, renamed)
         there = {row.uid: row for row in self.target.read_there(places, renamed)}
         renamed, buried = self._find_buried(renamed, there)
-        comparison = RegistryComparison(
-            renamed, there, source, target, self._find_fates(renamed, there, source, target), buried
-        )
-        return make_plan(comparison), reading.position
+        fates = self._find_fates(renamed, there, source, target)
+        if chosen is None and not any(is_same_authority(row.authority, source) for row in rows):
+            _require_life(fates)
+        return make_plan(RegistryComparison(renamed, there, source, target, fates, buried)), reading.position
 
     def _find_buried(
         self, rows: list[ReplicaVersion], there: Mapping[str, ReplicaVersion]
@@ -295,6 +302,16 @@ class Replicator:
         outcome = outcome._replace(position=position or outcome.position)
         observer.note_pass(outcome, subjects)
         return outcome.position
+
+
+def _require_life(fates: Mapping[str, ReplicaState]) -> None:
+    """Raise `SourceEmptied` where a source that lists nothing of its own would take very many versions away."""
+    gone = sum(fate is ReplicaState.PURGED for fate in fates.values())
+    if gone >= _MANY_GONE:
+        raise SourceEmptied(
+            f"the source lists nothing of its own, and {gone} replicas would go: it may have lost its data."
+            " Delete them at the target if they are to go"
+        )
 
 
 def _conflicts_of(answer: ImportAnswer, rows: Mapping[str, ReplicaVersion]) -> dict[str, ReplicationConflict]:

@@ -16,7 +16,7 @@ from stele.replicate.cncf_source import CncfSource
 from stele.replicate.confluent_source import ConfluentSource
 from stele.replicate.confluent_target import ConfluentTarget
 from stele.replicate.dump_target import ProcessMemory
-from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope
+from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope, SourceEmptied
 from stele.replicate.stele_registry import HttpApi, SteleRegistry
 from stele.service.subject_patterns import Renaming
 from stele.testing import registry
@@ -207,6 +207,19 @@ def test_an_ended_incarnation_stays_readable_by_id(a: RegistryBox, b: RegistryBo
         assert replicate(a, b).removed == 1
         assert replica.get("/schemagroups/g/schemas").json() == []
         assert replica.get(f"/$schemaGroups/$schemas/{uid}").content == b'"string"'
+
+
+def test_a_source_that_lost_its_data_takes_nothing_along(a: RegistryBox, b: RegistryBox) -> None:
+    """An empty source does not empty its replicas, unless there are few; with anything of its own it counts again."""
+    a.register_all([(f"s{number}", '"int"') for number in range(100)])
+    replicate(a, b)
+    a.reset()
+    with pytest.raises(SourceEmptied, match="100 replicas"):
+        replicate(a, b)
+    assert len(b.client.subjects()) == 100
+    a.register_all({"new": '"int"'})
+    outcome = replicate(a, b)
+    assert (outcome.registered, outcome.removed) == (1, 100)
 
 
 def test_conflicts_are_told_and_nothing_is_merged(a: RegistryBox, b: RegistryBox) -> None:
