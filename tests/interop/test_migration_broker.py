@@ -10,11 +10,17 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from msgspec.structs import replace
 from tests.unit.migrate.samples import dump, row
 
+from stele.client import Schema
 from stele.errors import InvalidRequest, NotInstalled, StoreError
 from stele.migrate import broker as topics
 from stele.migrate import topic_reader as folding
 from stele.migrate import topic_writer
 from stele.migrate.topic_records import Flavour
+from stele.replicate.dump_target import ProcessMemory
+from stele.replicate.replicator import Replicator
+from stele.replicate.schemas_topic import SchemasTopic
+from stele.replicate.stele_registry import HttpApi, SteleRegistry
+from stele.testing import registry
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -94,3 +100,24 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(NotInstalled, match=r"stele-registry\[kafka\]"):
         list(topics.read_topic("x", "t"))
+
+
+def test_a_topic_follows_a_registry(broker: str, single: str) -> None:
+    """A replication adds records of what is new, gone or replaced, and nothing when it is run again."""
+    with registry(public_url="http://a.example") as box:
+        box.register_all({"x": '"int"', "y": '"long"'})
+        source = SteleRegistry(HttpApi(box.client), box.url)
+        replicator = Replicator(source, SchemasTopic(broker, single, ProcessMemory()))
+        assert replicator.synchronize().registered == 2
+        assert replicator.synchronize().same == 2
+        box.client.delete_subject("x")
+        box.client.delete_subject("x", permanent=True)
+        box.client.register("x", Schema('"double"'))
+        box.client.delete_subject("y")
+        outcome = replicator.synchronize()
+        assert (outcome.registered, outcome.removed, outcome.conflicts) == (1, 2, ())
+        found = folding.read_topic_records(topics.read_topic(broker, single)).versions
+        assert [(row.subject, row.schema, row.deleted) for row in found] == [
+            ("x", '"double"', False),
+            ("y", '"long"', True),
+        ]

@@ -102,6 +102,18 @@ _ASSOCIATION = {
 }
 _MORE_ASSOCIATIONS = {**_ASSOCIATION, "associations": [{"subject": SUBJECT, "associationType": "key"}]}
 _EXPORTER = {"name": "exp", "contextType": "NONE", "subjects": ["*"], "config": {"schema.registry.url": "http://x"}}
+_REPLICATION = {"name": "rep", "direction": "pull", "registry": {"url": "http://x"}}
+_REPLICA = {
+    "uid": "0123456789abcdef0123456789abcdef",
+    "namespace": TEAM,
+    "subject": SUBJECT,
+    "version": 7,
+    "schemaId": 7,
+    "uri": "http://x/7",
+    "authority": "http://x",
+    "format": "avro",
+    "text": NEXT_TEXT,
+}
 _KEK_BODY = {"name": KEK, "kmsType": "aws-kms", "kmsKeyId": "arn:aws:kms:x", "shared": False}
 _DEK_BODY = {"subject": SUBJECT, "encryptedKeyMaterial": "c2VjcmV0"}
 _SCHEMA = {"schema": NEXT_TEXT}
@@ -222,6 +234,14 @@ NATIVE: dict[str, Sample] = {
     "list_subscriptions": _REGISTRY,
     "pause_subscription": _REGISTRY,
     "resume_subscription": _REGISTRY,
+    "list_replications": _REGISTRY._replace(shows=False),
+    "create_replication": _REGISTRY._replace(body=_REPLICATION, statuses=(422,)),  # without public_url there is none
+    "get_replication": _REGISTRY._replace(statuses=(404,)),
+    "pause_replication": _REGISTRY._replace(statuses=(404,)),
+    "resume_replication": _REGISTRY._replace(statuses=(404,)),
+    "delete_replication": _REGISTRY._replace(statuses=(404,)),
+    "read_all_versions": Sample(body={"subjects": [[TEAM, SUBJECT]]}),
+    "import_replicas": Sample(body={"versions": [_REPLICA]}),
     "list_keys": _REGISTRY,
     "create_key": _REGISTRY._replace(body={"name": "service"}),
     "revoke_key": _REGISTRY._replace(params={"id": "0123456789abcdef"}, statuses=(404,)),
@@ -441,6 +461,7 @@ PARAMS = {
         "place": PLACE,
         "format": "avro",
         "ruleset": "confluent",
+        "replication": "rep",
     },
     "pravega": {
         "ns": TEAM,

@@ -46,6 +46,7 @@ COMMANDS: Final = {
         "key": CommandEntry("stele.cli.key:app", "Give out and revoke API keys"),
         "status": CommandEntry("stele.cli.status:show_status", "Show what a registry is and does"),
         "watch": CommandEntry("stele.cli.watch:watch_changes", "Print changes as they happen"),
+        "replicate": CommandEntry("stele.cli.replicate:app", "Keep registries in step with each other"),
         "doctor": CommandEntry("stele.cli.doctor:doctor", "Check the installation, the store and the clock"),
         "import": CommandEntry("stele.cli.migrate:imports", "Copy a whole registry into this one"),
         "export": CommandEntry("stele.cli.migrate:exports", "Write a whole registry to a file or a topic"),

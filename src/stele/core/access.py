@@ -49,7 +49,7 @@ class Operation(StrEnum):
     MANAGE_KEYS = "manage-keys"
     """Create, change, share, delete keys that encrypt data."""
     MANAGE_EXPORTERS = "manage-exporters"
-    """See and change exporters and subscriptions."""
+    """See and change exporters, subscriptions and replications."""
     MANAGE_ACCESS = "manage-access"
     """See and change rules and API keys."""
     READ_AUDIT = "read-audit"

@@ -95,6 +95,8 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     about describes the subject from then on, also when the version was there before.
     at is when it was first registered where it comes from, in milliseconds since 1970 UTC; only in IMPORT mode.
     bindings are bound to the version this makes, in one with it; nothing is bound when the version was there before.
+    uid is the one of the version in the registry it is a replica of: nothing counts as the same but a version with that
+    uid, and nothing is replaced (`AlreadyExists`); only in IMPORT mode, with both numbers.
     """
 
     key: SubjectKey
@@ -121,6 +123,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     subject_update: SubjectUpdate | None = None
     bindings: tuple[Binding, ...] = ()
     at: int | None = None
+    uid: bytes | None = None
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):

@@ -62,6 +62,31 @@ def write_topic(
     _produce_records(kafka, own, topic, records)
 
 
+def has_topic(bootstrap: str, topic: str = TOPIC, *, settings: Mapping[str, str] | None = None) -> bool:
+    """Return whether a broker has a topic. Raises `NotInstalled`, `StoreError`."""
+    _import_kafka()
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    try:
+        return (
+            topic
+            in AdminClient({"bootstrap.servers": bootstrap, **(settings or {})}).list_topics(timeout=_SECONDS).topics
+        )
+    except KafkaException as error:
+        raise StoreError(f"the broker does not answer: {error}") from None
+
+
+def append_to_topic(
+    bootstrap: str, records: Sequence[Record], topic: str = TOPIC, *, settings: Mapping[str, str] | None = None
+) -> None:
+    """Add records at the end of a topic, made compacted with one partition when there is none. Raises `StoreError`."""
+    kafka = _import_kafka()
+    own: dict[str, Any] = {"bootstrap.servers": bootstrap, **(settings or {})}
+    _create_topic(own, topic)
+    _produce_records(kafka, own, topic, records)
+
+
 def _produce_records(kafka: Any, settings: dict[str, Any], topic: str, records: Sequence[Record]) -> None:
     failed: list[str] = []
 

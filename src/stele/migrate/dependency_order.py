@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
 
 from stele.errors import InvalidRequest
-from stele.migrate.model import DumpVersion
 
-Key = tuple[str, int]
+Key = tuple[Any, ...]
+"""What names a version: its subject, in one or two parts, and its number."""
 
 
-def sort_by_dependency(
-    versions: Iterable[DumpVersion], place: Callable[[Key], str] | None = None
-) -> tuple[DumpVersion, ...]:
+class HasReferences(Protocol):
+    """A version of a subject that may refer to others."""
+
+    @property
+    def key(self) -> Key:
+        """What names it."""
+        ...
+
+    def referenced_keys(self) -> list[Any]:
+        """Return the keys of the versions it refers to."""
+        ...
+
+
+V = TypeVar("V", bound=HasReferences)
+
+
+def sort_by_dependency(versions: Iterable[V], place: Callable[[Any], str] | None = None) -> tuple[V, ...]:
     """By subject and number, but each after the versions it refers to.
 
     References to versions that are not among them change nothing. place says where a version was read, for the message
     of the `InvalidRequest` that a circle of references is.
     """
     known = {row.key: row for row in sorted(versions, key=lambda row: row.key)}
-    done: dict[Key, DumpVersion] = {}
+    done: dict[Key, V] = {}
     open_: set[Key] = set()
     for first in known:
         stack = [first]
@@ -41,7 +56,7 @@ def sort_by_dependency(
 
 
 def _find_circle(
-    known: dict[Key, DumpVersion], open_: set[Key], start: Key, place: Callable[[Key], str] | None
+    known: dict[Key, V], open_: set[Key], start: Key, place: Callable[[Any], str] | None
 ) -> InvalidRequest:
     """Return the error of a circle among versions whose walk has begun: each of them refers to another one."""
     path: dict[Key, None] = {}
@@ -50,6 +65,6 @@ def _find_circle(
         path[key] = None
         key = next(target for target in known[key].referenced_keys() if target in open_)
     names = [*path][[*path].index(key) :]
-    shown = " → ".join(f"{subject} version {number}" for subject, number in [*names[:5], key])
+    shown = " → ".join(f"{':'.join(key[:-1])} version {key[-1]}" for key in [*names[:5], key])
     where = f"{place(key)}: " if place is not None else ""
     return InvalidRequest(f"{where}references go in a circle: {shown}")

@@ -102,6 +102,18 @@ def config_path(level: str) -> str:
     return build_path("config", level) if level else "/config"
 
 
+def read_versions(client: SchemaRegistryClient, progress: Progress = report_nothing) -> list[DumpVersion]:
+    """Return all versions a registry tells of, in no order, and nothing else. Raises as `read_registry`."""
+    client.forget()
+    return _read_versions(client, progress)[0]
+
+
+def read_subject_versions(client: SchemaRegistryClient, subjects: Iterable[str]) -> list[DumpVersion]:
+    """Return the versions of some subjects, deleted ones too. Raises as `read_registry`."""
+    client.forget()
+    return _read_one_by_one(client, sorted(set(subjects)), report_nothing)[0]
+
+
 # --- versions -------------------------------------------------------------------------------------------------------
 
 

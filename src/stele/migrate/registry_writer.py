@@ -99,6 +99,63 @@ def apply_import(
 _imported = json_decoder(ImportResponse)
 
 
+class VersionWriter:
+    """Writes versions with their numbers and ids into subjects that are in IMPORT mode.
+
+    Args:
+        client: Talks to the target.
+    """
+
+    def __init__(self, client: SchemaRegistryClient) -> None:
+        self._client = client
+        self._bulk = True
+
+    def write_versions(self, rows: list[DumpVersion]) -> list[Refusal]:
+        """Register versions, and delete those that are to be; one by one where the target knows no other way.
+
+        Returns what the target refuses. Raises `SteleError` where it does not answer.
+        """
+        refused = self.send_bulk_import({"versions": rows}) if self._bulk else None
+        if refused is None:
+            self._bulk = False
+            steps = (self.send_requests(row.subject, row.version, _version_requests(row)) for row in rows)
+            return [refusal for step in steps for refusal in step]
+        return [Refusal(row.name, row.number, row.message) for row in refused]
+
+    def delete_version(self, subject: str, version: int) -> list[Refusal]:
+        """Delete a version for good; one that is gone is no refusal."""
+        requests = [_deletion_request(subject, version), _deletion_request(subject, version, query="permanent=true")]
+        return self.send_requests(subject, version, requests)
+
+    def send_bulk_import(self, body: dict[str, Any]) -> list[ImportRefusal] | None:
+        """Return what the target refuses of many; None when it has no such route."""
+        request = Request("POST", "/subjects:import", _imported, body=encode_body(body), effect=Effect.WRITE)
+        try:
+            return self._client.send(request).refused
+        except NotFound:
+            return None
+        except SteleError as error:
+            if getattr(error, "status", None) == 405:
+                return None
+            raise
+
+    def send_requests(self, name: str, version: int | None, requests: Iterable[Request[Any]]) -> list[Refusal]:
+        """Send requests; the first one that the target refuses ends it, and is returned."""
+        try:
+            for request in requests:
+                self._send_request(request)
+        except (NotFound, Invalid, Conflict, Refused) as error:
+            return [Refusal(name, version, str(error))]
+        return []
+
+    def _send_request(self, request: Request[Any]) -> None:
+        try:
+            self._client.send(request)
+        except (NotFound, AlreadySoftDeleted):
+            if request.method != "DELETE":  # What is to go may be gone.
+                raise
+
+
 class _Import:
     """One run."""
 
@@ -118,7 +175,7 @@ class _Import:
         self._items = [row for row in source.extras.items() if (row.key[0], " ".join(row.key[1:])) in lacking]
         self._aliased = [name for name in self._filling if name in there.configs and there.configs[name].alias]
         self._configuring = self._levels_to_configure()
-        self._bulk = True
+        self._writer = VersionWriter(client)
         self._done = 0
         self._steps = sum(row.kind not in (DifferenceKind.EXTRA, DifferenceKind.TIME) for row in comparison.differences)
         self.importing: list[str] = []
@@ -128,7 +185,8 @@ class _Import:
         """All steps, in their order."""
         self._open_levels()
         for rows in _split_chunks(self._versions[row.name, row.version or 0] for row in self._differing_versions()):
-            self._import_versions(rows)
+            self.refusals += self._writer.write_versions(rows)
+            self._count_steps(len(rows))
         for row in self._comparison.of_kinds(DifferenceKind.RESERVE):
             self._send_step(row.name, None, _reserve_id_requests(row.name, row.id or 1))
         for start in range(0, len(self._items), CHUNK):
@@ -140,17 +198,6 @@ class _Import:
 
     # --- many at once -------------------------------------------------------------------------------------------------
 
-    def _import_versions(self, rows: list[DumpVersion]) -> None:
-        """Register versions, and delete those that are to be; one by one where the target knows no other way."""
-        refused = self._send_bulk_import({"versions": rows}) if self._bulk else None
-        if refused is None:
-            self._bulk = False
-            for row in rows:
-                self._send_step(row.subject, row.version, _version_requests(row))
-            return
-        self.refusals += [Refusal(row.name, row.number, row.message) for row in refused]
-        self._count_steps(len(rows))
-
     def _import_extras(self, items: list[Item]) -> None:
         body = RegistryExtras(
             tuple(row for row in items if isinstance(row, MigratedKek)),
@@ -158,25 +205,13 @@ class _Import:
             tuple(row for row in items if isinstance(row, MigratedAssociation)),
             tuple(row for row in items if isinstance(row, MigratedExporter)),
         )
-        refused = self._send_bulk_import(msgspec.structs.asdict(body))
+        refused = self._writer.send_bulk_import(msgspec.structs.asdict(body))
         if refused is None:
             why = "the target takes keys, associations and exporters from nobody but their users"
             self.refusals += [Refusal(" ".join(row.key), None, why) for row in items]
         else:
             self.refusals += [Refusal(f"{row.kind} {row.name}", row.number or None, row.message) for row in refused]
         self._count_steps(len(items))
-
-    def _send_bulk_import(self, body: dict[str, Any]) -> list[ImportRefusal] | None:
-        """Return what the target refuses of many; None when it has no such route."""
-        request = Request("POST", "/subjects:import", _imported, body=encode_body(body), effect=Effect.WRITE)
-        try:
-            return self._client.send(request).refused
-        except NotFound:
-            return None
-        except SteleError as error:
-            if getattr(error, "status", None) == 405:
-                return None
-            raise
 
     def _count_steps(self, steps: int) -> None:
         self._done += steps
@@ -236,19 +271,8 @@ class _Import:
 
     def _send_step(self, name: str, version: int | None, requests: Iterable[Request[Any]]) -> None:
         """Send requests; what the target refuses ends this step only."""
-        try:
-            for request in requests:
-                self._send_request(request)
-        except (NotFound, Invalid, Conflict, Refused) as error:
-            self.refusals.append(Refusal(name, version, str(error)))
+        self.refusals += self._writer.send_requests(name, version, requests)
         self._count_steps(1)
-
-    def _send_request(self, request: Request[Any]) -> None:
-        try:
-            self._client.send(request)
-        except (NotFound, AlreadySoftDeleted):
-            if request.method != "DELETE":  # What is to go may be gone.
-                raise
 
 
 def _split_chunks(rows: Iterable[DumpVersion]) -> Iterator[list[DumpVersion]]:

@@ -42,6 +42,15 @@ def write_records(dump: Dump, flavour: Flavour) -> Topic:
     return Topic(records, losses, keys)
 
 
+def build_version_record(row: DumpVersion, flavour: Flavour, *, is_gone: bool = False) -> Record:
+    """Return the record that adds or changes one version in a topic, or (is_gone) takes it away.
+
+    Redpanda's records name their offsets, so they cannot be made one by one.
+    """
+    value = None if is_gone else encode_json(_schema_value(row, flavour))
+    return Record(encode_json(_schema_key(row)), value, None, f"{row.subject} version {row.version}", row.ts)
+
+
 def _build_record(offset: int, key: dict[str, Any], value: dict[str, Any] | None, ts: int | None) -> Record:
     data = None if value is None else encode_json(value)
     return Record(encode_json(key), data, offset, f"record {offset}", ts)

@@ -6,13 +6,17 @@ Source: docs/protocols/cncf.md
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
 
 from stele.core.access import Owner
-from stele.core.model import DEFAULT_NAMESPACE
+from stele.core.model import DEFAULT_NAMESPACE, Subject
+
+DIALECT: Final = "cncf"
+"""Name of the dialect in the journal, and key of the data it keeps beside the core's."""
 
 DEFAULT_GROUP: Final = "default"
 """Id of the group every registry has: the default namespace."""
@@ -47,6 +51,16 @@ def format_path(namespace: str | None, subject: str | None = None, version_numbe
     if subject is not None:
         path += f"/schemas/{quote(subject, safe='')}"
     return path if version_number is None else f"{path}/versions/{version_number}"
+
+
+def own_data(dialect_data: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return what this dialect keeps of a namespace or subject: `format` as written, `variety`, `authority`."""
+    return (dialect_data or {}).get(DIALECT) or {}
+
+
+def authority_of(subject: Subject) -> str:
+    """Return the authority of a schema; '' is the base URI of the API."""
+    return str(own_data(subject.dialect_data).get("authority", ""))
 
 
 class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -27,6 +27,7 @@ from stele.server.dispatch import NO_SNIFFING, Dispatcher
 from stele.server.event_delivery import deliver_changes
 from stele.server.index_page import choose_index_type, count_contents, render_index
 from stele.server.metrics import Metrics
+from stele.server.replication import run_replications
 from stele.server.settings import ServerSettings, make_secrets
 from stele.server.site_guard import SiteGuard
 from stele.service.delivery.stats import DeliveryStats
@@ -75,7 +76,7 @@ class Server:
         self._connections = ConnectionTable(settings.connection_limits, self._metrics.count_closed_connection)
         self._starting: asyncio.Task[Registry] | None = None
         self._following: asyncio.Task[None] | None = None
-        self._delivery: asyncio.Task[None] | None = None
+        self._followers: list[asyncio.Task[None]] = []
         self._own_ports = parse_ports(settings.listen)
         self._guard = SiteGuard(settings.allowed_hosts, settings.cors_origins)
         self.start_failure: BaseException | None = None
@@ -194,7 +195,11 @@ class Server:
         if self._cache is not None and self.settings.log_level != "debug":  # which logs reads
             self._connections.find_answer = front.find_answer_at_once
         if self.settings.event_delivery and not self.settings.as_of:
-            self._delivery = asyncio.create_task(deliver_changes(registry, self.settings, self._delivery_stats))
+            works = (
+                deliver_changes(registry, self.settings, self._delivery_stats),
+                run_replications(registry, self.settings),
+            )
+            self._followers = [asyncio.create_task(work) for work in works]
         if self.settings.testing:
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGUSR1, lambda: _keep_reference(loop.create_task(self._reset_store())))
@@ -230,9 +235,10 @@ class Server:
         self._ready = False
         if self._following is not None:
             self._following.cancel()
-        if self._delivery is not None:
-            self._delivery.cancel()
-            await asyncio.wait({self._delivery})
+        for task in self._followers:
+            task.cancel()
+        if self._followers:
+            await asyncio.wait(self._followers)
         self._stateless.shutdown()
         self._processes.close()
         if self._authenticator is not None:

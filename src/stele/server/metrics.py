@@ -10,9 +10,11 @@ from typing import NamedTuple
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from stele.core.state import State
 from stele.service.delivery.stats import DeliveryStats, count_paused
 from stele.service.delivery.targets import DeliveryCode
 from stele.service.registry import Registry
+from stele.service.replication.documents import list_statuses
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _DELIVERY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
@@ -110,6 +112,20 @@ def _make_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
     return gauges
 
 
+def _make_replication_gauges(registry: CollectorRegistry) -> dict[str, Gauge]:
+    """Return gauges with the name of a replication as their label; every process reads the same from the log."""
+    return {
+        name: Gauge(f"stele_replication_{name}", text, ("replication",), registry=registry, multiprocess_mode="max")
+        for name, text in (
+            ("lag_seconds", "For how long the target has not held all that the source had; 0 while it follows."),
+            ("registered_versions", "Versions that were registered at the target, in all."),
+            ("removed_versions", "Versions that were deleted at the target, in all."),
+            ("conflicts", "Versions that cannot be replicated now."),
+            ("errors", "Attempts that failed, in all."),
+        )
+    }
+
+
 class Metrics:
     """The metrics of one process; with a multiprocess directory, of all workers together."""
 
@@ -172,6 +188,7 @@ class Metrics:
         )
         self._known_lags: frozenset[tuple[str, str]] = frozenset()
         self._gauges = _make_gauges(self._registry)
+        self._replications = _make_replication_gauges(self._registry)
         self._counters: dict[tuple[str, str, str, int], RequestCounter] = {}
 
     def count_request(self, dialect: str, route: str, method: str, status: int, seconds: float) -> None:
@@ -223,7 +240,8 @@ class Metrics:
             (self._lags, _FOLLOWER),
             (self._paused, ("kind",)),
         ]
-        rows = [*of_requests, *((gauge, ()) for gauge in self._gauges.values())]
+        of_replications = [(gauge, ("replication",)) for gauge in self._replications.values()]
+        rows = [*of_requests, *((gauge, ()) for gauge in self._gauges.values()), *of_replications]
         return [
             MetricDescription(family.name, family.type, labels, family.documentation)
             for metric, labels in rows
@@ -290,3 +308,19 @@ class Metrics:
         }
         for name, value in values.items():
             self._gauges[name].set(value)
+        self._update_replications(state)
+
+    def _update_replications(self, state: State) -> None:
+        if not self._multiprocess:  # The library cannot forget labels there.
+            for gauge in self._replications.values():
+                gauge.clear()
+        for name, status in list_statuses(state).items():
+            values = {
+                "lag_seconds": status.measure_lag(),
+                "registered_versions": status.registered,
+                "removed_versions": status.removed,
+                "conflicts": status.conflict_count,
+                "errors": status.errors,
+            }
+            for what, value in values.items():
+                self._replications[what].labels(name).set(value)

@@ -191,6 +191,7 @@ class OutgoingClient:
     Args:
         rules: Which addresses are allowed.
         seconds: How long a request may take, all in all.
+        idle_seconds: How long the other side may say nothing meanwhile; None: as long as the request may take.
         answer_bytes: Longest body of an answer.
         transport: For tests; None: one that heeds the rules.
     """
@@ -200,6 +201,7 @@ class OutgoingClient:
         rules: AddressRules,
         *,
         seconds: float = _SECONDS,
+        idle_seconds: float | None = None,
         answer_bytes: int = _ANSWER_BYTES,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -207,7 +209,7 @@ class OutgoingClient:
         self._answer_bytes = answer_bytes
         self._client = httpx.AsyncClient(
             transport=transport or GuardedTransport(rules),
-            timeout=seconds,
+            timeout=seconds if idle_seconds is None else idle_seconds,
             follow_redirects=False,
             trust_env=False,
             headers={"accept-encoding": "identity"},

@@ -60,7 +60,7 @@ def _rights_to_register(command: cmd.RegisterSchema, state: State) -> Rights:
     gives_number = command.version_number is not None and (
         queries.mode_for(state, SettingsLevel(*command.key)) is Mode.IMPORT
     )
-    if command.schema_id is not None or command.at is not None or gives_number:
+    if command.schema_id is not None or command.at is not None or command.uid is not None or gives_number:
         wanted.append(Operation.IMPORT)
     if command.check is cmd.CompatibilityCheck.SKIP:  # Only callers ask for that; no dialect does it by itself.
         wanted.append(Operation.FORCE)
@@ -102,13 +102,15 @@ def _rights_to_bind(state: State, added: Iterable[Any], removed: Iterable[tuple[
 
 def _rights_to_change_items(command: cmd.ChangeItems, state: State) -> Rights:
     match command.collection:
-        case "usage":  # The service asks for the subjects that a census names.
+        case "usage" | "replications.tombstones":  # The service asks for the subjects that they are about.
             return ()
         case "confluent.keys":
             # A KEK is under (kek, context, name), a DEK under (dek, name of its KEK, …).
             names = dict.fromkeys(key[2] if key[0] == "kek" else key[1] for key in command.changes)
             return tuple((Operation.MANAGE_KEYS, key_resource(name)) for name in names)
         case "confluent.exporters" | "exporters.status" | "subscriptions" | "subscriptions.status":
+            return ((Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE),)
+        case "replications" | "replications.status":
             return ((Operation.MANAGE_EXPORTERS, REGISTRY_RESOURCE),)
         case _:  # Rules, API keys, and whatever else: what nobody thought of is for those who may do everything.
             return ((Operation.MANAGE_ACCESS, REGISTRY_RESOURCE),)

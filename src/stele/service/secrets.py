@@ -33,6 +33,7 @@ Changes = Mapping[Key, bytes | None]
 SECRET_MEMBERS: Final[Mapping[str, frozenset[str]]] = {
     "confluent.keys": frozenset({"properties"}),
     "confluent.exporters": frozenset({"config"}),
+    "replications": frozenset({"registry"}),
     "subscriptions": frozenset({"sink", "config", "protocolsettings", "sinkCredential"}),
 }
 """Members that may hold secrets, by collection; they are sealed as a whole, names and all."""

@@ -12,10 +12,9 @@ from litestar.di import NamedDependency
 from msgspec.structs import replace
 
 from stele.apis.cncf import models as api
-from stele.apis.cncf import translate, uris
+from stele.apis.cncf import translate
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.translate import (
-    DIALECT,
     GroupUpdate,
     check_content_type,
     check_new_id,
@@ -67,7 +66,8 @@ from stele.errors import (
     PreconditionFailed,
     SubjectNotFound,
 )
-from stele.protocol.cncf import group_id_of, namespace_of
+from stele.protocol import cncf_uris as uris
+from stele.protocol.cncf import DIALECT, authority_of, group_id_of, namespace_of, own_data
 from stele.service.deletion import delete_version_or_incarnation
 from stele.service.registry import Registry
 from stele.service.retry import Overtaken, retry_when_overtaken
@@ -343,13 +343,13 @@ class Operations:
 
     def _uris_of(self, version: Version) -> set[str]:
         """Return the URIs of a version with an id: under its authority, else under the base URIs of this API."""
-        authority = translate.authority_of(version.subject)
+        authority = authority_of(version.subject)
         bases = {authority} if authority else {self.base, uris.authority_of_uri(f"{self.base}/")}
         return {uris.join_uri(base, origin_uri(version)) for base in bases}
 
     def _is_home(self, version: Version, base: str) -> bool:
         """Return whether the part of a URI before a version's path is this registry or the schema's authority."""
-        authority = translate.authority_of(version.subject)
+        authority = authority_of(version.subject)
         here = uris.authority_of_uri(f"{self.base}/").rstrip("/")
         local = base in {"", "/"} or f"{base}/".startswith(f"{here}/") or base == self.base
         return local or (not origin_uri(version) and uris.join_uri(authority, "") in {base, f"{base}/", f"{base}:"})
@@ -361,7 +361,7 @@ class Operations:
     def uri_of(self, version: Version) -> str:
         """Return the URI of a version."""
         reference = origin_uri(version) or self.path_of(version)
-        return uris.join_uri(translate.authority_of(version.subject) or self.base, reference)
+        return uris.join_uri(authority_of(version.subject) or self.base, reference)
 
     def path_of(self, version: Version) -> str:
         """Return the path of a version below the base URI."""
@@ -485,7 +485,7 @@ def _build_group_command(name: str, before: Namespace | None, update: GroupUpdat
     """Return the command that creates or changes a group and keeps the data of other dialects."""
     schema_format = update.schema_format
     is_same_format = before is not None and translate.format_of_group(before) == schema_format
-    format_before = translate.own_data(before.dialect_data).get("format", "") if before is not None else ""
+    format_before = own_data(before.dialect_data).get("format", "") if before is not None else ""
     format_as_written = update.format_as_written or (format_before if is_same_format else "")
     own = translate.format_data(schema_format, format_as_written) if schema_format is not None else {}
     others = {

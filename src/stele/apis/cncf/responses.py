@@ -11,7 +11,7 @@ from stele.apis.cncf.operations import Operations
 from stele.apis.cncf.translate import azure_content_type, default_content_type, encode_header, format_name, origin_uri
 from stele.core.model import Version
 from stele.core.state import State
-from stele.protocol.cncf import group_id_of
+from stele.protocol.cncf import authority_of, group_id_of, own_data
 from stele.service.times import format_time
 
 _INERT = {"Content-Security-Policy": "sandbox; default-src 'none'"}
@@ -37,7 +37,7 @@ def version_headers(operations: Operations, state: State, version: Version) -> d
     """Return all headers of a version: those that identify it, and the attributes of its schema and its own."""
     subject = version.subject
     namespace = state.find_namespace(subject.key.namespace)
-    written = translate.own_data(subject.dialect_data).get("format") or translate.own_data(
+    written = own_data(subject.dialect_data).get("format") or own_data(
         namespace.dialect_data if namespace else None
     ).get("format")
     headers = {
@@ -51,7 +51,7 @@ def version_headers(operations: Operations, state: State, version: Version) -> d
         "Schema-Version-Created-Time-Utc": format_time(version.at),
     }
     texts = {name: encode_header(value) for name, value in headers.items() if value}
-    authority = translate.authority_of(subject)
+    authority = authority_of(subject)
     return {**identity_headers(operations, version), **({"Schema-Authority": authority} if authority else {}), **texts}
 
 

@@ -14,10 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from stele.apis.cncf import models as api
-from stele.apis.cncf import uris
-from stele.apis.cncf.translate import DIALECT
 from stele.errors import InvalidRequest, NotFound, TooLarge
-from stele.protocol.cncf import Subscription
+from stele.protocol import cncf_uris as uris
+from stele.protocol.cncf import DIALECT, Subscription
 from stele.service import collections, filters
 from stele.service.access import make_owner
 from stele.service.collections import Changes, Items

@@ -13,8 +13,8 @@ from other dialects are listed and read all the same, a slash as `%2F`.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Container
+from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from msgspec import UNSET, UnsetType
@@ -38,11 +38,8 @@ from stele.core.policy import ALLOW_ANY, Policy, find_policy
 from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import InvalidName, InvalidRequest, UnknownPolicy, VersionNotFound
-from stele.protocol.cncf import group_id_of
+from stele.protocol.cncf import group_id_of, own_data
 from stele.service.times import format_time
-
-DIALECT = "cncf"
-"""Name of the dialect in the journal, and key of the data it keeps beside the core's."""
 
 MAX_DESCRIPTION_LENGTH = 2000
 """In characters. Headers cut longer descriptions, which other dialects may have registered."""
@@ -116,20 +113,10 @@ def check_description(text: str) -> str:
 # --- what is kept beside --------------------------------------------------------------------------------------------
 
 
-def own_data(dialect_data: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return what this dialect keeps of a namespace or subject: `format` as written, `variety`, `authority`."""
-    return (dialect_data or {}).get(DIALECT) or {}
-
-
 def format_data(schema_format: SchemaFormat, written: str) -> dict[str, str]:
     """Return what to keep of a format beside the core's name of it."""
     own = {"format": written, "variety": schema_format.custom_format}
     return {name: value for name, value in own.items() if value}
-
-
-def authority_of(subject: Subject) -> str:
-    """Return the authority of a schema; '' is the base URI of the API."""
-    return str(own_data(subject.dialect_data).get("authority", ""))
 
 
 def format_of_group(namespace: Namespace) -> SchemaFormat | None:

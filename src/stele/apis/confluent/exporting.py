@@ -10,8 +10,6 @@ Source: docs/protocols/confluent.md#exporters
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
-from fnmatch import fnmatchcase
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -30,11 +28,11 @@ from stele.service.delivery.outgoing_tokens import NoToken, OutgoingTokens
 from stele.service.delivery.targets import Attempt, DeliveryCode
 from stele.service.outgoing import OutgoingAnswer, OutgoingClient
 from stele.service.registry import Registry
+from stele.service.subject_patterns import Renaming, match_any
 
 _DELIVERED: Final = Attempt(DeliveryCode.DELIVERED)
 _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _MODE_FORBIDS: Final = 42205
-_ALL_CONTEXTS: Final = ":*:"
 _MOST_DEPTH: Final = 200
 """References within references that are carried over with a version."""
 
@@ -71,7 +69,7 @@ class ExporterFollower:
         self.protocol = "EXPORTER"
         self._registry = registry
         self._exporter = exporter
-        self._matches = [_make_match(pattern) for pattern in exporter.subjects]
+        self._is_chosen = match_any(exporter.subjects)
         self._far = FarRegistry(client, exporter.config)
         self._imported: set[str] = set()
 
@@ -83,7 +81,7 @@ class ExporterFollower:
         if change.version_number is None and not change.is_deleted:
             return False  # settings and descriptions stay here
         key = SubjectKey(change.namespace, change.subject)
-        return any(match(key) for match in self._matches)
+        return self._is_chosen(key)
 
     async def attempt(self, event: ChangeEvent) -> Attempt:
         """Carry one change over."""
@@ -176,8 +174,7 @@ class ExporterFollower:
     def rename_subject(self, key: SubjectKey) -> str:
         """Return the name that a subject of this registry has over there."""
         exporter = self._exporter
-        pattern = exporter.subject_rename_format or "${subject}"
-        name = pattern.replace("${subject}", key.name)
+        name = Renaming(exporter.subject_rename_format or "${subject}").rename_subject(key).name
         namespace = key.namespace
         match exporter.context_type:
             case "DEFAULT":
@@ -191,21 +188,6 @@ class ExporterFollower:
 
 def _join_contexts(outer: str, inner: str) -> str:
     return f"{outer}.{inner}" if inner else outer
-
-
-def _make_match(pattern: str) -> Callable[[SubjectKey], bool]:
-    """Return a test for subjects: `orders-*` in the default context, `:.ctx:name`, `:*:name` in every context."""
-    if pattern.startswith(_ALL_CONTEXTS):
-        name = pattern.removeprefix(_ALL_CONTEXTS) or "*"
-        return lambda key: fnmatchcase(key.name, _only_stars(name))
-    if pattern.startswith(":."):
-        context, _, name = pattern[2:].partition(":")
-        return lambda key: key.namespace == context and fnmatchcase(key.name, _only_stars(name or "*"))
-    return lambda key: not key.namespace and fnmatchcase(key.name, _only_stars(pattern))
-
-
-def _only_stars(pattern: str) -> str:
-    return pattern.replace("[", "[[]").replace("?", "[?]")
 
 
 def _compare(answer: OutgoingAnswer, body: RegisterSchemaRequest) -> Attempt:

@@ -19,9 +19,11 @@ from stele.apis.native.routes import (
     history,
     journal,
     policies,
+    replications,
     schema_texts,
     subscriptions,
     usage,
+    versions,
 )
 from stele.core.access import Resource, level_resource
 from stele.service.policies import parse_level_name
@@ -40,8 +42,10 @@ def application(registry: Registry, options: NativeOptions | None = None, **lite
     """Return the API as an application of its own. Keyword arguments go to Litestar as they are."""
     options = options or NativeOptions()
     routes = [handler for module in _MODULES for handler in module.create_routes(registry)]
+    for addressed in (events, versions, replications):
+        routes += addressed.create_routes(registry, options.public_url)
     return DialectApplication(
-        route_handlers=[*routes, *events.create_routes(registry, options.public_url)],
+        route_handlers=routes,
         registry=registry,
         find_resource=find_resource,
         exception_handlers={Exception: handle_error},

@@ -63,7 +63,7 @@ def register_schema(state: State, command: RegisterSchema, stamp: EventMetadata,
     subject = state.find_subject(key)
     importing = _is_importing(state, key)
     document, attachments = _fill_from_latest(state, command, importing=importing)
-    same = _find_equal(state, command, document, attachments)
+    same = None if command.uid is not None else _find_equal(state, command, document, attachments)
     if same is not None and importing:
         same = _same_schema_at(subject, same, command.version_number)
     if same is not None and _is_repetition(command, same, importing=importing):
@@ -71,6 +71,7 @@ def register_schema(state: State, command: RegisterSchema, stamp: EventMetadata,
         return Decision(events, _existing_registration(key, same))
     if importing:
         _require_importable(state, command, document, attachments)
+        _require_new_replica(state, command)
     else:
         _require_writable(state, command, subject)
     _require_fitting(state, command, subject, document)
@@ -201,13 +202,29 @@ def _require_importable(
         raise InUse(command.key.name, taken.version_number)
 
 
+def _require_new_replica(state: State, command: RegisterSchema) -> None:
+    """Raise `AlreadyExists` where a version has the uid, the URI or the number that a replica brings."""
+    if command.uid is None:
+        return
+    if command.version_number is None:
+        raise InvalidRequest("a replica has the version number of its original")
+    if queries.find_version_by_uid(state, uid_from_bytes(command.uid)) is not None:
+        raise AlreadyExists(f"a version with the uid {command.uid.hex()} is there")
+    named = queries.find_version_by_origin(state, command.origin_uri) if command.origin_uri else None
+    if named is not None:
+        raise AlreadyExists(f"'{command.origin_uri}' is the name of another version")
+    subject = state.find_subject(command.key)
+    if subject is not None and find_version(subject, command.version_number) is not None:
+        raise AlreadyExists(f"version {command.version_number} of '{command.key.name}' is another one")
+
+
 # --- gates ----------------------------------------------------------------------------------------------------------
 
 
 def _require_writable(state: State, command: RegisterSchema, subject: Subject | None) -> None:
     level = SettingsLevel(*command.key)
     require_writable(state, level)
-    if command.schema_id is not None or command.at is not None:
+    if command.schema_id is not None or command.at is not None or command.uid is not None:
         raise read_only_error(level, "not in import mode")
     expected = queries.next_version_number(state, command.key)
     if command.version_number not in (None, expected):
@@ -320,7 +337,7 @@ def _register_new(
     version_number = command.version_number or queries.next_version_number(state, command.key)
     registered = VersionRegistered(
         key=command.key,
-        uid=stamp.uid,
+        uid=command.uid or stamp.uid,
         version_number=version_number,
         kind_version=next_kind_version(subject, document.kind, version_number),
         schema_id=schema_id,
@@ -343,7 +360,7 @@ def _register_new(
         dialect_data=command.dialect_data,
         at=command.at,
     )
-    outcome = Registration(command.key, version_number, schema_id, uid_from_bytes(stamp.uid), created=True)
+    outcome = Registration(command.key, version_number, schema_id, uid_from_bytes(registered.uid), created=True)
     mine = (replace(binding, subject=command.key, version_number=version_number) for binding in command.bindings)
     return Decision((*events, registered, *(event for row in mine for event in bind_events(state, row))), outcome)
 

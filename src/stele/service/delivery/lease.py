@@ -19,10 +19,16 @@ RENEWAL_SECONDS: Final = 2.0
 
 
 class LeaseHolder:
-    """This node's side of the lease."""
+    """This node's side of a lease.
 
-    def __init__(self, registry: Registry) -> None:
+    Args:
+        registry: The node.
+        name: Of the lease.
+    """
+
+    def __init__(self, registry: Registry, name: str = store.DELIVERY_LEASE) -> None:
         self._registry = registry
+        self._name = name
         self._node = os.urandom(8).hex()
         self._renewed_at = 0.0
         self._seen: Lease | None = None
@@ -31,7 +37,7 @@ class LeaseHolder:
 
     async def hold(self) -> bool:
         """Return whether this node sends, after renewing or taking the lease where that is due."""
-        lease, now = store.find_lease(self._registry.state), time.monotonic()
+        lease, now = store.find_lease(self._registry.state, self._name), time.monotonic()
         if lease is not None and lease.node == self._node:
             if now - self._renewed_at < RENEWAL_SECONDS:
                 return True
@@ -40,16 +46,16 @@ class LeaseHolder:
                 self._seen, self._seen_at = lease, now
             if now - self._seen_at < TAKEOVER_SECONDS:
                 return False
-        is_held = await store.take_lease(self._registry, lease, self._node)
+        is_held = await store.take_lease(self._registry, lease, self._node, self._name)
         if is_held:
             self._renewed_at = time.monotonic()
         return is_held
 
     async def release(self) -> None:
         """Let another node send at once, if it is this one that does."""
-        lease = store.find_lease(self._registry.state)
+        lease = store.find_lease(self._registry.state, self._name)
         if lease is not None and lease.node == self._node:
-            await store.take_lease(self._registry, lease, "")
+            await store.take_lease(self._registry, lease, "", self._name)
 
     @contextmanager
     def wait_for_other(self) -> Iterator[None]:

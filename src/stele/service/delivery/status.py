@@ -20,7 +20,8 @@ SUBSCRIPTIONS: Final = "subscriptions.status"
 EXPORTERS: Final = "exporters.status"
 """Collections of statuses."""
 LEASE_COLLECTION: Final = "subscriptions.lease"
-_LEASE_KEY: Final = ("lease",)
+DELIVERY_LEASE: Final = "lease"
+"""Name of the lease of the node that sends events."""
 _VIA: Final = "delivery"
 _MOST_DEAD_LETTERS: Final = 100
 """Dead letters that are kept of a follower, the newest ones."""
@@ -96,10 +97,10 @@ def find_status(state: State, collection: str, name: str) -> DeliveryStatus | No
     return None if text is None else _status_decoder.decode(text)
 
 
-def find_lease(state: State) -> Lease | None:
-    """Return which node sends; None where none ever did."""
+def find_lease(state: State, name: str = DELIVERY_LEASE) -> Lease | None:
+    """Return which node does something; None where none ever did."""
     found = state.collections.get(LEASE_COLLECTION)
-    text = None if found is None else found.items.get(_LEASE_KEY)
+    text = None if found is None else found.items.get((name,))
     return None if text is None else _lease_decoder.decode(text)
 
 
@@ -145,13 +146,13 @@ async def forget_status(registry: Registry, collection: str, name: str) -> None:
     await collections.edit_collection(registry, collection, change, via=_VIA)
 
 
-async def take_lease(registry: Registry, seen: Lease | None, node: str) -> bool:
-    """Make a node the one that sends, or go on being it; False when the lease is not the one that was seen."""
+async def take_lease(registry: Registry, seen: Lease | None, node: str, name: str = DELIVERY_LEASE) -> bool:
+    """Make a node the one that acts, or go on being it; False when the lease is not the one that was seen."""
 
     def change(items: Items) -> tuple[Changes, bool]:
-        text = items.get(_LEASE_KEY)
+        text = items.get((name,))
         if (None if text is None else _lease_decoder.decode(text)) != seen:
             return {}, False
-        return {_LEASE_KEY: msgspec.json.encode(Lease(node, 1 if seen is None else seen.turn + 1))}, True
+        return {(name,): msgspec.json.encode(Lease(node, 1 if seen is None else seen.turn + 1))}, True
 
     return await collections.edit_collection(registry, LEASE_COLLECTION, change, via=_VIA)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.apis.cncf import uris
 from stele.errors import InvalidRequest
+from stele.protocol import cncf_uris as uris
 
 TABLE = [
     ("https://example.com/registry", "342", "https://example.com/registry/342"),

@@ -1,0 +1,134 @@
+"""How fast a registry gets what another one has, and how soon it hears of a change.
+
+    python -m bench.replication [--schemas 10000] [--changes 300]
+
+Servers are processes with SQLite stores of their own. One has so many Avro schemas, five versions a subject. An import
+(`stele import confluent`) and a replication that a server pulls bring them to empty servers, in one run; the ratio is
+between the two. Then schemas are registered one after the other, and the time until each one can be read at the replica
+is taken: from a Stele, which tells of its changes, and from the same server looked at as any Confluent-compatible one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+from bench.import_registry import dump_of
+from bench.report import Row, report
+from tests.support.server_process import Running, serving
+
+from stele.client import SchemaRegistryClient
+from stele.migrate import registry_reader, registry_writer
+
+_SECONDS = 300.0
+
+
+def start_server(stack: ExitStack, name: str, folder: Path) -> Running:
+    """A registry with an authority of its own, which may send requests to this machine."""
+    environ = {"STELE_PUBLIC_URL": f"http://{name}.example", "STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
+    return stack.enter_context(serving("--store", f"sqlite:///{folder}/{name}.db", folder=folder, environ=environ))
+
+
+def wait_until(is_so: Callable[[], bool], pause: float = 0.05) -> float:
+    """Return the seconds until something is so."""
+    started = time.perf_counter()
+    while not is_so():
+        assert time.perf_counter() - started < _SECONDS, "it never is"
+        time.sleep(pause)
+    return time.perf_counter() - started
+
+
+def begin_pull(source: Running, target: Running, **members: Any) -> None:
+    """Let a server follow another one."""
+    kind = members.pop("kind", "stele")
+    body = {"name": "pull", "direction": "pull", "registry": {"url": source.url, "kind": kind}, **members}
+    httpx.post(f"{target.url}/api/replications", json=body).raise_for_status()
+
+
+def copy_all(count: int, source: Running, target: Running, imported: Running) -> list[Row]:
+    """Time an import and a replication of the same schemas."""
+    with (
+        SchemaRegistryClient(source.url, timeout=60) as client,
+        SchemaRegistryClient(imported.url, timeout=60) as other,
+    ):
+        started = time.perf_counter()
+        registry_writer.apply_import(registry_reader.read_registry(client), other)
+        by_import = time.perf_counter() - started
+    begin_pull(source, target)
+    last = f"{target.url}/subjects/subject-{(count - 1) // 5}-value/versions/{(count - 1) % 5 + 1}"
+
+    def is_whole() -> bool:
+        status = httpx.get(f"{target.url}/api/replications/pull").json()["status"]
+        return bool(status.get("registered") == count)
+
+    seconds = wait_until(is_whole)
+    assert httpx.get(last).status_code == 200
+    rows = (("import", by_import), ("replication", seconds))
+    return [
+        {
+            "way": name,
+            "schemas": count,
+            "seconds": round(taken, 2),
+            "schemas/s": round(count / taken),
+            "ratio": round(by_import / taken, 2),
+        }
+        for name, taken in rows
+    ]
+
+
+def measure_lag(name: str, changes: int, source: Running, target: Running) -> Row:
+    """Time from the answer to a registration until the replica has it."""
+    lags = []
+    with httpx.Client(base_url=source.url) as here, httpx.Client(base_url=target.url) as there:
+        for number in range(changes):
+            subject = f"/subjects/{name.replace(' ', '-')}-{number}/versions"
+            here.post(subject, json={"schema": '{"type": "string"}'}).raise_for_status()
+            lags.append(wait_until(lambda path=f"{subject}/1": there.get(path).status_code == 200, 0.002))  # type: ignore[misc]  # bound now
+    ordered = sorted(lags)
+    return {
+        "way": name,
+        "changes": changes,
+        "median lag ms": round(statistics.median(ordered) * 1000, 1),
+        "p99 lag ms": round(ordered[min(int(len(ordered) * 0.99), len(ordered) - 1)] * 1000, 1),
+    }
+
+
+def run(count: int, changes: int, folder: Path) -> list[Row]:
+    """The rows of the report."""
+    with ExitStack() as stack:
+        source, target, other = (start_server(stack, name, folder) for name in ("source", "target", "other"))
+        with SchemaRegistryClient(source.url, timeout=60) as client:
+            assert registry_writer.apply_import(dump_of(count), client) == []
+        rows = copy_all(count, source, target, other)
+        rows.append(measure_lag("lag behind a Stele", changes, source, target))
+    with ExitStack() as stack:
+        source, target = (start_server(stack, name, folder) for name in ("polled", "poller"))
+        begin_pull(source, target, kind="confluent", poll_seconds=0.5)
+        rows.append(measure_lag("lag behind a polled registry", max(changes // 5, 1), source, target))
+    return rows
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--schemas", type=int, default=10_000)
+    parser.add_argument("--changes", type=int, default=300, help="registrations whose lag is measured")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = run(arguments.schemas, arguments.changes, Path(folder))
+    notes = [
+        "SQLite FULL; servers and bench share one machine; both ways begin with empty servers",
+        "lag: from the answer to a registration until the replica answers for it; polled every 0.5 s",
+    ]
+    report("replication", rows, notes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Replications that this server runs: what follows what, how far each one is, and a switch for each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, delete, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import PathParameter
+
+from stele.apis.http.access import Place, access
+from stele.apis.http.application import openapi_body
+from stele.apis.http.dependencies import VOLATILE
+from stele.apis.http.requests import decode_segment, read_body
+from stele.apis.native.errors import ERRORS, NativeError
+from stele.core.access import Operation
+from stele.errors import InvalidRequest
+from stele.service.registry import Registry
+from stele.service.replication import documents
+from stele.service.replication.documents import Replication, ReplicationOverview, RunState
+
+Name = Annotated[str, PathParameter(description="name of a replication")]
+_NOT_FOUND = {404: ResponseSpec(NativeError, description="No such replication", generate_examples=False)}
+_EXISTS = {409: ResponseSpec(NativeError, description="There is one of that name", generate_examples=False)}
+_CREATED = {201: ResponseSpec(ReplicationOverview, description="It begins at once", generate_examples=False)}
+_RIGHT = access(Operation.MANAGE_EXPORTERS, Place.REGISTRY)
+_READ = {VOLATILE: True, **_RIGHT}  # the lag grows without a record of the log
+
+
+class ReplicationsOut(msgspec.Struct, frozen=True):
+    """All replications, by name."""
+
+    replications: list[ReplicationOverview]
+
+
+def create_routes(registry: Registry, public_url: str) -> list[HTTPRouteHandler]:
+    """Return the endpoints about the replications of one registry."""
+
+    @get("/api/replications", opt=_READ)
+    async def list_replications() -> ReplicationsOut:
+        # GET /api/replications
+        """Show all replications, how far each one is, and what stands in its way."""
+        return ReplicationsOut(await documents.list_replications(registry))
+
+    @post(
+        "/api/replications",
+        operation_class=openapi_body(Replication),
+        status_code=201,
+        responses={400: ERRORS[400], 413: ERRORS[413], 422: ERRORS[422], **_EXISTS, **_CREATED},
+        opt=_RIGHT,
+    )
+    async def create_replication(request: Request[Any, Any, Any]) -> Response[ReplicationOverview]:
+        # POST /api/replications
+        """Begin to follow another registry (`pull`), or to bring this one's changes there (`push`)."""
+        wanted = await read_body(request, Replication)
+        if not public_url:
+            raise InvalidRequest("this server has no public_url, which is the authority of its schemas: set it first")
+        made = await documents.create_replication(registry, wanted)
+        return Response(made, status_code=201)
+
+    @get("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_READ)
+    async def get_replication(replication: Name) -> ReplicationOverview:
+        # GET /api/replications/{replication}
+        """Show one replication, how far it is, and what stands in its way."""
+        return await documents.get_replication(registry, decode_segment(replication))
+
+    @post("/api/replications/{replication:str}/pause", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
+    async def pause_replication(replication: Name) -> ReplicationOverview:
+        # POST /api/replications/{replication}/pause
+        """Replicate nothing more until it is resumed; it misses nothing."""
+        return await documents.set_run_state(registry, decode_segment(replication), RunState.PAUSED)
+
+    @post("/api/replications/{replication:str}/resume", status_code=200, responses=_NOT_FOUND, opt=_RIGHT)
+    async def resume_replication(replication: Name) -> ReplicationOverview:
+        # POST /api/replications/{replication}/resume
+        """Replicate everything since it was paused, and go on."""
+        return await documents.set_run_state(registry, decode_segment(replication), RunState.RUNNING)
+
+    @delete("/api/replications/{replication:str}", responses=_NOT_FOUND, opt=_RIGHT)
+    async def delete_replication(replication: Name) -> None:
+        # DELETE /api/replications/{replication}
+        """End a replication; what it brought stays, closed to others until its mode is changed."""
+        await documents.delete_replication(registry, decode_segment(replication))
+
+    return [
+        list_replications,
+        create_replication,
+        get_replication,
+        pause_replication,
+        resume_replication,
+        delete_replication,
+    ]

@@ -1,0 +1,409 @@
+"""`stele replicate`: registries that keep in step with each other, run from here or by a server."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+from rich.text import Text
+
+from stele.cli.connect import RegistryOptions, connect
+from stele.cli.options import expand_dataclass
+from stele.cli.output import (
+    Output,
+    OutputOption,
+    console,
+    exit_on_error,
+    print_error,
+    print_json,
+    print_rows,
+    print_warning,
+)
+from stele.cli.replication_ends import EndKind, open_source, open_target
+from stele.cli.transfer import ProgressPrinter
+from stele.client.request import JSON, Effect, Request, build_path, encode_body, ignore_body, json_decoder
+from stele.errors import InvalidRequest, SteleError
+from stele.protocol.replication import SubjectName
+from stele.replicate.plan import ReplicationConflict, ReplicationPlan
+from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope
+from stele.service.replication.documents import (
+    OtherRegistry,
+    RegistryKind,
+    Replication,
+    ReplicationDirection,
+    ReplicationOverview,
+)
+from stele.service.subject_patterns import Renaming
+
+app = typer.Typer(help="Registries that keep in step with each other.", no_args_is_help=True)
+
+_ROWS: Final = 50
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 30.0
+
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="Registry that is read: an address, or the name of a profile.")
+]
+TargetArgument = Annotated[
+    str,
+    typer.Argument(metavar="TARGET", help="Registry that is written; kafka://broker/topic is a `_schemas` topic."),
+]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a replication.")]
+
+
+@dataclass(frozen=True)
+class ScopeOptions:
+    """What is replicated, and under which names."""
+
+    subjects: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--subjects",
+            metavar="PATTERN",
+            help="Only these: orders-*, :.namespace:name, :*:name; repeatable. Everything unless given.",
+        ),
+    ] = None
+    rename: Annotated[
+        str, typer.Option(metavar="FORMAT", help="Names of subjects at the target; ${subject} is that at the source.")
+    ] = "${subject}"
+    namespace: Annotated[
+        str,
+        typer.Option(metavar="FORMAT", help="Namespaces at the target; ${namespace} is the one at the source."),
+    ] = "${namespace}"
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Patterns of subjects."""
+        return tuple(self.subjects or (":*:",))
+
+    def make_scope(self) -> Scope:
+        """Return the scope."""
+        return Scope(self.patterns, Renaming(self.rename, self.namespace))
+
+
+@dataclass(frozen=True)
+class EndOptions:
+    """How the two registries are asked."""
+
+    source_kind: Annotated[EndKind, typer.Option(help="What the source is.")] = EndKind.AUTO
+    target_kind: Annotated[EndKind, typer.Option(help="What the target is.")] = EndKind.AUTO
+    source_authority: Annotated[
+        str, typer.Option(metavar="URI", help="Authority of the source's schemas, if it does not say it: its address.")
+    ] = ""
+    target_authority: Annotated[
+        str, typer.Option(metavar="URI", help="Authority of the target's own schemas, likewise.")
+    ] = ""
+    poll: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Pause between looks at a source that does not tell of changes.")
+    ] = 1.0
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File that remembers what was brought to a target of another make, so that it can be replaced later.",
+        ),
+    ] = None
+
+    def make_replicator(self, source: str, target: str, scope: ScopeOptions) -> Replicator:
+        """Return the replication between two registries. Raises `InvalidRequest`, `RegistryUnreachable`."""
+        return Replicator(
+            open_source(source, self.source_kind, self.source_authority, self.poll),
+            open_target(target, self.target_kind, self.target_authority, self.state),
+            scope.make_scope(),
+            ProgressPrinter("target"),
+        )
+
+
+# --- run from here ----------------------------------------------------------------------------------------------------
+
+
+@app.command("run")
+@expand_dataclass
+def run(
+    source: SourceArgument,
+    target: TargetArgument,
+    scope: ScopeOptions,
+    ends: EndOptions,
+    follow: Annotated[
+        bool, typer.Option("--follow/--once", help="Go on with every change until interrupted, or end.")
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Bring a registry up to another one; --follow keeps it there. Ends with 1 where something is in the way."""
+    with exit_on_error():
+        replicator = ends.make_replicator(source, target, scope)
+        try:
+            if follow:
+                _follow(replicator, output)
+            outcome = replicator.synchronize()
+        except KeyboardInterrupt:
+            raise typer.Exit(0) from None
+        finally:
+            replicator.source.close()
+            replicator.target.close()
+    _print_outcome(outcome, output)
+    if outcome.conflicts:
+        raise typer.Exit(1)
+
+
+def _follow(replicator: Replicator, output: Output) -> None:
+    """Follow for ever; what does not answer is asked again."""
+    observer = _Observer(output)
+    failures = 0
+    while True:
+        try:
+            replicator.follow(observer, observer.position)
+        except SteleError as error:
+            failures = failures + 1 if observer.passes == 0 else 1
+            observer.passes = 0
+            print_error("error:", f"{error}; trying again")
+            time.sleep(min(_FIRST_PAUSE * 2 ** min(failures - 1, 10), _LONGEST_PAUSE))
+
+
+class _Observer:
+    """Prints what happens."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.position = ""
+        self.passes = 0
+
+    def claim(self) -> bool:
+        """Nobody else is at it."""
+        return True
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
+        """Print what was done."""
+        self.note_waiting(outcome.position)
+        if outcome.registered or outcome.removed or outcome.conflicts:
+            _print_outcome(outcome, self._output)
+
+    def note_waiting(self, position: str) -> None:
+        """Remember how far it is."""
+        self.position = position
+        self.passes += 1
+
+
+def _print_outcome(outcome: ReplicationOutcome, output: Output) -> None:
+    if output is Output.JSON:
+        print_json(msgspec.to_builtins(outcome._asdict()))
+        return
+    for row in outcome.conflicts[:_ROWS]:
+        print_warning(f"{_name_place(row)} version {row.version}: {row.code}: {row.why}")
+    if outcome.mapped:
+        print_warning(f"{outcome.mapped} schema ids were taken: those versions have other ids at the target")
+    console.print(
+        Text(
+            f"{outcome.registered} registered, {outcome.removed} deleted, {outcome.same} there already,"
+            f" {len(outcome.conflicts)} conflicts"
+        )
+    )
+
+
+def _name_place(row: ReplicationConflict) -> str:
+    return f":.{row.namespace}:{row.subject}" if row.namespace else row.subject
+
+
+@app.command("diff")
+@expand_dataclass
+def diff(
+    source: SourceArgument,
+    target: TargetArgument,
+    scope: ScopeOptions,
+    ends: EndOptions,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show what a replication would do, and do nothing. Ends with 1 where the registries differ."""
+    with exit_on_error():
+        replicator = ends.make_replicator(source, target, scope)
+        try:
+            plan, _ = replicator.make_plan()
+        finally:
+            replicator.source.close()
+            replicator.target.close()
+    _print_plan(plan, output)
+    if plan.conflicts or not plan.is_empty:
+        raise typer.Exit(1)
+
+
+def _print_plan(plan: ReplicationPlan, output: Output) -> None:
+    rows: list[dict[str, Any]] = [
+        {"what": "register", "namespace": row.namespace, "subject": row.subject, "version": row.version, "why": row.uri}
+        for row in plan.versions
+    ]
+    rows += [
+        {"what": f"remove ({fate})", "namespace": "", "subject": uid, "version": 0, "why": ""}
+        for uid, fate in plan.removed
+    ]
+    rows += [{"what": "delete", "namespace": "", "subject": uid, "version": 0, "why": ""} for uid in plan.deleted]
+    rows += [
+        {
+            "what": row.code.value,
+            "namespace": row.namespace,
+            "subject": row.subject,
+            "version": row.version,
+            "why": row.why,
+        }
+        for row in plan.conflicts
+    ]
+    if output is Output.JSON:
+        print_json({"same": plan.same, "differences": rows})
+        return
+    if rows:
+        print_rows(output, ("what", "namespace", "subject", "version", "why"), rows[:_ROWS])
+    if len(rows) > _ROWS:
+        console.print(f"… and {len(rows) - _ROWS} more", highlight=False)
+    console.print(Text(f"{plan.same} versions are the same; {len(rows)} differences"))
+
+
+# --- run by a server --------------------------------------------------------------------------------------------------
+
+_PATH: Final = "/api/replications"
+
+
+class _Overviews(msgspec.Struct):
+    replications: list[ReplicationOverview]
+
+
+_overview = json_decoder(ReplicationOverview)
+_overviews = json_decoder(_Overviews)
+
+
+@app.command("create")
+@expand_dataclass
+def create(
+    registry: RegistryOptions,
+    name: NameArgument,
+    scope: ScopeOptions,
+    pull: Annotated[
+        str | None, typer.Option(metavar="URL", help="Follow that registry: bring its changes here.")
+    ] = None,
+    push: Annotated[str | None, typer.Option(metavar="URL", help="Bring this registry's changes there.")] = None,
+    kind: Annotated[RegistryKind, typer.Option(help="What the other registry is.")] = RegistryKind.STELE,
+    authority: Annotated[
+        str, typer.Option(metavar="URI", help="Authority of its schemas, if it does not say it.")
+    ] = "",
+    other_user: Annotated[
+        str, typer.Option(metavar="NAME:PASSWORD", envvar="STELE_OTHER_USER", help="User of the other registry.")
+    ] = "",
+    other_token: Annotated[
+        str, typer.Option(metavar="TOKEN", envvar="STELE_OTHER_TOKEN", help="Bearer token for the other registry.")
+    ] = "",
+    poll: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Pause between looks at a registry that does not tell of changes.")
+    ] = 1.0,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Have the server follow another registry, or bring its own changes there, from now on."""
+    with exit_on_error():
+        if (pull is None) == (push is None):
+            raise InvalidRequest("say --pull URL or --push URL, one of the two")
+        user, _, password = other_user.partition(":")
+        other = OtherRegistry(pull or push or "", kind, user, password, other_token, authority)
+        direction = ReplicationDirection.PULL if pull is not None else ReplicationDirection.PUSH
+        wanted = Replication(name, direction, other, scope.patterns, scope.rename, scope.namespace, poll)
+        wanted.require_valid()
+    body = encode_body(wanted)
+    with connect(registry) as client:
+        made = client.send(Request("POST", _PATH, _overview, body=body, media=JSON, effect=Effect.DELETE))
+    _print_overview(made, output)
+
+
+@app.command("list")
+@expand_dataclass
+def list_replications(registry: RegistryOptions, output: OutputOption = Output.TEXT) -> None:
+    """List the replications of the server, and how far each one is."""
+    with connect(registry) as client:
+        found = client.send(Request("GET", _PATH, _overviews)).replications
+    if output is Output.JSON:
+        print_json(found)
+        return
+    print_rows(
+        output,
+        ("name", "direction", "registry", "state", "phase", "versions", "conflicts", "lag"),
+        [
+            {
+                "name": row.replication.name,
+                "direction": row.replication.direction.value,
+                "registry": row.replication.registry.url,
+                "state": row.replication.state.value,
+                "phase": row.status.phase.value,
+                "versions": row.status.registered,
+                "conflicts": row.status.conflict_count,
+                "lag": f"{row.lag_seconds:.1f} s",
+            }
+            for row in found
+        ],
+    )
+
+
+@app.command("status")
+@expand_dataclass
+def show_status(registry: RegistryOptions, name: NameArgument, output: OutputOption = Output.TEXT) -> None:
+    """Show how far a replication of the server is, and what stands in its way. Ends with 1 where something does."""
+    with connect(registry) as client:
+        found = client.send(Request("GET", build_path("api", "replications", name), _overview))
+    _print_overview(found, output)
+    if found.status.conflict_count or found.status.failures:
+        raise typer.Exit(1)
+
+
+@app.command("pause")
+@expand_dataclass
+def pause(registry: RegistryOptions, name: NameArgument, output: OutputOption = Output.TEXT) -> None:
+    """Replicate nothing more until it is resumed."""
+    _print_overview(_switch(registry, name, "pause"), output)
+
+
+@app.command("resume")
+@expand_dataclass
+def resume(registry: RegistryOptions, name: NameArgument, output: OutputOption = Output.TEXT) -> None:
+    """Replicate everything since it was paused, and go on."""
+    _print_overview(_switch(registry, name, "resume"), output)
+
+
+def _switch(registry: RegistryOptions, name: str, verb: str) -> ReplicationOverview:
+    path = build_path("api", "replications", name, verb)
+    with connect(registry) as client:
+        return client.send(Request("POST", path, _overview, effect=Effect.WRITE))
+
+
+@app.command("delete")
+@expand_dataclass
+def delete(registry: RegistryOptions, name: NameArgument) -> None:
+    """End a replication of the server. What it brought stays, closed to others until its mode is changed."""
+    with connect(registry) as client:
+        client.send(Request("DELETE", build_path("api", "replications", name), ignore_body, effect=Effect.DELETE))
+    typer.echo(f"deleted {name}")
+
+
+def _print_overview(found: ReplicationOverview, output: Output) -> None:
+    if output is Output.JSON:
+        print_json(found)
+        return
+    replication, status = found.replication, found.status
+    changed = (
+        f"{datetime.fromtimestamp(status.changed_at / 1000, UTC):%Y-%m-%d %H:%M:%S}" if status.changed_at else "never"
+    )
+    word = "from" if replication.direction is ReplicationDirection.PULL else "to"
+    lines = [
+        f"{replication.name}: {replication.direction} {word} {replication.registry.url} ({replication.registry.kind})",
+        f"state {replication.state}, {status.phase}, lag {found.lag_seconds:.1f} s, last change {changed} UTC",
+        f"{status.registered} versions registered, {status.removed} deleted, {status.mapped} with another schema id",
+    ]
+    for line in lines:
+        console.print(Text(line))
+    if status.last_error:
+        print_error("failing:", f"{status.last_error}: {status.last_detail} (attempt {status.failures})")
+    for row in status.conflicts[:_ROWS]:
+        place = f":.{row.namespace}:{row.subject}" if row.namespace else row.subject
+        print_warning(f"{place} version {row.version}: {row.code}: {row.why}")

@@ -1,0 +1,132 @@
+"""The two registries of `stele replicate run` and `diff`: what an address means, and how it is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from stele.cli.connect import Connection, RegistryOptions, split_addresses
+from stele.client import SchemaRegistryClient
+from stele.errors import InvalidRequest, NotFound, SteleError
+from stele.protocol.replication import ReadRequest
+from stele.replicate.dump_target import Carried, Memory, ProcessMemory
+from stele.replicate.registries import ReplicaSource, ReplicaTarget
+from stele.replicate.stele_registry import HttpApi, SteleRegistry
+
+_TIMEOUT_SECONDS: Final = 60.0
+_KAFKA: Final = "kafka"
+
+
+class EndKind(StrEnum):
+    """What a registry is, which decides how it is asked."""
+
+    AUTO = "auto"
+    """A Stele where it answers as one, else whatever speaks the Confluent API."""
+    STELE = "stele"
+    CONFLUENT = "confluent"
+    CNCF = "cncf"
+
+
+class FileMemory:
+    """What was brought to a target, in a file of JSON lines; the last line about a version counts.
+
+    Args:
+        path: The file; it is made when something is noted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> dict[str, Carried]:
+        """Return all of it. Raises `InvalidRequest` for a file of another sort."""
+        if not self._path.exists():
+            return {}
+        found: dict[str, Carried] = {}
+        for number, line in enumerate(self._path.read_text("utf-8").splitlines(), 1):
+            try:
+                uid, row = json.loads(line)
+                found[uid] = msgspec.convert(row, Carried)
+            except (ValueError, TypeError) as error:
+                raise InvalidRequest(f"{self._path} line {number} is no state of a replication: {error}") from None
+        return found
+
+    def save(self, changes: Mapping[str, Carried]) -> None:
+        """Add lines, durable when this returns."""
+        with self._path.open("a", encoding="utf-8") as file:
+            for uid, row in changes.items():
+                file.write(json.dumps([uid, msgspec.to_builtins(row)]) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def find_connection(text: str) -> Connection:
+    """Return the registry that an address, several with commas between, or a profile means. Raises `InvalidRequest`."""
+    return (
+        Connection(urls=split_addresses([text])) if "://" in text else RegistryOptions(profile=text).find_connection()
+    )
+
+
+def open_source(text: str, kind: EndKind, authority: str, poll_seconds: float) -> ReplicaSource:
+    """Return the source that an address or profile means. Raises `InvalidRequest`, `RegistryUnreachable`."""
+    connection = find_connection(text)
+    url = _name_url(connection)
+    if kind is EndKind.CNCF:
+        from stele.replicate.cncf_source import CncfSource
+
+        return CncfSource(connection.open_http(timeout=_TIMEOUT_SECONDS), url, authority, poll_seconds)
+    client = connection.open_client(timeout=_TIMEOUT_SECONDS)
+    if _is_stele(client, kind):
+        return SteleRegistry(HttpApi(client), url)
+    from stele.replicate.confluent_source import ConfluentSource
+
+    return ConfluentSource(client, url, authority or url, poll_seconds)
+
+
+def open_target(text: str, kind: EndKind, authority: str, state: Path | None) -> ReplicaTarget:
+    """Return the target that an address or profile means; `kafka://broker/topic` is a `_schemas` topic.
+
+    Raises `InvalidRequest`, `RegistryUnreachable`.
+    """
+    memory: Memory = ProcessMemory() if state is None else FileMemory(state)
+    parts = urlsplit(text)
+    if parts.scheme == _KAFKA:
+        from stele.replicate.schemas_topic import SchemasTopic
+
+        return SchemasTopic(parts.netloc, parts.path.strip("/") or "_schemas", memory)
+    if kind is EndKind.CNCF:
+        raise InvalidRequest("a CNCF registry cannot be a target: it gives version numbers itself")
+    connection = find_connection(text)
+    url = _name_url(connection)
+    client = connection.open_client(timeout=_TIMEOUT_SECONDS)
+    if _is_stele(client, kind):
+        return SteleRegistry(HttpApi(client), url)
+    from stele.replicate.confluent_target import ConfluentTarget
+
+    return ConfluentTarget(client, url, authority or url, memory)
+
+
+def _name_url(connection: Connection) -> str:
+    """Return the address of a registry without credentials."""
+    parts = urlsplit(connection.urls[0])
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
+
+
+def _is_stele(client: SchemaRegistryClient, kind: EndKind) -> bool:
+    if kind is not EndKind.AUTO:
+        return kind is EndKind.STELE
+    try:
+        HttpApi(client).read_versions(ReadRequest(uids=()))
+    except NotFound:
+        return False
+    except SteleError as error:
+        if getattr(error, "status", 0) in (405, 415):
+            return False
+        raise
+    return True

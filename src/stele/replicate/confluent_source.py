@@ -1,0 +1,114 @@
+"""A registry of any make that speaks the Confluent API, looked at again and again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from stele.client import SchemaRegistryClient
+from stele.client.request import Request, build_query
+from stele.errors import NotFound, SteleError
+from stele.migrate import registry_reader
+from stele.protocol.replication import ReplicaState, ReplicaVersion, SubjectName
+from stele.replicate.dump_versions import next_life, parse_uri, qualify_place, to_replica
+from stele.replicate.registries import Changes, SourceListing
+
+_MOST_LIVES: Final = 16
+"""How often a version may come back as it was and still be known."""
+_PAGE: Final = 1000
+_MOST_PAGES: Final = 20_000
+
+
+class ConfluentSource:
+    """A registry that does not tell of its changes.
+
+    Args:
+        client: Talks to it; it is closed with this.
+        name: What people are told of it.
+        authority: URI that is the authority of its schemas.
+        poll_seconds: Pause between two looks.
+    """
+
+    def __init__(self, client: SchemaRegistryClient, name: str, authority: str, poll_seconds: float = 1.0) -> None:
+        self.name = name
+        self.poll_seconds = poll_seconds
+        self._client = client
+        self._authority = authority.rstrip("/")
+
+    def get_authority(self) -> str:
+        """Return the authority of its schemas."""
+        return self._authority
+
+    def read(self, namespace: str | None, subjects: Sequence[SubjectName] | None, *, texts: bool) -> SourceListing:
+        """Return its versions; they come with their texts."""
+        if subjects is None:
+            rows = registry_reader.read_versions(self._client)
+        else:
+            rows = registry_reader.read_subject_versions(self._client, map(qualify_place, subjects))
+        found = [to_replica(self._authority, row) for row in rows]
+        return SourceListing([row for row in found if namespace in (None, row.namespace)], "")
+
+    def fetch(self, rows: Sequence[ReplicaVersion]) -> list[ReplicaVersion]:
+        """Return the rows: they have their texts."""
+        return list(rows)
+
+    def find_fates(self, rows: Sequence[ReplicaVersion]) -> Mapping[str, ReplicaState]:
+        """Return the states of those of its versions that are there after all: a list may have left them out."""
+        own = {row.uid: place for row in rows if (place := parse_uri(self._authority, row.uri)) is not None}
+        subjects = {subject for subject, _ in own.values()}
+        there = {
+            (row.subject, row.version): to_replica(self._authority, row)
+            for row in registry_reader.read_subject_versions(self._client, subjects)
+        }
+        fates: dict[str, ReplicaState] = {}
+        for uid, place in own.items():
+            found = there.get(place)
+            if found is not None and uid in _list_lives(found.uid):
+                fates[uid] = found.state
+        return fates
+
+    def wait_for_changes(self, position: str, seconds: float) -> Changes:
+        """Say whether its lists are what they were at the last look; whoever asks does the waiting."""
+        seen = self._digest_lists()
+        is_same = bool(seen) and seen == position
+        return Changes(frozenset() if is_same else None, seen)
+
+    def _digest_lists(self) -> str:
+        """Return a digest of all that it lists, '' where it has no such list."""
+        digest = hashlib.sha256()
+        try:
+            for deleted in (True, False):
+                for page in range(_MOST_PAGES):
+                    parameters = {"subjectPrefix": ":*:", "deleted": deleted, "offset": page * _PAGE, "limit": _PAGE}
+                    body = self._client.send(Request("GET", "/schemas", bytes, build_query(parameters)))
+                    digest.update(body)
+                    if body.count(b'"version"') < _PAGE:
+                        break
+        except NotFound:
+            return ""
+        except SteleError as error:
+            if getattr(error, "status", None) == 405:
+                return ""
+            raise
+        return digest.hexdigest()
+
+    def rename_revived(self, rows: list[ReplicaVersion], buried: Mapping[str, ReplicaState]) -> list[ReplicaVersion]:
+        """Return the rows, with the uid of a next life for those that the target has buried."""
+        return [
+            replace(row, uid=next_life(row.uid)) if row.uid in buried and not buried[row.uid].is_listed else row
+            for row in rows
+        ]
+
+    def close(self) -> None:
+        """Close connections."""
+        self._client.close()
+
+
+def _list_lives(uid: str) -> list[str]:
+    lives = [uid]
+    for _ in range(_MOST_LIVES):
+        lives.append(next_life(lives[-1]))
+    return lives

@@ -1,0 +1,103 @@
+"""Versions as the Confluent API has them, made into replicas and back.
+
+That API gives no uids and no URIs. A uid is made of whatever a version cannot change, so that everybody who looks makes
+the same one, and a subject that was deleted and made again has another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from stele.client.names import qualify_subject, split_subject
+from stele.core.metadata import DataRuleSet
+from stele.migrate.model import DumpVersion, normalize_version
+from stele.protocol.confluent import RuleSet, SchemaReference
+from stele.protocol.replication import ReplicaReference, ReplicaState, ReplicaVersion, SubjectName
+
+SCHEMA_TYPES: Final = frozenset({"AVRO", "PROTOBUF", "JSON"})
+_PATH: Final = "/subjects/"
+
+
+def qualify_place(place: SubjectName) -> str:
+    """Return how the Confluent API writes a subject."""
+    return qualify_subject(f".{place.namespace}", place.subject) if place.namespace else place.subject
+
+
+def parse_place(subject: str) -> SubjectName:
+    """Return the subject that a name of the Confluent API means."""
+    context, bare = split_subject(subject)
+    return SubjectName(context, bare)
+
+
+def digest_version(row: DumpVersion) -> str:
+    """Return what changes when a number stands for something else: a digest of id and content."""
+    return hashlib.sha256(f"{row.id}\n{row.content_digest()}".encode()).hexdigest()[:32]
+
+
+def make_uid(authority: str, row: DumpVersion) -> str:
+    """Return the uid of a version of a registry that gives none."""
+    named = "\n".join((authority.rstrip("/"), row.subject, str(row.version), digest_version(row)))
+    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def next_life(uid: str) -> str:
+    """Return the uid of a version that came back after it was gone, from the one it had before."""
+    return hashlib.sha256(uid.encode()).hexdigest()[:32]
+
+
+def make_uri(authority: str, row: DumpVersion) -> str:
+    """Return the URI of a version: where its registry shows it."""
+    return f"{authority.rstrip('/')}{_PATH}{quote(row.subject, safe='')}/versions/{row.version}"
+
+
+def parse_uri(authority: str, uri: str) -> tuple[str, int] | None:
+    """Return the subject and number that a URI is made of, None for one of another registry."""
+    start = f"{authority.rstrip('/')}{_PATH}"
+    subject, slash, number = uri.removeprefix(start).rpartition("/versions/")
+    if not uri.startswith(start) or not slash or not number.isdigit():
+        return None
+    return unquote(subject), int(number)
+
+
+def to_replica(authority: str, row: DumpVersion) -> ReplicaVersion:
+    """Return a version as replication has it."""
+    namespace, subject = parse_place(row.subject)
+    pairs = zip(row.references, row.referenced_keys(), strict=True)
+    return ReplicaVersion(
+        uid=make_uid(authority, row),
+        state=ReplicaState.DELETED if row.deleted else ReplicaState.ACTIVE,
+        namespace=namespace,
+        subject=subject,
+        version=row.version,
+        schema_id=row.id,
+        uri=make_uri(authority, row),
+        authority=authority,
+        format=row.schema_type.lower(),
+        sha256=hashlib.sha256(row.schema.encode()).hexdigest(),
+        text=row.schema,
+        references=tuple(ReplicaReference(one.name, *parse_place(key[0]), key[1]) for one, key in pairs),
+        metadata=row.metadata,
+        rule_set=None if row.rule_set is None else msgspec.convert(msgspec.to_builtins(row.rule_set), DataRuleSet),
+        at=row.ts or 0,
+    )
+
+
+def to_dump_version(row: ReplicaVersion) -> DumpVersion:
+    """Return a replica as the Confluent API takes it."""
+    rules = None if row.rule_set is None else msgspec.convert(msgspec.to_builtins(row.rule_set), RuleSet)
+    return normalize_version(
+        qualify_place(row.place),
+        row.version,
+        row.schema_id,
+        row.get_text().decode("utf-8", "replace"),
+        schema_type=row.format.upper(),
+        references=[SchemaReference(one.name, qualify_place(one.place), one.version) for one in row.references],
+        metadata=row.metadata,
+        rule_set=rules,
+        deleted=row.state is ReplicaState.DELETED,
+        ts=row.at or None,
+    )

@@ -1,0 +1,86 @@
+"""The registry of this process as one end of a replication, and what it remembers for targets of other makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from stele.protocol.replication import ImportAnswer, ReadAnswer, ReadRequest, ReplicaImportRequest
+from stele.replicate.dump_target import Carried
+from stele.replicate.loop_bridge import LoopBridge
+from stele.replicate.stele_registry import EventsRead
+from stele.service import collections
+from stele.service.change_events import parse_position, wait_for_events
+from stele.service.collections import Changes, Items
+from stele.service.registry import Registry
+from stele.service.replication.importing import import_versions
+from stele.service.replication.reading import read_versions
+
+CARRIED: Final = "replications.carried"
+"""What replications brought to registries of other makes: by replication and uid."""
+_VIA: Final = "replication"
+
+
+class LocalApi:
+    """The calls that replication needs, made in the event loop of the registry.
+
+    Args:
+        registry: The registry.
+        base: Its base URI.
+        bridge: Into its event loop.
+    """
+
+    def __init__(self, registry: Registry, base: str, bridge: LoopBridge) -> None:
+        self._registry = registry
+        self._base = base.rstrip("/")
+        self._bridge = bridge
+
+    def read_versions(self, request: ReadRequest) -> ReadAnswer:
+        """Return versions with everything they have."""
+        return self._bridge.run(read_versions(self._registry, self._base, request))
+
+    def import_versions(self, request: ReplicaImportRequest) -> ImportAnswer:
+        """Take versions in as replicas."""
+        return self._bridge.run(import_versions(self._registry, request))
+
+    def wait_for_events(self, after: str, seconds: float) -> EventsRead:
+        """Return changes behind a position; wait for one where there is none."""
+        page = self._bridge.run(wait_for_events(self._registry, parse_position(after), seconds))
+        return EventsRead([event.to_cloud_event(self._base) for event in page.events], str(page.next))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class CollectionMemory:
+    """What a replication brought to its target, as documents in the log.
+
+    Args:
+        registry: Where they are.
+        name: Name of the replication.
+        bridge: Into the event loop of the registry.
+    """
+
+    def __init__(self, registry: Registry, name: str, bridge: LoopBridge) -> None:
+        self._registry = registry
+        self._name = name
+        self._bridge = bridge
+
+    def load(self) -> dict[str, Carried]:
+        """Return all of it."""
+        items = self._bridge.run(collections.read_collection(self._registry, CARRIED))
+        own = {uid: text for (name, uid), text in items.items() if name == self._name}
+        return {uid: msgspec.json.decode(text, type=Carried) for uid, text in own.items()}
+
+    def save(self, changes: Mapping[str, Carried]) -> None:
+        """Note some of it."""
+        documents: dict[tuple[str, ...], bytes | None] = {
+            (self._name, uid): msgspec.json.encode(row) for uid, row in changes.items()
+        }
+
+        def change(items: Items) -> tuple[Changes, None]:
+            return documents, None
+
+        self._bridge.run(collections.edit_collection(self._registry, CARRIED, change, via=_VIA))

@@ -1,0 +1,181 @@
+"""What has to be done so that a target holds what a source tells: pure, so it is tested on any history.
+
+A version is known by its uid. What becomes of it goes one way (`ReplicaState`), and whoever knows the later state wins.
+Only the registry that is the authority of a version may say by its silence that it is gone: others may not have it yet.
+What has the target's own authority is never brought to it: that cuts loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from stele.core.model import SubjectKey
+from stele.migrate.dependency_order import sort_by_dependency
+from stele.protocol.replication import ConflictCode, ReplicaReference, ReplicaState, ReplicaVersion, SubjectName
+from stele.service.subject_patterns import Renaming
+
+
+class ReplicationConflict(msgspec.Struct, frozen=True, rename="camel"):
+    """A version that cannot be replicated: where it would be at the target, and why not."""
+
+    uid: str
+    namespace: str
+    subject: str
+    version: int
+    code: ConflictCode
+    why: str
+
+
+class ReplicationPlan(msgspec.Struct, frozen=True):
+    """Steps in their order.
+
+    Attributes:
+        removed: Versions of the target that are gone: uid and what became of them, each before what it refers to.
+        versions: Versions to register, under the target's names, each after what it refers to.
+        deleted: uids of versions of the target to soft-delete.
+        conflicts: What cannot be done.
+        same: How many versions are there already, as they should be.
+    """
+
+    removed: tuple[tuple[str, ReplicaState], ...] = ()
+    versions: tuple[ReplicaVersion, ...] = ()
+    deleted: tuple[str, ...] = ()
+    conflicts: tuple[ReplicationConflict, ...] = ()
+    same: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.removed or self.versions or self.deleted)
+
+
+class RegistryComparison(msgspec.Struct, frozen=True):
+    """What two registries say.
+
+    Attributes:
+        rows: Versions that the source lists, under the target's names.
+        fates: What the source says of versions that it does not list and the target does.
+        there: Versions that the target lists, by uid.
+        buried: What the target says of versions that the source lists and the target does not.
+        source: Authority of the source.
+        target: Authority of the target.
+    """
+
+    rows: Sequence[ReplicaVersion]
+    there: Mapping[str, ReplicaVersion]
+    source: str
+    target: str
+    fates: Mapping[str, ReplicaState] = {}
+    buried: Mapping[str, ReplicaState] = {}
+
+
+def is_same_authority(one: str, other: str) -> bool:
+    """Whether two URIs name one authority: a slash at the end makes no other one."""
+    return one.rstrip("/") == other.rstrip("/")
+
+
+def rename_version(row: ReplicaVersion, renaming: Renaming) -> ReplicaVersion:
+    """Return a version under the names that the target has for it and for what it refers to."""
+
+    def rename(place: SubjectName) -> SubjectName:
+        return SubjectName(*renaming.rename_subject(SubjectKey(*place)))
+
+    references = tuple(ReplicaReference(each.name, *rename(each.place), each.version) for each in row.references)
+    namespace, subject = rename(row.place)
+    return replace(row, namespace=namespace, subject=subject, references=references)
+
+
+def find_fate(row: ReplicaVersion, said: ReplicaState | None, source: str) -> ReplicaState | None:
+    """Return what became of a version that a source does not list; None: the source does not know.
+
+    Args:
+        row: The version as the target has it.
+        said: What the source says of it when it is asked; None: nothing.
+        source: Authority of the source.
+    """
+    if said is not None:
+        return said
+    return ReplicaState.PURGED if is_same_authority(row.authority, source) else None
+
+
+def make_plan(comparison: RegistryComparison) -> ReplicationPlan:
+    """Return what is to be done. Raises `InvalidRequest` for references that go in a circle."""
+    there = comparison.there
+    gone = {uid: fate for uid, fate in comparison.fates.items() if uid in there and not fate.is_listed}
+    kept = [row for uid, row in there.items() if uid not in gone]
+    places = _Places(kept)
+    new: list[ReplicaVersion] = []
+    deleted = [uid for uid, fate in comparison.fates.items() if _is_newly_deleted(there.get(uid), fate)]
+    conflicts: list[ReplicationConflict] = []
+    same = 0
+    for row in comparison.rows:
+        known = there.get(row.uid)
+        if is_same_authority(row.authority, comparison.target) and known is None:
+            continue
+        if known is not None:
+            if _is_newly_deleted(known, row.state):
+                deleted.append(row.uid)
+            elif row.state.rank < known.state.rank and is_same_authority(row.authority, comparison.source):
+                conflicts.append(_make_conflict(row, ConflictCode.DELETED_AT_TARGET, "soft-deleted there"))
+            else:
+                same += 1
+        elif row.uid in comparison.buried:
+            if comparison.buried[row.uid].is_listed:
+                same += 1
+            elif is_same_authority(row.authority, comparison.source):
+                why = f"{comparison.buried[row.uid]} there"
+                conflicts.append(_make_conflict(row, ConflictCode.DELETED_AT_TARGET, why))
+        elif (conflict := places.find_conflict(row)) is not None:
+            conflicts.append(conflict)
+        else:
+            new.append(row)
+            places.add(row)
+    going = reversed(sort_by_dependency(there[uid] for uid in gone))
+    return ReplicationPlan(
+        tuple((row.uid, gone[row.uid]) for row in going),
+        sort_by_dependency(new),
+        tuple(dict.fromkeys(deleted)),
+        tuple(conflicts),
+        same,
+    )
+
+
+def _is_newly_deleted(known: ReplicaVersion | None, state: ReplicaState) -> bool:
+    return known is not None and state is ReplicaState.DELETED and known.state is ReplicaState.ACTIVE
+
+
+def _make_conflict(row: ReplicaVersion, code: ConflictCode, why: str) -> ReplicationConflict:
+    return ReplicationConflict(row.uid, row.namespace, row.subject, row.version, code, why)
+
+
+class _Places:
+    """Which versions are where at the target."""
+
+    def __init__(self, rows: Iterable[ReplicaVersion]) -> None:
+        self._authorities: dict[SubjectName, str] = {}
+        self._numbers: dict[tuple[Any, ...], str] = {}
+        self._uris: dict[str, str] = {}
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: ReplicaVersion) -> None:
+        self._authorities[row.place] = row.authority
+        self._numbers[row.key] = row.uid
+        if row.state is ReplicaState.ACTIVE:
+            self._uris[row.uri] = row.uid
+
+    def find_conflict(self, row: ReplicaVersion) -> ReplicationConflict | None:
+        """Return what stands in the way of a version."""
+        authority = self._authorities.get(row.place)
+        if authority is not None and not is_same_authority(authority, row.authority):
+            why = f"there its authority is {authority or 'unknown'}, not {row.authority}"
+            return _make_conflict(row, ConflictCode.AUTHORITY_DIFFERS, why)
+        if row.key in self._numbers:
+            return _make_conflict(row, ConflictCode.NUMBER_TAKEN, "that number has another version there")
+        if row.uri in self._uris:
+            return _make_conflict(row, ConflictCode.URI_TAKEN, f"{row.uri} is another version there")
+        return None

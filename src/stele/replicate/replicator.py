@@ -1,0 +1,323 @@
+"""One replication at work: compare, apply, and follow. Whoever stops it at any point may start it again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from stele.core.model import SubjectKey
+from stele.errors import Conflict
+from stele.migrate.progress import Progress, report_nothing
+from stele.protocol.replication import (
+    ConflictCode,
+    ImportAnswer,
+    ReplicaState,
+    ReplicaVersion,
+    SubjectName,
+)
+from stele.replicate.plan import (
+    RegistryComparison,
+    ReplicationConflict,
+    ReplicationPlan,
+    find_fate,
+    is_same_authority,
+    make_plan,
+    rename_version,
+)
+from stele.replicate.registries import ReplicaSource, ReplicaTarget
+from stele.service.subject_patterns import SAME_NAMES, Renaming, match_any
+
+_ROWS_AT_ONCE: Final = 500
+_BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+"""Versions applied at once, and bytes of their texts, at most."""
+_WAIT_SECONDS: Final = 20.0
+"""How long a source that tells of its changes is asked to wait for one."""
+_BURST_SECONDS: Final = 1.0
+"""How long right after a change: when nothing follows, the observer is told so."""
+RECHECK_SECONDS: Final = 300.0
+"""How often everything is compared again, whatever the source told."""
+_POLL_SHARE: Final = 1.0
+"""A look at a polled source is followed by a pause of so many times its length, at least."""
+_OTHER_NODE_SECONDS: Final = 1.0
+"""Pause before a node looks again whether another one has done what is to be done."""
+_MANY_GONE: Final = 100
+"""Versions that are not taken away because of the silence of a source that lists nothing at all of its own."""
+_MOST_ROUNDS: Final = 50
+"""How far references are followed that lead out of what is replicated."""
+
+
+class Scope(NamedTuple):
+    """What is replicated, and under which names.
+
+    Attributes:
+        patterns: Subjects: `orders-*`, `:.namespace:name`, `:*:name`; one that matches is enough.
+        renaming: Names at the target.
+    """
+
+    patterns: tuple[str, ...] = (":*:",)
+    renaming: Renaming = SAME_NAMES
+
+    @property
+    def namespace(self) -> str | None:
+        """The one namespace that all patterns are about; None: there are several."""
+        namespaces = {
+            None if row.startswith(":*:") else row[2:].partition(":")[0] if row.startswith(":.") else ""
+            for row in self.patterns
+        }
+        return namespaces.pop() if len(namespaces) == 1 else None
+
+
+EVERYTHING: Final = Scope()
+"""All subjects, under their own names."""
+
+
+class ReplicationOutcome(NamedTuple):
+    """What one comparison and its application came to.
+
+    Attributes:
+        registered: Versions that are new at the target.
+        removed: Versions that are gone or soft-deleted there.
+        same: Versions that were there already.
+        mapped: Versions whose schema id was taken, so that they have another one there.
+        conflicts: What stands in the way.
+        position: Position of the source that this is about.
+    """
+
+    registered: int = 0
+    removed: int = 0
+    same: int = 0
+    mapped: int = 0
+    conflicts: tuple[ReplicationConflict, ...] = ()
+    position: str = ""
+
+
+class SourceEmptied(Conflict):
+    """A source lists nothing of its own any more: rather a lost store than very many deletions."""
+
+
+class Observer(Protocol):
+    """Is told how a replication goes, and says whether it may go on."""
+
+    def claim(self) -> bool:
+        """Return whether changes may be applied from here: another node may be at it."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raise something to end it all."""
+        ...
+
+    def note_pass(self, outcome: ReplicationOutcome, subjects: frozenset[SubjectName] | None) -> None:
+        """Take note that target and source are level, about these subjects or (None) about everything."""
+        ...
+
+    def note_waiting(self, position: str) -> None:
+        """Take note that there is nothing to do."""
+        ...
+
+
+class Replicator:
+    """Brings a target up to a source.
+
+    Args:
+        source: Registry that is read.
+        target: Registry that is written.
+        scope: What is replicated.
+        progress: Is told how far long work is.
+    """
+
+    def __init__(
+        self,
+        source: ReplicaSource,
+        target: ReplicaTarget,
+        scope: Scope = EVERYTHING,
+        progress: Progress = report_nothing,
+    ) -> None:
+        scope.renaming.require_valid()
+        self.source = source
+        self.target = target
+        self.scope = scope
+        self._progress = progress
+        self._is_chosen = match_any(scope.patterns)
+
+    # --- comparing ------------------------------------------------------------------------------------------------
+
+    def make_plan(self, subjects: Sequence[SubjectName] | None = None) -> tuple[ReplicationPlan, str]:
+        """Return what is to be done, of subjects of the source or (None) of all, and the position it is about.
+
+        Raises `SteleError` where a registry does not answer.
+        """
+        chosen = None if subjects is None else [row for row in subjects if self._is_chosen(SubjectKey(*row))]
+        if chosen is not None and not chosen:
+            return ReplicationPlan(), ""
+        source, target = self.source.get_authority(), self.target.get_authority()
+        with_texts = chosen is not None or self.target.compares_texts
+        reading = self.source.read(self.scope.namespace, chosen, texts=with_texts)
+        listed = self._add_referenced([row for row in reading.rows if self._is_chosen(SubjectKey(*row.place))])
+        rows = [row for row in listed if not is_same_authority(row.authority, target)]
+        renamed = [rename_version(row, self.scope.renaming) for row in rows]
+        places = None if chosen is None else self._name_places(chosen, renamed)
+        there = {row.uid: row for row in self.target.read_there(places, renamed)}
+        renamed, buried = self._find_buried(renamed, there)
+        fates = self._find_fates(renamed, there, source, target)
+        if chosen is None and not any(is_same_authority(row.authority, source) for row in rows):
+            _require_life(fates)
+        return make_plan(RegistryComparison(renamed, there, source, target, fates, buried)), reading.position
+
+    def _find_buried(
+        self, rows: list[ReplicaVersion], there: Mapping[str, ReplicaVersion]
+    ) -> tuple[list[ReplicaVersion], dict[str, ReplicaState]]:
+        """Return what the target knows of versions that it does not list; the rows have next lives where they need."""
+        buried: dict[str, ReplicaState] = {}
+        while asked := [row for row in rows if row.uid not in there and row.uid not in buried]:
+            found = self.target.find_buried(asked)
+            if not found:
+                break
+            buried |= found
+            rows = self.source.rename_revived(rows, buried)
+        return rows, buried
+
+    def _name_places(self, chosen: Sequence[SubjectName], renamed: Sequence[ReplicaVersion]) -> list[SubjectName]:
+        names = {SubjectName(*self.scope.renaming.rename_subject(SubjectKey(*row))) for row in chosen}
+        return sorted(names | {row.place for row in renamed})
+
+    def _add_referenced(self, rows: list[ReplicaVersion]) -> list[ReplicaVersion]:
+        """Return the versions, and those outside that they refer to, in one or more steps."""
+        found = {row.uid: row for row in rows}
+        asked = {row.place for row in rows}
+        for _ in range(_MOST_ROUNDS):
+            wanted = {each.place for row in found.values() for each in row.references} - asked
+            if not wanted:
+                break
+            asked |= wanted
+            more = self.source.read(None, sorted(wanted), texts=self.target.compares_texts).rows
+            needed = {(*each.place, each.version) for row in found.values() for each in row.references}
+            needed |= {(*each.place, each.version) for row in more for each in row.references}
+            found |= {row.uid: row for row in more if row.key in needed}
+        return list(found.values())
+
+    def _find_fates(
+        self, rows: Sequence[ReplicaVersion], there: Mapping[str, ReplicaVersion], source: str, target: str
+    ) -> dict[str, ReplicaState]:
+        """Return what became of replicas that the source does not list."""
+        listed = {row.uid for row in rows}
+        absent = [
+            row for row in there.values() if row.uid not in listed and not is_same_authority(row.authority, target)
+        ]
+        if not absent:
+            return {}
+        said = self.source.find_fates(absent)
+        fates = {row.uid: find_fate(row, said.get(row.uid), source) for row in absent}
+        return {uid: fate for uid, fate in fates.items() if fate is not None}
+
+    # --- applying -------------------------------------------------------------------------------------------------
+
+    def synchronize(self, subjects: Sequence[SubjectName] | None = None) -> ReplicationOutcome:
+        """Compare and apply, once. Raises `SteleError` where a registry does not answer."""
+        return self.apply(*self.make_plan(subjects))
+
+    def apply(self, plan: ReplicationPlan, position: str = "") -> ReplicationOutcome:
+        """Carry out a plan. Raises `SteleError` where a registry does not answer."""
+        conflicts = {row.uid: row for row in plan.conflicts}
+        rows = {row.uid: row for row in plan.versions}
+        registered = removed = mapped = done = 0
+        for part in self._split_plan(plan):
+            answer = self.target.apply(part)
+            registered, removed = registered + answer.registered, removed + answer.removed
+            mapped += len(answer.mapped)
+            conflicts |= _conflicts_of(answer, rows)
+            done += len(part.versions)
+            self._progress("replicate", done, len(plan.versions))
+        return ReplicationOutcome(registered, removed, plan.same, mapped, tuple(conflicts.values()), position)
+
+    def _split_plan(self, plan: ReplicationPlan) -> Iterator[ReplicationPlan]:
+        """Yield parts of a plan, with the texts that it needs."""
+        if plan.removed:
+            yield ReplicationPlan(removed=plan.removed)
+        part: list[ReplicaVersion] = []
+        size = 0
+        for row in self._fetch_texts(plan.versions):
+            length = len(row.text or row.base64 or "")
+            if part and (len(part) >= _ROWS_AT_ONCE or size + length > _BYTES_AT_ONCE):
+                yield ReplicationPlan(versions=tuple(part))
+                part, size = [], 0
+            part.append(row)
+            size += length
+        if part:
+            yield ReplicationPlan(versions=tuple(part))
+        if plan.deleted:
+            yield ReplicationPlan(deleted=plan.deleted)
+
+    def _fetch_texts(self, rows: Sequence[ReplicaVersion]) -> Iterator[ReplicaVersion]:
+        """Yield versions with their texts; those that are gone meanwhile are left to the next comparison."""
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = rows[start : start + _ROWS_AT_ONCE]
+            lacking = [row for row in part if not row.has_text]
+            found = {row.uid: row for row in (self.source.fetch(lacking) if lacking else ())}
+            for row in part:
+                if row.has_text:
+                    yield row
+                elif row.uid in found:
+                    yield replace(row, text=found[row.uid].text, base64=found[row.uid].base64)
+
+    # --- following ------------------------------------------------------------------------------------------------
+
+    def follow(self, observer: Observer, position: str = "") -> None:
+        """Go on for ever, from a position or from a comparison of everything.
+
+        Raises `SteleError` where a registry does not answer: call it again with the position that was noted last.
+        """
+        if not position:
+            position = self._look(observer, None)
+        checked = time.monotonic()
+        wait = _BURST_SECONDS
+        while True:
+            if time.monotonic() - checked > RECHECK_SECONDS:
+                position, checked = self._look(observer, None), time.monotonic()
+            began = time.monotonic()
+            changes = self.source.wait_for_changes(position, wait)
+            wait = _WAIT_SECONDS if changes.subjects == frozenset() else _BURST_SECONDS
+            if changes.subjects is None:
+                position = self._look(observer, None) or changes.position
+                checked = time.monotonic()
+            elif changes.subjects:
+                self._look(observer, changes.subjects, changes.position)
+                position = changes.position
+            else:
+                position = changes.position
+                observer.note_waiting(position)
+            if self.source.poll_seconds:
+                observer.note_waiting(position)
+                observer.sleep(max(self.source.poll_seconds, _POLL_SHARE * (time.monotonic() - began)))
+
+    def _look(self, observer: Observer, subjects: frozenset[SubjectName] | None, position: str = "") -> str:
+        chosen = None if subjects is None else sorted(subjects)
+        plan, began = self.make_plan(chosen)
+        while not plan.is_empty and not observer.claim():
+            observer.sleep(_OTHER_NODE_SECONDS)
+            plan, began = self.make_plan(chosen)
+        outcome = self.apply(plan, began)
+        outcome = outcome._replace(position=position or outcome.position)
+        observer.note_pass(outcome, subjects)
+        return outcome.position
+
+
+def _require_life(fates: Mapping[str, ReplicaState]) -> None:
+    """Raise `SourceEmptied` where a source that lists nothing of its own would take very many versions away."""
+    gone = sum(fate is ReplicaState.PURGED for fate in fates.values())
+    if gone >= _MANY_GONE:
+        raise SourceEmptied(
+            f"the source lists nothing of its own, and {gone} replicas would go: it may have lost its data."
+            " Delete them at the target if they are to go"
+        )
+
+
+def _conflicts_of(answer: ImportAnswer, rows: Mapping[str, ReplicaVersion]) -> dict[str, ReplicationConflict]:
+    found = {}
+    for refusal in answer.refused:
+        row = rows.get(refusal.uid) or ReplicaVersion(refusal.uid)
+        code = ConflictCode(refusal.code)
+        found[row.uid] = ReplicationConflict(row.uid, row.namespace, row.subject, row.version, code, refusal.why)
+    return found

@@ -1,0 +1,302 @@
+"""Replications that a server runs: documents in the log that say what follows what, and how far each one is."""
+
+from __future__ import annotations
+
+import re
+import time
+from enum import StrEnum
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
+
+from stele.core.access import REGISTRY_RESOURCE, Operation
+from stele.core.state import State
+from stele.errors import AlreadyExists, InvalidName, InvalidRequest, NotFound, TooLarge
+from stele.service import collections
+from stele.service.collections import Changes, Items
+from stele.service.registry import Registry
+from stele.service.subject_patterns import Renaming
+
+COLLECTION: Final = "replications"
+STATUS: Final = "replications.status"
+HIDDEN: Final = "[hidden]"
+"""What answers show in the place of a secret."""
+MOST_REPLICATIONS: Final = 100
+MOST_CONFLICTS: Final = 100
+"""Conflicts that are kept of a replication."""
+_VIA: Final = "replication"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_MOST_PATTERNS: Final = 1000
+
+
+class ReplicationDirection(StrEnum):
+    """Which way versions go."""
+
+    PULL = "pull"
+    """From the other registry to this one."""
+    PUSH = "push"
+    """From this registry to the other one."""
+
+
+class RegistryKind(StrEnum):
+    """What the other registry is, which decides how it is asked."""
+
+    STELE = "stele"
+    CONFLUENT = "confluent"
+    """Whatever speaks the Confluent API."""
+    CNCF = "cncf"
+    """A server of the CNCF Schema Registry API 0.2; only to pull from."""
+
+
+class RunState(StrEnum):
+    """Whether a replication is at work."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+
+
+class Phase(StrEnum):
+    """What a replication does."""
+
+    STARTING = "starting"
+    FOLLOWING = "following"
+    """The target holds what the source had when it was last looked at."""
+    FAILING = "failing"
+    """The last attempt failed; there will be another one."""
+
+
+class OtherRegistry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The registry at the other end.
+
+    Attributes:
+        url: Its address, without credentials.
+        kind: What it is.
+        user: User name, '' for none.
+        password: Password of the user; answers hide it.
+        token: Bearer token, '' for none; answers hide it.
+        authority: URI that is the authority of its schemas; '' for its own word, or its address.
+    """
+
+    url: str
+    kind: RegistryKind = RegistryKind.STELE
+    user: str = ""
+    password: str = ""
+    token: str = ""
+    authority: str = ""
+
+
+class Replication(msgspec.Struct, frozen=True):
+    """What follows what.
+
+    Attributes:
+        name: Its name: letters, digits, `.`, `_`, `-`.
+        direction: Which way versions go.
+        registry: The registry at the other end.
+        subjects: Patterns of subjects: `orders-*`, `:.namespace:name`, `:*:name`; the names at the source.
+        rename: Format of names of subjects at the target; `${subject}` is the name at the source.
+        namespace: Format of names of namespaces at the target; `${namespace}` is the name at the source.
+        poll_seconds: Pause between two looks at a registry that does not tell of changes.
+        state: Whether it is at work.
+    """
+
+    name: str
+    direction: ReplicationDirection
+    registry: OtherRegistry
+    subjects: tuple[str, ...] = (":*:",)
+    rename: str = "${subject}"
+    namespace: str = "${namespace}"
+    poll_seconds: float = 1.0
+    state: RunState = RunState.RUNNING
+
+    def require_valid(self) -> None:
+        """Raise `InvalidRequest` or `InvalidName` for what cannot be run."""
+        if not _NAME.match(self.name):
+            raise InvalidName(
+                self.name[:120], "is no name of a replication: letters, digits, `.`, `_` and `-` make one"
+            )
+        parts = urlsplit(self.registry.url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise InvalidRequest("the url of a registry begins with http:// or https:// and has a host")
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise InvalidRequest("the url of a registry has no credentials in it: user, password and token are members")
+        if not self.subjects or len(self.subjects) > _MOST_PATTERNS:
+            raise InvalidRequest(f"subjects has 1 to {_MOST_PATTERNS} patterns; `:*:` is everything")
+        if not 0.1 <= self.poll_seconds <= 86_400:
+            raise InvalidRequest("poll_seconds is between 0.1 and 86400")
+        if self.direction is ReplicationDirection.PUSH and self.registry.kind is RegistryKind.CNCF:
+            raise InvalidRequest("a CNCF registry cannot be pushed to: it gives version numbers itself")
+        Renaming(self.rename, self.namespace).require_valid()
+
+    def hide_secrets(self) -> Replication:
+        """Return what answers show of it."""
+        registry = self.registry
+        shown = replace(registry, password=registry.password and HIDDEN, token=registry.token and HIDDEN)
+        return replace(self, registry=shown)
+
+
+class StoredConflict(msgspec.Struct, frozen=True):
+    """A version that cannot be replicated: where it would be, a `ConflictCode`, and a sentence."""
+
+    namespace: str
+    subject: str
+    version: int
+    code: str
+    why: str
+
+
+class ReplicationStatus(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far a replication is.
+
+    Attributes:
+        phase: What it does.
+        position: Position among the changes of the source; '' where it has none.
+        registered: Versions that were registered at the target, in all.
+        removed: Versions that were deleted there, in all.
+        mapped: Versions that got another schema id there, in all.
+        same: Versions that were there at the last comparison of everything.
+        failures: Attempts that failed since the last good one.
+        errors: Attempts that failed, in all.
+        last_error: Kind of the last failure; '' for none.
+        last_detail: What the last failure said.
+        level_at: When the target last held all that the source had (milliseconds since 1970 UTC).
+        changed_at: When something was last replicated.
+        conflicts: What stands in the way, the first of it.
+        conflict_count: How many conflicts there are.
+    """
+
+    phase: Phase = Phase.STARTING
+    position: str = ""
+    registered: int = 0
+    removed: int = 0
+    mapped: int = 0
+    same: int = 0
+    failures: int = 0
+    errors: int = 0
+    last_error: str = ""
+    last_detail: str = ""
+    level_at: int = 0
+    changed_at: int = 0
+    conflicts: tuple[StoredConflict, ...] = ()
+    conflict_count: int = 0
+
+    def measure_lag(self, now: float | None = None) -> float:
+        """Return for how many seconds the target has not held all that the source had; 0 while it follows."""
+        if self.phase is Phase.FOLLOWING:
+            return 0.0
+        return max((time.time() if now is None else now) - self.level_at / 1000, 0.0) if self.level_at else 0.0
+
+
+class ReplicationOverview(msgspec.Struct, frozen=True):
+    """A replication without its secrets, how far it is, and its lag in seconds."""
+
+    replication: Replication
+    status: ReplicationStatus
+    lag_seconds: float
+
+
+_document = msgspec.json.Decoder(Replication)
+_status = msgspec.json.Decoder(ReplicationStatus)
+
+
+def decode_replication(text: bytes) -> Replication:
+    """Return a stored replication."""
+    return _document.decode(text)
+
+
+def find_status(state: State, name: str) -> ReplicationStatus:
+    """Return how far a replication is."""
+    found = state.collections.get(STATUS)
+    text = None if found is None else found.items.get((name,))
+    return ReplicationStatus() if text is None else _status.decode(text)
+
+
+def list_statuses(state: State) -> dict[str, ReplicationStatus]:
+    """Return how far each replication is that was ever at work and is there still, by name."""
+    found = state.collections.get(STATUS)
+    return {} if found is None else {key[0]: _status.decode(text) for key, text in found.items.items()}
+
+
+async def save_status(registry: Registry, name: str, status: ReplicationStatus) -> None:
+    """Write how far a replication is, unless it is gone."""
+
+    def change(items: Items) -> tuple[Changes, None]:
+        return {(name,): msgspec.json.encode(status)}, None
+
+    if (name,) in collections.items_in(registry, registry.state, COLLECTION):
+        await collections.edit_collection(registry, STATUS, change, via=_VIA)
+
+
+# --- managing ---------------------------------------------------------------------------------------------------------
+
+
+async def create_replication(registry: Registry, wanted: Replication) -> ReplicationOverview:
+    """Add a replication; it begins at once, unless it is paused.
+
+    Raises:
+        AlreadyExists: There is one of that name.
+        InvalidRequest: It cannot be run.
+        TooLarge: There are too many.
+        Forbidden: The caller may not import into, or export from, the whole registry.
+    """
+    wanted.require_valid()
+    right = Operation.IMPORT if wanted.direction is ReplicationDirection.PULL else Operation.EXPORT
+    registry.access.require(right, REGISTRY_RESOURCE)
+
+    def change(items: Items) -> tuple[Changes, None]:
+        if (wanted.name,) in items:
+            raise AlreadyExists(f"there is a replication '{wanted.name}': delete it first")
+        if len(items) >= MOST_REPLICATIONS:
+            raise TooLarge(f"a registry has at most {MOST_REPLICATIONS} replications")
+        return {(wanted.name,): msgspec.json.encode(wanted)}, None
+
+    await collections.edit_collection(registry, COLLECTION, change, via=_VIA)
+    return _describe(registry.state, wanted)
+
+
+async def list_replications(registry: Registry) -> list[ReplicationOverview]:
+    """Return all replications, by name."""
+    items = await collections.read_collection(registry, COLLECTION)
+    return [_describe(registry.state, decode_replication(text)) for _, text in sorted(items.items())]
+
+
+async def get_replication(registry: Registry, name: str) -> ReplicationOverview:
+    """Return one replication. Raises `NotFound`."""
+    return _describe(registry.state, _require(await collections.read_collection(registry, COLLECTION), name))
+
+
+async def set_run_state(registry: Registry, name: str, state: RunState) -> ReplicationOverview:
+    """Pause a replication, or let it go on. Raises `NotFound`."""
+
+    def change(items: Items) -> tuple[Changes, Replication]:
+        changed = replace(_require(items, name), state=state)
+        return {(name,): msgspec.json.encode(changed)}, changed
+
+    return _describe(registry.state, await collections.edit_collection(registry, COLLECTION, change, via=_VIA))
+
+
+async def delete_replication(registry: Registry, name: str) -> None:
+    """Remove a replication; what it brought stays. Raises `NotFound`."""
+
+    def change(items: Items) -> tuple[Changes, None]:
+        _require(items, name)
+        return {(name,): None}, None
+
+    def forget(items: Items) -> tuple[Changes, None]:
+        return ({(name,): None} if (name,) in items else {}), None
+
+    await collections.edit_collection(registry, COLLECTION, change, via=_VIA)
+    await collections.edit_collection(registry, STATUS, forget, via=_VIA)
+
+
+def _require(items: Items, name: str) -> Replication:
+    text = items.get((name,))
+    if text is None:
+        raise NotFound(f"There is no replication '{name}'.")
+    return decode_replication(text)
+
+
+def _describe(state: State, replication: Replication) -> ReplicationOverview:
+    status = find_status(state, replication.name)
+    return ReplicationOverview(replication.hide_secrets(), status, round(status.measure_lag(), 3))

@@ -1,0 +1,189 @@
+"""Replications that servers run: two and three live ones, killed, paused, cut off, and followed within a second."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.cuttable_relay import CuttableRelay
+from tests.support.server_process import serving, wait_ready
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, httpx.Client]]:
+    """Three live registries, the second one with two workers."""
+    folder = tmp_path_factory.mktemp("replication")
+    with ExitStack() as stack:
+        found = {}
+        for name in NAMES:
+            flags = ("--store", f"sqlite:///{folder}/{name}.db", "--workers", "2" if name == "b" else "1")
+            server = stack.enter_context(serving(*flags, folder=folder, environ=environ_of(name)))
+            found[name] = stack.enter_context(httpx.Client(base_url=server.url, timeout=30))
+        yield found
+
+
+def environ_of(name: str) -> dict[str, str]:
+    """Settings of a registry that may send requests to this machine."""
+    return {"STELE_PUBLIC_URL": f"http://{name}.example", "STELE_OUTGOING_NETWORKS": "127.0.0.0/8"}
+
+
+def wait_for(find: Callable[[], Any], wanted: Any, seconds: float = 30.0) -> None:
+    """Return once something is so."""
+    until = time.monotonic() + seconds
+    while (found := find()) != wanted:
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
+def register(client: httpx.Client, subject: str, schema: str = '"string"') -> None:
+    """Register a schema."""
+    answer = client.post(f"/subjects/{subject}/versions", json={"schema": schema})
+    assert answer.is_success, answer.text
+
+
+def create(client: httpx.Client, name: str, direction: str, other: str, **members: Any) -> None:
+    """Begin a replication."""
+    body = {"name": name, "direction": direction, "registry": {"url": other}, **members}
+    answer = client.post("/api/replications", json=body)
+    assert answer.status_code == 201, answer.text
+
+
+def status(client: httpx.Client, name: str) -> dict[str, Any]:
+    """How far a replication is."""
+    return dict(client.get(f"/api/replications/{name}").json()["status"])
+
+
+def uris(client: httpx.Client) -> dict[str, str]:
+    """The uids of all live versions, by URI."""
+    rows = client.post("/api/versions/read", json={}).json()["versions"]
+    return {row["uri"]: row["uid"] for row in rows if "state" not in row}
+
+
+def test_hub_and_peers_converge(servers: dict[str, httpx.Client]) -> None:
+    """A pushes to the hub b, c pulls from it, and b pulls from c: all have the same URIs, also after deletions."""
+    a, b, c = (servers[name] for name in NAMES)
+    register(a, "of-a")
+    register(c, "of-c", '"int"')
+    create(a, "to-hub", "push", str(b.base_url))
+    create(c, "from-hub", "pull", str(b.base_url))
+    create(b, "from-c", "pull", str(c.base_url))
+    expected = uris(a) | uris(c)
+    wait_for(lambda: uris(b), expected)
+    wait_for(lambda: uris(c), expected)
+    register(a, "later")
+    began = time.monotonic()
+    wait_for(lambda: c.get("/subjects/later/versions/1").status_code, 200)
+    assert time.monotonic() - began < 5
+    for subject in ("of-a", "later"):
+        a.delete(f"/subjects/{subject}")
+        a.delete(f"/subjects/{subject}?permanent=true")
+    wait_for(lambda: c.get("/subjects?deleted=true").json(), ["of-c"])
+    register(a, "later", '"double"')
+    wait_for(lambda: c.get("/subjects/later/versions/latest").json().get("schema"), '"double"')
+    assert uris(a) | uris(c) == uris(b) == uris(c)
+    assert a.get("/subjects").json() == ["later"]
+    assert status(c, "from-hub").get("conflict_count", 0) == 0
+    for client, name in ((a, "to-hub"), (c, "from-hub"), (b, "from-c")):
+        assert client.delete(f"/api/replications/{name}").status_code == 204
+
+
+def test_pause_conflict_and_metrics(servers: dict[str, httpx.Client]) -> None:
+    """A paused replication rests and misses nothing; API and metrics show a conflict, and no secret."""
+    a, b, _ = (servers[name] for name in NAMES)
+    register(a, "mine", '"int"')
+    register(b, "mine", '"bytes"')
+    registry = {"url": str(a.base_url), "user": "u", "password": "hunter2"}
+    create(b, "only-mine", "pull", "http://x", registry=registry, subjects=["mi*", "rest*"])
+    wait_for(lambda: status(b, "only-mine").get("conflict_count"), 1)
+    shown = b.get("/api/replications/only-mine")
+    assert "hunter2" not in shown.text
+    conflict = shown.json()["status"]["conflicts"][0]
+    assert (conflict["subject"], conflict["code"]) == ("mine", "authority_differs")
+    assert 'stele_replication_conflicts{replication="only-mine"} 1.0' in b.get("/metrics").text
+    assert b.post("/api/replications/only-mine/pause").json()["replication"]["state"] == "paused"
+    register(a, "rested")
+    time.sleep(0.5)
+    assert b.get("/subjects/rested/versions").status_code == 404
+    b.post("/api/replications/only-mine/resume")
+    wait_for(lambda: b.get("/subjects/rested/versions/1").status_code, 200)
+    b.delete("/subjects/mine")
+    b.delete("/subjects/mine?permanent=true")
+    register(a, "mine", '"long"')
+    wait_for(
+        lambda: b.get("/subjects/mine/versions").json(),
+        [1, 2] if a.get("/subjects/mine/versions").json() == [1, 2] else [1],
+    )
+    wait_for(lambda: status(b, "only-mine").get("conflict_count", 0), 0)
+    b.delete("/api/replications/only-mine")
+
+
+def test_bad_requests(servers: dict[str, httpx.Client]) -> None:
+    """What cannot be run is refused with the reason; an unknown name is not found."""
+    a = servers["a"]
+    good = {"name": "r", "direction": "pull", "registry": {"url": "http://x.example"}}
+    for change in (
+        {"name": "a b"},
+        {"registry": {"url": "ftp://x"}},
+        {"registry": {"url": "http://u:p@x"}},
+        {"rename": "all"},
+        {"subjects": []},
+        {"poll_seconds": 0},
+        {"direction": "push", "registry": {"url": "http://x", "kind": "cncf"}},
+        {"direction": "sideways"},
+    ):
+        answer = a.post("/api/replications", json={**good, **change})
+        assert answer.status_code == 422, (change, answer.text)
+        assert answer.json()["error"]["message"]
+    assert a.get("/api/replications/nowhere").status_code == 404
+    assert a.post("/api/versions/read", json={"uids": ["zz"]}).status_code == 422
+    assert a.get("/api/replications").json() == {"replications": []}
+
+
+def test_a_cut_link_is_told_and_mended(servers: dict[str, httpx.Client]) -> None:
+    """While the source cannot be reached, the lag grows and the reason is shown; then everything arrives."""
+    a, c = servers["a"], servers["c"]
+    port = a.base_url.port
+    assert port is not None
+    with CuttableRelay(port) as relay:
+        create(c, "cut", "pull", f"http://127.0.0.1:{relay.port}", subjects=["cut-*"])
+        register(a, "cut-1")
+        wait_for(lambda: c.get("/subjects/cut-1/versions/1").status_code, 200)
+        relay.cut()
+        register(a, "cut-2")
+        wait_for(lambda: status(c, "cut").get("phase"), "failing")
+        shown = c.get("/api/replications/cut").json()
+        assert shown["status"]["last_error"]
+        assert shown["lag_seconds"] > 0
+        relay.mend()
+        wait_for(lambda: c.get("/subjects/cut-2/versions/1").status_code, 200)
+        wait_for(lambda: status(c, "cut").get("phase"), "following")
+    c.delete("/api/replications/cut")
+
+
+def test_a_killed_target_goes_on(tmp_path: Path, servers: dict[str, httpx.Client]) -> None:
+    """Kill -9 in the middle of a copy: the next start brings the rest, each version once."""
+    a = servers["a"]
+    for number in range(300):
+        register(a, f"many-{number}", f'{{"type":"fixed","name":"F{number}","size":8}}')
+    store = ("--store", f"sqlite:///{tmp_path}/killed.db")
+    with serving(*store, folder=tmp_path, environ=environ_of("killed")) as first, httpx.Client(base_url=first.url) as k:
+        create(k, "all", "pull", str(a.base_url), subjects=["many-*"])
+        wait_for(lambda: len(k.get("/subjects").json()) > 0, True)
+        os.killpg(first.process.pid, signal.SIGKILL)
+        first.process.wait()
+    with serving(*store, folder=tmp_path, environ=environ_of("killed")) as again, httpx.Client(base_url=again.url) as k:
+        wait_ready(again.url, again.process)
+        wait_for(lambda: len(k.get("/subjects").json()), 300)
+        wanted = {uri: uid for uri, uid in uris(a).items() if "/many-" in uri}
+        assert uris(k) == wanted
+        registered = [row for row in k.get("/api/journal?limit=1000").json()["entries"] if row["kind"] == "registered"]
+        assert len(registered) == len({row["subject"] for row in registered}) == 300

@@ -1,0 +1,69 @@
+"""Registrations that bring a uid: the version of another registry, which replaces nothing."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.core.box import Box, S
+
+from stele.core import commands as cmd
+from stele.core import queries
+from stele.core.model import Mode, SettingsLevel, VersionState
+from stele.errors import AlreadyExists, InvalidRequest, ReadOnly
+
+UID = bytes(15) + b"\x07"
+URI = "http://a.example/1"
+
+
+def importing() -> Box:
+    """A subject in which ids are given."""
+    box = Box()
+    box.do(cmd.SetMode(SettingsLevel(*S), Mode.IMPORT))
+    return box
+
+
+def test_the_uid_is_kept() -> None:
+    """The version has the uid that came with it, and is found by it."""
+    box = importing()
+    made = box.register(S, '"a"', uid=UID, version_number=3, schema_id=9, origin_uri=URI)
+    assert (made.uid, made.version_number, made.schema_id) == (7, 3, 9)
+    found = queries.find_version_by_uid(box.state, 7)
+    assert found is not None
+    assert found.version_number == 3
+
+
+def test_only_while_importing() -> None:
+    """Elsewhere nobody chooses a uid, and in IMPORT mode it comes with both numbers."""
+    with pytest.raises(ReadOnly):
+        Box().register(S, '"a"', uid=UID, version_number=1)
+    with pytest.raises(InvalidRequest):
+        importing().register(S, '"a"', uid=UID, schema_id=1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"uid": bytes(15) + b"\x08"},
+        {"uid": bytes(15) + b"\x08", "version_number": 2},
+    ],
+    ids=["uid", "number", "uri"],
+)
+def test_nothing_is_replaced(change: dict[str, object]) -> None:
+    """A uid, a number or a URI that is there refuses a replica, also one with the same text."""
+    box = importing()
+    first: dict[str, object] = {"uid": UID, "version_number": 1, "schema_id": 1, "origin_uri": URI}
+    box.register(S, '"a"', **first)
+    with pytest.raises(AlreadyExists):
+        box.register(S, '"a"', **{**first, **change})
+
+
+def test_a_uri_may_come_again_with_another_uid() -> None:
+    """A subject that was deleted and made again at the source has the same URIs: its replica follows."""
+    box = importing()
+    box.register(S, '"a"', uid=UID, version_number=1, schema_id=1, origin_uri=URI)
+    box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION))
+    box.do(cmd.SetMode(SettingsLevel(*S), Mode.IMPORT))
+    box.register(S, '"b"', uid=bytes(15) + b"\x08", version_number=1, schema_id=2, origin_uri=URI)
+    found = queries.find_version_by_origin(box.state, URI)
+    assert found is not None
+    assert (found.uid, found.state) == (8, VersionState.ACTIVE)

@@ -1,0 +1,360 @@
+"""Replication between whole registries in this process: two and three of them, every kind of source and target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from stele.client import Schema
+from stele.protocol.confluent import SchemaReference as Reference
+from stele.protocol.replication import ConflictCode, ReplicaState
+from stele.replicate.cncf_source import CncfSource
+from stele.replicate.confluent_source import ConfluentSource
+from stele.replicate.confluent_target import ConfluentTarget
+from stele.replicate.dump_target import ProcessMemory
+from stele.replicate.replicator import ReplicationOutcome, Replicator, Scope, SourceEmptied
+from stele.replicate.stele_registry import HttpApi, SteleRegistry
+from stele.service.subject_patterns import Renaming
+from stele.testing import registry
+from stele.testing.registry_box import RegistryBox
+
+ORDER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]})
+PAID = json.dumps({"type": "record", "name": "Paid", "fields": [{"name": "order", "type": "Order"}]})
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture(scope="module")
+def boxes() -> Iterator[list[RegistryBox]]:
+    """Three registries, each with an authority of its own."""
+    with (
+        registry(public_url="http://a.example") as first,
+        registry(public_url="http://b.example") as second,
+        registry(public_url="http://c.example") as third,
+    ):
+        yield [first, second, third]
+
+
+@pytest.fixture(autouse=True)
+def _empty(boxes: list[RegistryBox]) -> None:
+    for box in boxes:
+        box.reset()
+
+
+@pytest.fixture
+def a(boxes: list[RegistryBox]) -> RegistryBox:
+    """The first registry."""
+    return boxes[0]
+
+
+@pytest.fixture
+def b(boxes: list[RegistryBox]) -> RegistryBox:
+    """The second one."""
+    return boxes[1]
+
+
+@pytest.fixture
+def c(boxes: list[RegistryBox]) -> RegistryBox:
+    """The third one."""
+    return boxes[2]
+
+
+def stele(box: RegistryBox) -> SteleRegistry:
+    """A registry as our own API shows it."""
+    return SteleRegistry(HttpApi(box.client), box.url)
+
+
+def replicate(source: RegistryBox, target: RegistryBox, scope: Scope | None = None) -> ReplicationOutcome:
+    """Compare and apply once."""
+    return Replicator(stele(source), stele(target), scope or Scope()).synchronize()
+
+
+def http(box: RegistryBox) -> httpx.Client:
+    """A plain client."""
+    return httpx.Client(transport=box.transport, base_url=box.url)
+
+
+def uris(box: RegistryBox) -> dict[str, str]:
+    """The uids of all live versions by URI."""
+    rows = stele(box).read(None, None, texts=False).rows
+    return {row.uri: row.uid for row in rows if row.state is ReplicaState.ACTIVE}
+
+
+def test_a_replica_keeps_everything(a: RegistryBox, b: RegistryBox) -> None:
+    """uid, URI, authority, ids, numbers, references, texts and soft-deleted versions arrive; a second run is idle."""
+    a.client.register("order", Schema(ORDER))
+    a.client.register("paid", Schema(PAID, references=(Reference("Order", "order", 1),)))
+    a.client.register("old", Schema('"int"'))
+    a.client.delete_subject("old")
+    assert replicate(a, b).registered == 3
+    one, other = (stele(box).read(None, None, texts=True).rows for box in (a, b))
+    assert one == other
+    assert {row.authority for row in other} == {"http://a.example"}
+    assert b.client.subjects() == ["order", "paid"]
+    assert b.client.subjects(deleted=True) == ["old", "order", "paid"]
+    assert replicate(a, b) == ReplicationOutcome(same=3, position=replicate(a, b).position)
+
+
+def test_import_makes_authority_and_id_explicit(a: RegistryBox, b: RegistryBox) -> None:
+    """CNCF 14: an empty authority becomes the source's base URI, an id the absolute URI; again is a no-op."""
+    with http(a) as client:
+        client.put("/schemagroups/g", json={"format": "avro"})
+        client.post("/schemagroups/g/schemas/s", content=b'"string"', headers={"content-type": "application/json;x=1"})
+    replicate(a, b)
+    uri = "http://a.example/schemagroups/g/schemas/s/versions/1"
+    with http(b) as client:
+        answer = client.get("/schemagroups/g/schemas/s")
+        assert answer.headers["schema-authority"] == "http://a.example"
+        assert answer.headers["schema-version-id"] == answer.headers["schema-version-uri"] == uri
+        assert answer.headers["content-type"] == "application/json;x=1"
+        assert client.get(f"/schema?uri={quote(uri, safe='')}").content == b'"string"'
+    assert replicate(a, b).registered == 0
+
+
+@pytest.mark.parametrize(
+    ("authority", "version_id", "uri"),
+    [
+        (
+            "http://schemas.example.com/",
+            "/mygroup/schemas/my/versions/2",
+            "http://schemas.example.com/mygroup/schemas/my/versions/2",
+        ),
+        ("http://schemas.example.org/", "http://schemas.example.org/41751", "http://schemas.example.org/41751"),
+        ("urn:example:schemas", "a1b2c3d4", "urn:example:schemas:a1b2c3d4"),
+        ("", "342", "http://a.example/342"),
+    ],
+)
+def test_uris_of_the_specification(a: RegistryBox, b: RegistryBox, authority: str, version_id: str, uri: str) -> None:
+    """The table of section 2.2.2: each URI finds its schema in the replica."""
+    headers = {"schema-version-id": version_id, "schema-format": "avro"}
+    headers |= {"schema-authority": authority} if authority else {}
+    with http(a) as client:
+        client.put("/schemagroups/g", json={})
+        assert client.post("/schemagroups/g/schemas/s", content=b'"string"', headers=headers).is_success
+    replicate(a, b)
+    with http(b) as client:
+        answer = client.get(f"/schema?uri={quote(uri, safe='')}")
+        assert (answer.status_code, answer.headers["schema-version-uri"]) == (200, uri)
+        assert answer.headers["schema-authority"].rstrip("/") == (authority or "http://a.example").rstrip("/")
+
+
+def test_pull_reaches_the_same_uris_under_other_names(a: RegistryBox, b: RegistryBox) -> None:
+    """CNCF 15: the set of version URIs is the same although groups and schemas have other names."""
+    a.register_all({"orders": ORDER, "payments": '"long"'})
+    scope = Scope((":*:",), Renaming("from-${subject}", "west.${namespace}"))
+    replicate(a, b, scope)
+    assert uris(b) == uris(a)
+    assert b.client.subjects(subject_prefix=":.west:") == [":.west:from-orders", ":.west:from-payments"]
+    a.client.delete_subject("orders")
+    assert replicate(a, b, scope).removed == 1
+    assert uris(b) == uris(a)
+
+
+def test_scope_takes_what_it_refers_to_along(a: RegistryBox, b: RegistryBox) -> None:
+    """A pattern chooses subjects; what their schemas refer to comes with them."""
+    a.client.register("order", Schema(ORDER))
+    a.client.register("paid", Schema(PAID, references=(Reference("Order", "order", 1),)))
+    a.client.register("left", Schema('"int"'))
+    replicate(a, b, Scope(("pa*",)))
+    assert b.client.subjects() == ["order", "paid"]
+
+
+def test_deletions_stay_deleted(a: RegistryBox, b: RegistryBox, c: RegistryBox) -> None:
+    """What was deleted for good comes back from no other replica: not by a relay that has it still."""
+    a.register_all({"x": '"int"', "y": '"int"'})
+    replicate(a, b)
+    replicate(b, c)
+    a.client.delete_subject("x")
+    a.client.delete_subject("x", permanent=True)
+    replicate(a, b)
+    assert replicate(c, b).registered == 0
+    assert replicate(c, a).registered == 0
+    assert b.client.subjects(deleted=True) == ["y"]
+    assert replicate(b, c).removed == 1
+    assert uris(a) == uris(b) == uris(c)
+
+
+@pytest.mark.parametrize("permanent", [True, False])
+def test_recreation_between_two_looks(a: RegistryBox, b: RegistryBox, c: RegistryBox, permanent: bool) -> None:
+    """A subject that was deleted and made again is another one, also if it looks the same, and at a relay's replica."""
+    a.register_all({"x": '"int"'})
+    replicate(a, b)
+    replicate(b, c)
+    before = uris(a)
+    for text in ('"int"', '"long"'):
+        a.client.delete_subject("x")
+        if permanent:
+            a.client.delete_subject("x", permanent=True)
+        a.client.register("x", Schema(text))
+    assert set(uris(a).values()).isdisjoint(before.values())
+    replicate(a, b)
+    replicate(c, b)
+    assert replicate(b, c).conflicts == ()
+    assert uris(a) == uris(b) == uris(c)
+    assert c.client.version("x").text == '"long"'
+
+
+def test_an_ended_incarnation_stays_readable_by_id(a: RegistryBox, b: RegistryBox) -> None:
+    """A schema deleted through the CNCF API is archived at the replica, too: data with its id can be read."""
+    with http(a) as client, http(b) as replica:
+        client.put("/schemagroups/g", json={"format": "avro"})
+        uid = client.post("/schemagroups/g/schemas/s", content=b'"string"').headers["schema-id"]
+        replicate(a, b)
+        client.delete("/schemagroups/g/schemas/s")
+        assert replicate(a, b).removed == 1
+        assert replica.get("/schemagroups/g/schemas").json() == []
+        assert replica.get(f"/$schemaGroups/$schemas/{uid}").content == b'"string"'
+
+
+def test_a_source_that_lost_its_data_takes_nothing_along(a: RegistryBox, b: RegistryBox) -> None:
+    """An empty source does not empty its replicas, unless there are few; with anything of its own it counts again."""
+    a.register_all([(f"s{number}", '"int"') for number in range(100)])
+    replicate(a, b)
+    a.reset()
+    with pytest.raises(SourceEmptied, match="100 replicas"):
+        replicate(a, b)
+    assert len(b.client.subjects()) == 100
+    a.register_all({"new": '"int"'})
+    outcome = replicate(a, b)
+    assert (outcome.registered, outcome.removed) == (1, 100)
+
+
+def test_conflicts_are_told_and_nothing_is_merged(a: RegistryBox, b: RegistryBox) -> None:
+    """A subject of the same name under another authority stays what it is, on both sides."""
+    a.register_all({"orders": '"int"', "fine": '"int"'})
+    b.register_all({"orders": '"string"'})
+    outcome = replicate(a, b)
+    assert [(row.subject, row.code) for row in outcome.conflicts] == [("orders", ConflictCode.AUTHORITY_DIFFERS)]
+    assert outcome.registered == 1
+    assert b.client.version("orders").text == '"string"'
+    assert replicate(b, a).conflicts[0].code is ConflictCode.AUTHORITY_DIFFERS
+    assert a.client.version("orders").text == '"int"'
+
+
+def test_a_replica_is_closed_to_others(a: RegistryBox, b: RegistryBox) -> None:
+    """Nobody else adds versions to a replica; a version deleted there is told as a conflict, and not brought back."""
+    a.register_all({"x": '"int"'})
+    replicate(a, b)
+    with http(b) as client:
+        assert client.post("/subjects/x/versions", json={"schema": '"long"'}).status_code == 422
+    b.client.delete_subject("x")
+    assert [row.code for row in replicate(a, b).conflicts] == [ConflictCode.DELETED_AT_TARGET]
+    assert b.client.subjects() == []
+
+
+def test_schema_ids_are_kept_or_mapped(a: RegistryBox, b: RegistryBox) -> None:
+    """An id that is free stays; a taken one is replaced by another, and counted."""
+    b.register_all({"own": '"string"'})
+    a.register_all({"x": '"int"', "y": '"long"'})
+    outcome = replicate(a, b)
+    assert (outcome.registered, outcome.mapped) == (2, 1)
+    assert b.client.version("y").id == a.client.version("y").id == 2
+    assert (a.client.version("x").id, b.client.version("x").id) == (1, 3)
+    assert replicate(a, b).same == 2
+
+
+def test_ring_and_star(a: RegistryBox, b: RegistryBox, c: RegistryBox) -> None:
+    """Three registries that follow one another in a ring, with subjects of each, come to rest with the same URIs."""
+    for box, name in zip((a, b, c), NAMES, strict=True):
+        box.register_all({f"of-{name}": '"int"'})
+    for _ in range(2):
+        for source, target in ((a, b), (b, c), (c, a)):
+            replicate(source, target)
+    assert uris(a) == uris(b) == uris(c)
+    assert len(uris(a)) == 3
+    assert all(replicate(*pair).registered == 0 for pair in ((a, b), (b, c), (c, a), (a, c)))
+
+
+# --- other makes ------------------------------------------------------------------------------------------------------
+
+
+def confluent_source(box: RegistryBox) -> ConfluentSource:
+    """A registry as the Confluent API shows it."""
+    return ConfluentSource(box.client, box.url, "http://confluent.example")
+
+
+def test_a_confluent_source_is_followed_by_looking(a: RegistryBox, b: RegistryBox) -> None:
+    """Registration, soft and hard deletion, a new life: each look brings the replica up to date."""
+    a.client.register("order", Schema(ORDER))
+    a.client.register("paid", Schema(PAID, references=(Reference("Order", "order", 1),)))
+    replicator = Replicator(confluent_source(a), stele(b))
+    assert replicator.synchronize().registered == 2
+    assert b.client.version("paid").references == a.client.version("paid").references
+    row = stele(b).read(None, None, texts=False).rows[0]
+    assert (row.uri, row.authority) == (
+        "http://confluent.example/subjects/order/versions/1",
+        "http://confluent.example",
+    )
+    changes = replicator.source.wait_for_changes("", 0)
+    assert changes.subjects is None
+    assert replicator.source.wait_for_changes(changes.position, 0).subjects == frozenset()
+    a.client.delete_subject("paid")
+    assert replicator.source.wait_for_changes(changes.position, 0).subjects is None
+    assert replicator.synchronize().removed == 1
+    assert b.client.subjects() == ["order"]
+    a.client.delete_subject("paid", permanent=True)
+    assert replicator.synchronize().removed == 1
+    a.client.register("paid", Schema(PAID, references=(Reference("Order", "order", 1),)))
+    assert replicator.synchronize().registered == 1
+    assert (b.client.version("paid").id, replicator.synchronize().same) == (a.client.version("paid").id, 2)
+
+
+def test_a_version_that_comes_back_as_it_was_is_a_new_life(a: RegistryBox, b: RegistryBox) -> None:
+    """The same text, number and id after a deletion that was seen: the replica has it again, and then rests."""
+    replicator = Replicator(confluent_source(a), stele(b))
+    for _ in range(3):
+        with http(a) as client:
+            client.put("/mode/x?force=true", json={"mode": "IMPORT"})
+            client.post("/subjects/x/versions", json={"schema": '"int"', "version": 1, "id": 7})
+        assert replicator.synchronize().registered == 1
+        assert (b.client.version("x").id, replicator.synchronize().same) == (7, 1)
+        a.client.delete_subject("x")
+        a.client.delete_subject("x", permanent=True)
+        assert replicator.synchronize().removed == 1
+
+
+def test_a_confluent_target_is_written_in_import_mode(a: RegistryBox, b: RegistryBox) -> None:
+    """Ids and numbers arrive; what was brought is replaced when the source has replaced it, other things are not."""
+    a.client.register("clash", Schema('"boolean"'))
+    a.client.register("order", Schema(ORDER))
+    a.client.register("paid", Schema(PAID, references=(Reference("Order", "order", 1),)))
+    b.register_all({"own": '"bytes"'})
+    target = ConfluentTarget(b.client, b.url, "http://b.example", ProcessMemory())
+    replicator = Replicator(stele(a), target)
+    outcome = replicator.synchronize()
+    assert outcome.registered == 2
+    assert [row.subject for row in outcome.conflicts] == ["clash"]  # its id is that of `own`: that API maps none
+    assert b.client.version("paid") == a.client.version("paid")
+    a.client.delete_subject("paid")
+    a.client.delete_subject("paid", permanent=True)
+    a.client.register("paid", Schema('"double"'))
+    outcome = replicator.synchronize()
+    assert b.client.version("paid").text == '"double"'
+    assert b.client.version("own").text == '"bytes"'
+    a.client.register("own", Schema('"float"'))
+    assert ConflictCode.AUTHORITY_DIFFERS in {row.code for row in replicator.synchronize().conflicts}
+    assert b.client.version("own").text == '"bytes"'
+
+
+def test_a_cncf_source_is_walked(a: RegistryBox, b: RegistryBox) -> None:
+    """Groups, documents, content types and URIs arrive through the API of the specification alone, and deletions."""
+    with http(a) as client:
+        client.put("/schemagroups/g", json={"format": "avro"})
+        for text in (b'"string"', b'{"type":"enum","name":"E","symbols":["A"]}'):
+            client.post("/schemagroups/g/schemas/s", content=text, headers={"content-type": "application/json"})
+        client.put("/schemagroups/raw", json={})
+        headers = {"schema-format": "homemade", "schema-description": "bytes"}
+        client.post("/schemagroups/raw/schemas/r", content=b"\xff\x00", headers=headers)
+        replicator = Replicator(CncfSource(http(a), a.url, "http://a.example"), stele(b))
+        assert replicator.synchronize().registered == 3
+        assert uris(b) == uris(a)
+        with http(b) as replica:
+            answer = replica.get("/schemagroups/raw/schemas/r")
+            assert (answer.content, answer.headers["schema-description"]) == (b"\xff\x00", "bytes")
+        assert replicator.synchronize().same == 3
+        client.delete("/schemagroups/g/schemas/s")
+        assert replicator.synchronize().removed == 2
+        assert uris(b) == uris(a)
