@@ -95,6 +95,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     about describes the subject from then on, also when the version was there before.
     at is when it was first registered where it comes from, in milliseconds since 1970 UTC; only in IMPORT mode.
     bindings are bound to the version this makes, in one with it; nothing is bound when the version was there before.
+    lineage are the version numbers the policy compares with, closest ancestor first; None: all, newest first.
     """
 
     key: SubjectKey
@@ -121,6 +122,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     subject_update: SubjectUpdate | None = None
     bindings: tuple[Binding, ...] = ()
     at: int | None = None
+    lineage: tuple[int, ...] | None = None
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):
@@ -305,6 +307,33 @@ class SkipIds(msgspec.Struct, frozen=True):
     numbers: int
 
 
+class SeenNamespace(msgspec.Struct, frozen=True):
+    """A namespace as a caller saw it: when it was created and how often it was described; at None: there was none."""
+
+    name: str
+    at: int | None = None
+    epoch: int = 0
+
+
+class SeenSubject(msgspec.Struct, frozen=True):
+    """A subject as a caller saw it: its incarnation and how often it was changed; uid None: there was none."""
+
+    key: SubjectKey
+    uid: int | None = None
+    epoch: int = 0
+
+
+class Transaction(msgspec.Struct, frozen=True):
+    """Carry out commands one on top of the other, all or none, in one record.
+
+    namespaces and subjects are conditions: what the caller saw when it made the commands; another one fails them all.
+    """
+
+    commands: tuple[Any, ...]
+    namespaces: tuple[SeenNamespace, ...] = ()
+    subjects: tuple[SeenSubject, ...] = ()
+
+
 Command = (
     RegisterSchema
     | DeleteVersion
@@ -326,6 +355,7 @@ Command = (
     | ChangeItems
     | AdoptRulesets
     | SkipIds
+    | Transaction
 )
 
 
@@ -370,4 +400,10 @@ class EmptyOutcome(msgspec.Struct, frozen=True):
     """Outcome of a command that has nothing to tell."""
 
 
-Outcome = Registration | DeletedVersions | SettingsOutcome | ModeOutcome | EncodingOutcome | EmptyOutcome
+class TransactionOutcome(msgspec.Struct, frozen=True):
+    """Outcome of `Transaction`: those of its commands, in order."""
+
+    outcomes: tuple[Any, ...]
+
+
+Outcome = Registration | DeletedVersions | SettingsOutcome | ModeOutcome | EncodingOutcome | EmptyOutcome | TransactionOutcome

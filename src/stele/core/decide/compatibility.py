@@ -45,7 +45,7 @@ def require_compatible(
     Raises `VerdictsRequired` while a verdict is missing.
     """
     findings, against = find_incompatibilities(
-        state, command.key, document, attachments, policy, verdicts, ruleset=command.ruleset
+        state, command.key, document, attachments, policy, verdicts, ruleset=command.ruleset, lineage=command.lineage
     )
     if findings:
         raise Incompatible(command.key.name, findings, against=against)
@@ -61,13 +61,16 @@ def find_incompatibilities(
     *,
     only: Version | None = None,
     ruleset: str = "",
+    lineage: tuple[int, ...] | None = None,
 ) -> tuple[list[Finding], int | None]:
     """Return the breaking findings of the first version that refuses the document and its number.
 
     The result is ([], None) when no version refuses it.
 
-    only narrows the comparison to one version, which then counts as the latest. ruleset judges where the settings name
-    none. Raises `VerdictsRequired`.
+    only narrows the comparison to one version, which then counts as the latest; lineage to the ancestors of the
+    document, of which the first one counts as the latest. ruleset judges where the settings name none.
+
+    Raises `VerdictsRequired`.
     """
     objections = _ask_validators(state, key, document, attachments, policy, verdicts)
     if objections:
@@ -79,6 +82,9 @@ def find_incompatibilities(
     if policy.kind is PolicyKind.ALLOW_ANY:
         return [], None
     compared = iter([only]) if only is not None else list_candidates(state, key, schema_kind, attachments)
+    if lineage is not None:
+        by_number = {row.version_number: row for row in compared}
+        compared = iter([by_number[number] for number in lineage if number in by_number])
     if policy.kind is PolicyKind.DENY_ALL:
         newest = only if only is not None else queries.latest_version(state.find_subject(key))
         return ([_DENIED], newest.version_number) if newest is not None else ([], None)
