@@ -1,0 +1,175 @@
+"""Checks of versions that need a schema language: whether documents are of their format, and compatible.
+
+Source: docs/protocols/xregistry.md#validation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from stele.apis.xregistry.errors import RegistryError
+from stele.apis.xregistry.models import SchemaEntity, VersionEntity
+from stele.apis.xregistry.translate import compares_versions, compatibility_name, resolve_format
+from stele.apis.xregistry.updates import Draft, check_group_constraints, check_matching_versions, list_ancestors
+from stele.core import queries
+from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource
+from stele.core.model import MAX_INT32, OPAQUE_FORMAT, SchemaFormat, SettingsLevel
+from stele.core.policy import Policy
+from stele.core.state import State
+from stele.errors import MalformedSchema, UnresolvedReference
+from stele.service.registry import Registry
+from stele.service.schemas import PreparedSchema
+
+Prepared = Mapping[tuple[str, str], PreparedSchema]
+"""Documents to register, by the XID of their schema and the id of their version."""
+
+
+class _Compared(msgspec.Struct, frozen=True):
+    """A version as a policy sees it."""
+
+    version: VersionEntity
+    version_number: int
+    format: str
+    source: SchemaSource
+
+
+async def validate_draft(registry: Registry, draft: Draft, comparable: Mapping[str, bool]) -> Prepared:
+    """Return the documents that a draft has to register, after all rules were checked.
+
+    Raises:
+        RegistryError: `format_violation`, `constraint_failure`, `mismatched_version_attribute`,
+            `compatibility_violation`.
+        TooLarge: A document exceeds a limit.
+    """
+    prepared: dict[tuple[str, str], PreparedSchema] = {}
+    for schema in draft.written_schemas():
+        check_matching_versions(schema)
+        group = draft.find_group(schema.group_id)
+        if group is not None:
+            check_group_constraints(group, schema)
+        for version in schema.versions.values():
+            if version.is_written:
+                document = await _prepare_document(
+                    registry, draft.loader.state, schema, version, draft.loader.installed
+                )
+                if document is not None:
+                    prepared[schema.xid, version.id] = document
+    for schema in draft.written_schemas():
+        if compares_versions(schema.policy):
+            await _check_compatibility(registry, draft, schema, prepared, comparable)
+    return prepared
+
+
+async def _prepare_document(
+    registry: Registry, state: State, schema: SchemaEntity, version: VersionEntity, installed: Any
+) -> PreparedSchema | None:
+    """Return the document that a version gets, None where it keeps what it has or has none."""
+    row = version.registered
+    schema_format = resolve_format(version.format, installed)
+    text = version.new_document
+    if text is None:
+        if row is None or _is_same_format(row.kind.schema_format, schema_format):
+            return None
+        text = state.get_text(row.content)
+    if not text:
+        return None
+    xid = f"{schema.xid}/versions/{version.id}"
+    try:
+        prepared = await registry.parser.prepare_inheriting_references(
+            state, schema_format.format, text, queries.latest_version(schema.subject)
+        )
+    except (MalformedSchema, UnresolvedReference) as error:
+        raise RegistryError("format_violation", xid, format=version.format, detail=str(error)) from None
+    is_same = row is not None and row.content.sha == prepared.document.sha
+    if is_same and row is not None and _is_same_format(row.kind.schema_format, schema_format):
+        version.new_document = None
+        return None
+    version.new_document = text
+    document = replace(prepared.document, custom_format=schema_format.custom_format)
+    return prepared._replace(document=document)
+
+
+def _is_same_format(one: SchemaFormat, other: SchemaFormat) -> bool:
+    return one.format == other.format and one.custom_format.casefold() == other.custom_format.casefold()
+
+
+async def _check_compatibility(
+    registry: Registry, draft: Draft, schema: SchemaEntity, prepared: Prepared, comparable: Mapping[str, bool]
+) -> None:
+    """Apply the policy of a schema to its versions, along their ancestors."""
+    state = draft.loader.state
+    seen = {
+        version.id: compared
+        for version in schema.versions.values()
+        if (compared := _see_version(state, schema, version, prepared, comparable)) is not None
+    }
+    changed = {version.id for version in schema.versions.values() if version.is_written or schema.sets_policy}
+    questions: dict[CompatibilityRequest, str] = {}
+    for version in schema.versions.values():
+        if version.id not in seen:
+            continue
+        chain = [seen[each.id] for each in list_ancestors(schema, version) if each.id in seen]
+        for question, ancestor in _ask(state, schema, schema.policy, seen[version.id], chain):
+            if {version.id, ancestor} & changed:
+                questions.setdefault(question, version.id)
+        if version.id in changed:
+            version.is_compared = True
+    extra = {}
+    for document in prepared.values():
+        extra |= document.document.texts
+    verdicts = dict(registry.compatibility.verdicts)
+    missing = tuple(question for question in questions if question not in verdicts)
+    if missing:
+        verdicts |= await registry.compatibility.answer_requests(state, missing, extra)
+    refused = [
+        (version_id, finding)
+        for question, version_id in questions.items()
+        for finding in verdicts.get(question, ())
+        if finding.breaks
+    ]
+    if refused:
+        names = ", ".join(dict.fromkeys(version_id for version_id, _ in refused))
+        reasons = "; ".join(f"{finding.path or '/'}: {finding.why}" for _, finding in refused[:20])
+        raise RegistryError(
+            "compatibility_violation",
+            schema.xid,
+            compat=compatibility_name(schema.policy),
+            detail=f"Versions in violation: {names}. {reasons}",
+        )
+
+
+def _see_version(
+    state: State, schema: SchemaEntity, version: VersionEntity, prepared: Prepared, comparable: Mapping[str, bool]
+) -> _Compared | None:
+    """Return a version as a policy sees it, None where its document cannot be compared."""
+    document = prepared.get((schema.xid, version.id))
+    if document is not None:
+        format_name, source, number = document.document.format, document.source, MAX_INT32
+    elif version.registered is not None and not (version.new_document == b""):
+        row = version.registered
+        references = queries.resolve_references(state, row.schema.attachments.references)
+        format_name, source, number = row.kind.format, SchemaSource(row.content.sha, references), row.version_number
+    else:
+        return None
+    if format_name == OPAQUE_FORMAT or not comparable.get(format_name, False):
+        return None
+    return _Compared(version, number, format_name, source)
+
+
+def _ask(
+    state: State, schema: SchemaEntity, policy: Policy, own: _Compared, chain: list[_Compared]
+) -> Iterator[tuple[CompatibilityRequest, str]]:
+    """Yield what is to be compared for one version, each with the ancestor that it is compared with."""
+    ruleset = queries.settings_for(state, SettingsLevel(*schema.key)).ruleset or ""
+    adopted = queries.adopted_rulesets(state, own.format)
+    for ancestor, backward, forward in policy.list_comparisons(chain):
+        if ancestor.format != own.format:
+            continue
+        if backward:
+            yield CompatibilityRequest(own.format, ruleset, own.source, ancestor.source, adopted), ancestor.version.id
+        if forward:
+            yield CompatibilityRequest(own.format, ruleset, ancestor.source, own.source, adopted), ancestor.version.id
