@@ -406,4 +406,6 @@ class TransactionOutcome(msgspec.Struct, frozen=True):
     outcomes: tuple[Any, ...]
 
 
-Outcome = Registration | DeletedVersions | SettingsOutcome | ModeOutcome | EncodingOutcome | EmptyOutcome | TransactionOutcome
+Outcome = (
+    Registration | DeletedVersions | SettingsOutcome | ModeOutcome | EncodingOutcome | EmptyOutcome | TransactionOutcome
+)

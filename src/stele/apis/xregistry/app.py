@@ -52,11 +52,11 @@ def application(registry: Registry, options: XregistryOptions | None = None, **s
         options: Options of the dialect; None are the defaults.
         settings: Go to Litestar as they are.
     """
-    options = options or XregistryOptions()
-    app_state = AppState(registry, options)
+    chosen = options or XregistryOptions()
+    app_state = AppState(registry, chosen)
 
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, find_root(request, options.base_url), parse_flags(request))
+        return Operations(app_state, find_root(request, chosen.base_url), parse_flags(request))
 
     class WithLinks(DialectApplication):
         """The application, whose every answer leads to the registry's root."""
@@ -65,7 +65,7 @@ def application(registry: Registry, options: XregistryOptions | None = None, **s
             """Answer one request."""
             if scope["type"] == "http" and not scope["path"].startswith("/_docs/"):
                 scope["path"] = normalize_path(scope["path"])
-                root = find_root(Request(scope), options.base_url)
+                root = find_root(Request(scope), chosen.base_url)
                 await super().__call__(scope, receive, _add_headers(send, scope["method"], root))
             else:
                 await super().__call__(scope, receive, send)
@@ -77,7 +77,7 @@ def application(registry: Registry, options: XregistryOptions | None = None, **s
         find_resource=find_resource,
         exception_handlers={Exception: handle_error},
         openapi_config=openapi_config(NAME, "Stele: xRegistry dialect, with the schema extension", _RELEASE),
-        request_max_body_size=options.max_request_bytes,
+        request_max_body_size=chosen.max_request_bytes,
         logging_config=None,
         **settings,
     )

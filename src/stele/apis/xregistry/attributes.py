@@ -44,7 +44,7 @@ _RESERVED_VERSION_IDS: Final = frozenset({"null", "request"})
 _SCALARS: Final = frozenset({"boolean", "decimal", "integer", "string", "timestamp", "uinteger", "url", "uri", "xid"})
 
 
-# --- definitions ----------------------------------------------------------------------------------------------------
+# --- definitions
 
 
 def _define(name: str, kind: str, **more: Any) -> tuple[str, Definition]:
@@ -184,7 +184,7 @@ META_ATTRIBUTES: Final = dict(
 """Attributes of a meta entity."""
 
 
-# --- values ---------------------------------------------------------------------------------------------------------
+# --- values
 
 
 def parse_value(raw: msgspec.Raw) -> Any:
@@ -300,7 +300,7 @@ def print_time(moment: datetime) -> str:
     return text.rstrip("0").removesuffix(".") + "Z"
 
 
-# --- ids ------------------------------------------------------------------------------------------------------------
+# --- ids
 
 
 def is_id(text: str) -> bool:
@@ -336,7 +336,7 @@ def require_epoch(given: Any, current: int, subject: str) -> None:
         raise RegistryError("mismatched_epoch", subject, bad_epoch=str(given), epoch=str(current))
 
 
-# --- constraints ----------------------------------------------------------------------------------------------------
+# --- constraints
 
 MODEL_CONSTRAINTS: Final = {"schemas.format": {"equals": "format"}}
 """Constraints on every group."""
@@ -351,7 +351,7 @@ _COMPARABLE: Final = frozenset(
 
 
 def check_constraints(constraints: Mapping[str, Mapping[str, Any]], subject: str) -> None:
-    """Raise `RegistryError` for constraints of a group on what is no scalar attribute, or with values it cannot have."""
+    """Raise `RegistryError` for constraints on what is no scalar attribute, or with values it cannot have."""
     for key, rule in constraints.items():
         plural, _, name = key.partition(".")
         if plural != "schemas" or name not in _CONSTRAINABLE:

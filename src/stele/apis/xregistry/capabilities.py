@@ -103,7 +103,7 @@ MODEL_SOURCE: Final[dict[str, Any]] = {
 
 _SCHEMA_MODEL: Final = {
     "plural": "schemas",
-    **{key: value for key, value in MODEL_SOURCE["groups"]["schemagroups"]["resources"]["schemas"].items()},
+    **MODEL_SOURCE["groups"]["schemagroups"]["resources"]["schemas"],
     "maxversions": 0,
     "setversionid": True,
     "hasdocument": True,
@@ -119,7 +119,7 @@ MODEL: Final[dict[str, Any]] = {
     "groups": {
         "schemagroups": {
             "plural": "schemagroups",
-            **{key: value for key, value in MODEL_SOURCE["groups"]["schemagroups"].items()},
+            **MODEL_SOURCE["groups"]["schemagroups"],
             "attributes": GROUP_ATTRIBUTES,
             "resources": {"schemas": _SCHEMA_MODEL},
         }
@@ -181,7 +181,7 @@ def build_offered_capabilities(capabilities: Mapping[str, Any]) -> dict[str, Any
 
 
 def require_same_capabilities(given: Any, capabilities: Mapping[str, Any]) -> None:
-    """Raise `RegistryError` unless capabilities in a request are those of the server; None asks for the default ones."""
+    """Raise `RegistryError` unless capabilities in a request are those of the server; None asks for the defaults."""
     if given is None:
         return
     if not isinstance(given, dict):

@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
-from stele.apis.xregistry.models import GroupEntity, SchemaEntity, VersionEntity
+from stele.apis.xregistry.models import GroupEntity, ResourceEntity, VersionEntity
+from stele.apis.xregistry.pending import PendingEntities
+from stele.apis.xregistry.rules import list_ancestors
 from stele.apis.xregistry.translate import (
     DIALECT,
     REGISTRY_ITEM,
@@ -19,7 +21,6 @@ from stele.apis.xregistry.translate import (
     resolve_format,
     with_own_data,
 )
-from stele.apis.xregistry.updates import Draft, list_ancestors
 from stele.apis.xregistry.validation import Prepared
 from stele.core import queries
 from stele.core.access import REGISTRY_RESOURCE, Operation, namespace_resource
@@ -53,11 +54,11 @@ _MOST_RECORD_BYTES = 4 * 1024 * 1024
 """Of what is kept of one schema beside the core's."""
 
 
-def build_transaction(draft: Draft, prepared: Prepared, access: AccessControl) -> Transaction | None:
-    """Return the commands that make a draft true, None where there are none.
+def build_transaction(pending: PendingEntities, prepared: Prepared, access: AccessControl) -> Transaction | None:
+    """Return the commands that make a pending true, None where there are none.
 
     Args:
-        draft: Entities as the request leaves them.
+        pending: Entities as the request leaves them.
         prepared: Documents to register.
         access: What the caller may do: without the right to describe a group or the registry, nothing is noted there
             about schemas and groups that came or went.
@@ -65,36 +66,36 @@ def build_transaction(draft: Draft, prepared: Prepared, access: AccessControl) -
     Raises:
         TooLarge: What has to be kept of a schema exceeds a limit.
     """
-    state = draft.loader.state
+    state = pending.loader.state
     groups = [
         group
-        for group in draft.groups.values()
+        for group in pending.groups.values()
         if group is not None
         and group.is_written
         and (group.is_changed or access.allows(Operation.REGISTER, namespace_resource(group.namespace)))
     ]
     commands: list[Command] = []
     for group in groups:
-        commands += _open_group(draft, group)
-    for group in draft.deleted_groups:
+        commands += _open_group(pending, group)
+    for group in pending.deleted_groups:
         commands += _delete_group(group)
-    deleted = {*draft.emptied_groups, *(group.id for group in draft.deleted_groups)}
-    for identifier in draft.emptied_groups:
-        commands.append(EndIncarnations(draft.get_group(identifier).namespace))
-    for schema in draft.deleted_schemas:
+    deleted = {*pending.emptied_groups, *(group.id for group in pending.deleted_groups)}
+    for identifier in pending.emptied_groups:
+        commands.append(EndIncarnations(pending.get_group(identifier).namespace))
+    for schema in pending.deleted_schemas:
         if schema.group_id not in deleted and schema.subject is not None:
             commands.append(DeleteSubject(schema.key, DeleteMode.END_INCARNATION))
-    for schema in draft.written_schemas():
-        commands += _write_schema(draft, schema, prepared)
+    for schema in pending.written_schemas():
+        commands += _write_schema(pending, schema, prepared)
     for group in groups:
-        commands.append(_close_group(draft, group))
-    registry = draft.registry
+        commands.append(_close_group(pending, group))
+    registry = pending.registry
     if registry.is_written and (registry.is_changed or access.allows(Operation.REGISTER, REGISTRY_RESOURCE)):
-        commands.append(_write_registry(draft))
+        commands.append(_write_registry(pending))
     if not commands:
         return None
-    touched = [*groups, *draft.deleted_groups]
-    schemas = [*draft.written_schemas(), *draft.deleted_schemas]
+    touched = [*groups, *pending.deleted_groups]
+    schemas = [*pending.written_schemas(), *pending.deleted_schemas]
     return Transaction(
         tuple(commands),
         namespaces=tuple(see_namespace(state, group.namespace) for group in touched),
@@ -102,10 +103,10 @@ def build_transaction(draft: Draft, prepared: Prepared, access: AccessControl) -
     )
 
 
-# --- groups and the registry ------------------------------------------------------------------------------------------
+# --- groups and the registry
 
 
-def _core_format(draft: Draft, group: GroupEntity) -> str:
+def _core_format(pending: PendingEntities, group: GroupEntity) -> str:
     """Return the format that the namespace of a group has for all dialects; '' where there is none they know."""
     name = str(group.attributes.get("format", ""))
     if not name:
@@ -113,35 +114,35 @@ def _core_format(draft: Draft, group: GroupEntity) -> str:
     place = group.place
     if place is not None and place.format and name.casefold() == place.format:
         return place.format
-    found = resolve_format(name, draft.loader.installed).format
+    found = resolve_format(name, pending.loader.installed).format
     return "" if found == OPAQUE_FORMAT else found
 
 
-def _has_other_format(draft: Draft, group: GroupEntity) -> bool:
-    return group.place is not None and group.place.format not in ("", _core_format(draft, group))
+def _has_other_format(pending: PendingEntities, group: GroupEntity) -> bool:
+    return group.place is not None and group.place.format not in ("", _core_format(pending, group))
 
 
-def _open_group(draft: Draft, group: GroupEntity) -> Iterator[Command]:
+def _open_group(pending: PendingEntities, group: GroupEntity) -> Iterator[Command]:
     """Make a new group, or take the format from one that gets another one: its schemas may change theirs first."""
     place = group.place
-    if place is not None and _has_other_format(draft, group):
+    if place is not None and _has_other_format(pending, group):
         yield CreateNamespace(group.namespace, True, "", place.description, place.labels, place.dialect_data)
     elif place is None:
         yield CreateNamespace(group.namespace, replace=True)
 
 
-def _close_group(draft: Draft, group: GroupEntity) -> Command:
+def _close_group(pending: PendingEntities, group: GroupEntity) -> Command:
     """Describe a group as the request leaves it."""
-    place = group.place or draft.loader.state.find_namespace(group.namespace)
-    made = [schema for schema in draft.written_schemas() if schema.group_id == group.id and schema.subject is None]
-    gone = sum(schema.group_id == group.id and schema.subject is not None for schema in draft.deleted_schemas)
-    if group.id in draft.emptied_groups and place is not None:
+    place = group.place or pending.loader.state.find_namespace(group.namespace)
+    made = [schema for schema in pending.written_schemas() if schema.group_id == group.id and schema.subject is None]
+    gone = sum(schema.group_id == group.id and schema.subject is not None for schema in pending.deleted_schemas)
+    if group.id in pending.emptied_groups and place is not None:
         gone = len(place.subjects)
     attributes = dict(group.attributes)
     description = attributes.pop("description", "") if attributes.get("description") else ""
     labels = attributes.pop("labels", None) if attributes.get("labels") else None
     described = (0 if place is None else place.epoch) + 1
-    described += group.place is None or _has_other_format(draft, group)
+    described += group.place is None or _has_other_format(pending, group)
     if group.place is not None and group.place.format and attributes.get("format", "").casefold() == group.place.format:
         attributes.pop("format")  # Another dialect gave it.
     record = {
@@ -154,7 +155,7 @@ def _close_group(draft: Draft, group: GroupEntity) -> Command:
     }
     others = None if place is None or place.hidden else place.dialect_data
     return CreateNamespace(
-        group.namespace, True, _core_format(draft, group), description, labels, with_own_data(others, record)
+        group.namespace, True, _core_format(pending, group), description, labels, with_own_data(others, record)
     )
 
 
@@ -166,9 +167,9 @@ def _delete_group(group: GroupEntity) -> Iterator[Command]:
     yield CreateNamespace(group.namespace, replace=True, dialect_data={DIALECT: {"deleted": True}})
 
 
-def _write_registry(draft: Draft) -> Command:
-    state, entity = draft.loader.state, draft.registry
-    made = [group for group in draft.groups.values() if group is not None and group.namespace not in state.namespaces]
+def _write_registry(pending: PendingEntities) -> Command:
+    state, entity = pending.loader.state, pending.registry
+    made = [group for group in pending.groups.values() if group is not None and group.namespace not in state.namespaces]
     record = {
         "epoch": entity.epoch,
         "seen": len(state.namespaces) + len(made),
@@ -181,12 +182,12 @@ def _write_registry(draft: Draft) -> Command:
     return ChangeItems(DIALECT, {REGISTRY_ITEM: msgspec.json.encode(record)}, revision)
 
 
-# --- schemas ----------------------------------------------------------------------------------------------------------
+# --- schemas
 
 
-def _write_schema(draft: Draft, schema: SchemaEntity, prepared: Prepared) -> Iterator[Command]:
-    state, key = draft.loader.state, schema.key
-    deleted = [version for owner, version in draft.deleted_versions if owner is schema]
+def _write_schema(pending: PendingEntities, schema: ResourceEntity, prepared: Prepared) -> Iterator[Command]:
+    state, key = pending.loader.state, schema.key
+    deleted = [version for owner, version in pending.deleted_versions if owner is schema]
     replaced = [version for version in schema.versions.values() if version.new_document is not None]
     going = [row for version in (*deleted, *replaced) if (row := version.registered) is not None]
     for row in going:
@@ -202,7 +203,7 @@ def _write_schema(draft: Draft, schema: SchemaEntity, prepared: Prepared) -> Ite
     }
     active = [row.version_number for row in queries.list_versions(schema.subject)]
     active = [number for number in active if number not in {row.version_number for row in going}]
-    defaults = _subject_defaults(draft, schema)
+    defaults = _subject_defaults(pending, schema)
     number = queries.next_version_number(state, key)
     first = number
     for version in _order_by_ancestors(schema, [each for each in schema.versions.values() if each.new_document]):
@@ -229,12 +230,12 @@ def _write_schema(draft: Draft, schema: SchemaEntity, prepared: Prepared) -> Ite
     yield _describe_subject(schema, numbers, changes)
 
 
-def _subject_defaults(draft: Draft, schema: SchemaEntity) -> SubjectDefaults:
-    above = queries.settings_for(draft.loader.state, SettingsLevel(schema.key.namespace)).policy
+def _subject_defaults(pending: PendingEntities, schema: ResourceEntity) -> SubjectDefaults:
+    above = queries.settings_for(pending.loader.state, SettingsLevel(schema.key.namespace)).policy
     return SubjectDefaults(Numbering.NEVER_REUSE, policy=ALLOW_ANY if above is None else None)
 
 
-def _order_by_ancestors(schema: SchemaEntity, versions: list[VersionEntity]) -> list[VersionEntity]:
+def _order_by_ancestors(schema: ResourceEntity, versions: list[VersionEntity]) -> list[VersionEntity]:
     return sorted(versions, key=lambda version: (len(list_ancestors(schema, version)), version.id.casefold()))
 
 
@@ -256,7 +257,7 @@ class _Numbered(msgspec.Struct, frozen=True):
     version_number: int
 
 
-def _describe_subject(schema: SchemaEntity, numbers: dict[str, int], changes: int) -> Command:
+def _describe_subject(schema: ResourceEntity, numbers: dict[str, int], changes: int) -> Command:
     """Return the command that keeps beside the subject what only this dialect knows."""
     subject = schema.subject
     attributes = dict(schema.attributes)

@@ -16,7 +16,7 @@ class Step(NamedTuple):
     """One step of a path: a name, an index, or any member or item."""
 
     name: str = ""
-    index: int = -1
+    position: int = -1
     is_any: bool = False
 
 
@@ -29,7 +29,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
         if found is None or len(steps) == _MOST_STEPS or (position and text[position] not in ".["):
             raise ValueError(f"{text[:80]!r} is no path")
         if found["index"] is not None:
-            steps.append(Step(is_any=True) if found["index"] == "*" else Step(index=int(found["index"])))
+            steps.append(Step(is_any=True) if found["index"] == "*" else Step(position=int(found["index"])))
         elif found["name"] is not None:
             steps.append(Step(is_any=True) if found["name"] == "*" else Step(found["name"]))
         else:
@@ -51,8 +51,8 @@ def find_values(value: Any, path: Sequence[Step]) -> Iterator[Any]:
         members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         for member in members:
             yield from find_values(member, rest)
-    elif step.index >= 0:
-        if isinstance(value, list) and step.index < len(value):
-            yield from find_values(value[step.index], rest)
+    elif step.position >= 0:
+        if isinstance(value, list) and step.position < len(value):
+            yield from find_values(value[step.position], rest)
     elif isinstance(value, dict) and step.name in value:
         yield from find_values(value[step.name], rest)

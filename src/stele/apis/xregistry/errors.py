@@ -18,7 +18,7 @@ from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
 from stele.apis.http.errors import error_headers, error_message, find_by_class, log_failure
-from stele.apis.http.requests import NotJson, WrongShape, find_base_uri
+from stele.apis.http.requests import NotJson, WrongShape, find_base_uri, mounted_prefix
 from stele.apis.xregistry.models import ErrorBody
 
 _logger = structlog.get_logger("stele.xregistry")
@@ -31,7 +31,7 @@ _HTTP: Final = "https://github.com/xregistry/spec/blob/main/core/http.md#"
 _OWN: Final = "urn:stele:xregistry:"
 
 
-class ErrorCode(NamedTuple):
+class CodeEntry(NamedTuple):
     """What the specification says of an error: its status and its title, in which `<name>` stands for an argument."""
 
     status: int
@@ -39,131 +39,131 @@ class ErrorCode(NamedTuple):
     base: str = _CORE
 
 
-CODES: Final[Mapping[str, ErrorCode]] = {
-    "action_not_supported": ErrorCode(405, "The specified action (<action>) is not supported for: <subject>."),
-    "ancestor_circular_reference": ErrorCode(
+CODES: Final[Mapping[str, CodeEntry]] = {
+    "action_not_supported": CodeEntry(405, "The specified action (<action>) is not supported for: <subject>."),
+    "ancestor_circular_reference": CodeEntry(
         400, 'For "<subject>", the request would create a circular list of ancestors: <list>.'
     ),
-    "bad_defaultversionid": ErrorCode(
+    "bad_defaultversionid": CodeEntry(
         400, 'For "<subject>", an error was found in the "defaultversionid" value specified (<value>): <error_detail>.'
     ),
-    "bad_details": ErrorCode(400, 'Use of "$details" in this context is not allowed: <subject>.'),
-    "bad_filter": ErrorCode(400, 'For "<subject>", an error was found in "filter" value (<value>): <error_detail>.'),
-    "bad_flag": ErrorCode(400, "The specified flag (<flag>) is not allowed in this context: <subject>."),
-    "bad_ignore": ErrorCode(400, 'For "<subject>", an error was found in "ignore" value (<value>): <error_detail>.'),
-    "bad_inline": ErrorCode(400, 'For "<subject>", an error was found in "inline" value (<value>): <error_detail>.'),
-    "bad_request": ErrorCode(400, "<error_detail>."),
-    "bad_sort": ErrorCode(400, 'For "<subject>", an error was found in "sort" value (<value>): <error_detail>.'),
-    "cannot_doc_xref": ErrorCode(
+    "bad_details": CodeEntry(400, 'Use of "$details" in this context is not allowed: <subject>.'),
+    "bad_filter": CodeEntry(400, 'For "<subject>", an error was found in "filter" value (<value>): <error_detail>.'),
+    "bad_flag": CodeEntry(400, "The specified flag (<flag>) is not allowed in this context: <subject>."),
+    "bad_ignore": CodeEntry(400, 'For "<subject>", an error was found in "ignore" value (<value>): <error_detail>.'),
+    "bad_inline": CodeEntry(400, 'For "<subject>", an error was found in "inline" value (<value>): <error_detail>.'),
+    "bad_request": CodeEntry(400, "<error_detail>."),
+    "bad_sort": CodeEntry(400, 'For "<subject>", an error was found in "sort" value (<value>): <error_detail>.'),
+    "cannot_doc_xref": CodeEntry(
         400,
         'Retrieving the document view of a Version for "<subject>" is not allowed because it uses "xref".',
     ),
-    "capability_error": ErrorCode(400, "There was an error in the capabilities provided: <error_detail>."),
-    "capability_missing_value": ErrorCode(400, 'The "<name>" capability needs to contain "<value>".'),
-    "capability_unknown": ErrorCode(400, "Unknown capability specified: <field>."),
-    "capability_wildcard": ErrorCode(400, 'When "<field>" includes a value of "*" then no other values are allowed.'),
-    "compatibility_violation": ErrorCode(
+    "capability_error": CodeEntry(400, "There was an error in the capabilities provided: <error_detail>."),
+    "capability_missing_value": CodeEntry(400, 'The "<name>" capability needs to contain "<value>".'),
+    "capability_unknown": CodeEntry(400, "Unknown capability specified: <field>."),
+    "capability_wildcard": CodeEntry(400, 'When "<field>" includes a value of "*" then no other values are allowed.'),
+    "compatibility_violation": CodeEntry(
         400,
         'The request would cause one or more Versions of "<subject>" to violate its compatibility rule (<compat>).',
     ),
-    "constraint_failure": ErrorCode(
+    "constraint_failure": CodeEntry(
         400,
         'The request would result in one or more Versions of "<subject>" not being compliant with its owning Group\'s'
         ' "<kind>" constraint for attribute "<path>".',
     ),
-    "data_retrieval_error": ErrorCode(500, "The server was unable to retrieve all of the requested data."),
-    "defaultversionid_request": ErrorCode(
+    "data_retrieval_error": CodeEntry(500, "The server was unable to retrieve all of the requested data."),
+    "defaultversionid_request": CodeEntry(
         400,
         'Processing "<subject>", the "defaultversionid" attribute is not allowed to be "request" since a Version'
         " wasn't processed.",
     ),
-    "extra_xref_attribute": ErrorCode(
+    "extra_xref_attribute": CodeEntry(
         400, 'Attribute "<name>" is not allowed to be present since the "<singular>" (<subject>) uses "xref".'
     ),
-    "format_violation": ErrorCode(
+    "format_violation": CodeEntry(
         400, 'The request would cause Version "<subject>" to be non-compliant with its "format" (<format>).'
     ),
-    "groups_only": ErrorCode(
+    "groups_only": CodeEntry(
         400,
         'Attribute "<name>" is invalid. Only Group types are allowed to be specified on this request: <subject>.',
     ),
-    "inline_noninlineable": ErrorCode(400, "Attempting to inline a non-inlineable attribute (<name>) on: <subject>."),
-    "invalid_attribute": ErrorCode(400, 'The attribute "<name>" for "<subject>" is not valid: <error_detail>.'),
-    "malformed_id": ErrorCode(400, 'For "<subject>", the specified ID value (<id>) is malformed: <error_detail>.'),
-    "malformed_xref": ErrorCode(
+    "inline_noninlineable": CodeEntry(400, "Attempting to inline a non-inlineable attribute (<name>) on: <subject>."),
+    "invalid_attribute": CodeEntry(400, 'The attribute "<name>" for "<subject>" is not valid: <error_detail>.'),
+    "malformed_id": CodeEntry(400, 'For "<subject>", the specified ID value (<id>) is malformed: <error_detail>.'),
+    "malformed_xref": CodeEntry(
         400, 'For "<subject>", the specified xref value (<xref>) is malformed: <error_detail>.'
     ),
-    "mismatched_epoch": ErrorCode(
+    "mismatched_epoch": CodeEntry(
         400,
         'The specified epoch value (<bad_epoch>) for "<subject>" does not match its current value (<epoch>).',
     ),
-    "mismatched_id": ErrorCode(
+    "mismatched_id": CodeEntry(
         400, 'The specified "<singular>id" value (<invalid_id>) for "<subject>" needs to be "<expected_id>".'
     ),
-    "mismatched_version_attribute": ErrorCode(
+    "mismatched_version_attribute": CodeEntry(
         400,
         'The request would cause the "<name>" attribute across the Versions of "<subject>" to be different.',
     ),
-    "misplaced_epoch": ErrorCode(
+    "misplaced_epoch": CodeEntry(
         400, 'The specified "epoch" value for "<subject>" needs to be within a "meta" entity.'
     ),
-    "model_error": ErrorCode(400, "There was an error in the model definition provided: <error_detail>."),
-    "not_found": ErrorCode(404, "The targeted entity (<subject>) cannot be found."),
-    "one_resource": ErrorCode(400, 'Only one attribute from "<list>" can be present at a time for: <subject>.'),
-    "parsing_data": ErrorCode(400, "There was an error parsing the data: <error_detail>."),
-    "readonly": ErrorCode(400, "Updating a read-only entity (<subject>) is not allowed."),
-    "required_attribute_missing": ErrorCode(
+    "model_error": CodeEntry(400, "There was an error in the model definition provided: <error_detail>."),
+    "not_found": CodeEntry(404, "The targeted entity (<subject>) cannot be found."),
+    "one_resource": CodeEntry(400, 'Only one attribute from "<list>" can be present at a time for: <subject>.'),
+    "parsing_data": CodeEntry(400, "There was an error parsing the data: <error_detail>."),
+    "readonly": CodeEntry(400, "Updating a read-only entity (<subject>) is not allowed."),
+    "required_attribute_missing": CodeEntry(
         400, 'One or more mandatory attributes for "<subject>" are missing: <list>.'
     ),
-    "resources_only": ErrorCode(
+    "resources_only": CodeEntry(
         400,
         'Attribute "<name>" is invalid. Only Resource types are allowed to be specified on this request: <subject>.',
     ),
-    "server_busy": ErrorCode(
+    "server_busy": CodeEntry(
         503, 'Due to excessive requests, the server could not complete "<subject>", please try again later.'
     ),
-    "server_error": ErrorCode(500, "An unexpected error occurred, please try again later."),
-    "sort_noncollection": ErrorCode(400, "Can't sort on a non-collection result set. Query path: <subject>."),
-    "too_large": ErrorCode(
+    "server_error": CodeEntry(500, "An unexpected error occurred, please try again later."),
+    "sort_noncollection": CodeEntry(400, "Can't sort on a non-collection result set. Query path: <subject>."),
+    "too_large": CodeEntry(
         406, 'For "<subject>", the size of the response is too large to return in a single response.'
     ),
-    "too_many_versions": ErrorCode(
+    "too_many_versions": CodeEntry(
         400,
         'For "<subject>", when the "setdefaultversionid" flag is set to "request", only one Version is allowed to be'
         " specified in the request message.",
     ),
-    "unknown_attribute": ErrorCode(400, 'An unknown attribute (<name>) was specified for "<subject>".'),
-    "unknown_group_type": ErrorCode(400, 'An unknown Group type (<name>) was specified in "<subject>".'),
-    "unknown_id": ErrorCode(
+    "unknown_attribute": CodeEntry(400, 'An unknown attribute (<name>) was specified for "<subject>".'),
+    "unknown_group_type": CodeEntry(400, 'An unknown Group type (<name>) was specified in "<subject>".'),
+    "unknown_id": CodeEntry(
         400,
         'While processing "<subject>", the "<singular>" with a "<singular>id" value of "<id>" cannot be found.',
     ),
-    "unknown_resource_type": ErrorCode(
+    "unknown_resource_type": CodeEntry(
         400, 'An unknown Resource type (<name>) was specified for Group type "<group>".'
     ),
-    "unsupported_specversion": ErrorCode(
+    "unsupported_specversion": CodeEntry(
         400, 'The specified "specversion" value (<specversion>) is not supported. Supported versions: <list>.'
     ),
-    "api_not_found": ErrorCode(404, "The specified API is not supported: <subject>.", _HTTP),
-    "details_required": ErrorCode(405, "$details suffix is needed when using PATCH for the entity: <subject>.", _HTTP),
-    "extra_xregistry_header": ErrorCode(
+    "api_not_found": CodeEntry(404, "The specified API is not supported: <subject>.", _HTTP),
+    "details_required": CodeEntry(405, "$details suffix is needed when using PATCH for the entity: <subject>.", _HTTP),
+    "extra_xregistry_header": CodeEntry(
         400,
         'For "<subject>", xRegistry HTTP header "<name>" is not allowed on this request: <error_detail>.',
         _HTTP,
     ),
-    "header_error": ErrorCode(
+    "header_error": CodeEntry(
         400, 'For "<subject>", there was an error processing HTTP header "<name>": <error_detail>.', _HTTP
     ),
-    "missing_body": ErrorCode(400, "For \"<subject>\", the request is missing an HTTP body - try '{}'.", _HTTP),
-    "missing_versions": ErrorCode(
+    "missing_body": CodeEntry(400, "For \"<subject>\", the request is missing an HTTP body - try '{}'.", _HTTP),
+    "missing_versions": CodeEntry(
         400, 'For "<subject>", at least one Version needs to be included in the request.', _HTTP
     ),
-    "unauthorized": ErrorCode(401, "The caller needs to prove who it is: <error_detail>.", _OWN),
-    "forbidden": ErrorCode(403, "The caller is not allowed to do this: <error_detail>.", _OWN),
-    "conflict": ErrorCode(409, "The present state of the registry does not allow this: <error_detail>.", _OWN),
-    "request_too_large": ErrorCode(413, "A limit of the server is exceeded: <error_detail>.", _OWN),
-    "too_many_requests": ErrorCode(429, "The caller sends too many requests: <error_detail>.", _OWN),
-    "not_installed": ErrorCode(501, "A part of the server is missing: <error_detail>.", _OWN),
+    "unauthorized": CodeEntry(401, "The caller needs to prove who it is: <error_detail>.", _OWN),
+    "forbidden": CodeEntry(403, "The caller is not allowed to do this: <error_detail>.", _OWN),
+    "conflict": CodeEntry(409, "The present state of the registry does not allow this: <error_detail>.", _OWN),
+    "request_too_large": CodeEntry(413, "A limit of the server is exceeded: <error_detail>.", _OWN),
+    "too_many_requests": CodeEntry(429, "The caller sends too many requests: <error_detail>.", _OWN),
+    "not_installed": CodeEntry(501, "A part of the server is missing: <error_detail>.", _OWN),
 }
 """Every error that this server answers; those of Stele's own have a URN as their type."""
 
@@ -288,7 +288,8 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     status = CODES[found.code].status
     if status >= 500:
         log_failure(_logger, path, error)
-    body = build_error(found, path, f"{find_base_uri(request)}{request.scope['raw_path'].decode('latin-1')}")
+    host = find_base_uri(request).removesuffix(mounted_prefix(request))
+    body = build_error(found, path, host + request.scope["raw_path"].decode("latin-1"))
     headers = error_headers(error)
     if found.code == "details_required":
         headers["Allow"] = "DELETE, GET, HEAD, OPTIONS, POST, PUT"

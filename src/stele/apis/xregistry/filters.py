@@ -24,7 +24,7 @@ _MOST_EXPRESSIONS: Final = 100
 _QUOTED = re.compile(r"\['[^']*'\]|\[\"[^\"]*\"\]")
 
 
-class Expression(NamedTuple):
+class FilterExpression(NamedTuple):
     """One comparison: the collections it leads through, the path of the attribute, operator and value.
 
     Attributes:
@@ -51,7 +51,7 @@ class Expression(NamedTuple):
         found = any(_compare(self.operator if self.operator != "!=" else "=", each, self.value) for each in values)
         return not found if self.operator == "!=" else found
 
-    def step_down(self) -> Expression:
+    def step_down(self) -> FilterExpression:
         """Return the expression as it is inside its first collection."""
         return self._replace(collections=self.collections[1:])
 
@@ -59,7 +59,7 @@ class Expression(NamedTuple):
         return ".".join((*self.collections, self.text))
 
 
-Filter = tuple[Expression, ...]
+Filter = tuple[FilterExpression, ...]
 """Expressions that must all hold."""
 Filters = tuple[Filter, ...]
 """Filters of which one must hold; none at all lets everything through."""
@@ -95,7 +95,7 @@ def _split(text: str) -> list[str]:
     return [part.replace("\0", ",") for part in masked.split(",")]
 
 
-def _parse_expression(text: str, level: Level) -> Expression:
+def _parse_expression(text: str, level: Level) -> FilterExpression:
     def refuse(why: str) -> RegistryError:
         return RegistryError("bad_filter", value=text[:200], error_detail=why)
 
@@ -119,7 +119,7 @@ def _parse_expression(text: str, level: Level) -> Expression:
     if operator in {"<", "<=", ">", ">="} and re.search(r"(?<!\\)\*", value):
         raise refuse("a wildcard stands behind = and != only")
     rest = name + (found[0] + value if found is not None else "")
-    return Expression(
+    return FilterExpression(
         tuple(collections), path, operator, None if operator in {"=", "!="} and value == "null" else value, rest
     )
 
@@ -172,7 +172,7 @@ def _fits(pattern: str, text: str) -> bool:
     return True
 
 
-# --- the tree -------------------------------------------------------------------------------------------------------
+# --- the tree
 
 
 def select_own(filters: Filters, entity: Callable[[], dict[str, Any]]) -> Filters | None:
@@ -195,7 +195,7 @@ def select_own(filters: Filters, entity: Callable[[], dict[str, Any]]) -> Filter
     return () if any(not each for each in left) else tuple(left)
 
 
-# --- order ----------------------------------------------------------------------------------------------------------
+# --- order
 
 
 class SortOrder(NamedTuple):

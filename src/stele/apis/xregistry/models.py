@@ -81,7 +81,7 @@ class VersionEntity(msgspec.Struct):
         return self.registered.kind if self.registered is not None else None
 
 
-class SchemaEntity(msgspec.Struct):
+class ResourceEntity(msgspec.Struct):
     """A schema with its meta entity and its versions.
 
     Attributes:

@@ -15,13 +15,13 @@ from stele.apis.xregistry.capabilities import MODEL, MODEL_SOURCE, build_capabil
 from stele.apis.xregistry.commit import build_transaction
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.filters import Filters, parse_filters, parse_sort, select_own, sort_entities
-from stele.apis.xregistry.models import GroupEntity, SchemaEntity, VersionEntity
+from stele.apis.xregistry.models import GroupEntity, ResourceEntity, VersionEntity
 from stele.apis.xregistry.options import XregistryOptions
 from stele.apis.xregistry.params import Flags, Level, parse_inline
 from stele.apis.xregistry.serialize import View
 from stele.apis.xregistry.translate import DIALECT, EntityLoader, group_namespace
-from stele.apis.xregistry.updates import Draft
-from stele.apis.xregistry.validation import validate_draft
+from stele.apis.xregistry.updates import RequestUpdate
+from stele.apis.xregistry.validation import validate_update
 from stele.core.access import Operation, namespace_resource
 from stele.core.state import State
 from stele.errors import NotInstalled
@@ -76,14 +76,14 @@ class Operations:
         self.base = base
         self.flags = flags
 
-    # --- configuration --------------------------------------------------------------------------------------------------
+    # --- configuration
 
     async def get_configuration(self) -> dict[str, Any]:
         """Return the capabilities, the model and its source."""
         comparable = await self._app_state.find_comparable()
         return {"capabilities": build_capabilities(comparable), "model": MODEL, "modelsource": MODEL_SOURCE}
 
-    # --- reading --------------------------------------------------------------------------------------------------------
+    # --- reading
 
     async def open_view(self) -> tuple[EntityLoader, View]:
         """Return the present entities, and what makes the bodies of the answer."""
@@ -151,7 +151,7 @@ class Operations:
 
     async def describe_groups(self, only: list[str] | None = None) -> Entities:
         """Return the groups that pass the request's filter, or only some of them."""
-        loader, view = await self.open_view()
+        _, view = await self.open_view()
         inlined = self._inlined(Level.GROUP)
         filters = parse_filters(self.flags.filters, Level.GROUP)
         if filters is None:
@@ -210,7 +210,7 @@ class Operations:
             self.registry.access.require(Operation.READ, namespace_resource(group.namespace))
         return found
 
-    async def get_schema(self, group: str, identifier: str) -> tuple[EntityLoader, View, SchemaEntity]:
+    async def get_schema(self, group: str, identifier: str) -> tuple[EntityLoader, View, ResourceEntity]:
         """Return a schema as it is, and what makes its bodies. Raises `RegistryError` (`not_found`)."""
         loader, view = await self.open_view()
         schema = loader.find_schema(group, identifier)
@@ -256,7 +256,7 @@ class Operations:
             if only is None or version.id in only
         ]
 
-    def _resolve_reference(self, view: View, schema: SchemaEntity) -> SchemaEntity:
+    def _resolve_reference(self, view: View, schema: ResourceEntity) -> ResourceEntity:
         if schema.xref and self.flags.doc:
             raise RegistryError("cannot_doc_xref", schema.xid)
         shown = view.resolve_reference(schema)
@@ -266,7 +266,7 @@ class Operations:
 
     async def get_version(
         self, group: str, identifier: str, version_id: str
-    ) -> tuple[EntityLoader, View, SchemaEntity, VersionEntity]:
+    ) -> tuple[EntityLoader, View, ResourceEntity, VersionEntity]:
         """Return a version with its schema, and what makes its bodies. Raises `RegistryError` (`not_found`)."""
         loader, view, schema = await self.get_schema(group, identifier)
         shown = self._resolve_reference(view, schema)
@@ -286,7 +286,7 @@ class Operations:
             raise RegistryError("not_found", f"{schema.xid}/versions/{version_id}")
         return body
 
-    # --- pages ----------------------------------------------------------------------------------------------------------
+    # --- pages
 
     def build_page(
         self, entities: Entities, level: Level, path: str, query: list[tuple[str, str]]
@@ -323,13 +323,13 @@ class Operations:
         key = (after.casefold(), after)
         return sum((name.casefold(), name) < key for name in names)
 
-    # --- writing --------------------------------------------------------------------------------------------------------
+    # --- writing
 
-    async def write(self, change: Callable[[Draft], T]) -> T:
+    async def write(self, change: Callable[[RequestUpdate], T]) -> T:
         """Apply a request and make it durable, all or nothing.
 
         Args:
-            change: Applies the request to a draft; called again where another writer was faster.
+            change: Applies the request to a update; called again where another writer was faster.
 
         Returns:
             What `change` returns.
@@ -345,10 +345,10 @@ class Operations:
         async def attempt(state: State) -> T:
             loader = EntityLoader(state, self.registry.parser.list_format_names())
             now = print_time(datetime.now(UTC))
-            draft = Draft(loader, now, self.flags.ignores, configuration["capabilities"], self.registry.access)
-            result = change(draft)
-            prepared = await validate_draft(self.registry, draft, comparable)
-            transaction = build_transaction(draft, prepared, self.registry.access)
+            update = RequestUpdate(loader, now, self.flags.ignores, configuration["capabilities"], self.registry.access)
+            result = change(update)
+            prepared = await validate_update(self.registry, update, comparable)
+            transaction = build_transaction(update, prepared, self.registry.access)
             if transaction is not None:
                 await self.registry.execute(transaction, via=DIALECT)
             return result

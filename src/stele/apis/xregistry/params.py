@@ -15,8 +15,14 @@ from litestar import Request
 from litestar.params import PathParameter
 
 from stele.apis.http.requests import decode_segment
-from stele.apis.xregistry.attributes import GROUP_ATTRIBUTES, META_ATTRIBUTES, REGISTRY_ATTRIBUTES, SPECVERSION
-from stele.apis.xregistry.attributes import RESOURCE_ATTRIBUTES, VERSION_ATTRIBUTES
+from stele.apis.xregistry.attributes import (
+    GROUP_ATTRIBUTES,
+    META_ATTRIBUTES,
+    REGISTRY_ATTRIBUTES,
+    RESOURCE_ATTRIBUTES,
+    SPECVERSION,
+    VERSION_ATTRIBUTES,
+)
 from stele.apis.xregistry.capabilities import IGNORES
 from stele.apis.xregistry.errors import ERROR_RESPONSES, RegistryError
 
@@ -61,7 +67,7 @@ _ALL: Final[Mapping[Level, dict[str, Any]]] = {
         "schemagroups": {"schemas": {"schema": {}, "meta": {}, "versions": {"schema": {}}}},
     },
 }
-_CONFIGURATION: Final = {"capabilities": {}, "model": {}, "modelsource": {}}
+_CONFIGURATION: Final[Mapping[str, Any]] = {"capabilities": {}, "model": {}, "modelsource": {}}
 _ATTRIBUTES: Final[Mapping[Level, Iterable[str]]] = {
     Level.REGISTRY: REGISTRY_ATTRIBUTES,
     Level.GROUP: GROUP_ATTRIBUTES,

@@ -9,14 +9,14 @@ import msgspec
 from litestar import Request, Response
 
 from stele.apis.http.requests import read_body, read_bytes
+from stele.apis.xregistry.bodies import Members
 from stele.apis.xregistry.errors import JSON, RegistryError
 from stele.apis.xregistry.headers import require_no_headers, write_headers
-from stele.apis.xregistry.models import SchemaEntity, VersionEntity
+from stele.apis.xregistry.models import ResourceEntity, VersionEntity
 from stele.apis.xregistry.operations import Operations
 from stele.apis.xregistry.params import DETAILS
 from stele.apis.xregistry.serialize import View
 from stele.apis.xregistry.translate import EntityLoader
-from stele.apis.xregistry.updates import Members
 
 _INERT: Final = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 """Keeps browsers from running a document that says it is a page."""
@@ -57,7 +57,7 @@ async def read_optional_map(request: Request[Any, Any, Any]) -> Mapping[str, Mem
 def document_response(
     loader: EntityLoader,
     view: View,
-    schema: SchemaEntity,
+    schema: ResourceEntity,
     version: VersionEntity,
     body: Mapping[str, Any],
     *,
@@ -93,7 +93,7 @@ def document_response(
     return Response(text, status_code=status, headers=headers)
 
 
-def version_url(view: View, schema: SchemaEntity, version_id: str) -> str:
+def version_url(view: View, schema: ResourceEntity, version_id: str) -> str:
     """Return the URL of the metadata of a version."""
     return view.link(f"{schema.xid}/versions/{version_id}") + DETAILS
 

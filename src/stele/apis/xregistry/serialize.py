@@ -17,7 +17,7 @@ from stele.apis.http.media_types import bare_media_type
 from stele.apis.xregistry.attributes import SPECVERSION
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.filters import COLLECTIONS, EXCLUDE_ALL, Filters, select_own
-from stele.apis.xregistry.models import GroupEntity, RegistryEntity, SchemaEntity, VersionEntity
+from stele.apis.xregistry.models import GroupEntity, RegistryEntity, ResourceEntity, VersionEntity
 from stele.apis.xregistry.params import DETAILS, Inlined, Level
 from stele.apis.xregistry.translate import (
     REGISTRY_ID,
@@ -75,7 +75,7 @@ class View:
         self._bytes = 0
         self._can_read: Callable[[SubjectKey], bool] = registry.access.make_filter(Operation.READ)
 
-    # --- links --------------------------------------------------------------------------------------------------------
+    # --- links
 
     def link(self, xid: str) -> str:
         """Return the URL of an entity or collection by its XID."""
@@ -102,10 +102,10 @@ class View:
         if self._entities > _MOST_ENTITIES or self._bytes > _MOST_BYTES:
             raise RegistryError("too_large", detail="Ask for less at once: fewer inlined members, or pages.")
 
-    # --- what is in it ------------------------------------------------------------------------------------------------
+    # --- what is in it
 
     async def select_groups(self, filters: Filters) -> AsyncIterator[tuple[GroupEntity, Filters]]:
-        """Yield the groups that the caller may see and that pass filters which begin at them, each with what is left."""
+        """Yield the groups that the caller may see and that pass filters, each with what is left."""
         access = self._registry.access
         for namespace in sorted(self._loader.state.namespaces.values(), key=lambda each: each.name):
             if not self._loader.has_group(namespace) or not access.can_list_namespace(namespace):
@@ -121,7 +121,9 @@ class View:
             return True
         return False
 
-    async def select_schemas(self, group: GroupEntity, filters: Filters) -> AsyncIterator[tuple[SchemaEntity, Filters]]:
+    async def select_schemas(
+        self, group: GroupEntity, filters: Filters
+    ) -> AsyncIterator[tuple[ResourceEntity, Filters]]:
         """Yield the schemas of a group that the caller may read and that pass filters, each with what is left."""
         if group.place is None:
             return
@@ -133,14 +135,14 @@ class View:
             if left is not None:
                 yield schema, left
 
-    def select_schema(self, schema: SchemaEntity, filters: Filters) -> Filters | None:
+    def select_schema(self, schema: ResourceEntity, filters: Filters) -> Filters | None:
         """Return what is left of filters for the versions of a schema, None where it passes none."""
         left = select_own(filters, lambda: self._schema_attributes(schema, {"meta": {}}, ""))
         if left and not self.select_versions(schema, left):
             return None
         return left
 
-    def select_versions(self, schema: SchemaEntity, filters: Filters) -> list[VersionEntity]:
+    def select_versions(self, schema: ResourceEntity, filters: Filters) -> list[VersionEntity]:
         """Return the versions of a schema that pass filters, by id."""
         shown = self.resolve_reference(schema) or schema
         return [
@@ -149,7 +151,7 @@ class View:
             if select_own(filters, lambda version=version: self.version_body(shown, version, {}, "")) is not None  # type: ignore[misc]
         ]
 
-    def resolve_reference(self, schema: SchemaEntity) -> SchemaEntity | None:
+    def resolve_reference(self, schema: ResourceEntity) -> ResourceEntity | None:
         """Return a schema as it is shown: a reference as what it stands for, None where that cannot be read."""
         if not schema.xref:
             return schema
@@ -160,7 +162,7 @@ class View:
             return None
         return replace(target, group_id=schema.group_id, id=schema.id, xref=schema.xref)
 
-    # --- bodies -------------------------------------------------------------------------------------------------------
+    # --- bodies
 
     async def registry_body(
         self, entity: RegistryEntity, inlined: Inlined, filters: Filters, configuration: Mapping[str, Any]
@@ -180,7 +182,7 @@ class View:
             "xid": "/",
             "epoch": entity.epoch,
             **_describe(entity.attributes),
-            "createdat": entity.createdat,
+            "createdat": entity.createdat or entity.modifiedat,
             "modifiedat": entity.modifiedat,
             **{name: value for name, value in configuration.items() if name in inlined},
         }
@@ -222,8 +224,8 @@ class View:
             async for each, left in self.select_groups(filters):
                 found[each.id] = await self.group_body(each, below, left, f"{place}/{each.id}") if is_inlined else None
         elif not self._needs_schemas(is_inlined, filters):
-            assert group is not None and group.place is not None
-            found = dict.fromkeys([row.key async for row in self._readable(group)])  # type: ignore[arg-type]
+            assert group is not None
+            found = dict.fromkeys([row.key async for row in self._readable(group)])
         else:
             assert group is not None
             async for schema, left in self.select_schemas(group, filters):
@@ -246,7 +248,7 @@ class View:
             if self._can_read(subject.key):
                 yield subject
 
-    def schema_body(self, schema: SchemaEntity, inlined: Inlined, filters: Filters, pointer: str) -> dict[str, Any]:
+    def schema_body(self, schema: ResourceEntity, inlined: Inlined, filters: Filters, pointer: str) -> dict[str, Any]:
         """Return the body of a schema; filters are those left for its versions, pointer is where it stands."""
         body = self._schema_attributes(schema, inlined, pointer)
         shown = schema if self._doc and schema.xref else self.resolve_reference(schema)
@@ -254,8 +256,9 @@ class View:
             return body
         versions = self.select_versions(schema, filters) if filters else list(shown.versions.values())
         is_inlined, place = "versions" in inlined, f"{pointer}/versions"
-        body["versionsurl"] = self._link_collection(f"{schema.xid}/versions", place, is_inlined, filters, len(versions))
-        body["versionscount"] = len(versions)
+        if not (self._doc and is_inlined):  # The JSON Schema of documents has either the versions or their URL.
+            url = self._link_collection(f"{schema.xid}/versions", place, is_inlined, filters, len(versions))
+            body |= {"versionsurl": url, "versionscount": len(versions)}
         if is_inlined:
             body["versions"] = {
                 version.id: self.version_body(shown, version, inlined["versions"], f"{place}/{_escape(version.id)}")
@@ -263,7 +266,7 @@ class View:
             }
         return body
 
-    def _schema_attributes(self, schema: SchemaEntity, inlined: Inlined, pointer: str) -> dict[str, Any]:
+    def _schema_attributes(self, schema: ResourceEntity, inlined: Inlined, pointer: str) -> dict[str, Any]:
         self._count()
         shown = self.resolve_reference(schema)
         body: dict[str, Any] = {"schemaid": schema.id}
@@ -282,7 +285,7 @@ class View:
             body["meta"] = self.meta_body(schema, pointer, has_versions="versions" in inlined)
         return body
 
-    def meta_body(self, schema: SchemaEntity, pointer: str, *, has_versions: bool = False) -> dict[str, Any]:
+    def meta_body(self, schema: ResourceEntity, pointer: str, *, has_versions: bool = False) -> dict[str, Any]:
         """Return the body of a meta entity.
 
         Args:
@@ -321,7 +324,7 @@ class View:
         return body
 
     def version_body(
-        self, schema: SchemaEntity, version: VersionEntity, inlined: Inlined, pointer: str
+        self, schema: ResourceEntity, version: VersionEntity, inlined: Inlined, pointer: str
     ) -> dict[str, Any]:
         """Return the body of a version; pointer is where it stands."""
         self._count()
@@ -348,7 +351,7 @@ class View:
             body |= self._document_member(version)
         return body
 
-    def _validation(self, schema: SchemaEntity, version: VersionEntity) -> dict[str, Any]:
+    def _validation(self, schema: ResourceEntity, version: VersionEntity) -> dict[str, Any]:
         """Return what the server has checked of a version, and why not where it has not."""
         reason = ""
         if "schemaurl" in version.attributes:

@@ -17,7 +17,7 @@ import msgspec
 from cachetools import LRUCache
 
 from stele.apis.xregistry.attributes import NO_COMPATIBILITY, is_id, print_time
-from stele.apis.xregistry.models import Attributes, GroupEntity, RegistryEntity, SchemaEntity, VersionEntity
+from stele.apis.xregistry.models import Attributes, GroupEntity, RegistryEntity, ResourceEntity, VersionEntity
 from stele.core import queries
 from stele.core.model import (
     DEFAULT_NAMESPACE,
@@ -43,7 +43,7 @@ REGISTRY_ITEM: Final = ("registry",)
 REGISTRY_ID: Final = "stele"
 """Id of the registry."""
 
-# --- ids --------------------------------------------------------------------------------------------------------------
+# --- ids
 
 _ESCAPED = re.compile(r"~([0-9A-F]{2})")
 _PLAIN = re.compile(r"[A-Za-z0-9._:@-]\Z")
@@ -91,7 +91,7 @@ def group_namespace(identifier: str) -> str:
     return namespace_of(decode_name(identifier))
 
 
-# --- formats ----------------------------------------------------------------------------------------------------------
+# --- formats
 
 _FORMATS: Final = (
     ("avro", "avro*"),
@@ -149,7 +149,7 @@ def _format_of_text(format_name: str, text: bytes) -> str:
             return format_name.capitalize()
 
 
-# --- policies ---------------------------------------------------------------------------------------------------------
+# --- policies
 
 
 def inherited_policy(state: State, key: SubjectKey) -> Policy:
@@ -161,7 +161,7 @@ def inherited_policy(state: State, key: SubjectKey) -> Policy:
     return above or (BACKWARD if subject is not None else ALLOW_ANY)
 
 
-def policy_attributes(state: State, schema: SchemaEntity) -> Attributes:
+def policy_attributes(state: State, schema: ResourceEntity) -> Attributes:
     """Return `compatibility` of a meta entity, and the exact policy where no word says it."""
     if schema.policy == ALLOW_ANY:
         own = state.settings_at(SettingsLevel(*schema.key))
@@ -186,7 +186,7 @@ def compares_versions(policy: Policy) -> bool:
     return policy.kind is not PolicyKind.ALLOW_ANY
 
 
-# --- what is kept beside the core's -----------------------------------------------------------------------------------
+# --- what is kept beside the core's
 
 
 def own_data(dialect_data: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class EntityLoader:
         self.state = state
         self.installed = installed
 
-    # --- registry and groups ------------------------------------------------------------------------------------------
+    # --- registry and groups
 
     def load_registry(self) -> RegistryEntity:
         """Return the registry itself."""
@@ -244,7 +244,7 @@ class EntityLoader:
         modified = record.get("modifiedat", "")
         return RegistryEntity(
             epoch=record.get("epoch", 1) + grown,
-            createdat=record.get("createdat") or format_millis(min(times, default=0)),
+            createdat=record.get("createdat") or (format_millis(min(filter(None, times))) if any(times) else ""),
             modifiedat=modified if modified and not grown else max(modified, format_millis(max(times, default=0))),
             attributes=record.get("attributes", {}),
         )
@@ -293,14 +293,14 @@ class EntityLoader:
         """Return the subjects of a namespace that are schemas here."""
         return (subject for subject in namespace.subjects.values() if is_schema(subject))
 
-    # --- schemas ------------------------------------------------------------------------------------------------------
+    # --- schemas
 
-    def find_schema(self, group: str, identifier: str) -> SchemaEntity | None:
+    def find_schema(self, group: str, identifier: str) -> ResourceEntity | None:
         """Return a schema, None where there is none."""
         subject = self.state.find_subject(SubjectKey(group_namespace(group), decode_name(identifier)))
         return self.load_schema(subject) if subject is not None and is_schema(subject) else None
 
-    def load_schema(self, subject: Subject) -> SchemaEntity:
+    def load_schema(self, subject: Subject) -> ResourceEntity:
         """Return the schema that a subject is, with its versions."""
         record = own_data(subject.dialect_data)
         policy = queries.policy_for(self.state, subject.key)
@@ -313,7 +313,7 @@ class EntityLoader:
         if subject.labels:
             attributes["labels"] = dict(subject.labels)
         mode = queries.mode_for(self.state, SettingsLevel(*subject.key))
-        schema = SchemaEntity(
+        schema = ResourceEntity(
             key=subject.key,
             group_id=group_id(subject.key.namespace),
             id=encode_name(subject.key.name),
@@ -332,7 +332,7 @@ class EntityLoader:
         _choose_default(schema, record.get("default", ""))
         return schema
 
-    def _load_versions(self, schema: SchemaEntity, subject: Subject, record: Mapping[str, Any]) -> None:
+    def _load_versions(self, schema: ResourceEntity, subject: Subject, record: Mapping[str, Any]) -> None:
         known: dict[str, Any] = record.get("versions", {})
         named = {entry["number"]: identifier for identifier, entry in known.items() if "number" in entry}
         compared = record.get("compared")
@@ -404,7 +404,7 @@ def find_newest(versions: Mapping[str, VersionEntity]) -> str:
     return max(leaves, key=lambda version: (version.createdat[:-1], version.id.casefold(), version.id)).id
 
 
-def _choose_default(schema: SchemaEntity, chosen: str) -> None:
+def _choose_default(schema: ResourceEntity, chosen: str) -> None:
     if schema.is_sticky and not chosen and schema.subject is not None:
         number = schema.subject.default_version
         rows = (version for version in schema.versions.values() if version.registered is not None)

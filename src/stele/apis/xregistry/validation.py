@@ -12,9 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from stele.apis.xregistry.errors import RegistryError
-from stele.apis.xregistry.models import SchemaEntity, VersionEntity
+from stele.apis.xregistry.models import ResourceEntity, VersionEntity
+from stele.apis.xregistry.pending import PendingEntities
+from stele.apis.xregistry.rules import check_group_constraints, check_matching_versions, list_ancestors
 from stele.apis.xregistry.translate import compares_versions, compatibility_name, resolve_format
-from stele.apis.xregistry.updates import Draft, check_group_constraints, check_matching_versions, list_ancestors
 from stele.core import queries
 from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource
 from stele.core.model import MAX_INT32, OPAQUE_FORMAT, SchemaFormat, SettingsLevel
@@ -37,8 +38,8 @@ class _Compared(msgspec.Struct, frozen=True):
     source: SchemaSource
 
 
-async def validate_draft(registry: Registry, draft: Draft, comparable: Mapping[str, bool]) -> Prepared:
-    """Return the documents that a draft has to register, after all rules were checked.
+async def validate_update(registry: Registry, pending: PendingEntities, comparable: Mapping[str, bool]) -> Prepared:
+    """Return the documents that a pending has to register, after all rules were checked.
 
     Raises:
         RegistryError: `format_violation`, `constraint_failure`, `mismatched_version_attribute`,
@@ -46,26 +47,26 @@ async def validate_draft(registry: Registry, draft: Draft, comparable: Mapping[s
         TooLarge: A document exceeds a limit.
     """
     prepared: dict[tuple[str, str], PreparedSchema] = {}
-    for schema in draft.written_schemas():
+    for schema in pending.written_schemas():
         check_matching_versions(schema)
-        group = draft.find_group(schema.group_id)
+        group = pending.find_group(schema.group_id)
         if group is not None:
             check_group_constraints(group, schema)
         for version in schema.versions.values():
             if version.is_written:
                 document = await _prepare_document(
-                    registry, draft.loader.state, schema, version, draft.loader.installed
+                    registry, pending.loader.state, schema, version, pending.loader.installed
                 )
                 if document is not None:
                     prepared[schema.xid, version.id] = document
-    for schema in draft.written_schemas():
+    for schema in pending.written_schemas():
         if compares_versions(schema.policy):
-            await _check_compatibility(registry, draft, schema, prepared, comparable)
+            await _check_compatibility(registry, pending, schema, prepared, comparable)
     return prepared
 
 
 async def _prepare_document(
-    registry: Registry, state: State, schema: SchemaEntity, version: VersionEntity, installed: Any
+    registry: Registry, state: State, schema: ResourceEntity, version: VersionEntity, installed: Any
 ) -> PreparedSchema | None:
     """Return the document that a version gets, None where it keeps what it has or has none."""
     row = version.registered
@@ -98,10 +99,14 @@ def _is_same_format(one: SchemaFormat, other: SchemaFormat) -> bool:
 
 
 async def _check_compatibility(
-    registry: Registry, draft: Draft, schema: SchemaEntity, prepared: Prepared, comparable: Mapping[str, bool]
+    registry: Registry,
+    pending: PendingEntities,
+    schema: ResourceEntity,
+    prepared: Prepared,
+    comparable: Mapping[str, bool],
 ) -> None:
     """Apply the policy of a schema to its versions, along their ancestors."""
-    state = draft.loader.state
+    state = pending.loader.state
     seen = {
         version.id: compared
         for version in schema.versions.values()
@@ -118,7 +123,7 @@ async def _check_compatibility(
                 questions.setdefault(question, version.id)
         if version.id in changed:
             version.is_compared = True
-    extra = {}
+    extra: dict[bytes, bytes] = {}
     for document in prepared.values():
         extra |= document.document.texts
     verdicts = dict(registry.compatibility.verdicts)
@@ -143,13 +148,13 @@ async def _check_compatibility(
 
 
 def _see_version(
-    state: State, schema: SchemaEntity, version: VersionEntity, prepared: Prepared, comparable: Mapping[str, bool]
+    state: State, schema: ResourceEntity, version: VersionEntity, prepared: Prepared, comparable: Mapping[str, bool]
 ) -> _Compared | None:
     """Return a version as a policy sees it, None where its document cannot be compared."""
     document = prepared.get((schema.xid, version.id))
     if document is not None:
         format_name, source, number = document.document.format, document.source, MAX_INT32
-    elif version.registered is not None and not (version.new_document == b""):
+    elif version.registered is not None and version.new_document != b"":
         row = version.registered
         references = queries.resolve_references(state, row.schema.attachments.references)
         format_name, source, number = row.kind.format, SchemaSource(row.content.sha, references), row.version_number
@@ -161,7 +166,7 @@ def _see_version(
 
 
 def _ask(
-    state: State, schema: SchemaEntity, policy: Policy, own: _Compared, chain: list[_Compared]
+    state: State, schema: ResourceEntity, policy: Policy, own: _Compared, chain: list[_Compared]
 ) -> Iterator[tuple[CompatibilityRequest, str]]:
     """Yield what is to be compared for one version, each with the ancestor that it is compared with."""
     ruleset = queries.settings_for(state, SettingsLevel(*schema.key)).ruleset or ""

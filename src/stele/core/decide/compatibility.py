@@ -81,10 +81,8 @@ def find_incompatibilities(
         return [_type_finding(stranger, schema_kind)], stranger.version_number
     if policy.kind is PolicyKind.ALLOW_ANY:
         return [], None
-    compared = iter([only]) if only is not None else list_candidates(state, key, schema_kind, attachments)
-    if lineage is not None:
-        by_number = {row.version_number: row for row in compared}
-        compared = iter([by_number[number] for number in lineage if number in by_number])
+    candidates = iter([only]) if only is not None else list_candidates(state, key, schema_kind, attachments)
+    compared = candidates if lineage is None else _follow_lineage(candidates, lineage)
     if policy.kind is PolicyKind.DENY_ALL:
         newest = only if only is not None else queries.latest_version(state.find_subject(key))
         return ([_DENIED], newest.version_number) if newest is not None else ([], None)
@@ -115,6 +113,11 @@ def find_incompatibilities(
     if missing:
         raise VerdictsRequired(tuple(missing))
     return [], None
+
+
+def _follow_lineage(candidates: Iterator[Version], lineage: tuple[int, ...]) -> Iterator[Version]:
+    by_number = {row.version_number: row for row in candidates}
+    return (by_number[number] for number in lineage if number in by_number)
 
 
 def _ask_validators(

@@ -9,12 +9,13 @@ from litestar import Request, Response, delete, get, patch, post, put
 
 from stele.apis.http.access import Place, access
 from stele.apis.http.requests import decode_segment
-from stele.apis.xregistry.attributes import GROUP_ATTRIBUTES, require_epoch, require_same_id
+from stele.apis.xregistry.attributes import GROUP_ATTRIBUTES, parse_value, require_epoch, require_same_id
+from stele.apis.xregistry.bodies import Members, read_map, read_members
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.operations import InjectedOperations
 from stele.apis.xregistry.params import DELETE, DETAILS, READ, WRITE, Group, Level
 from stele.apis.xregistry.responses import json_response, read_object, read_optional_map
-from stele.apis.xregistry.updates import Draft, Members, parse_value, read_map, read_members
+from stele.apis.xregistry.updates import RequestUpdate
 from stele.core.access import Operation
 
 _GROUP = "/schemagroups/{group:str}"
@@ -65,7 +66,7 @@ async def _change_groups(
     operations.require_whole()
     body = await read_object(request)
     groups = {name: read_members(raw, name, f"/schemagroups/{name}") for name, raw in body.items()}
-    written = await operations.write(lambda draft: draft.put_groups(groups, patch=patch))
+    written = await operations.write(lambda update: update.put_groups(groups, patch=patch))
     return json_response(dict(await operations.describe_groups(written)))
 
 
@@ -76,23 +77,23 @@ async def delete_groups(operations: InjectedOperations, request: Request[Any, An
     _require_no_epoch(operations)
     body = await read_optional_map(request)
 
-    def change(draft: Draft) -> None:
+    def change(update: RequestUpdate) -> None:
         names = (
             body
             if body is not None
             else [
-                draft.loader.load_group(each).id
-                for each in draft.loader.state.namespaces.values()
-                if draft.loader.has_group(each) and operations.registry.access.can_list_namespace(each)
+                update.loader.load_group(each).id
+                for each in update.loader.state.namespaces.values()
+                if update.loader.has_group(each) and operations.registry.access.can_list_namespace(each)
             ]
         )
         for name in names:
-            group = draft.find_group(name)
+            group = update.find_group(name)
             if group is None:
                 continue
             if body is not None:
                 check_deleted(body[name], "schemagroup", name, group.epoch, group.xid)
-            draft.delete_group(group)
+            update.delete_group(group)
 
     await operations.write(change)
 
@@ -138,7 +139,7 @@ async def _change_group(
     operations.require_no_default()
     identifier = read_group_id(segment)
     body = await read_object(request)
-    group = await operations.write(lambda draft: draft.put_group(identifier, body, patch=patch, is_root=True))
+    group = await operations.write(lambda update: update.put_group(identifier, body, patch=patch, is_root=True))
     answer = await operations.describe_group(identifier)
     if not group.is_new:
         return json_response(answer)
@@ -162,14 +163,14 @@ async def post_schemas_by_type(
                 raise RegistryError("resources_only", f"/schemagroups/{identifier}", name=name)
             raise RegistryError("unknown_resource_type", f"/schemagroups/{identifier}", name=name, group="schemagroups")
     schemas = read_map(body.get("schemas"), "schemas", f"/schemagroups/{identifier}")
-    written = await operations.write(lambda draft: _put_schemas(draft, identifier, schemas, patch=False))
+    written = await operations.write(lambda update: _put_schemas(update, identifier, schemas, patch=False))
     return json_response({"schemas": dict(await operations.describe_schemas(identifier, written))})
 
 
-def _put_schemas(draft: Draft, group: str, schemas: Mapping[str, Members], *, patch: bool) -> list[str]:
+def _put_schemas(update: RequestUpdate, group: str, schemas: Mapping[str, Members], *, patch: bool) -> list[str]:
     if not schemas:
-        draft.get_group(group)
-    return draft.put_schemas(group, schemas, patch=patch)
+        update.get_group(group)
+    return update.put_schemas(group, schemas, patch=patch)
 
 
 @delete(_GROUP, **DELETE, opt=access(Operation.DELETE))
@@ -179,15 +180,15 @@ async def delete_group(operations: InjectedOperations, group: Group) -> None:
     operations.require_no_default()
     identifier = read_group_id(group)
 
-    def change(draft: Draft) -> None:
-        found = draft.get_group(identifier)
+    def change(update: RequestUpdate) -> None:
+        found = update.get_group(identifier)
         require_epoch(operations.flags.epoch, found.epoch, found.xid)
-        draft.delete_group(found)
+        update.delete_group(found)
 
     await operations.write(change)
 
 
-# --- schemas ----------------------------------------------------------------------------------------------------------
+# --- schemas
 
 
 @get(_SCHEMAS, **READ, opt=access(Operation.READ, Place.INSIDE))
@@ -227,7 +228,7 @@ async def _change_schemas(
     body = await read_object(request)
     path = f"/schemagroups/{identifier}/schemas"
     schemas = {name: read_members(raw, name, f"{path}/{name}") for name, raw in body.items()}
-    written = await operations.write(lambda draft: _put_schemas(draft, identifier, schemas, patch=patch))
+    written = await operations.write(lambda update: _put_schemas(update, identifier, schemas, patch=patch))
     return json_response(dict(await operations.describe_schemas(identifier, written)))
 
 
@@ -239,13 +240,13 @@ async def delete_schemas(operations: InjectedOperations, request: Request[Any, A
     identifier = read_group_id(group)
     body = await read_optional_map(request)
 
-    def change(draft: Draft) -> None:
-        found = draft.get_group(identifier)
+    def change(update: RequestUpdate) -> None:
+        found = update.get_group(identifier)
         if body is None:
-            draft.delete_schemas(found)
+            update.delete_schemas(found)
             return
         for name, members in body.items():
-            schema = draft.find_schema(identifier, name)
+            schema = update.find_schema(identifier, name)
             if schema is None or (schema.is_read_only and "readonly" in operations.flags.ignores):
                 continue
             meta = read_members(members["meta"], "meta", schema.xid) if "meta" in members else {}
@@ -258,7 +259,7 @@ async def delete_schemas(operations: InjectedOperations, request: Request[Any, A
                 schema.epoch,
                 schema.xid,
             )
-            draft.delete_schema(schema)
+            update.delete_schema(schema)
 
     await operations.write(change)
 

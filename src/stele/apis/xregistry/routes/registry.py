@@ -9,12 +9,13 @@ from litestar import Request, Response, get, patch, post, put
 
 from stele.apis.http.access import NO_RIGHT_NEEDED, Place, access
 from stele.apis.xregistry.attributes import REGISTRY_ATTRIBUTES
+from stele.apis.xregistry.bodies import read_map
 from stele.apis.xregistry.capabilities import build_offered_capabilities
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.operations import EVERYTHING, InjectedOperations
 from stele.apis.xregistry.params import READ, WRITE
 from stele.apis.xregistry.responses import json_response, read_object
-from stele.apis.xregistry.updates import Draft, read_map
+from stele.apis.xregistry.updates import RequestUpdate
 from stele.core.access import Operation
 
 
@@ -52,7 +53,7 @@ async def _change_registry(
 ) -> Response[bytes]:
     operations.require_no_default()
     body = await read_object(request)
-    await operations.write(lambda draft: draft.put_registry(body, patch=patch))
+    await operations.write(lambda update: update.put_registry(body, patch=patch))
     return json_response(await operations.describe_registry())
 
 
@@ -67,8 +68,8 @@ async def post_groups_by_type(operations: InjectedOperations, request: Request[A
             code = "groups_only" if name in REGISTRY_ATTRIBUTES or name == "$schema" else "unknown_group_type"
             raise RegistryError(code, name=name)
 
-    def change(draft: Draft) -> list[str]:
-        return draft.put_groups(read_map(body.get("schemagroups"), "schemagroups", "/"), patch=False)
+    def change(update: RequestUpdate) -> list[str]:
+        return update.put_groups(read_map(body.get("schemagroups"), "schemagroups", "/"), patch=False)
 
     written = await operations.write(change)
     return json_response({"schemagroups": dict(await operations.describe_groups(written))})

@@ -8,7 +8,8 @@ from litestar import Request, Response, delete, get, patch, post, put
 
 from stele.apis.http.access import access
 from stele.apis.http.requests import read_bytes
-from stele.apis.xregistry.attributes import check_id, require_epoch
+from stele.apis.xregistry.attributes import check_id, parse_value, require_epoch
+from stele.apis.xregistry.bodies import read_members
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.headers import read_headers
 from stele.apis.xregistry.operations import InjectedOperations
@@ -22,7 +23,7 @@ from stele.apis.xregistry.responses import (
     version_url,
 )
 from stele.apis.xregistry.routes.collections import check_deleted, list_query, read_group_id
-from stele.apis.xregistry.updates import REQUEST, Draft, parse_value, read_members
+from stele.apis.xregistry.updates import REQUEST, RequestUpdate
 from stele.core.access import Operation
 
 _SCHEMA = "/schemagroups/{group:str}/schemas/{schema:str}"
@@ -49,7 +50,7 @@ def _require_known_default(operations: InjectedOperations, *, takes_request: boo
     return given
 
 
-# --- schemas ----------------------------------------------------------------------------------------------------------
+# --- schemas
 
 
 @get(_SCHEMA, **READ, opt=access(Operation.READ))
@@ -83,15 +84,11 @@ async def put_schema(
         return await _change_schema(operations, request, place, identifier, patch=False)
     chosen = _require_known_default(operations)
     attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
-    made: set[str] = set()
 
-    def change(draft: Draft) -> bool:
-        entity = draft.make_schema(place, identifier)
-        ids = {name: attributes.get(name) for name in ("schemaid", "versionid")}
-        version_id = entity.default_id or ids["versionid"] or draft.generate_version_id(entity)
-        if not entity.versions:
-            made.add(version_id)
-        draft.put_version(entity, version_id, attributes, patch=False, document=document, set_default=chosen)
+    def change(update: RequestUpdate) -> bool:
+        entity = update.make_schema(place, identifier)
+        version_id = entity.default_id or attributes.get("versionid") or update.generate_version_id(entity)
+        update.put_version(entity, version_id, attributes, patch=False, document=document, set_default=chosen)
         return entity.is_new
 
     is_new = await operations.write(change)
@@ -117,8 +114,8 @@ async def _change_schema(
     chosen = _require_known_default(operations)
     body = await read_object(request, has_headers=True)
 
-    def change(draft: Draft) -> tuple[bool, list[str]]:
-        entity = draft.put_schema(group, identifier, body, patch=patch, is_root=True, set_default=chosen)
+    def change(update: RequestUpdate) -> tuple[bool, list[str]]:
+        entity = update.put_schema(group, identifier, body, patch=patch, is_root=True, set_default=chosen)
         return entity.is_new, [version.id for version in entity.versions.values() if version.is_new]
 
     is_new, versions = await operations.write(change)
@@ -148,11 +145,11 @@ async def post_version(
         attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
         given = attributes.get("versionid")
 
-    def change(draft: Draft) -> tuple[str, bool]:
-        entity = draft.make_schema(place, identifier)
-        version_id = given if given is not None else draft.generate_version_id(entity)
+    def change(update: RequestUpdate) -> tuple[str, bool]:
+        entity = update.make_schema(place, identifier)
+        version_id = given if given is not None else update.generate_version_id(entity)
         check_id(version_id, entity.xid, of_version=True)
-        version = draft.put_version(entity, version_id, attributes, patch=False, document=document, set_default=chosen)
+        version = update.put_version(entity, version_id, attributes, patch=False, document=document, set_default=chosen)
         return version_id, version.is_new
 
     version_id, is_new = await operations.write(change)
@@ -179,15 +176,15 @@ async def delete_schema(operations: InjectedOperations, group: Group, schema: Sc
     operations.require_no_default()
     place, identifier = read_group_id(group), split_details(schema)[0]
 
-    def change(draft: Draft) -> None:
-        entity = draft.get_schema(place, identifier)
+    def change(update: RequestUpdate) -> None:
+        entity = update.get_schema(place, identifier)
         require_epoch(operations.flags.epoch, entity.epoch, entity.xid)
-        draft.delete_schema(entity)
+        update.delete_schema(entity)
 
     await operations.write(change)
 
 
-# --- meta entities ----------------------------------------------------------------------------------------------------
+# --- meta entities
 
 
 @get(_META, **READ, opt=access(Operation.READ))
@@ -222,14 +219,14 @@ async def _change_meta(
     chosen = _require_known_default(operations)
     body = await read_object(request)
 
-    def change(draft: Draft) -> None:
-        draft.put_meta(draft.get_schema(place, identifier), body, patch=patch, set_default=chosen)
+    def change(update: RequestUpdate) -> None:
+        update.put_meta(update.get_schema(place, identifier), body, patch=patch, set_default=chosen)
 
     await operations.write(change)
     return json_response(await operations.describe_meta(place, identifier))
 
 
-# --- versions ---------------------------------------------------------------------------------------------------------
+# --- versions
 
 
 @get(_VERSIONS, **READ, opt=access(Operation.READ))
@@ -274,11 +271,11 @@ async def _change_versions(
     chosen = _require_known_default(operations)
     versions = {name: read_members(raw, name, f"{xid}/versions/{name}") for name, raw in body.items()}
 
-    def change(draft: Draft) -> list[str]:
-        if not versions and draft.find_schema(place, identifier) is None:
+    def change(update: RequestUpdate) -> list[str]:
+        if not versions and update.find_schema(place, identifier) is None:
             raise RegistryError("missing_versions")
-        entity = draft.make_schema(place, identifier)
-        return draft.put_versions(entity, versions, patch=patch, set_default=chosen)
+        entity = update.make_schema(place, identifier)
+        return update.put_versions(entity, versions, patch=patch, set_default=chosen)
 
     written = await operations.write(change)
     return json_response(dict(await operations.describe_versions(place, identifier, written)))
@@ -296,8 +293,8 @@ async def delete_versions(
         raise RegistryError("bad_flag", flag="epoch", detail="Epochs of several entities stand in the body.")
     body = await read_optional_map(request)
 
-    def change(draft: Draft) -> None:
-        entity = draft.get_schema(place, identifier)
+    def change(update: RequestUpdate) -> None:
+        entity = update.get_schema(place, identifier)
         found = [
             entity.versions[name] for name in (entity.versions if body is None else body) if name in entity.versions
         ]
@@ -305,9 +302,9 @@ async def delete_versions(
             if body is not None:
                 xid = f"{entity.xid}/versions/{version.id}"
                 check_deleted(body[version.id], "version", version.id, version.epoch, xid)
-            draft.delete_version(entity, version)
+            update.delete_version(entity, version)
         if found or chosen is not None:
-            draft.finish_deletion(entity, chosen)
+            update.finish_deletion(entity, chosen)
 
     await operations.write(change)
 
@@ -365,9 +362,9 @@ async def _change_version(
     else:
         attributes, document = read_headers(request.scope["headers"]), await read_bytes(request)
 
-    def change(draft: Draft) -> bool:
-        entity = draft.make_schema(place, identifier)
-        written = draft.put_version(entity, version_id, attributes, patch=patch, document=document, set_default=chosen)
+    def change(update: RequestUpdate) -> bool:
+        entity = update.make_schema(place, identifier)
+        written = update.put_version(entity, version_id, attributes, patch=patch, document=document, set_default=chosen)
         return written.is_new
 
     is_new = await operations.write(change)
@@ -385,14 +382,14 @@ async def delete_version(operations: InjectedOperations, group: Group, schema: S
     version_id = split_details(version)[0]
     chosen = _require_known_default(operations)
 
-    def change(draft: Draft) -> None:
-        entity = draft.get_schema(place, identifier)
+    def change(update: RequestUpdate) -> None:
+        entity = update.get_schema(place, identifier)
         found = entity.versions.get(version_id)
         if found is None:
             raise RegistryError("not_found", f"{entity.xid}/versions/{version_id}")
         require_epoch(operations.flags.epoch, found.epoch, f"{entity.xid}/versions/{version_id}")
-        draft.delete_version(entity, found)
-        draft.finish_deletion(entity, chosen)
+        update.delete_version(entity, found)
+        update.finish_deletion(entity, chosen)
 
     await operations.write(change)
 
