@@ -93,7 +93,7 @@ class View:
             return self.link(xid)
         if count == 0:
             return f"{self.link(xid)}?filter={EXCLUDE_ALL}"
-        texts = [",".join(str(row.step_down()) for row in each) for each in filters]
+        texts = [",".join(map(str, each)) for each in filters]
         return self.link(xid) + ("?" + "&".join(f"filter={quote(text)}" for text in texts) if texts else "")
 
     def _count(self, size: int = 0) -> None:
@@ -137,7 +137,7 @@ class View:
 
     def select_schema(self, schema: ResourceEntity, filters: Filters) -> Filters | None:
         """Return what is left of filters for the versions of a schema, None where it passes none."""
-        left = select_own(filters, lambda: self._schema_attributes(schema, {"meta": {}}, ""))
+        left = select_own(filters, lambda: self.schema_body(schema, {"meta": {}}, (), ""))
         if left and not self.select_versions(schema, left):
             return None
         return left

@@ -63,9 +63,7 @@ def find_incompatibilities(
     ruleset: str = "",
     lineage: tuple[int, ...] | None = None,
 ) -> tuple[list[Finding], int | None]:
-    """Return the breaking findings of the first version that refuses the document and its number.
-
-    The result is ([], None) when no version refuses it.
+    """Return the breaking findings of the first version that refuses the document and its number; ([], None): none.
 
     only narrows the comparison to one version, which then counts as the latest; lineage to the ancestors of the
     document, of which the first one counts as the latest. ruleset judges where the settings name none.
