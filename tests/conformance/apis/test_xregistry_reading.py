@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
-import pytest_asyncio
 from tests.conformance.apis.xregistry_client import (
     A1,
     A2,
@@ -25,27 +23,12 @@ from tests.conformance.apis.xregistry_client import (
     fill,
     load_json,
 )
+from tests.conformance.apis.xregistry_world import fronted, xr
 
-from stele.server.asgi import App
-from stele.server.dialects import build_dispatcher
-from stele.server.metrics import Metrics
-from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
-from stele.storage import open_log
 
+__all__ = ["fronted", "xr"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def fronted(registry: Registry) -> App:
-    """The whole server over a node."""
-    return build_dispatcher(registry, ServerSettings(), Metrics())
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def xr(registry: Registry, client: httpx.AsyncClient) -> AsyncIterator[XregistryClient]:
-    """A client of an empty registry."""
-    await registry.reset(await open_log("memory:"))
-    yield XregistryClient(client)
 
 
 async def build_tree(xr: XregistryClient) -> None:

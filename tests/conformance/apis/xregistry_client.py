@@ -138,6 +138,8 @@ class XregistryClient:
         bare = path.partition("?")[0]
         if method == "HEAD" or answer.headers.get("content-type") != "application/json; charset=utf-8":
             return
+        if "xref" in answer.json() and "epoch" not in answer.json():
+            return  # A reference that leads nowhere has no more than that.
         is_document = bare == "/export" or re.search(r"[?&]doc(&|\Z)", path) is not None
         for pattern, asked, status, validators in _OPERATIONS:
             if asked == method and status in {str(answer.status_code), "200"} and pattern.match(bare or "/"):

@@ -510,14 +510,12 @@ class RequestUpdate(PendingEntities):
 
         Raises `RegistryError` for an ancestor that is not there (`unknown_id`) and for a circle.
         """
-        settled = {name: version for name, version in schema.versions.items() if version.ancestorid}
-        for version in sorted(
-            (version for version in schema.versions.values() if not version.ancestorid),
-            key=lambda version: version.id.casefold(),
-        ):
-            others = {name: each for name, each in settled.items() if name != version.id}
-            version.ancestorid = find_newest(others) if others else version.id
-            settled[version.id] = version
+        known = {name: each for name, each in schema.versions.items() if each.ancestorid and not each.is_new}
+        newest = find_newest(known) if known else ""
+        lost = [version for version in schema.versions.values() if not version.ancestorid]
+        for version in sorted(lost, key=lambda version: version.id.casefold()):
+            version.ancestorid = newest or version.id
+            newest = version.id
         for version in schema.versions.values():
             if version.ancestorid not in schema.versions:
                 raise RegistryError("unknown_id", schema.xid, singular="version", id=version.ancestorid)
