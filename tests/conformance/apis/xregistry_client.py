@@ -47,12 +47,13 @@ def _load_openapi() -> dict[str, Any]:
     """The OpenAPI document, corrected where it contradicts the specification that it belongs to.
 
     `schema` demands either `versions` or `versionsurl`; the API view has both when the versions are inlined, a dangling reference neither. `versions`
-    answers a map, as every collection. A document is shown on request only.
+    answers a map, as every collection. A document is shown on request only. An `xref` is an XID, no URI.
     """
     document = load_json("openapi.json")
     schemas = document["components"]["schemas"]
     schemas["schema"]["anyOf"] = [*schemas["schema"].pop("oneOf"), {"required": ["metaurl"]}]
     del schemas["schemaVersion"]["oneOf"]
+    del schemas["Meta"]["properties"]["xref"]["format"]
     versions = document["paths"]["/schemagroups/{groupid}/schemas/{resourceid}/versions"]
     version_map = {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/schemaVersion"}}
     for method in ("get", "post"):

@@ -150,7 +150,7 @@ class PendingEntities:
         schema = self.find_schema(group, identifier)
         if schema is not None:
             if schema.is_read_only:
-                raise RegistryError("bad_flag" if "readonly" in self.ignores else "readonly", schema.xid, flag="ignore")
+                raise self.refuse_read_only(schema)
             return schema
         xid = f"/schemagroups/{group}/schemas/{identifier}"
         check_id(identifier, xid)
@@ -163,6 +163,12 @@ class PendingEntities:
         schema.subject = self.loader.state.find_subject(key)
         self.schemas[group, identifier] = schema
         return schema
+
+    def refuse_read_only(self, schema: ResourceEntity) -> RegistryError:
+        """Return the error of a request about a read-only schema, which cannot be left out of it."""
+        if "readonly" in self.ignores:
+            return RegistryError("bad_flag", schema.xid, flag="ignore")
+        return RegistryError("readonly", schema.xid)
 
     def touch_schema(self, schema: ResourceEntity) -> None:
         """Note that the meta entity of a schema changes, or that it gets or loses a version."""

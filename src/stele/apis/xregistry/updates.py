@@ -248,7 +248,7 @@ class RequestUpdate(PendingEntities):
     def put_meta(self, schema: ResourceEntity, body: Members, *, patch: bool, set_default: str | None = None) -> None:
         """Change the meta entity of a schema."""
         if schema.is_read_only:
-            raise RegistryError("bad_flag" if "readonly" in self.ignores else "readonly", schema.xid, flag="ignore")
+            raise self.refuse_read_only(schema)
         wrapped = {"meta": msgspec.Raw(msgspec.json.encode(body))}
         if schema.xref or has_value(body, "xref"):
             if self._puts_reference(schema, wrapped, body, patch=patch):
