@@ -100,7 +100,7 @@ def _add_headers(send: Send, method: str, root: str) -> Send:
             headers.add("link", f"<{root}>;rel=xregistry-root")
             if method == "OPTIONS" and message["status"] == 204:
                 message["status"] = 200
-                headers["access-control-allow-methods"] = headers.get("allow", "")
+                headers["access-control-allow-methods"] = headers["allow"]
         await send(message)
 
     return send_with_headers

@@ -210,6 +210,8 @@ _CLASSES: Final[dict[type[Exception], str]] = {
 STATUSES: Final[dict[type[Exception], int]] = {kind: CODES[code].status for kind, code in _CLASSES.items()}
 """Status by error class."""
 
+_SILENT: Final = frozenset({"unauthorized", "forbidden"})
+"""Codes of refusals, which do not say what they are about."""
 _PLACEHOLDER = re.compile(r"<([a-z][a-z0-9_]*)>")
 _GROUP_TYPE = re.compile(r"/([a-z_][a-z0-9_]*)(?:/|\Z)")
 _RESOURCE_TYPE = re.compile(r"/schemagroups/[^/]+/([a-z_][a-z0-9_]*)(?:/|\Z)")
@@ -275,7 +277,7 @@ def build_error(error: RegistryError, path: str, instance: str) -> ErrorBody:
         type=f"{code.base}{error.code}",
         title=title,
         detail=error.detail or msgspec.UNSET,
-        subject=subject,
+        subject=msgspec.UNSET if error.code in _SILENT else subject,
         args=error.arguments or msgspec.UNSET,
         instance=instance,
     )
@@ -288,8 +290,10 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     status = CODES[found.code].status
     if status >= 500:
         log_failure(_logger, path, error)
-    host = find_base_uri(request).removesuffix(mounted_prefix(request))
-    body = build_error(found, path, host + request.scope["raw_path"].decode("latin-1"))
+    root = find_base_uri(request)
+    host = root.removesuffix(mounted_prefix(request))
+    instance = root if found.code in _SILENT else host + request.scope["raw_path"].decode("latin-1")
+    body = build_error(found, path, instance)
     headers = error_headers(error)
     if found.code == "details_required":
         headers["Allow"] = "DELETE, GET, HEAD, OPTIONS, POST, PUT"
