@@ -292,7 +292,11 @@ async def test_inline(xr: XregistryClient) -> None:
     assert "meta" in (await xr.read(f"{GROUP}/schemas?inline=meta"))["s"]
     whole = await xr.read(f"{DETAILS}?inline")
     assert {"meta", "versions", "schema"} <= set(whole)
-    assert whole == await xr.read(f"{DETAILS}?inline=*") == await xr.read(f"{DETAILS}?inline=meta&inline=schema,versions.*")
+    assert (
+        whole
+        == await xr.read(f"{DETAILS}?inline=*")
+        == await xr.read(f"{DETAILS}?inline=meta&inline=schema,versions.*")
+    )
     written = await xr.ask("PATCH", f"{DETAILS}?inline=meta", {"name": "x"})
     assert "meta" in written.json()
     for wrong in ("endpoints", "schemagroups.x", "x*", "*.schemas", "schemagroups.schemas.schemabase64"):

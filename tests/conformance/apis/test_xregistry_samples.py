@@ -116,7 +116,13 @@ async def test_other_groups_are_refused(xr: XregistryClient) -> None:
 
 async def test_everything_comes_back(xr: XregistryClient, client: httpx.AsyncClient) -> None:
     """An export has all that describes entities: policies, chosen versions, branches, references, odd documents."""
-    version = {"format": "Custom", "name": "N", "labels": {"a": "b"}, "odd": {"x": [1, None]}, "icon": "http://x.example"}
+    version = {
+        "format": "Custom",
+        "name": "N",
+        "labels": {"a": "b"},
+        "odd": {"x": [1, None]},
+        "icon": "http://x.example",
+    }
     tree = {
         "description": "D",
         "deprecated": {"removal": "2030-01-01T00:00:00Z"},

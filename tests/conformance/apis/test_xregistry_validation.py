@@ -7,7 +7,18 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.conformance.apis.xregistry_client import A1, A2, A3, AVRO, DETAILS, GROUP, SCHEMA, XregistryClient, avro, fill
+from tests.conformance.apis.xregistry_client import (
+    A1,
+    A2,
+    A3,
+    AVRO,
+    DETAILS,
+    GROUP,
+    SCHEMA,
+    XregistryClient,
+    avro,
+    fill,
+)
 from tests.conformance.apis.xregistry_world import fronted, xr
 
 from stele.service.registry import Registry
@@ -89,7 +100,9 @@ async def test_group_constraints(xr: XregistryClient) -> None:
     await xr.ask("PATCH", GROUP, {"format": "Avro/1.9"}, code="constraint_failure")
     await xr.ask("PUT", GROUP, {"format": "Avro/1.9", "schemas": {"s": {"format": "Avro/1.9"}}})
     await xr.ask("PATCH", GROUP, {"format": None})
-    await xr.ask("PUT", f"{GROUP}/schemas/p$details", {"format": "Protobuf/3", "schema": PROTO.format("int32")}, status=201)
+    await xr.ask(
+        "PUT", f"{GROUP}/schemas/p$details", {"format": "Protobuf/3", "schema": PROTO.format("int32")}, status=201
+    )
     await xr.ask("PUT", GROUP, {"format": AVRO}, code="constraint_failure")
 
 

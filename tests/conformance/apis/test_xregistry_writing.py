@@ -373,7 +373,12 @@ async def test_schemas_by_map(xr: XregistryClient) -> None:
     patched = await xr.ask("PATCH", f"{GROUP}/schemas", {"s": {"name": "x"}})
     assert patched.json()["s"]["name"] == "x" and list(patched.json()) == ["s"]
     before = await xr.read("/export")
-    wrong = {"schemagroups": {"g": {"name": "changed"}, "new": {"schemas": {"a": avro(), "b": {"format": AVRO, "schema": 5}}}}}
+    wrong = {
+        "schemagroups": {
+            "g": {"name": "changed"},
+            "new": {"schemas": {"a": avro(), "b": {"format": AVRO, "schema": 5}}},
+        }
+    }
     answer = await xr.ask("PUT", "/", wrong, code="format_violation")
     assert answer.json()["subject"] == "/schemagroups/new/schemas/b/versions/1"
     assert await xr.read("/export") == before
@@ -408,7 +413,9 @@ async def test_resource_algorithm(xr: XregistryClient) -> None:
     assert set(await xr.read(f"{GROUP}/schemas/d/versions")) == {"v1", "v2"}
     body = await xr.read(f"{GROUP}/schemas/d$details")
     assert body["versionid"] == "v2" and "name" not in body
-    await xr.ask("PATCH", f"{GROUP}/schemas/d$details", {"name": "x", "versions": {"v1": {"name": "y"}}, "versionsurl": 5})
+    await xr.ask(
+        "PATCH", f"{GROUP}/schemas/d$details", {"name": "x", "versions": {"v1": {"name": "y"}}, "versionsurl": 5}
+    )
     assert (await xr.read(f"{GROUP}/schemas/d$details"))["name"] == "x"
     await xr.ask("PATCH", f"{GROUP}/schemas/d$details", {"versions": {}})
     assert set(await xr.read(f"{GROUP}/schemas/d/versions")) == {"v1", "v2"}
@@ -641,6 +648,9 @@ async def test_concurrent_writes_are_all_done(xr: XregistryClient) -> None:
     await fill(xr)
     await asyncio.gather(*(xr.ask("POST", DETAILS, avro(A2, name=f"n{number}"), status=201) for number in range(12)))
     versions = await xr.read(f"{SCHEMA}/versions")
-    assert len(versions) == 13 and {each.get("name") for each in versions.values()} == {None, *(f"n{i}" for i in range(12))}
+    assert len(versions) == 13 and {each.get("name") for each in versions.values()} == {
+        None,
+        *(f"n{i}" for i in range(12)),
+    }
     chain = {each["ancestorid"] for each in versions.values()}
     assert len(chain) == 12

@@ -119,7 +119,9 @@ class XregistryClient:
         """
         content = body if isinstance(body, str | bytes) or body is None else json.dumps(body)
         sent = {name.replace("__", ".").replace("_", "-"): value for name, value in headers.items()}
-        answer = await self.http.request(method, f"/xregistry{path}", content=content, headers={**self._headers, **sent})
+        answer = await self.http.request(
+            method, f"/xregistry{path}", content=content, headers={**self._headers, **sent}
+        )
         expected = OTHER_STATUSES.get(code, 400) if code else (status or (204 if method == "DELETE" else 200))
         wanted = expected if isinstance(expected, tuple) else (expected,)
         assert answer.status_code in wanted, f"{method} {path}: {answer.status_code} {answer.text[:1000]}"
@@ -144,9 +146,14 @@ class XregistryClient:
         is_document = bare == "/export" or re.search(r"[?&]doc(&|\Z)", path) is not None
         for pattern, asked, status, validators in _OPERATIONS:
             if asked == method and status in {str(answer.status_code), "200"} and pattern.match(bare or "/"):
-                if "collections" in path or ("/schemas/" in bare and not bare.endswith(("$details", "meta", "versions"))):
+                if "collections" in path or (
+                    "/schemas/" in bare and not bare.endswith(("$details", "meta", "versions"))
+                ):
                     continue
-                problems = [f"{error.instance_path}: {error.message}" for error in validators[is_document].iter_errors(answer.json())]
+                problems = [
+                    f"{error.instance_path}: {error.message}"
+                    for error in validators[is_document].iter_errors(answer.json())
+                ]
                 assert not problems, f"{method} {path}: {problems[:3]}"
                 self.validated += 1
 

@@ -340,6 +340,7 @@ class EntityLoader:
         for identifier, entry in known.items():
             if "number" not in entry:
                 schema.versions[identifier] = _read_version(identifier, entry, None)
+        shared = self._find_shared_format(subject, known)
         before = ""
         for row in subject.versions:
             if row.state is not VersionState.ACTIVE:
@@ -350,7 +351,7 @@ class EntityLoader:
                 version = _read_version(identifier, known[identifier], row)
                 version.is_compared = is_compared
             else:
-                version = self._adopt_version(subject, row, before, {*known, *schema.versions})
+                version = self._adopt_version(row, before, {*known, *schema.versions}, shared)
             version.is_compared |= row.policy == schema.policy
             schema.versions[version.id] = version
             before = version.id
@@ -358,17 +359,34 @@ class EntityLoader:
             if version.ancestorid not in schema.versions:
                 version.ancestorid = version.id
 
-    def _adopt_version(self, subject: Subject, row: Version, before: str, taken: Collection[str]) -> VersionEntity:
+    def _find_shared_format(self, subject: Subject, known: Mapping[str, Any]) -> tuple[SchemaFormat, str] | None:
+        """Return the value of `format` that the versions of a schema have, with what it means; None: each its own.
+
+        It is the group's, that of a version which this dialect wrote, or that of the newest version.
+        """
+        namespace = self.state.find_namespace(subject.key.namespace)
+        group = {} if namespace is None else own_data(namespace.dialect_data).get("attributes", {})
+        names = [group.get("format"), *(entry["attributes"].get("format") for entry in known.values())]
+        name = next(filter(None, names), None)
+        if name is not None:
+            return resolve_format(name, self.installed), name
+        newest = queries.latest_version(subject)
+        if newest is None:
+            return None
+        named_by_group = namespace is not None and namespace.format == newest.kind.format
+        name = namespace.format.capitalize() if named_by_group and namespace else print_format(self.state, newest)
+        return newest.kind.schema_format, name
+
+    def _adopt_version(
+        self, row: Version, before: str, taken: Collection[str], shared: tuple[SchemaFormat, str] | None
+    ) -> VersionEntity:
         """Return the entity of a version that another dialect registered."""
         identifier = str(row.version_number)
         while identifier in taken:
             identifier += "~"
         own = row.attributes
-        namespace = self.state.find_namespace(subject.key.namespace)
-        group_format = "" if namespace is None else own_data(namespace.dialect_data).get("attributes", {}).get("format")
-        if namespace is not None and namespace.format and not group_format:
-            group_format = namespace.format.capitalize()
-        attributes: Attributes = {"format": group_format or print_format(self.state, row)}
+        is_shared = shared is not None and shared[0] == row.kind.schema_format
+        attributes: Attributes = {"format": shared[1] if shared and is_shared else print_format(self.state, row)}
         attributes["contenttype"] = "application/json" if row.kind.format in _JSON_FORMATS else "text/plain"
         if own is not None:
             found = {"description": own.description, "labels": dict(own.labels or {}), "contenttype": own.media_type}
