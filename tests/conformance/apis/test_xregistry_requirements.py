@@ -49,7 +49,9 @@ def test_every_requirement_has_a_test_that_exists() -> None:
     tests: set[str] = set()
     for path in Path(__file__).parent.glob("test_xregistry_*.py"):
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        tests |= {node.name for node in nodes if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_")}
+        tests |= {
+            node.name for node in nodes if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_")
+        }
     missing = {row.test for row in ROWS if row.test} - tests
     assert not missing
 

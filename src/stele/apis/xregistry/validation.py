@@ -18,7 +18,7 @@ from stele.apis.xregistry.rules import check_group_constraints, check_matching_v
 from stele.apis.xregistry.translate import compares_versions, compatibility_name, resolve_format
 from stele.core import queries
 from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource
-from stele.core.model import MAX_INT32, OPAQUE_FORMAT, SchemaFormat, SettingsLevel
+from stele.core.model import MAX_INT32, OPAQUE_FORMAT, ComparisonScope, SchemaFormat, SchemaKind, SettingsLevel
 from stele.core.policy import Policy
 from stele.core.state import State
 from stele.errors import MalformedSchema, UnresolvedReference
@@ -34,8 +34,13 @@ class _Compared(msgspec.Struct, frozen=True):
 
     version: VersionEntity
     version_number: int
-    format: str
+    kind: SchemaKind
     source: SchemaSource
+
+    @property
+    def format(self) -> str:
+        """Format of the document."""
+        return self.kind.format
 
 
 async def validate_update(registry: Registry, pending: PendingEntities, comparable: Mapping[str, bool]) -> Prepared:
@@ -153,16 +158,16 @@ def _see_version(
     """Return a version as a policy sees it, None where its document cannot be compared."""
     document = prepared.get((schema.xid, version.id))
     if document is not None:
-        format_name, source, number = document.document.format, document.source, MAX_INT32
+        kind, source, number = document.document.kind, document.source, MAX_INT32
     elif version.registered is not None and version.new_document != b"":
         row = version.registered
         references = queries.resolve_references(state, row.schema.attachments.references)
-        format_name, source, number = row.kind.format, SchemaSource(row.content.sha, references), row.version_number
+        kind, source, number = row.kind, SchemaSource(row.content.sha, references), row.version_number
     else:
         return None
-    if format_name == OPAQUE_FORMAT or not comparable.get(format_name, False):
+    if kind.format == OPAQUE_FORMAT or not comparable.get(kind.format, False):
         return None
-    return _Compared(version, number, format_name, source)
+    return _Compared(version, number, kind, source)
 
 
 def _ask(
@@ -171,6 +176,9 @@ def _ask(
     """Yield what is to be compared for one version, each with the ancestor that it is compared with."""
     ruleset = queries.settings_for(state, SettingsLevel(*schema.key)).ruleset or ""
     adopted = queries.adopted_rulesets(state, own.format)
+    scope = schema.subject.comparison_scope if schema.subject is not None else ComparisonScope.SUBJECT
+    if scope is ComparisonScope.SCHEMA_KIND:
+        chain = [ancestor for ancestor in chain if ancestor.kind == own.kind]
     for ancestor, backward, forward in policy.list_comparisons(chain):
         if ancestor.format != own.format:
             continue
