@@ -123,7 +123,7 @@ def _register_draft(model: Model, key: Key, draft: Draft) -> None:
     live = model.live(key)
     if live:
         model.writable(key)
-    if any(_format_of(row.schema_kind) != _format_of(schema_kind) for row in live):
+    if any(_format_of(row.schema_kind).casefold() != _format_of(schema_kind).casefold() for row in live):
         raise Refused("OtherFormat")
     policy = model.policy(key) if model.subject(key) is not None else _policy_of_new(model, key)
     is_unread = draft.format == "opaque" and policy.kind == "compare" and not policy.reject

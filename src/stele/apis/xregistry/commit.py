@@ -262,6 +262,8 @@ def _describe_subject(schema: ResourceEntity, numbers: dict[str, int], changes: 
     subject = schema.subject
     attributes = dict(schema.attributes)
     labels = attributes.pop("labels", None) if attributes.get("labels") else None
+    if labels is None and schema.is_new and subject is not None:
+        labels = subject.labels  # Another dialect made the subject; it was no schema here yet.
     is_compared = compares_versions(schema.policy) and all(
         version.is_compared for version in schema.versions.values() if version.id in numbers
     )

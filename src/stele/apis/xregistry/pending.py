@@ -26,7 +26,7 @@ from stele.apis.xregistry.translate import (
     inherited_policy,
 )
 from stele.core.access import Operation, subject_resource
-from stele.core.model import SubjectKey
+from stele.core.model import SettingsLevel, SubjectKey
 from stele.service.access import AccessControl
 
 COLLECTIONS: Final = ("schemagroups", "schemas", "versions")
@@ -156,7 +156,9 @@ class PendingEntities:
         check_id(identifier, xid)
         self._require_unique(group, identifier, xid)
         self.touch_group(group)
-        policy = inherited_policy(self.loader.state, key)
+        own = self.loader.state.settings_at(SettingsLevel(*key))
+        policy = own.policy if own is not None else None
+        policy = policy or inherited_policy(self.loader.state, key)
         schema = ResourceEntity(
             key, group, identifier, policy, createdat=self.now, modifiedat=self.now, is_new=True, is_written=True
         )

@@ -358,6 +358,7 @@ class EntityLoader:
         for version in schema.versions.values():
             if version.ancestorid not in schema.versions:
                 version.ancestorid = version.id
+            version.ancestor_before = version.ancestorid
 
     def _find_shared_format(self, subject: Subject, known: Mapping[str, Any]) -> tuple[SchemaFormat, str] | None:
         """Return the value of `format` that the versions of a schema have, with what it means; None: each its own.
@@ -392,7 +393,7 @@ class EntityLoader:
             found = {"description": own.description, "labels": dict(own.labels or {}), "contenttype": own.media_type}
             attributes |= {name: value for name, value in found.items() if value}
         at = format_millis(row.at)
-        return VersionEntity(identifier, 1, at, at, before or identifier, attributes, row)
+        return VersionEntity(identifier, 1, at, at, before or identifier, attributes, registered=row)
 
 
 def is_schema(subject: Subject) -> bool:
@@ -411,7 +412,7 @@ def _read_version(identifier: str, entry: Mapping[str, Any], row: Version | None
         entry["modifiedat"],
         entry["ancestorid"],
         dict(entry["attributes"]),
-        row,
+        registered=row,
     )
 
 

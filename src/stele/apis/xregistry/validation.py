@@ -117,17 +117,17 @@ async def _check_compatibility(
         for version in schema.versions.values()
         if (compared := _see_version(state, schema, version, prepared, comparable)) is not None
     }
-    changed = {version.id for version in schema.versions.values() if version.is_written or schema.sets_policy}
     questions: dict[CompatibilityRequest, str] = {}
     for version in schema.versions.values():
         if version.id not in seen:
             continue
-        chain = [seen[each.id] for each in list_ancestors(schema, version) if each.id in seen]
+        ancestors = list_ancestors(schema, version)
+        new_pairs = _find_new_pairs(schema, version, ancestors)
+        chain = [seen[each.id] for each in ancestors if each.id in seen]
         for question, ancestor in _ask(state, schema, schema.policy, seen[version.id], chain):
-            if {version.id, ancestor} & changed:
+            if ancestor in new_pairs:
                 questions.setdefault(question, version.id)
-        if version.id in changed:
-            version.is_compared = True
+        version.is_compared |= schema.sets_policy or version.new_document is not None
     extra: dict[bytes, bytes] = {}
     for document in prepared.values():
         extra |= document.document.texts
@@ -150,6 +150,22 @@ async def _check_compatibility(
             compat=compatibility_name(schema.policy),
             detail=f"Versions in violation: {names}. {reasons}",
         )
+
+
+def _find_new_pairs(schema: ResourceEntity, version: VersionEntity, ancestors: list[VersionEntity]) -> set[str]:
+    """Return the ancestors that a version was not compared with yet: what is old stays as it is.
+
+    A pair is new if the rule is, if one of the documents is, or if a link between the two is.
+    """
+    found: set[str] = set()
+    has_new_link, below = False, version
+    for ancestor in ancestors:
+        has_new_link |= below.ancestorid != below.ancestor_before
+        has_new_document = version.new_document is not None or ancestor.new_document is not None
+        if schema.sets_policy or has_new_document or has_new_link:
+            found.add(ancestor.id)
+        below = ancestor
+    return found
 
 
 def _see_version(
