@@ -47,6 +47,7 @@ class VersionEntity(msgspec.Struct):
         ancestorid: Id of its ancestor; its own where it is a root; '' until that is known.
         attributes: What else describes it.
         ancestor_before: Id of the ancestor before the present request.
+        format_before: Value of `format` before the present request.
         registered: The version of the core that has the document; None where the registry has none.
         new_document: Document to be registered; empty: the version is to have none; None: it keeps what it has.
         is_new: Whether the present request creates it.
@@ -61,6 +62,7 @@ class VersionEntity(msgspec.Struct):
     ancestorid: str = ""
     attributes: Attributes = {}
     ancestor_before: str = ""
+    format_before: str = ""
     registered: RegisteredVersion | None = None
     new_document: bytes | None = None
     is_new: bool = False

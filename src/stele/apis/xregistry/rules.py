@@ -37,8 +37,9 @@ def check_group_constraints(group: GroupEntity, schema: ResourceEntity) -> None:
 
 
 def check_matching_versions(schema: ResourceEntity) -> None:
-    """Raise `RegistryError` for versions of different formats."""
-    if len({version.format.casefold() for version in schema.versions.values()}) > 1:
+    """Raise `RegistryError` for a request that gives versions different formats; other dialects may have done so."""
+    has_new_format = any(version.format != version.format_before for version in schema.versions.values())
+    if has_new_format and len({version.format.casefold() for version in schema.versions.values()}) > 1:
         raise RegistryError("mismatched_version_attribute", schema.xid, name="format")
 
 

@@ -358,7 +358,7 @@ class EntityLoader:
         for version in schema.versions.values():
             if version.ancestorid not in schema.versions:
                 version.ancestorid = version.id
-            version.ancestor_before = version.ancestorid
+            version.ancestor_before, version.format_before = version.ancestorid, version.format
 
     def _find_shared_format(self, subject: Subject, known: Mapping[str, Any]) -> tuple[SchemaFormat, str] | None:
         """Return the value of `format` that the versions of a schema have, with what it means; None: each its own.
