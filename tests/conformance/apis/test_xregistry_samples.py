@@ -101,7 +101,7 @@ async def test_samples_come_back(xr: XregistryClient, path: Path) -> None:
 
 
 async def test_mixed_formats_are_refused(xr: XregistryClient) -> None:
-    """The sample whose schemas have versions of several formats breaks the published model as it is, so nothing is done."""
+    """The sample whose schemas have versions of several formats breaks the published model: nothing is done."""
     sample = json.loads((FOLDER / "samples" / "schemastore_org.xreg.json").read_text(encoding="utf-8"))
     before = await xr.read("/export")
     await xr.ask("POST", "/", {"schemagroups": sample["schemagroups"]}, code="mismatched_version_attribute")

@@ -51,9 +51,12 @@ XSD = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:element name="
 async def test_formats(xr: XregistryClient, name: str, right: Any, wrong: Any) -> None:
     """A document that is not of its known format is refused, and named; one that is, is validated."""
     answer = await xr.ask("PUT", DETAILS, {"format": name, "schema": wrong}, code="format_violation")
-    assert answer.json()["subject"] == f"{SCHEMA}/versions/1" and answer.json()["args"] == {"format": name}
+    assert answer.json()["subject"] == f"{SCHEMA}/versions/1"
+    assert answer.json()["args"] == {"format": name}
     body = (await xr.ask("PUT", DETAILS, {"format": name, "schema": right}, status=201)).json()
-    assert body["formatvalidated"] is True and "formatvalidatedreason" not in body and body["format"] == name
+    assert body["formatvalidated"] is True
+    assert "formatvalidatedreason" not in body
+    assert body["format"] == name
     assert "compatibilityvalidated" not in body
 
 
@@ -62,11 +65,13 @@ async def test_unknown_formats(xr: XregistryClient, name: str) -> None:
     """A document of another format is kept unread, and says why it was not validated."""
     await xr.ask("PUT", SCHEMA, b"\x00\xff any", status=201, xRegistry_format=name)
     body = await xr.read(DETAILS)
-    assert body["formatvalidated"] is False and body["formatvalidatedreason"]
+    assert body["formatvalidated"] is False
+    assert body["formatvalidatedreason"]
     assert (await xr.ask("GET", SCHEMA)).content == b"\x00\xff any"
     await xr.ask("PATCH", f"{SCHEMA}/meta", BACKWARD)
     body = await xr.read(DETAILS)
-    assert body["compatibilityvalidated"] is False and body["compatibilityvalidatedreason"]
+    assert body["compatibilityvalidated"] is False
+    assert body["compatibilityvalidatedreason"]
     await xr.ask("POST", SCHEMA, b"other", status=201, xRegistry_format=name)
 
 
@@ -130,7 +135,8 @@ async def test_compatibility_words(xr: XregistryClient, word: str, second: str, 
     for number, text in (("2", second), ("3", third)):
         if number == refused:
             answer = await xr.ask("POST", DETAILS, avro(text), code="compatibility_violation")
-            assert answer.json()["args"] == {"compat": word.lower()} and answer.json()["subject"] == SCHEMA
+            assert answer.json()["args"] == {"compat": word.lower()}
+            assert answer.json()["subject"] == SCHEMA
             assert number in answer.json()["detail"]
             return
         await xr.ask("POST", DETAILS, avro(text), status=201)
@@ -155,7 +161,7 @@ async def test_setting_compatibility_checks_all_versions(xr: XregistryClient) ->
 
 
 async def test_compatibility_follows_ancestors(xr: XregistryClient) -> None:
-    """Versions are compared along their ancestors: a branch with its own, a root with none, a replaced one both ways."""
+    """Versions are compared along ancestors: a branch with its own, a root with none, a replaced one both ways."""
     await fill(xr, A1)
     await xr.ask("PATCH", f"{SCHEMA}/meta", BACKWARD)
     await fill(xr, A2)
@@ -191,7 +197,8 @@ async def test_replacing_a_document_keeps_old_ids(xr: XregistryClient, client: h
     before = (await client.get("/contexts/.g/subjects/s/versions/latest")).json()
     await xr.ask("PUT", DETAILS, avro(A2))
     after = (await client.get("/contexts/.g/subjects/s/versions/latest")).json()
-    assert (before["version"], after["version"]) == (1, 2) and before["id"] != after["id"]
+    assert (before["version"], after["version"]) == (1, 2)
+    assert before["id"] != after["id"]
     assert (await client.get(f"/contexts/.g/schemas/ids/{before['id']}")).json()["schema"] == before["schema"]
     assert list(await xr.read(f"{SCHEMA}/versions")) == ["1"]
 

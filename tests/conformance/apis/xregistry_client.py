@@ -1,4 +1,4 @@
-"""A client of the xRegistry dialect that checks every answer: its shape, its links, its errors, the published schemas."""
+"""A client of the xRegistry dialect that checks every answer: shape, links, errors, the published schemas."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ def load_json(name: str) -> Any:
 def _load_openapi() -> dict[str, Any]:
     """The OpenAPI document, corrected where it contradicts the specification that it belongs to.
 
-    `schema` demands either `versions` or `versionsurl`; the API view has both when the versions are inlined, a dangling reference neither. `versions`
-    answers a map, as every collection. A document is shown on request only. An `xref` is an XID, no URI.
+    `schema` demands either `versions` or `versionsurl`; the API view has both when the versions are inlined, a dangling
+    reference neither. `versions` answers a map, as every collection. A document is shown on request only. An `xref` is
+    an XID, no URI.
     """
     document = load_json("openapi.json")
     schemas = document["components"]["schemas"]
@@ -68,7 +69,7 @@ _COMPONENTS = {"components": OPENAPI["components"]}
 
 
 def _validators(schema: Mapping[str, Any]) -> tuple[Any, Any]:
-    """A validator of the API view, and one of the document view, whose URLs are relative although the files say `uri`."""
+    """Validators of the API view and of the document view, whose URLs are relative although the files say `uri`."""
     whole = {**_COMPONENTS, **schema}
     return jsonschema_rs.Draft7Validator(whole), jsonschema_rs.Draft7Validator(whole, validate_formats=False)
 

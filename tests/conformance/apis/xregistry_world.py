@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the xRegistry dialect: the whole server in this process, with an empty log for every test."""
+"""Fixtures of the tests of the xRegistry dialect: the whole server in this process, with a new log for each."""
 
 from __future__ import annotations
 
