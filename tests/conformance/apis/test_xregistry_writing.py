@@ -443,7 +443,7 @@ async def test_resource_algorithm(xr: XregistryClient) -> None:
     assert set(await xr.read(f"{GROUP}/schemas/d/versions")) == {"v1", "v2"}
 
 
-# --- meta and the default version ---------------------------------------------------------------------------------------
+# --- meta and the default version ---
 
 
 async def test_meta_entity(xr: XregistryClient) -> None:
