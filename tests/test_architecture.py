@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "core": {"errors"},
     "worker_process": set(),  # a process that can be killed, whatever it runs
     "templates": set(),  # renders pages for whoever has templates, and knows nothing of Stele
+    "pictures": _DATA | {"protocol", "templates"},  # pure: answers in, drawings out
     "formats": _DATA | {"worker_process"},
     "wire": _DATA,
     "expressions": {"errors", "worker_process"},
@@ -25,15 +26,27 @@ MAY_IMPORT = {
     "storage": _DATA,
     "service": _DATA | {"formats", "wire", "storage", "protocol"},
     "apis": _DATA | {"service", "protocol", "templates"},
-    "ui": _DATA | {"service"},
+    "ui": _DATA | {"service", "protocol", "pictures", "templates"},
     "server": _DATA | {"storage", "service", "apis", "ui", "templates"},
-    "client": _DATA | {"formats", "wire", "protocol", "expressions"},
-    "spark": _DATA | {"formats", "wire", "protocol", "client", "templates"},
+    "client": _DATA | {"formats", "wire", "protocol", "expressions", "pictures", "templates"},
+    "spark": _DATA | {"formats", "wire", "protocol", "client", "pictures", "templates"},
     "codegen": _DATA | {"formats", "wire", "protocol", "client"},
     "migrate": _DATA | {"formats", "service", "client", "protocol"},
     "review": _DATA | {"formats", "service", "client", "protocol"},
     "cli": _DATA
-    | {"formats", "wire", "protocol", "client", "spark", "codegen", "migrate", "review", "service", "server"},
+    | {
+        "formats",
+        "wire",
+        "protocol",
+        "client",
+        "pictures",
+        "spark",
+        "codegen",
+        "migrate",
+        "review",
+        "service",
+        "server",
+    },
 }
 MAX_FILE_LINES = 700
 MAX_FUNCTION_LINES = 60
@@ -261,7 +274,7 @@ CLIENT_RANKS = (
         "How a request gets its answer is the same for all endpoints, so retries and caching know none of them.",
     ),
     (
-        ("endpoints", "settings", "keys", "journal", "usage", "workflows", "api"),
+        ("endpoints", "settings", "keys", "journal", "usage", "history", "workflows", "api"),
         "What may be asked is written down once, for clients that block and clients that are awaited.",
     ),
     (("sync", "aio", "rocketmq"), "A client puts endpoints and exchange together; nothing below knows who sends."),

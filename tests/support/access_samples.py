@@ -243,6 +243,11 @@ NATIVE: dict[str, Sample] = {
     "record_usage": Sample(body=_CENSUS),
     "forget_usage": Sample(),
     "foresee_deletion": Sample(),
+    "show_history": Sample(),
+    "show_lifelines": Sample(),
+    "show_matrix": Sample(),
+    "show_neighbours": Sample(),
+    "show_atlas": Sample(),
 }
 PRAVEGA: dict[str, Sample] = {
     "ping": Sample(),

@@ -24,6 +24,8 @@ COMMANDS: Final = {
         "apply": CommandEntry("stele.cli.plan:apply", "Bring a registry to what a folder says"),
         "schema": CommandEntry("stele.cli.schema:app", "Register, list and read schemas"),
         "subject": CommandEntry("stele.cli.subject:app", "List and delete subjects"),
+        "history": CommandEntry("stele.cli.history:show_history", "Show how a subject came to be what it is"),
+        "atlas": CommandEntry("stele.cli.history:show_atlas", "Show the subjects of a namespace and their references"),
         "access": CommandEntry("stele.cli.access:app", "Say who may do what"),
         "policy": CommandEntry("stele.cli.policy:app", "Show and set compatibility policies"),
         "ruleset": CommandEntry("stele.cli.ruleset:app", "Show and adopt versions of the rules"),

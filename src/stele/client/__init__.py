@@ -12,6 +12,7 @@ from stele.client.aio import AsyncSchemaRegistryClient
 from stele.client.connection import Bearer
 from stele.client.errors import RequestFailure, ResponseError
 from stele.client.exchange import Retry
+from stele.client.history import Atlas, Lifelines, Matrix, Neighbours, VersionHistory
 from stele.client.journal import EventPage, JournalEntry, JournalPage
 from stele.client.names import (
     AssociatedName,
@@ -27,7 +28,17 @@ from stele.client.oauth import OAuthClientCredentials
 from stele.client.request import CachePolicy, Effect, Request, Workflow
 from stele.client.snapshot import ResolvedSchema, SchemaResolver, SchemaSnapshot
 from stele.client.sync import SchemaRegistryClient
-from stele.client.types import BaselineSchema, CheckResult, ClusterId, ReferenceText, RegisteredSchema, Schema, Version
+from stele.client.types import (
+    BaselineSchema,
+    CheckResult,
+    ClusterId,
+    DiffChange,
+    ReferenceText,
+    RegisteredSchema,
+    Schema,
+    SchemaComparison,
+    Version,
+)
 from stele.client.usage import CensusRecord, DeletionPreview, DeletionWarning, LocationUsage, VersionUsage
 from stele.core.metadata import Metadata
 from stele.core.policy_json import PolicyJson
@@ -51,6 +62,7 @@ __all__ = [
     "AssociatedName",
     "Association",
     "AsyncSchemaRegistryClient",
+    "Atlas",
     "BaselineSchema",
     "Bearer",
     "CachePolicy",
@@ -64,13 +76,17 @@ __all__ = [
     "Dek",
     "DeletionPreview",
     "DeletionWarning",
+    "DiffChange",
     "Effect",
     "EventPage",
     "JournalEntry",
     "JournalPage",
     "Kek",
+    "Lifelines",
     "LocationUsage",
+    "Matrix",
     "Metadata",
+    "Neighbours",
     "OAuthClientCredentials",
     "PolicyJson",
     "QualifiedName",
@@ -84,6 +100,7 @@ __all__ = [
     "Rule",
     "RuleSet",
     "Schema",
+    "SchemaComparison",
     "SchemaReference",
     "SchemaRegistryClient",
     "SchemaResolver",
@@ -93,6 +110,7 @@ __all__ = [
     "SubjectVersion",
     "UpdateKekRequest",
     "Version",
+    "VersionHistory",
     "VersionUsage",
     "Workflow",
     "qualify_subject",

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from stele.client import endpoints, keys, settings, workflows
+from stele.client import history as history_endpoints
 from stele.client import journal as journal_endpoints
 from stele.client import usage as usage_endpoints
 from stele.client.drive import drive_steps, drive_steps_async
@@ -116,9 +117,16 @@ class Api:
     forget_usage = Endpoint(usage_endpoints.forget_usage)
     preview_deletion = Endpoint(usage_endpoints.preview_deletion)
 
+    history = Endpoint(history_endpoints.history)
+    lifelines = Endpoint(history_endpoints.lifelines)
+    matrix = Endpoint(history_endpoints.matrix)
+    neighbours = Endpoint(history_endpoints.neighbours)
+    atlas = Endpoint(history_endpoints.atlas)
+
     associated_subject = Endpoint(workflows.associated_subject)
     resolve = Endpoint(workflows.resolve)
     resolve_version = Endpoint(workflows.resolve_version)
+    diff = Endpoint(workflows.diff)
     resolve_metadata = Endpoint(workflows.resolve_metadata)
     lineage = Endpoint(workflows.lineage)
     resolve_schema = Endpoint(workflows.resolve_schema)

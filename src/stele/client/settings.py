@@ -23,12 +23,13 @@ from stele.client.request import (
     json_decoder,
     without_nulls,
 )
-from stele.client.types import BaselineSchema, CheckResult, ReferenceText, Schema, Version
+from stele.client.types import BaselineSchema, CheckResult, ReferenceText, Schema, SchemaComparison, Version
 from stele.protocol.confluent import Association, CompatibilityCheckResponse, Config, ConfigUpdateRequest
 
 _strings = json_decoder(list[str])
 _compatibility = json_decoder(CompatibilityCheckResponse)
 _check = json_decoder(CheckResult)
+_comparison = json_decoder(SchemaComparison)
 _associations = json_decoder(list[Association])
 _object = json_decoder(dict[str, Any])
 
@@ -68,6 +69,13 @@ def check(
     body = {key: value for key, value in said.items() if value is not None}
     documents = {"references": list(references), "against": list(against)}
     return Request("POST", "/api/check", _check, body=encode_body(body | documents), media=JSON)
+
+
+def diff(schema_format: str, old: BaselineSchema, new: BaselineSchema) -> Request[SchemaComparison]:
+    # POST /api/diff
+    """Stele's stateless comparison: what changed between two documents. Raises `UnknownFormat`, `MalformedSchema`."""
+    body = encode_body({"format": schema_format, "old": old, "new": new})
+    return Request("POST", "/api/diff", _comparison, body=body, media=JSON)
 
 
 # --- settings -------------------------------------------------------------------------------------------------------

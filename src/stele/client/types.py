@@ -60,6 +60,9 @@ class RegisteredSchema(msgspec.Struct, frozen=True, rename="camel", omit_default
         """The same document as something to register elsewhere, without its ids."""
         return Schema(self.text, self.schema_type, self.references, self.metadata, self.rule_set)
 
+    def _repr_html_(self) -> str:
+        return render_for_notebook("version", self)
+
 
 class ClusterId(msgspec.Struct, frozen=True):
     """What the server says about its cluster: id, and the clusters it belongs to by kind."""
@@ -87,3 +90,57 @@ class CheckResult(msgspec.Struct, frozen=True):
 
     compatible: bool
     findings: tuple[Finding, ...] = ()
+
+    def _repr_html_(self) -> str:
+        return render_for_notebook("check", self)
+
+
+class DiffChange(msgspec.Struct, frozen=True):
+    """One difference between two versions.
+
+    kind                added, removed, changed, renamed or moved
+    path                of the declaration: in the new version, of a removed one in the old version
+    what                kind of declaration, or the attribute that changed
+    before, after       what the versions say there; '' for nothing
+    annotation          only people see the difference
+    backward, forward   False when because of it new cannot read old data, or old cannot read new data
+    findings            what the ruleset says about it
+    """
+
+    kind: str
+    path: str
+    what: str
+    before: str = ""
+    after: str = ""
+    annotation: bool = False
+    backward: bool = True
+    forward: bool = True
+    findings: tuple[Finding, ...] = ()
+
+
+class SchemaComparison(msgspec.Struct, frozen=True):
+    """What changed between two versions, and what follows.
+
+    backward   whether the new schema reads data of the old one; None where the format compares nothing
+    forward    whether the old schema reads data of the new one; None as above
+    ruleset    full name of the rules that decided; '' for none
+    text       unified diff of the normalised texts
+    complete   False when one of the schemas declares more than is compared
+    """
+
+    changes: tuple[DiffChange, ...]
+    backward: bool | None = None
+    forward: bool | None = None
+    ruleset: str = ""
+    text: str = ""
+    complete: bool = True
+
+    def _repr_html_(self) -> str:
+        return render_for_notebook("diff", self)
+
+
+def render_for_notebook(template: str, value: object) -> str:
+    """Return a value of the client as HTML for a notebook."""
+    from stele.templates import render_template  # most programs show nothing
+
+    return render_template("stele.client", f"{template}.html.j2", value=value)

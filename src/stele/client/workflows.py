@@ -10,8 +10,8 @@ from stele.client import endpoints, settings
 from stele.client.names import AssociatedName, qualify_subject, split_subject
 from stele.client.request import Workflow
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, versions_between
-from stele.client.types import RegisteredSchema, Schema, Version
-from stele.errors import InvalidName, NotFound, TooLarge
+from stele.client.types import BaselineSchema, ReferenceText, RegisteredSchema, Schema, SchemaComparison, Version
+from stele.errors import InvalidName, InvalidRequest, NotFound, TooLarge
 from stele.protocol.confluent import Association, SchemaReference
 from stele.wire.confluent import RecordField
 
@@ -40,6 +40,25 @@ def resolve_version(subject: str, number: Version = "latest") -> Workflow[Resolv
     """Return one version of a subject, by default the newest, and all it refers to."""
     found = yield endpoints.version(subject, number)
     return (yield from _resolve_registered(found, split_subject(subject).context))
+
+
+def diff(subject: str, old: Version, new: Version = "latest") -> Workflow[SchemaComparison]:
+    # GET /subjects/{subject}/versions/{version}
+    # POST /api/diff
+    """Return what changed between two versions of a subject, and whether each reads the other's data.
+
+    Raises `VersionNotFound`, and `InvalidRequest` for versions of two formats.
+    """
+    before = yield from resolve_version(subject, old)
+    after = yield from resolve_version(subject, new)
+    if before.schema_type != after.schema_type:
+        raise InvalidRequest(f"version {old} is {before.schema_type}, {new} is {after.schema_type}: not comparable")
+    found: SchemaComparison = yield settings.diff(before.schema_type.lower(), _as_baseline(before), _as_baseline(after))
+    return found
+
+
+def _as_baseline(schema: ResolvedSchema) -> BaselineSchema:
+    return BaselineSchema(schema.text, tuple(ReferenceText(name, text) for name, text in schema.references.items()))
 
 
 def resolve_metadata(subject: str, properties: Mapping[str, str]) -> Workflow[ResolvedSchema]:

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Mapping
+import time
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from stele.core.compatibility_requests import VALIDATOR_PREFIX, CompatibilityRequest, Verdicts
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.state import State
+from stele.errors import SteleError
 from stele.formats import rulesets
 from stele.formats.registry import get_format
 from stele.service import validators
 from stele.service.progress import current_progress
-from stele.service.schemas import SchemaParser, SchemaTexts, are_quick, collect_texts, estimate_source_memory
+from stele.service.schemas import (
+    SchemaParser,
+    SchemaTexts,
+    are_quick,
+    collect_texts,
+    estimate_source_memory,
+    measure_texts,
+)
 
 _REMEMBERED_BYTES: Final = 32 << 20
 """About how much memory verdicts may take, in bytes; beyond, the oldest ones are given up."""
 _FINDING_BYTES: Final = 300
 """What a finding costs beside its texts."""
+_BATCH: Final = 32
+"""Comparisons whose texts are in memory together, where nobody waits for all of them."""
+_BATCH_BYTES: Final = 16 << 20
+"""Length of these texts after which no further comparison is taken."""
 _QUICK_QUESTIONS: Final = 2
 """So many comparisons of short texts are not worth a thread: both directions with one version."""
 
-_Comparison = tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]
+Comparison = tuple[CompatibilityRequest, SchemaTexts, SchemaTexts]
+"""A question with the texts of the reader and of the writer."""
 
 
 class CompatibilityChecker:
@@ -56,6 +70,45 @@ class CompatibilityChecker:
             self._remember(dict(found))
         return found
 
+    def take_comparisons(self, state: State, questions: deque[CompatibilityRequest]) -> list[Comparison]:
+        """Take questions from the left, with the texts they are about, as many as may be in memory together.
+
+        A question about a text that was purged is taken and left out.
+        """
+        taken: list[Comparison] = []
+        size = 0
+        while questions and len(taken) < _BATCH and size < _BATCH_BYTES:
+            question = questions.popleft()
+            try:
+                texts = collect_texts(state, question.reader), collect_texts(state, question.writer)
+            except KeyError:  # purged meanwhile
+                continue
+            taken.append((question, *texts))
+            size += sum(measure_texts(side) for side in texts)
+        return taken
+
+    def compare_until(
+        self, work: Iterable[Comparison], until: float
+    ) -> dict[CompatibilityRequest, tuple[Finding, ...] | None]:
+        """Answer questions one by one in the calling thread, until a time that `time.monotonic` tells.
+
+        Unlike `answer_requests` it goes on behind a break, and None stands for what cannot be answered. Pass the
+        answers to `remember_verdicts`, which belongs to the event loop.
+        """
+        found: dict[CompatibilityRequest, tuple[Finding, ...] | None] = {}
+        for comparison in work:
+            if time.monotonic() >= until:
+                break
+            try:
+                found[comparison[0]] = self._compare(comparison)
+            except SteleError:
+                found[comparison[0]] = None
+        return found
+
+    def remember_verdicts(self, found: Mapping[CompatibilityRequest, tuple[Finding, ...] | None]) -> None:
+        """Keep answers; what could not be answered is asked again next time."""
+        self._remember({question: findings for question, findings in found.items() if findings is not None})
+
     def _remember(self, found: Verdicts) -> None:
         for question, findings in found.items():
             if question not in self._known:
@@ -66,34 +119,38 @@ class CompatibilityChecker:
 
     def _compare_all(
         self,
-        work: list[_Comparison],
+        work: list[Comparison],
         found: dict[CompatibilityRequest, tuple[Finding, ...]],
     ) -> None:
         """Add a verdict to `found` for each question, up to the first that refuses."""
         progress = current_progress()
         progress.plan_comparisons(len(work))
-        for question, reader_texts, writer_texts in work:
-            fmt = get_format(question.format)
-            reader = self._schemas.parse_source(fmt, question.reader, reader_texts)
-            adopted = dict(question.adopted)
-            if question.ruleset.startswith(VALIDATOR_PREFIX):
-                # The first document of a subject is shown to its validators beside itself.
-                first = question.writer == question.reader
-                before = None if first else self._schemas.parse_source(fmt, question.writer, writer_texts)
-                name = question.ruleset.removeprefix(VALIDATOR_PREFIX)
-                findings = validators.run_validator(name, fmt, reader, before, adopted)
-            else:
-                writer = self._schemas.parse_source(fmt, question.writer, writer_texts)
-                ruleset = rulesets.require_effective(fmt, question.ruleset, adopted)
-                findings = tuple(rulesets.run_ruleset(fmt, reader, writer, ruleset))
-            found[question] = findings = self.undecided.weigh_findings(findings)
+        for comparison in work:
+            found[comparison[0]] = findings = self._compare(comparison)
             progress.add_findings(findings)
             progress.count_comparison()
             if any(finding.breaks for finding in findings):
                 break
 
+    def _compare(self, comparison: Comparison) -> tuple[Finding, ...]:
+        question, reader_texts, writer_texts = comparison
+        fmt = get_format(question.format)
+        reader = self._schemas.parse_source(fmt, question.reader, reader_texts)
+        adopted = dict(question.adopted)
+        if question.ruleset.startswith(VALIDATOR_PREFIX):
+            # The first document of a subject is shown to its validators beside itself.
+            first = question.writer == question.reader
+            before = None if first else self._schemas.parse_source(fmt, question.writer, writer_texts)
+            name = question.ruleset.removeprefix(VALIDATOR_PREFIX)
+            findings = validators.run_validator(name, fmt, reader, before, adopted)
+        else:
+            writer = self._schemas.parse_source(fmt, question.writer, writer_texts)
+            ruleset = rulesets.require_effective(fmt, question.ruleset, adopted)
+            findings = tuple(rulesets.run_ruleset(fmt, reader, writer, ruleset))
+        return self.undecided.weigh_findings(findings)
 
-def _are_quick(work: list[_Comparison]) -> bool:
+
+def _are_quick(work: list[Comparison]) -> bool:
     """Whether comparisons take less time than handing them to a thread; what a validator takes nobody knows."""
     return len(work) <= _QUICK_QUESTIONS and all(
         not question.ruleset.startswith(VALIDATOR_PREFIX) and are_quick(get_format(question.format), reader, writer)

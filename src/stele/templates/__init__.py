@@ -2,7 +2,8 @@
 
 A package keeps its templates in a folder `templates` beside its modules, named `*.html.j2`. Everything that a template
 shows is escaped, and a value that it misses is an error instead of nothing. Pages extend `shared/page.html.j2`, which
-holds the stylesheet, forbids everything from elsewhere by a Content-Security-Policy, and runs no script but its own.
+holds the stylesheet, forbids everything from elsewhere by a Content-Security-Policy, and runs no script but its own. A
+page with pictures of `stele.pictures` sets `pictures=True`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from stele.apis.native.routes import (
     api_keys,
     audit,
     events,
+    history,
     journal,
     policies,
     schema_texts,
@@ -26,7 +27,7 @@ from stele.core.access import Resource, level_resource
 from stele.service.policies import parse_level_name
 from stele.service.registry import Registry
 
-_MODULES = (schema_texts, policies, journal, audit, usage, subscriptions, access, api_keys)
+_MODULES = (schema_texts, policies, journal, audit, usage, history, subscriptions, access, api_keys)
 
 
 def find_resource(request: Request[Any, Any, Any]) -> Resource:

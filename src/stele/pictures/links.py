@@ -1,0 +1,38 @@
+"""Where the things in a picture lead: whoever shows a picture knows the addresses of its pages."""
+
+from __future__ import annotations
+
+
+class PictureLinks:
+    """Addresses of what a picture shows; None leads nowhere, which is what this class says of everything.
+
+    A page overrides the methods for which it has addresses. An address is used as it is: texts in it are escaped.
+    """
+
+    def link_subject(self, namespace: str, subject: str) -> str | None:
+        """Return the address of a subject."""
+        del namespace, subject
+        return None
+
+    def link_version(self, namespace: str, subject: str, version: int) -> str | None:
+        """Return the address of a version."""
+        del namespace, subject, version
+        return None
+
+    def link_pair(self, namespace: str, subject: str, old: int, new: int) -> str | None:
+        """Return the address of the comparison of two versions."""
+        del namespace, subject, old, new
+        return None
+
+    def link_fold(self, namespace: str, subject: str, first: int, last: int) -> str | None:
+        """Return the address of the picture in which versions are not folded."""
+        del namespace, subject, first, last
+        return None
+
+    def link_field(self, namespace: str, subject: str, path: str) -> str | None:
+        """Return the address of a field."""
+        del namespace, subject, path
+        return None
+
+
+NO_LINKS = PictureLinks()

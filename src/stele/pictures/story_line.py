@@ -1,0 +1,416 @@
+"""The story line: the versions of a subject from left to right, with the verdicts between neighbours.
+
+A line between two versions has two lanes: the upper one points to the newer version, which reads old data; the lower
+one points to the older version, which reads new data. Soft-deleted versions hang below the line. Runs of versions that
+change nothing for anybody are folded, and long histories fold their beginning; a fold says what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from xml.etree.ElementTree import Element
+
+from stele.core.findings import Verdict
+from stele.pictures.links import NO_LINKS, PictureLinks
+from stele.pictures.svg import VERDICT_TEXTS, Drawing, Picture, Point, print_number
+from stele.pictures.table import PictureTable, list_words, print_day, print_minute
+from stele.protocol.history import HistoryVersion, SubjectHistory, VersionLink, count_broken
+
+LEAST_FOLDED: Final = 4
+"""Harmless versions in a row that are worth a fold."""
+MOST_STOPS: Final = 60
+"""Versions and folds in one picture; the oldest versions beyond become one fold."""
+
+_STEP: Final = 120
+_BOX: Final = Point(54, 30)
+_FOLD_BOX: Final = Point(66, 30)
+_LANE: Final = 7
+"""Pixels from the middle of a line up and down to its two lanes."""
+_ROW: Final = 92
+_BELOW: Final = 74
+"""Pixels from the line down to the versions that are soft-deleted."""
+_MARGIN: Final = 24
+_TOP: Final = 40
+_LEGEND: Final = 54
+_PER_ROW: Final = 9
+
+
+class Stop(NamedTuple):
+    """A place on the line: one version, or several that are folded."""
+
+    versions: tuple[HistoryVersion, ...]
+
+    @property
+    def first(self) -> HistoryVersion:
+        """The oldest version."""
+        return self.versions[0]
+
+    @property
+    def is_fold(self) -> bool:
+        """Whether it stands for several versions."""
+        return len(self.versions) > 1
+
+    @property
+    def is_below(self) -> bool:
+        """Whether it hangs below the line."""
+        return not self.is_fold and self.first.deleted
+
+
+class _Place(NamedTuple):
+    """A stop with its row and the middle of its box."""
+
+    stop: Stop
+    row: int
+    middle: Point
+
+    @property
+    def half(self) -> float:
+        """Half the width of its box."""
+        return (_FOLD_BOX if self.stop.is_fold else _BOX).x / 2
+
+
+def fold_history(
+    history: SubjectHistory, *, least_folded: int = LEAST_FOLDED, most_stops: int = MOST_STOPS
+) -> list[Stop]:
+    """Return the places on the line, oldest first; every version is in exactly one of them.
+
+    Args:
+        history: Versions with their links.
+        least_folded: How many harmless versions in a row become a fold; 0: none does.
+        most_stops: How many places there are at most, at least 2.
+    """
+    versions = history.versions
+    newest = max((version.version for version in versions if not version.deleted), default=0)
+    stops: list[Stop] = []
+    run: list[HistoryVersion] = []
+
+    def end_run() -> None:
+        if least_folded and len(run) >= least_folded:
+            stops.append(Stop(tuple(run)))
+        else:
+            stops.extend(Stop((version,)) for version in run)
+        run.clear()
+
+    for version in versions:
+        link = version.link
+        is_plain = link is not None and link.is_harmless and not version.deleted and version.version != newest
+        if is_plain and link is not None and not (run and link.before != run[-1].version):
+            run.append(version)
+            continue
+        end_run()
+        if is_plain:
+            run.append(version)
+        else:
+            stops.append(Stop((version,)))
+    end_run()
+    surplus = len(stops) - most_stops
+    if surplus > 0:
+        oldest = tuple(version for stop in stops[: surplus + 1] for version in stop.versions)
+        stops[: surplus + 1] = [Stop(oldest)]
+    return stops
+
+
+def draw_story_line(
+    history: SubjectHistory,
+    links: PictureLinks = NO_LINKS,
+    *,
+    least_folded: int = LEAST_FOLDED,
+    most_stops: int = MOST_STOPS,
+    per_row: int = _PER_ROW,
+) -> Picture:
+    """Return the story line of a subject.
+
+    Args:
+        history: Versions with their links.
+        links: Addresses of versions, comparisons and unfolded pictures.
+        least_folded: How many harmless versions in a row become a fold; 0: none does.
+        most_stops: How many versions and folds the picture holds at most; the oldest beyond become one fold.
+        per_row: How many of them stand side by side before the line goes on below.
+    """
+    return _StoryLine(history, links, fold_history(history, least_folded=least_folded, most_stops=most_stops)).draw(
+        per_row
+    )
+
+
+def tabulate_history(history: SubjectHistory) -> PictureTable:
+    """Return what the story line shows as a table: one row for each version, newest first."""
+    rows = [
+        (
+            version.version,
+            print_minute(version.at),
+            version.author,
+            _describe_state(version, history),
+            VERDICT_TEXTS[version.link.backward] if version.link else "",
+            VERDICT_TEXTS[version.link.forward] if version.link else "",
+            version.link.before if version.link else "",
+            version.schema_id,
+            version.note,
+        )
+        for version in reversed(history.versions)
+    ]
+    columns = ("version", "registered (UTC)", "by", "state", "new reads old", "old reads new", "old", "id", "note")
+    return PictureTable(f"Versions of {history.subject}", columns, tuple(rows), history.earlier)
+
+
+def describe_history(history: SubjectHistory) -> str:
+    """Return a sentence on a history: how many versions, how many broke, how many are deleted."""
+    versions = history.versions
+    if not versions:
+        return "No version."
+    broken = count_broken(versions)
+    deleted = sum(version.deleted for version in versions)
+    forced = sum(version.link is not None and version.link.forced for version in versions)
+    count = len(versions) + history.earlier
+    parts = [
+        f"{count} version{'s' * (count != 1)} from {print_day(versions[0].at)} to {print_day(versions[-1].at)}",
+        f"{broken} broke with the one before" if broken else "none broke with the one before",
+        f"{forced} against the policy in force" if forced else "",
+        f"{deleted} soft-deleted" if deleted else "",
+        "" if history.complete else "some verdicts are not known yet",
+    ]
+    return list_words(parts) + "."
+
+
+def _describe_state(version: HistoryVersion, history: SubjectHistory) -> str:
+    newest = next((row.version for row in reversed(history.versions) if not row.deleted), 0)
+    return list_words(
+        [
+            "deleted" if version.deleted else "latest" if version.version == newest else "",
+            "forced" if version.link is not None and version.link.forced else "",
+        ]
+    )
+
+
+class _StoryLine:
+    def __init__(self, history: SubjectHistory, links: PictureLinks, stops: Sequence[Stop]) -> None:
+        self._history, self._links, self._stops = history, links, stops
+        self._drawing = Drawing(f"History of {history.subject}", describe_history(history))
+        self._stop_of = {version.version: index for index, stop in enumerate(stops) for version in stop.versions}
+        self._newest = next((row.version for row in reversed(history.versions) if not row.deleted), 0)
+        self._has_undecided = any(
+            version.link is not None and Verdict.UNDECIDED in (version.link.backward, version.link.forward)
+            for version in history.versions
+        )
+
+    def draw(self, per_row: int) -> Picture:
+        columns = max(1, min(per_row, len(self._stops)))
+        width = max(_MARGIN * 2 + columns * _STEP, 560)
+        places, height = self._lay_out(per_row)
+        root = self._drawing.root
+        if not places:
+            self._drawing.add_text(root, Point(_MARGIN, _TOP), "No version.", "p-quiet")
+        for index in range(len(places)):
+            self._draw_link(places, index, per_row)
+        for place in places:
+            self._draw_stop(place)
+        self._draw_legend(height)
+        has_notes = bool(self._history.earlier) or not self._history.complete
+        return self._drawing.finish(width, height + (_LEGEND if has_notes else _LEGEND - 22))
+
+    def _lay_out(self, per_row: int) -> tuple[list[_Place], float]:
+        """Return the places of all stops, and where the last row ends."""
+        places: list[_Place] = []
+        y: float = _TOP
+        for row, start in enumerate(range(0, len(self._stops), per_row)):
+            stops = self._stops[start : start + per_row]
+            for column, stop in enumerate(stops):
+                middle = Point(_MARGIN + (column + 0.5) * _STEP, y + (_BELOW if stop.is_below else 0))
+                places.append(_Place(stop, row, middle))
+            y += _ROW + (_BELOW if any(stop.is_below for stop in stops) else 0)
+        return places, max(y - 14, _TOP + 16)
+
+    # --- versions ---------------------------------------------------------------------------------------------------
+
+    def _draw_stop(self, place: _Place) -> None:
+        if place.stop.is_fold:
+            self._draw_fold(place)
+        else:
+            self._draw_version(place, place.stop.first)
+
+    def _draw_version(self, place: _Place, version: HistoryVersion) -> None:
+        draw, (x, y) = self._drawing, place.middle
+        subject = (self._history.namespace, self._history.subject)
+        group = draw.add_group(
+            draw.root, self._describe_version(version), self._links.link_version(*subject, version.version)
+        )
+        is_newest = version.version == self._newest
+        classes = "p-box" + (" p-hollow" if version.deleted else " p-center" if is_newest else "")
+        draw.add_rect(group, Point(x - _BOX.x / 2, y - _BOX.y / 2), _BOX, classes, 8)
+        draw.add_text(group, Point(x, y + 4.5), f"v{version.version}", "p-middle p-strong")
+        below = ["deleted" if version.deleted else "latest" if is_newest else "", print_day(version.at)]
+        lines = [line for line in (*below, version.author) if line]
+        for number, line in enumerate(lines):
+            at = Point(x, y + _BOX.y / 2 + 14 + 13 * number)
+            draw.add_text(group, at, line, "p-middle p-small p-quiet", 14)
+
+    def _draw_fold(self, place: _Place) -> None:
+        draw, (x, y) = self._drawing, place.middle
+        versions = place.stop.versions
+        broken = count_broken(versions)
+        deleted = sum(version.deleted for version in versions)
+        first, last = versions[0].version, versions[-1].version
+        lines = [
+            f"{len(versions)} versions",
+            f"{broken} broke" if broken else "" if deleted else "harmless",
+            f"{deleted} deleted" if deleted else "",
+        ]
+        href = self._links.link_fold(self._history.namespace, self._history.subject, first, last)
+        tip = f"Versions {first} to {last}: {list_words(lines)}"
+        group = draw.add_group(draw.root, tip, href)
+        for shift in (3, 0):
+            at = Point(x - _FOLD_BOX.x / 2 + shift, y - _FOLD_BOX.y / 2 + shift)
+            draw.add_rect(group, at, _FOLD_BOX, "p-box p-fold", 8)
+        draw.add_text(group, Point(x, y + 4.5), f"{first}–{last}", "p-middle")
+        for number, line in enumerate(line for line in lines if line):
+            at = Point(x, y + _BOX.y / 2 + 17 + 13 * number)
+            draw.add_text(group, at, line, "p-middle p-small p-quiet")
+
+    def _describe_version(self, version: HistoryVersion) -> str:
+        told = [
+            f"Version {version.version}",
+            "soft-deleted" if version.deleted else "",
+            f"registered {print_minute(version.at)} UTC" + (f" by {version.author}" if version.author else ""),
+            f"schema id {version.schema_id}",
+            f"policy {version.policy}" if version.policy else "",
+        ]
+        return list_words(told) + (f": {version.note}" if version.note else "")
+
+    # --- lines ------------------------------------------------------------------------------------------------------
+
+    def _draw_link(self, places: Sequence[_Place], index: int, per_row: int) -> None:
+        """Draw the line from the version before to a stop."""
+        place = places[index]
+        link = place.stop.first.link
+        if link is None:
+            return
+        source_index = self._stop_of.get(link.before)
+        end = place.middle.x - place.half
+        sign_x = end - (_STEP - _BOX.x) / 2
+        y = place.middle.y
+        if source_index is None:  # on an earlier page
+            start = Point(end - (_STEP - _FOLD_BOX.x), y)
+        else:
+            source = places[source_index]
+            start = Point(source.middle.x + source.half, source.middle.y)
+            if source.row != place.row:
+                self._draw_break(source, per_row)
+                start = Point(_MARGIN / 3, y)
+        before = self._find_version(link.before)
+        changes_format = before is not None and before.format != place.stop.first.format
+        self._draw_lanes(start, Point(end, y), sign_x, link, place.stop, changes_format)
+
+    def _find_version(self, number: int) -> HistoryVersion | None:
+        index = self._stop_of.get(number)
+        if index is None:
+            return None
+        return next(version for version in self._stops[index].versions if version.version == number)
+
+    def _draw_break(self, source: _Place, per_row: int) -> None:
+        """Draw the end of a line that goes on in a later row."""
+        x, y = source.middle
+        end = _MARGIN * 1.6 + per_row * _STEP
+        for lane in (-_LANE, _LANE):
+            path = _line(Point(x + source.half, y + lane), Point(end, y + lane))
+            self._drawing.add_path(self._drawing.root, path, "p-edge")
+
+    def _draw_lanes(
+        self, start: Point, end: Point, sign_x: float, link: VersionLink, stop: Stop, changes_format: bool
+    ) -> None:
+        draw = self._drawing
+        subject = (self._history.namespace, self._history.subject)
+        href = self._links.link_pair(*subject, link.before, stop.first.version)
+        group = draw.add_group(draw.root, _describe_link(link, stop.first), href)
+        lanes = (
+            ((0, None),)
+            if link.backward is None and link.forward is None
+            else ((-_LANE, link.backward), (_LANE, link.forward))
+        )
+        for lane, verdict in lanes:
+            self._draw_lane(group, start, end, sign_x, lane, verdict)
+        label = "forced" if link.forced else "other format" if changes_format else ""
+        if label:
+            classes = f"p-middle p-small {'p-no' if link.forced else 'p-quiet'}"
+            x = sign_x if start.y == end.y else end.x + _BOX.x / 2  # beside the turn
+            draw.add_text(group, Point(x, end.y - 19), label, classes)
+        draw.add_rect(group, Point(sign_x - 24, end.y - 16), Point(48, 32), "p-hit", 6)
+
+    def _draw_lane(
+        self, group: Element, start: Point, end: Point, sign_x: float, lane: float, verdict: Verdict | None
+    ) -> None:
+        """Draw one direction: the upper lane points to the newer version, the lower one to the older."""
+        draw, classes, y = self._drawing, _edge_class(verdict), end.y + lane
+        points_left = lane > 0
+        if start.y == end.y:
+            before = f"M{_pair(start.x, y)} "
+            if points_left:
+                draw.add_arrow_head(group, Point(start.x + 1, y), classes, left=True)
+        else:  # down to a deleted version
+            turn = sign_x - 17 - lane * 0.55
+            begin = start.x if sign_x - start.x < _STEP / 2 else turn - 4
+            before = (
+                f"M{_pair(begin, start.y + lane)} H{print_number(turn - 4)} q4 0 4 4 V{print_number(y - 4)} q0 4 4 4 "
+            )
+            if points_left:
+                top = f"{_pair(turn, start.y + lane + 10)} l-3.5 6 h7 z"
+                draw.add_path(group, f"M{top}", f"p-head {classes}".strip())
+        path = f"{before}H{print_number(sign_x - 8)} M{_pair(sign_x + 8, y)} H{print_number(end.x - 4)}"
+        draw.add_path(group, path, f"p-edge {classes}".strip())
+        draw.add_sign(group, Point(sign_x, y), verdict)
+        if lane < 0:
+            draw.add_arrow_head(group, Point(end.x - 1, y), classes)
+
+    # --- what the signs mean ----------------------------------------------------------------------------------------
+
+    def _draw_legend(self, top: float) -> None:
+        draw = self._drawing
+        legend = draw.add_group(draw.root)
+        y = top + 12
+        x: float = _MARGIN
+        for left, text in ((False, "new reads old data"), (True, "old reads new data")):
+            draw.add_path(legend, _line(Point(x, y), Point(x + 22, y)), "p-edge")
+            draw.add_arrow_head(legend, Point(x if left else x + 22, y), left=left)
+            draw.add_text(legend, Point(x + 28, y + 4), text, "p-small p-quiet")
+            x += 150
+        signs: list[tuple[Verdict | None, str]] = [(Verdict.COMPATIBLE, "yes"), (Verdict.INCOMPATIBLE, "no")]
+        if self._has_undecided:
+            signs.append((Verdict.UNDECIDED, "undecided"))
+        for verdict, text in signs:
+            draw.add_sign(legend, Point(x + 5, y), verdict)
+            draw.add_text(legend, Point(x + 14, y + 4), text, "p-small p-quiet")
+            x += 26 + 7 * len(text)
+        if any(version.deleted for version in self._history.versions):
+            draw.add_rect(legend, Point(x, y - 7), Point(22, 14), "p-box p-hollow", 4)
+            draw.add_text(legend, Point(x + 28, y + 4), "soft-deleted", "p-small p-quiet")
+        earlier = self._history.earlier
+        notes = [
+            f"{earlier} earlier version{'s are' if earlier != 1 else ' is'} not shown" if earlier else "",
+            "" if self._history.complete else "some verdicts are not known yet",
+        ]
+        if any(notes):
+            draw.add_text(legend, Point(_MARGIN, y + 24), list_words(notes), "p-small p-quiet")
+
+
+def _describe_link(link: VersionLink, version: HistoryVersion) -> str:
+    told = [
+        f"Version {version.version} reads data of version {link.before}: {VERDICT_TEXTS[link.backward]}",
+        f"version {link.before} reads data of version {version.version}: {VERDICT_TEXTS[link.forward]}",
+        f"against the policy {version.policy} in force then" if link.forced else "",
+    ]
+    more = link.findings - len(link.reasons)
+    reasons = [*link.reasons, f"and {more} more" if more > 0 and link.reasons else ""]
+    return "; ".join(part for part in (*told, *reasons) if part)
+
+
+def _edge_class(verdict: Verdict | None) -> str:
+    if verdict is Verdict.INCOMPATIBLE:
+        return "p-broken"
+    return "" if verdict is Verdict.COMPATIBLE else "p-unknown"
+
+
+def _line(start: Point, end: Point) -> str:
+    return f"M{_pair(*start)} L{_pair(*end)}"
+
+
+def _pair(x: float, y: float) -> str:
+    return f"{print_number(x)} {print_number(y)}"
