@@ -38,7 +38,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 _KEY = re.compile(r"[a-z0-9][a-z0-9:_.-]{0,62}\Z")
 _URI = re.compile(r"[^\x00-\x20<>\"{}|\\^`\x7f]+\Z")
 _CONTENT_TYPE = re.compile(r"[\x21-\x7e][\x20-\x7e]{0,499}\Z")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)?\Z")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)?\Z")
 _RESERVED_VERSION_IDS: Final = frozenset({"null", "request"})
 
 _SCALARS: Final = frozenset({"boolean", "decimal", "integer", "string", "timestamp", "uinteger", "url", "uri", "xid"})
