@@ -70,7 +70,7 @@ _FORMAT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Values of `format` that can be validated, by format."""
 
-MODEL_SOURCE: Final[dict[str, Any]] = {
+EXTENSION_MODEL: Final[dict[str, Any]] = {
     "groups": {
         "schemagroups": {
             "singular": "schemagroup",
@@ -103,7 +103,7 @@ MODEL_SOURCE: Final[dict[str, Any]] = {
 
 _SCHEMA_MODEL: Final = {
     "plural": "schemas",
-    **MODEL_SOURCE["groups"]["schemagroups"]["resources"]["schemas"],
+    **EXTENSION_MODEL["groups"]["schemagroups"]["resources"]["schemas"],
     "maxversions": 0,
     "setversionid": True,
     "hasdocument": True,
@@ -119,7 +119,7 @@ MODEL: Final[dict[str, Any]] = {
     "groups": {
         "schemagroups": {
             "plural": "schemagroups",
-            **MODEL_SOURCE["groups"]["schemagroups"],
+            **EXTENSION_MODEL["groups"]["schemagroups"],
             "attributes": GROUP_ATTRIBUTES,
             "resources": {"schemas": _SCHEMA_MODEL},
         }
@@ -202,5 +202,5 @@ def require_same_capabilities(given: Any, capabilities: Mapping[str, Any]) -> No
 
 def require_same_model(given: Any) -> None:
     """Raise `RegistryError` unless the source of a model in a request is that of the server."""
-    if given != MODEL_SOURCE:
+    if given != EXTENSION_MODEL:
         raise RegistryError("model_error", "/model", error_detail="clients cannot change the model")
