@@ -216,7 +216,20 @@ def check_attribute(definitions: Mapping[str, Definition], name: str, value: Any
         if not _NAME.match(name):
             raise _invalid(name, subject, "its name has other characters than a-z, 0-9 and _, or too many")
         definition = definitions["*"]
+    if not _is_storable(value):
+        raise _invalid(name, subject, "a whole number has at most 64 bits")
     return _check_value(definition, value, name, subject)
+
+
+def _is_storable(value: Any) -> bool:
+    """Whether the log can hold a value: its whole numbers have 64 bits."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, int) and not -(2**63) <= each < 2**64:
+            return False
+        waiting += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+    return True
 
 
 def _invalid(name: str, subject: str, why: str) -> RegistryError:
