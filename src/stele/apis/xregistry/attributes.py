@@ -250,7 +250,7 @@ def _check_value(definition: Definition, value: Any, name: str, subject: str) ->
         raise _invalid(name, subject, f"name and value have at most {_MOST_BYTES} bytes")
     if name in {"name", "format"} and value == "":
         raise _invalid(name, subject, "it is not empty")
-    if name == "contenttype" and not _CONTENT_TYPE.match(value):
+    if name == "contenttype" and isinstance(value, str) and not _CONTENT_TYPE.match(value):
         raise _invalid(name, subject, "it is a line of printable characters of ASCII")
     if "enum" in definition and definition.get("strict", True) and value not in definition["enum"]:
         raise _invalid(name, subject, f"it is one of {', '.join(map(str, definition['enum']))}")

@@ -182,10 +182,9 @@ class RequestUpdate(PendingEntities):
         if chosen is None and meta is not None and "defaultversionid" not in self.ignores:
             chosen = parse_value(meta["defaultversionid"]) if has_value(meta, "defaultversionid") else None
         if chosen is not None:
+            check_id(chosen, schema.xid, of_version=True)
             if chosen not in versions:
-                self.write_version(
-                    schema, check_id(chosen, schema.xid, of_version=True), body, patch=patch, is_root=is_root
-                )
+                self.write_version(schema, chosen, body, patch=patch, is_root=is_root)
         elif not versions:
             self.write_version(schema, self.generate_version_id(schema), body, patch=patch, is_root=is_root)
 
