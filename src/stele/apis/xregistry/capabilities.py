@@ -114,7 +114,7 @@ _SCHEMA_MODEL: Final = {
     "resourceattributes": RESOURCE_ATTRIBUTES,
     "metaattributes": META_ATTRIBUTES,
 }
-MODEL: Final[dict[str, Any]] = {
+FULL_MODEL: Final[dict[str, Any]] = {
     "attributes": REGISTRY_ATTRIBUTES,
     "groups": {
         "schemagroups": {

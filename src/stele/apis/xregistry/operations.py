@@ -11,7 +11,7 @@ import msgspec
 from litestar.di import NamedDependency
 
 from stele.apis.xregistry.attributes import print_time
-from stele.apis.xregistry.capabilities import EXTENSION_MODEL, MODEL, build_capabilities
+from stele.apis.xregistry.capabilities import EXTENSION_MODEL, FULL_MODEL, build_capabilities
 from stele.apis.xregistry.commit import build_transaction
 from stele.apis.xregistry.errors import RegistryError
 from stele.apis.xregistry.filters import Filters, parse_filters, parse_sort, select_own, sort_entities
@@ -81,7 +81,7 @@ class Operations:
     async def get_configuration(self) -> dict[str, Any]:
         """Return the capabilities, the model and its source."""
         comparable = await self._app_state.find_comparable()
-        return {"capabilities": build_capabilities(comparable), "model": MODEL, "modelsource": EXTENSION_MODEL}
+        return {"capabilities": build_capabilities(comparable), "model": FULL_MODEL, "modelsource": EXTENSION_MODEL}
 
     # --- reading
 
